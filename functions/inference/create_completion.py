@@ -12,7 +12,7 @@ def create_completion(request: Request) -> ModelReply | ModelStreamReply:
     body = parse(request, CreateCompletion)
     answering = request.use_cases.inferring.complete(request.caller, body.to_texts(), request.provider_data)
     ends_with_done = not is_llama_stack_client(request.headers)
-    encoder = CompletionEncoder(body, answering.answer_id, answering.asked_at, ends_with_done=ends_with_done)
+    encoder = CompletionEncoder(body, answering.answer_id, answering.requested_at, ends_with_done=ends_with_done)
     return ModelStreamReply(answering, encoder) if body.stream else ModelReply(answering, encoder)
 
 

@@ -204,7 +204,7 @@ class Product:
     def hand_over(self, agent_id: str, session_id: str, turn_id: str) -> None:
         """Hand off a running turn, as a process does when its time is over."""
         ref = TurnRef(tenant=LOCAL_TENANT, agent_id=agent_id, session_id=session_id, turn_id=turn_id)
-        self._server.core.turns.hand_over(ref)
+        self._server.core.turns.hand_off(ref)
 
     def take_over(self, agent_id: str, session_id: str, turn_id: str) -> None:
         """Reconcile a turn of a process that has ended."""

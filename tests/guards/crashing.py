@@ -83,7 +83,7 @@ CRASHES = (
         (
             ours(
                 "services/turns/running.py",
-                "                self._leave_to_supervisor(launch.ref, launch.session.lock)\n        # whoever",
+                "                self._leave_to_supervisor(launch.ref, launch.session.lock)\n        # a subscriber",
                 "        # whoever",
             ),
         ),
@@ -139,7 +139,7 @@ CRASHES = (
             ours(
                 "adapters/aws/step_functions.py",
                 'if not self._start(name, inputs) and check.next == "attend":',
-                "if not self._start(name, given) and False:",
+                "if not self._start(name, inputs) and False:",
             ),
         ),
         (

@@ -122,8 +122,7 @@ CLEAN_UPS = (
         (
             ours(
                 "services/cleanup/cleaning.py",
-                "        if not self._store.is_open(job):\n"
-                "            return  # done, or going on under another time\n",
+                "        if not self._store.is_open(job):\n            return  # done, or rescheduled\n",
             ),
         ),
         (f"{DELETION}test_a_job_that_is_sent_twice_is_done_once_and_goes_on_once",),
@@ -152,8 +151,8 @@ CLEAN_UPS = (
         (
             ours(
                 "services/cleanup/sweeping.py",
-                "    if problem := look.exception():\n",
-                "    look.result()\n    if problem := look.exception():\n",
+                "    if problem := future.exception():\n",
+                "    future.result()\n    if problem := future.exception():\n",
             ),
         ),
         (f"{SWEEPER}test_one_broken_turn_does_not_stop_the_others[sqlite]",),
@@ -165,8 +164,8 @@ CLEAN_UPS = (
             ours("services/cleanup/sweeping.py", "if self._clock.now() >= until:", "if False:"),
             ours(
                 "services/cleanup/sweeping.py",
-                "return self._attend(ref) if self._clock.now() < until else None",
-                "return self._attend(ref)",
+                "return self._reconcile(ref) if self._clock.now() < until else None",
+                "return self._reconcile(ref)",
             ),
         ),
         (f"{SWEEPER}test_a_sweep_begins_with_nothing_when_its_time_is_over[sqlite]",),

@@ -129,8 +129,8 @@ HAND_OVERS = (
         (
             ours(
                 "services/streams/broadcast.py",
-                "            if listener in self._listeners:\n                self._listeners.remove(listener)\n",
-                "            self._listeners.remove(listener)\n",
+                "            if subscriber in self._subscribers:\n                self._subscribers.remove(subscriber)\n",
+                "            self._subscribers.remove(subscriber)\n",
             ),
         ),
         (
@@ -174,8 +174,8 @@ HAND_OVERS = (
         (
             ours(
                 "services/turns/running.py",
-                "        with run.lease.in_hand:\n            is_told",
-                "        if run.lease.in_hand:\n            is_told",
+                "        with run.lease.in_hand:\n            is_reported",
+                "        if run.lease.in_hand:\n            is_reported",
             ),
         ),
         (f"{HAND_OVER}test_what_the_model_says_during_the_hand_over_does_not_come_between",),
@@ -198,7 +198,7 @@ HAND_OVERS = (
         (
             ours(
                 "services/turns/running.py",
-                "            return False  # its run has just ended, and is about to say so\n",
+                "            return False  # its run has just ended and publishes its end\n",
                 "            pass\n",
             ),
         ),

@@ -3,7 +3,7 @@
 from tests.guards.guard import Guard, ours
 from tests.guards.races import Race
 
-PLACES = "tests/unit/turns/test_places.py::"
+PLACES = "tests/unit/turns/test_slots.py::"
 WAITING = "tests/integration/turns/test_waiting.py::"
 
 QUEUEING = (
@@ -12,8 +12,8 @@ QUEUEING = (
         "who leaves gives back the place that it was given meanwhile",
         (
             ours(
-                "services/threads/places.py",
-                "        if not is_queued:\n            self.give_back(waiter.tenant)\n",
+                "services/threads/slots.py",
+                "        if not is_queued:\n            self.release(waiter.tenant)\n",
             ),
         ),
         (
@@ -27,7 +27,7 @@ QUEUEING = (
         (
             ours(
                 "http/server/waiting.py",
-                "        if not has_place:\n            executor.leave(waiter)\n",
+                "        if not has_slot:\n            executor.leave(waiter)\n",
             ),
         ),
         (
@@ -41,7 +41,7 @@ QUEUEING = (
         (
             ours(
                 "services/threads/executor.py",
-                "            del self._of_request.permit\n            permit.give_back_if_unused()\n",
+                "            del self._of_request.permit\n            permit.release_if_unused()\n",
                 "            del self._of_request.permit\n",
             ),
         ),
@@ -55,7 +55,7 @@ QUEUEING = (
         "a place that is given back goes to the queue before anybody else",
         (
             ours(
-                "services/threads/places.py",
+                "services/threads/slots.py",
                 "            served = list(self._served())",
                 "            served: list[Waiter] = []",
             ),
@@ -67,10 +67,10 @@ QUEUEING = (
         "whoever begins to wait takes a place that became free since it was refused",
         (
             ours(
-                "services/threads/places.py",
+                "services/threads/slots.py",
                 "            try:\n                self._take(waiter.tenant)\n            except Overloaded as full:\n"
                 "                self._refuse_beyond_limits(waiter, full)\n                self._enqueue(waiter)\n"
-                "                return\n            waiter.has_place = True\n        waiter.settle(waiter)\n",
+                "                return\n            waiter.has_slot = True\n        waiter.settle(waiter)\n",
                 "            self._refuse_beyond_limits(waiter, Overloaded(self._capacity))\n"
                 "            self._enqueue(waiter)\n",
             ),
@@ -83,7 +83,7 @@ QUEUEING = (
         (
             ours(
                 "services/turns/recovery.py",
-                "        except Overloaded:\n            self._wait_for_place(ref)\n"
+                "        except Overloaded:\n            self._wait_for_slot(ref)\n"
                 "            return self._soon(state)\n",
                 "        except Overloaded:\n            return self._soon(state)\n",
             ),

@@ -130,8 +130,8 @@ RETRIES = (
         (
             ours(
                 "services/turns/transitions.py",
-                '"lock": lock, "last_request": answered.request}), (going_on,)',
-                '"lock": lock}), (going_on,)',
+                '"lock": lock, "last_request": answered.request}), (continued,)',
+                '"lock": lock}), (continued,)',
             ),
         ),
         (f"{IDEMPOTENCY}test_a_retried_resume_joins_its_run",),
@@ -181,8 +181,8 @@ RETRIES = (
         (
             ours(
                 "services/turns/joining.py",
-                "        self._deps.follow(ref)  # first: who joins again, because the supervisor could "
-                "not be told, finds it followed\n"
+                "        self._deps.follow(ref)  # first: a retry after a failed call of the "
+                "supervisor finds the turn followed\n"
                 "        self._deps.supervisor.watch(ref, lock)\n",
                 "        self._deps.supervisor.watch(ref, lock)\n        self._deps.follow(ref)\n",
             ),

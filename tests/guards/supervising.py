@@ -47,7 +47,7 @@ NOT_STARTED = (
         (
             ours(
                 "services/turns/supervision.py",
-                '        log.warning("turn %s is left to whoever comes next: %s", lock.order, unavailable)\n',
+                '        log.warning("turn %s is not watched, its next reader will report it: %s", lock.order, unavailable)\n',
                 "        raise\n",
             ),
         ),
@@ -71,7 +71,7 @@ NOT_STARTED = (
             ours(
                 "adapters/aws/step_functions.py",
                 "name, key = _name_of(turn), self._key_of(turn)",
-                'name, key = f"{_name_of(turn)[:40]}-{id(look)}", self._key_of(turn)',
+                'name, key = f"{_name_of(turn)[:40]}-{id(check)}", self._key_of(turn)',
             ),
         ),
         (f"{REQUESTS}test_a_second_start_is_none",),

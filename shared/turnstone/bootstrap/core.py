@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from turnstone.services.streams.broadcast import Broadcasts
     from turnstone.services.streams.following import Following
     from turnstone.services.threads.executor import TurnExecutor
-    from turnstone.services.threads.places import QueueLimits
+    from turnstone.services.threads.slots import QueueLimits
     from turnstone.services.tools.toolgroups import Toolgroups
     from turnstone.services.turns.cancelling import Cancelling
     from turnstone.services.turns.leases import LeaseKeeper
@@ -187,7 +187,7 @@ class Core:
         ports = self._ports
         alone = Alone(SweepStore(ports.store), ports.ids) if self._is_on_lambda else None
         duties = (self.cleaning.send_newly_due,)
-        return Sweeper(self.turn_store, self.recovery.attend, ports.clock, duties, alone)
+        return Sweeper(self.turn_store, self.recovery.reconcile, ports.clock, duties, alone)
 
     @property
     def models(self) -> Models:
@@ -265,7 +265,7 @@ class Core:
     @cached_property
     def executor(self) -> TurnExecutor:
         from turnstone.services.threads.executor import TurnExecutor
-        from turnstone.services.threads.places import NO_QUEUE
+        from turnstone.services.threads.slots import NO_QUEUE
 
         limits = self._queue_limits or NO_QUEUE
         return TurnExecutor(self._settings.max_running_turns, self._settings.tenant_turns, limits)

@@ -27,8 +27,8 @@ class UseCases(Protocol):
     """Every use case of a server.
 
     Attributes:
-        max_infer_iters: bound of what an agent or a turn may ask for under this name.
-        executor: where turns and direct questions have their places, and requests wait for one.
+        max_infer_iters: upper bound of the field of this name, of agents and of turns.
+        executor: of the slots for turns and direct model requests, and the queue for them.
     """
 
     @property

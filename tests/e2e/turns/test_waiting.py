@@ -1,6 +1,6 @@
 """More users than places, over real connections: nobody is refused who can be served in time.
 
-Covers: services/threads/places
+Covers: services/threads/slots
 """
 
 from __future__ import annotations

@@ -192,9 +192,7 @@ def of_the_store(world: World) -> None:
             world.send("GET", path)
 
 
-@scenario(
-    "tests/e2e/turns/test_waiting.py", "tests/integration/turns/test_crowds.py", "tests/unit/turns/test_places.py"
-)
+@scenario("tests/e2e/turns/test_waiting.py", "tests/integration/turns/test_crowds.py", "tests/unit/turns/test_slots.py")
 def of_crowds(world: World) -> None:
     """No place is free: for anybody, for a tenant, and for who would wait."""
     hold = Hold()

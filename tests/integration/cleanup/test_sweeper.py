@@ -53,7 +53,7 @@ def abandoned(make: Make) -> TurnRef:
 
 
 def swept(server: Server, **more: Any) -> Swept:
-    sweeper = Sweeper(server.core.turn_store, server.core.recovery.attend, server.clock, **more)
+    sweeper = Sweeper(server.core.turn_store, server.core.recovery.reconcile, server.clock, **more)
     found = sweeper.sweep(server.clock.now() + LONG)
     server.settle()
     return found
@@ -108,7 +108,7 @@ def test_one_broken_turn_does_not_stop_the_others(make: Make) -> None:
     turns = [abandoned(make) for _ in range(3)]
     sweeper = make(*["done"] * 4)
     sweeper.clock.advance(LEASE_S + 1)  # type: ignore[attr-defined]
-    attend = sweeper.core.recovery.attend
+    attend = sweeper.core.recovery.reconcile
 
     def breaking(ref: TurnRef) -> Any:
         if ref == turns[0]:

@@ -197,7 +197,7 @@ class Process(Server):
 
     def _attend(self, turn: TurnRef) -> datetime | None:
         try:
-            return self.core.recovery.attend(turn).check_at
+            return self.core.recovery.reconcile(turn).check_at
         except StoreUnavailable:
             return self.clock.now() + timedelta(seconds=SOON_S)
 

@@ -141,7 +141,7 @@ def handed_over(world: World, client: Client) -> None:
     def hand_over() -> None:
         if not handed:
             handed.append(open_turn(world, client))
-            server.turns.hand_over(handed[0])
+            server.turns.hand_off(handed[0])
 
     server.on_question = hand_over
     world.faults.begin()

@@ -17,7 +17,7 @@ from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.errors import NotFound
 from turnstone.domain.lists import ListQuery
 from turnstone.domain.refs import SessionRef
-from turnstone.services.cleanup.cleaning import LOOK_AGAIN_AFTER, SENT_AGAIN_AFTER
+from turnstone.services.cleanup.cleaning import RECHECK_AFTER, SENT_AGAIN_AFTER
 
 Serve = Callable[..., Harness]
 TTL_S = 600
@@ -127,7 +127,7 @@ def test_a_waiting_turn_keeps_it_alive_until_it_ends(serve: Serve) -> None:
     server.clock.advance(TTL_S + 1)
     server.run_jobs()
     assert is_there(server, ref)
-    server.clock.advance(LOOK_AGAIN_AFTER.total_seconds())
+    server.clock.advance(RECHECK_AFTER.total_seconds())
     server.run_jobs()
     assert is_there(server, ref)
     server.clock.advance(AWAIT_S)

@@ -147,7 +147,7 @@ def test_a_lost_turn_whose_process_is_gone_is_failed_and_frees_its_session(make:
     )
     lose(server, turn_key_of(turn))
     server.clock.advance(LEASE_S + 1)  # type: ignore[attr-defined]
-    outlook = server.core.recovery.attend(turn)
+    outlook = server.core.recovery.reconcile(turn)
     assert (outlook.status, outlook.check_at) == (TurnStatus.FAILED, None)
     state = server.reader.read(LOCAL_CALLER, turn).state
     assert (state.status, state.turn.output_message.content) == (TurnStatus.FAILED, LOST)
@@ -167,7 +167,7 @@ def test_a_lost_turn_that_waits_for_its_client_can_be_ended(make: Make, by: str)
     else:
         server.clock.advance(100_000)  # type: ignore[attr-defined]
         # the machine may store its token in between, and then the first look finds another revision
-        looks = [server.core.recovery.attend(turn).status for _ in range(3)]
+        looks = [server.core.recovery.reconcile(turn).status for _ in range(3)]
         assert looks[-1] is TurnStatus.EXPIRED
     assert server.header(ref).lock.state is LockState.IDLE
     assert read(server, ref)[0][0].count(LOST) == 1

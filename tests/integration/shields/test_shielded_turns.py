@@ -263,7 +263,7 @@ def test_shields_that_have_judged_an_answer_do_not_judge_it_again_after_a_crash(
     heir = server.another(["fine"])
     heir.shields.script = {"a": clean, "b": clean}
     server.clock.advance(LEASE_S)
-    outlook = heir.core.recovery.attend(turn)
+    outlook = heir.core.recovery.reconcile(turn)
     assert outlook.run is not None
     heir.hear(outlook.run)
     assert [name for name, _ in heir.shields.asked] == ["b"]

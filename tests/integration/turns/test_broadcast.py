@@ -102,7 +102,7 @@ def test_late_joiners_hear_the_beginning_too() -> None:
 def test_a_listener_is_woken_once_between_two_looks() -> None:
     broadcast = TurnBroadcast(REF)
     wakes: list[int] = []
-    listener = broadcast.listen(lambda: wakes.append(1))
+    listener = broadcast.subscribe(lambda: wakes.append(1))
     broadcast.publish(event(0))
     assert wakes == [], "the first look comes without being asked for"
     assert numbers(listener.take().events) == [0]
@@ -118,9 +118,9 @@ def test_a_listener_is_woken_once_between_two_looks() -> None:
 def test_a_listener_that_has_left_is_not_woken() -> None:
     broadcast = TurnBroadcast(REF)
     wakes: list[int] = []
-    listener = broadcast.listen(lambda: wakes.append(1))
+    listener = broadcast.subscribe(lambda: wakes.append(1))
     listener.take()
-    broadcast.leave(listener)
+    broadcast.unsubscribe(listener)
     broadcast.close(event(0))
     assert wakes == []
 
@@ -131,7 +131,7 @@ def test_who_stops_to_listen_half_way_leaves() -> None:
     waiting = broadcast.wait()
     assert next(waiting) == event(0)
     waiting.close()
-    assert broadcast._listeners == []
+    assert broadcast._subscribers == []
 
 
 class InterruptedLock:
@@ -153,7 +153,7 @@ class InterruptedLock:
 def test_an_event_right_behind_a_look_wakes_the_listener() -> None:
     broadcast = TurnBroadcast(REF)
     wakes: list[int] = []
-    listener = broadcast.listen(lambda: wakes.append(1))
+    listener = broadcast.subscribe(lambda: wakes.append(1))
     broadcast.lock = InterruptedLock(lambda: broadcast.publish(event(0)))
     assert (listener.take().events, wakes) == ((), [1])
     assert numbers(listener.take().events) == [0]
@@ -164,7 +164,7 @@ def test_no_event_is_lost_between_a_look_and_the_wait() -> None:
     for _ in range(150):
         broadcast = TurnBroadcast(REF)
         ready = threading.Event()
-        listener = broadcast.listen(ready.set)
+        listener = broadcast.subscribe(ready.set)
         told: list[TurnEvent] = []
         publishing = published(broadcast, 12)
         is_over = False
@@ -183,7 +183,7 @@ def test_nothing_is_between_the_last_events_and_the_end() -> None:
     """Who sees the end has been given everything that came before it."""
     for _ in range(150):
         broadcast = TurnBroadcast(REF)
-        listener = broadcast.listen(lambda: None)
+        listener = broadcast.subscribe(lambda: None)
         publishing = published(broadcast, 6)
         told: list[TurnEvent] = []
         while not (news := listener.take()).is_last:
@@ -280,9 +280,9 @@ def test_a_stream_ends_when_its_client_leaves_and_who_passes_events_on_to_it_sto
 def test_who_is_told_in_two_threads_at_once_that_its_client_has_left_leaves_once() -> None:
     running, excerpt = TurnBroadcast(REF), EventCursor(REF, 0)
     excerpt.attach(running)
-    listener = excerpt.broadcast.listen(lambda: None)
+    listener = excerpt.broadcast.subscribe(lambda: None)
     running.close(event(1))
     assert listener.take().is_last  # one thread leaves the run because it has ended
-    excerpt.broadcast.leave(listener)  # another one because the client has left
+    excerpt.broadcast.unsubscribe(listener)  # another one because the client has left
     assert running.is_left
     assert numbers(running.events) == [1]

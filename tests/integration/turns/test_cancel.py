@@ -297,7 +297,7 @@ def test_those_who_wait_in_another_process_hear_it_there(make: Make) -> None:
 
 def expire(server: Server, turn: TurnRef) -> None:
     """Attend to the overdue turn until it has ended: the machine may store its token meanwhile."""
-    eventually(lambda: server.core.recovery.attend(turn).check_at is None)
+    eventually(lambda: server.core.recovery.reconcile(turn).check_at is None)
 
 
 # ---- races: between what the cancellation reads and what it writes, and the other way round
@@ -467,9 +467,9 @@ def test_a_takeover_is_stopped_or_does_not_happen(make: Make, first: str) -> Non
     heir.clock.advance(LEASE_S + 1)  # type: ignore[attr-defined]
     if first == "cancel":
         heir.store.before(takes_over, lambda: cancel(other, turn))
-        assert heir.core.recovery.attend(turn).run is None
+        assert heir.core.recovery.reconcile(turn).run is None
     else:
-        other.store.before(cancels_turn, lambda: heir.core.recovery.attend(turn))
+        other.store.before(cancels_turn, lambda: heir.core.recovery.reconcile(turn))
         cancel(other, turn)
         thinking.open()
         heir.settle()

@@ -90,7 +90,7 @@ def _act_at_random(
         server.clock.advance(LEASE_S)
     elif chance < 6:
         for turn in server.core.turn_store.open_turns():
-            server.core.recovery.attend(turn)
+            server.core.recovery.reconcile(turn)
     elif chance < 16 and lock.order is not None:
         begun.append(server.resume(ref.turn(lock.order), answer("l")))
     else:

@@ -51,7 +51,7 @@ from turnstone.domain.models.requests import InferenceRequest
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.turns.turns import TurnStatus
 from turnstone.http.errors import error_reply
-from turnstone.services.streams.broadcast import Listener, Received, TurnBroadcast
+from turnstone.services.streams.broadcast import Received, Subscriber, TurnBroadcast
 from turnstone.store.layout.idempotency import KEPT
 
 Serve = Callable[..., Harness]
@@ -215,9 +215,9 @@ def test_who_joins_a_resumed_turn_is_told_the_past_before_the_present(
     turn = server.paused(ref, by=KEY)
     resumed = server.resume(turn, answer("c1"))
     thinking.wait()
-    take, is_first = Listener.take, iter([True])
+    take, is_first = Subscriber.take, iter([True])
 
-    def taken_while_the_run_goes_on(listener: Listener) -> Received:
+    def taken_while_the_run_goes_on(listener: Subscriber) -> Received:
         news = take(listener)
         if next(is_first, False):
             thinking.open()
@@ -225,7 +225,7 @@ def test_who_joins_a_resumed_turn_is_told_the_past_before_the_present(
                 eventually(lambda: resumed.is_over, patience_s=0.3)
         return news
 
-    monkeypatch.setattr(Listener, "take", taken_while_the_run_goes_on)
+    monkeypatch.setattr(Subscriber, "take", taken_while_the_run_goes_on)
     joined = server.start(ref, "look", by=KEY)
     monkeypatch.undo()
     assert outline(server.hear(resumed)) == "C:tool S:infer P P C:infer complete"

@@ -519,5 +519,5 @@ def test_recovery_does_not_interrupt_a_run_that_has_told_nothing_yet(serve: Serv
     broadcasts = Broadcasts()
     turn = TurnRef(tenant=ref.tenant, agent_id=ref.agent_id, session_id=ref.session_id, turn_id="t")
     run = broadcasts.begin(turn)
-    broadcasts.tell_waiting(turn, TurnStarted(turn_id="t"))
+    broadcasts.notify_waiting(turn, TurnStarted(turn_id="t"))
     assert (run.events, run.is_over, broadcasts.find(turn)) == ([], False, run)

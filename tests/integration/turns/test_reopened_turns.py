@@ -339,7 +339,7 @@ def test_a_turn_that_was_opened_again_is_taken_over_and_can_pause_fail_and_be_ca
     thinking.wait()
     server.clock.advance(LEASE_S)  # type: ignore[attr-defined]
     heir.core.leases.close()
-    outlook = heir.core.recovery.attend(turn)
+    outlook = heir.core.recovery.reconcile(turn)
     if outlook.run is not None:
         heir.hear(outlook.run)
     thinking.open()

@@ -63,7 +63,7 @@ def replay(server: Server, turn: TurnRef, after: int = 0) -> list[Numbered]:
     """Return what is told from there on, once the stream is over."""
     broadcast = follow(server, turn, after)
     heard_from(broadcast)
-    return broadcast.told
+    return broadcast.published
 
 
 def ids(told: Iterable[Numbered]) -> list[int]:
@@ -117,7 +117,9 @@ def test_live_events_are_numbered_without_a_gap_over_pauses_and_resumes(make: Ma
     server.hear(first)
     second = server.resume(first.ref, answer("l"))
     server.hear(second)
-    assert ids([*first.told, *second.told]) == list(range(1, len(first.told) + len(second.told) + 1))
+    assert ids([*first.published, *second.published]) == list(
+        range(1, len(first.published) + len(second.published) + 1)
+    )
     assert outline(second.events) == "C:tool S:infer P P P P C:infer complete"
 
 
@@ -127,12 +129,12 @@ def test_a_replay_has_the_numbers_of_the_live_stream(make: Make) -> None:
     server.hear(first)
     second = server.resume(first.ref, answer("l"))
     server.hear(second)
-    live = {told.number: told.event for told in (*first.told, *second.told)}
+    live = {told.number: told.event for told in (*first.published, *second.published)}
     told = replay(server, first.ref)
     exact = [event for event in told if event.first is None or event.first == event.number]
     assert [event.event for event in exact] == [live[event.number] for event in exact]
     assert ids(told) == sorted(ids(told))
-    assert ids(told)[-1] == ids(second.told)[-1]
+    assert ids(told)[-1] == ids(second.published)[-1]
     coalesced = [event.event for event in told if event not in exact]
     assert [event.delta.text for event in coalesced] == ["Let me see.", "Look there.", "It is a four."]  # type: ignore[union-attr]
 
@@ -144,8 +146,8 @@ def test_who_comes_back_at_any_event_gets_the_rest(make: Make, script: tuple[Scr
     server = make(*script)
     broadcast = started(server)
     server.hear(broadcast)
-    assert_resumable(server, broadcast.ref, broadcast.told)
-    assert_resumable(make(), broadcast.ref, broadcast.told)
+    assert_resumable(server, broadcast.ref, broadcast.published)
+    assert_resumable(make(), broadcast.ref, broadcast.published)
 
 
 def test_who_comes_back_after_a_resume_gets_the_rest(make: Make) -> None:
@@ -154,18 +156,18 @@ def test_who_comes_back_after_a_resume_gets_the_rest(make: Make) -> None:
     server.hear(first)
     second = server.resume(first.ref, answer("l"))
     server.hear(second)
-    assert_resumable(server, first.ref, [*first.told, *second.told])
+    assert_resumable(server, first.ref, [*first.published, *second.published])
 
 
 def test_a_model_that_breaks_off_in_the_middle_has_told_nothing_that_counts(make: Make) -> None:
     server = make(SEARCHING, Says(("Half ", "an "), error=ModelFailed("broken")))
     broadcast = started(server)
     server.hear(broadcast)
-    last = broadcast.told[-1]
+    last = broadcast.published[-1]
     assert isinstance(last.event, TurnFailed)
     stored = numbered(server.state(broadcast.ref))
     assert last == stored[-1]
-    assert_resumable(server, broadcast.ref, broadcast.told)
+    assert_resumable(server, broadcast.ref, broadcast.published)
 
 
 def test_a_step_of_which_a_part_was_heard_is_told_from_its_start_without_a_number(make: Make) -> None:
@@ -188,15 +190,15 @@ def test_a_turn_that_runs_here_is_told_exactly_and_followed_to_its_end(make: Mak
     server = make(SEARCHING, thinking)
     broadcast = started(server)
     thinking.wait()
-    so_far = list(broadcast.told)
+    so_far = list(broadcast.published)
     followers = [follow(server, broadcast.ref, after) for after in range(len(so_far) + 1)]
     for after, follower in enumerate(followers):
-        assert follower.listen(lambda: None).take().told == tuple(so_far[after:])
+        assert follower.subscribe(lambda: None).take().numbered == tuple(so_far[after:])
     thinking.open()
     server.hear(broadcast)
     for after, follower in enumerate(followers):
-        assert heard_from(follower) == tuple(told.event for told in broadcast.told[after:])
-        assert ids(follower.told) == list(range(after + 1, len(broadcast.told) + 1))
+        assert heard_from(follower) == tuple(told.event for told in broadcast.published[after:])
+        assert ids(follower.published) == list(range(after + 1, len(broadcast.published) + 1))
 
 
 def test_who_follows_a_resumed_turn_hears_what_was_before(make: Make) -> None:
@@ -210,8 +212,8 @@ def test_who_follows_a_resumed_turn_hears_what_was_before(make: Make) -> None:
     thinking.open()
     server.hear(second)
     heard_from(follower)
-    assert Client().hears(follower.told).knows(server, first.ref)
-    assert ids(follower.told)[-1] == ids(second.told)[-1]
+    assert Client().hears(follower.published).knows(server, first.ref)
+    assert ids(follower.published)[-1] == ids(second.published)[-1]
 
 
 def test_a_turn_that_runs_elsewhere_is_told_step_by_step(make: Make) -> None:
@@ -227,8 +229,8 @@ def test_a_turn_that_runs_elsewhere_is_told_step_by_step(make: Make) -> None:
     more.open()
     server.hear(broadcast)
     heard_from(follower)
-    assert Client().hears(follower.told).knows(server, broadcast.ref)
-    assert ids(follower.told)[-1] == ids(broadcast.told)[-1]
+    assert Client().hears(follower.published).knows(server, broadcast.ref)
+    assert ids(follower.published)[-1] == ids(broadcast.published)[-1]
 
 
 @pytest.mark.parametrize("ending", ["pauses", "fails", "is cancelled"])
@@ -245,8 +247,8 @@ def test_who_follows_elsewhere_hears_how_it_comes_to_rest(make: Make, ending: st
     told = heard_from(follower)
     heard = {"pauses": "awaiting", "fails": "failed:model_failed", "is cancelled": "failed:ended"}
     assert outline(told).endswith(heard[ending])
-    assert follower.told[-1] == broadcast.told[-1]
-    assert follower.told[-1].number is not None
+    assert follower.published[-1] == broadcast.published[-1]
+    assert follower.published[-1].number is not None
 
 
 def test_a_turn_that_expires_while_it_waits_is_told_as_expired(make: Make) -> None:
@@ -254,8 +256,8 @@ def test_a_turn_that_expires_while_it_waits_is_told_as_expired(make: Make) -> No
     broadcast = started(server)
     server.hear(broadcast)
     server.clock.advance(AWAIT_S + 1)  # type: ignore[attr-defined]
-    eventually(lambda: server.core.recovery.attend(broadcast.ref).check_at is None)
-    for after in range(len(broadcast.told) + 2):
+    eventually(lambda: server.core.recovery.reconcile(broadcast.ref).check_at is None)
+    for after in range(len(broadcast.published) + 2):
         assert isinstance(replay(server, broadcast.ref, after)[-1].event, TurnFailed)
 
 
@@ -265,10 +267,10 @@ def test_nobody_looks_at_a_turn_whose_follower_has_left(make: Make) -> None:
     broadcast = started(server)
     thinking.wait()
     follower = follow(other, broadcast.ref)
-    listener = follower.listen(lambda: None)
-    assert other.core._following._is_looking
-    follower.leave(listener)
-    eventually(lambda: not other.core._following._is_looking)
+    listener = follower.subscribe(lambda: None)
+    assert other.core._following._is_polling
+    follower.unsubscribe(listener)
+    eventually(lambda: not other.core._following._is_polling)
     thinking.open()
     server.hear(broadcast)
 
@@ -325,7 +327,7 @@ def test_a_turn_that_can_not_be_followed_any_more_ends_its_own_followers_only(ma
     whole_server.hear(whole)
     for follower in (followers[1], followers[3]):
         assert outline(heard_from(follower)).endswith("complete")
-    eventually(lambda: not following._is_looking)
+    eventually(lambda: not following._is_polling)
     gates[0].open()
     server.hear(broken)
 
@@ -345,7 +347,7 @@ def test_a_follower_that_can_not_be_told_does_not_stop_the_others(make: Make, is
         raise RuntimeError("the loop of this listener is closed")
 
     deaf, follower = follow(other, first.ref), follow(other, second.ref)
-    deaf.listen(wake).take()
+    deaf.subscribe(wake).take()
     if is_broken:
         server.records.write([Put(turn_key(first.ref, first.ref.turn_id), b"broken", {"status": "in_progress"})])
     else:
@@ -353,7 +355,7 @@ def test_a_follower_that_can_not_be_told_does_not_stop_the_others(make: Make, is
     eventually(lambda: woken == [1])
     gates[1].open()
     assert outline(heard_from(follower)).endswith("complete")
-    eventually(lambda: not other.core._following._is_looking)
+    eventually(lambda: not other.core._following._is_polling)
     gates[0].open()
     server.hear(first)
     runner.hear(second)
@@ -394,7 +396,7 @@ def started_before(server: Server, then: Any) -> TurnBroadcast:
 def taken_over(make: Make, turn: TurnRef, *script: Scripted) -> Server:
     heir = make(*script)
     heir.clock.advance(LEASE_S + 1)  # type: ignore[attr-defined]
-    run = heir.core.recovery.attend(turn).run
+    run = heir.core.recovery.reconcile(turn).run
     assert run is not None
     return heir
 
@@ -403,7 +405,7 @@ def taken_over(make: Make, turn: TurnRef, *script: Scripted) -> Server:
 def test_after_a_crash_whoever_heard_any_part_gets_the_rest_from_the_heir(make: Make, words: int) -> None:
     """The heir gives the numbers again that the crashed run gave to what it did not store."""
     _, broadcast = crashed(make, SEARCHING, Says(tuple("abcdefgh")), words=words)
-    live = [told for told in broadcast.told if told.number is not None]
+    live = [told for told in broadcast.published if told.number is not None]
     heir = taken_over(make, broadcast.ref, *([SEARCHING, WORDY] if words <= 3 else [WORDY]))
     heir.settle()
     assert heir.state(broadcast.ref).status is TurnStatus.COMPLETED
@@ -413,11 +415,11 @@ def test_after_a_crash_whoever_heard_any_part_gets_the_rest_from_the_heir(make: 
 
 def test_after_two_crashes_numbers_of_the_first_are_still_doubted(make: Make) -> None:
     _, broadcast = crashed(make, Says(tuple("abcdefghijklmnopqrst")), words=15)
-    live = [told for told in broadcast.told if told.number is not None]
+    live = [told for told in broadcast.published if told.number is not None]
     second = make(SEARCHING, Says(tuple("abc")))
     Dying(second, 5)
     second.clock.advance(LEASE_S + 1)  # type: ignore[attr-defined]
-    second.core.recovery.attend(broadcast.ref)
+    second.core.recovery.reconcile(broadcast.ref)
     eventually(lambda: second.store.is_dead and not second.core.executor._running)
     heir = taken_over(make, broadcast.ref, WORDY)
     heir.settle()
@@ -427,20 +429,20 @@ def test_after_two_crashes_numbers_of_the_first_are_still_doubted(make: Make) ->
 
 def test_who_follows_while_the_turn_is_taken_over_here_hears_it_all(make: Make) -> None:
     _, broadcast = crashed(make, SEARCHING, Says(tuple("abcdefgh")), words=6)
-    live = [told for told in broadcast.told if told.number is not None]
+    live = [told for told in broadcast.published if told.number is not None]
     heir = make(WORDY)
     followers = [(heard, follow(heir, broadcast.ref, max(ids(live[:heard]), default=0))) for heard in range(len(live))]
     heir.clock.advance(LEASE_S + 1)  # type: ignore[attr-defined]
-    assert heir.core.recovery.attend(broadcast.ref).run is not None
+    assert heir.core.recovery.reconcile(broadcast.ref).run is not None
     heir.settle()
     for heard, follower in followers:
         heard_from(follower)
-        assert Client().hears(live[:heard]).hears(follower.told).knows(heir, broadcast.ref), f"heard {heard}"
+        assert Client().hears(live[:heard]).hears(follower.published).knows(heir, broadcast.ref), f"heard {heard}"
 
 
 def test_who_comes_back_while_the_heir_runs_hears_it_all(make: Make) -> None:
     _, broadcast = crashed(make, SEARCHING, Says(tuple("abcdefgh")), words=6)
-    live = [told for told in broadcast.told if told.number is not None]
+    live = [told for told in broadcast.published if told.number is not None]
     thinking = Held(WORDY)
     heir = taken_over(make, broadcast.ref, thinking)
     thinking.wait()
@@ -449,7 +451,7 @@ def test_who_comes_back_while_the_heir_runs_hears_it_all(make: Make) -> None:
     heir.settle()
     for heard, follower in followers:
         heard_from(follower)
-        assert Client().hears(live[:heard]).hears(follower.told).knows(heir, broadcast.ref), f"heard {heard}"
+        assert Client().hears(live[:heard]).hears(follower.published).knows(heir, broadcast.ref), f"heard {heard}"
 
 
 def test_an_abandoned_turn_that_is_followed_is_attended_to(make: Make) -> None:
@@ -475,9 +477,9 @@ def test_a_handed_over_run_ends_its_followers_with_a_notice_that_has_no_number(m
     broadcast = started(server)
     thinking.wait()
     follower = follow(server, broadcast.ref)
-    server.turns.hand_over(broadcast.ref)
+    server.turns.hand_off(broadcast.ref)
     assert outline(heard_from(follower)).endswith("failed:handed_over")
-    assert follower.told[-1].number is None
+    assert follower.published[-1].number is None
     thinking.open()
     server.settle()
 

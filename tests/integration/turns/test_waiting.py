@@ -1,6 +1,6 @@
 """Requests that wait for a place: which do, who is served first, and what becomes of those who leave.
 
-Covers: services/threads/places, services/threads/executor
+Covers: services/threads/slots, services/threads/executor
 """
 
 from __future__ import annotations

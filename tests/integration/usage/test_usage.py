@@ -103,7 +103,7 @@ def test_a_turn_whose_process_died_counts_once_by_what_is_stored_of_it(make: Mak
     broadcast = dying.start(ref)
     dying.hear(broadcast)
     advance(worker, LEASE_S)
-    worker.core.recovery.attend(broadcast.ref)
+    worker.core.recovery.reconcile(broadcast.ref)
     worker.settle()
     assert worker.state(broadcast.ref).status is TurnStatus.COMPLETED
     assert tokens(usage(worker, **names(ref))) == (2, 20, 10)

@@ -465,7 +465,7 @@ class Harness(Server):
         self._sqlite.close()
 
     def attend(self, turn: TurnRef) -> datetime | None:
-        return self.core.recovery.attend(turn).check_at
+        return self.core.recovery.reconcile(turn).check_at
 
     def attend_due(self) -> None:
         self.supervisor.attend_due(self.attend)
@@ -537,7 +537,7 @@ def answer(call_id: str, content: str = "seen", tool_name: str = "look") -> Tool
 def heard_from(broadcast: TurnBroadcast, is_enough: Callable[[], bool] = lambda: False) -> tuple[TurnEvent, ...]:
     """Return the events until the run is over, or until it is enough; fail rather than hang."""
     ready = threading.Event()
-    listener = broadcast.listen(ready.set)
+    listener = broadcast.subscribe(ready.set)
     deadline = time.monotonic() + PATIENCE_S
     events: list[TurnEvent] = []
     while True:
@@ -545,7 +545,7 @@ def heard_from(broadcast: TurnBroadcast, is_enough: Callable[[], bool] = lambda:
         news = listener.take()
         events += news.events
         if news.is_last or is_last_look:
-            broadcast.leave(listener)
+            broadcast.unsubscribe(listener)
             return tuple(events)
         assert time.monotonic() < deadline, f"the run does not end, so far: {outline(events)}"
         ready.wait(0.01)

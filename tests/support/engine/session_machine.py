@@ -265,7 +265,7 @@ class SessionMachine(RuleBasedStateMachine):
                 lambda: process.core.cancelling.cancel(LOCAL_CALLER, ref, attempt()),
                 lambda: process.resume(ref, answer("l")),
             ]
-            process.core.recovery.attend(ref)
+            process.core.recovery.reconcile(ref)
         assert [self._refusal(ask) for ask in asks] == [NotFound] * len(asks)
         self._quiesce(process)
         self._count("ask the gone")
@@ -305,7 +305,7 @@ class SessionMachine(RuleBasedStateMachine):
             self._end(turn, TurnStatus.EXPIRED)
         elif turn.status is TurnStatus.IN_PROGRESS and self._is_over(turn, process):
             self._attended_to(turn, process)
-        process.core.recovery.attend(self._ref(asked, turn))
+        process.core.recovery.reconcile(self._ref(asked, turn))
         self._quiesce(process)
         self._count("attend")
 
@@ -317,7 +317,7 @@ class SessionMachine(RuleBasedStateMachine):
         for session, turn in self._all_open(TurnStatus.IN_PROGRESS):
             if turn.runner is process:
                 turn.runner, turn.until = None, self._now
-                process.turns.hand_over(self._ref(session, turn))
+                process.turns.hand_off(self._ref(session, turn))
                 self._count("hand over")
 
     @precondition(lambda self: len(self.waiting) < PROCESSES_AT_MOST)

@@ -92,7 +92,7 @@ MALFORMED = [
 def test_any_other_header_names_nobody_and_nobody_is_asked(
     authenticator: Authenticator, tokens: KnownTokens, header: str | None
 ) -> None:
-    for ask in (authenticator.known, authenticator.identify):
+    for ask in (authenticator.cached_caller, authenticator.identify):
         with pytest.raises(Unauthenticated) as refused:
             ask(header)
         assert refused.value.scheme == "Bearer"
@@ -110,10 +110,10 @@ def test_whatever_the_header_it_is_refused_or_names_a_caller(header: str | None)
 def test_a_caller_is_known_for_a_moment_without_being_looked_up_again(
     authenticator: Authenticator, tokens: KnownTokens, clock: MovedClock
 ) -> None:
-    assert authenticator.known("Bearer good") is None
+    assert authenticator.cached_caller("Bearer good") is None
     assert authenticator.identify("Bearer good") == ANN
     clock.time += CACHED_FOR - timedelta(milliseconds=1)
-    assert authenticator.known("Bearer good") == authenticator.identify("bearer good") == ANN
+    assert authenticator.cached_caller("Bearer good") == authenticator.identify("bearer good") == ANN
     assert tokens.asked == 1
 
 
@@ -123,7 +123,7 @@ def test_a_token_that_was_taken_back_names_nobody_when_the_moment_is_over(
     authenticator.identify("Bearer good")
     tokens.identities = {}
     clock.time += CACHED_FOR
-    assert authenticator.known("Bearer good") is None
+    assert authenticator.cached_caller("Bearer good") is None
     with pytest.raises(Unauthenticated):
         authenticator.identify("Bearer good")
 
@@ -134,9 +134,9 @@ def test_a_token_that_expires_is_not_known_for_longer(
     tokens.identities = {"short": Identity(ANN, clock.time + timedelta(seconds=2))}
     authenticator.identify("Bearer short")
     clock.time += timedelta(seconds=1)
-    assert authenticator.known("Bearer short") == ANN
+    assert authenticator.cached_caller("Bearer short") == ANN
     clock.time += timedelta(seconds=1)
-    assert authenticator.known("Bearer short") is None
+    assert authenticator.cached_caller("Bearer short") is None
 
 
 def test_a_token_is_asked_about_in_time_though_the_clock_was_set_back(
@@ -146,7 +146,7 @@ def test_a_token_is_asked_about_in_time_though_the_clock_was_set_back(
     tokens.identities.clear()
     clock.time -= timedelta(hours=1)
     clock.set_back_s = 3_600
-    assert authenticator.known("Bearer good") == ANN
+    assert authenticator.cached_caller("Bearer good") == ANN
     clock.time += CACHED_FOR
     with pytest.raises(Unauthenticated):
         authenticator.identify("Bearer good")
@@ -158,7 +158,7 @@ def test_a_token_is_asked_about_in_time_though_its_process_was_frozen(
     authenticator.identify("Bearer good")
     clock.time += CACHED_FOR
     clock.set_back_s = -CACHED_FOR.total_seconds()
-    assert authenticator.known("Bearer good") is None
+    assert authenticator.cached_caller("Bearer good") is None
 
 
 def test_without_a_moment_every_request_is_looked_up(tokens: KnownTokens, clock: MovedClock) -> None:
@@ -191,7 +191,7 @@ def test_only_so_many_callers_are_remembered_the_latest_ones(tokens: KnownTokens
     authenticator = Authenticator(tokens, clock, CACHED_FOR)
     for token in tokens.identities:
         authenticator.identify(f"Bearer {token}")
-    known = [token for token in tokens.identities if authenticator.known(f"Bearer {token}")]
+    known = [token for token in tokens.identities if authenticator.cached_caller(f"Bearer {token}")]
     assert known == [f"t{number}" for number in range(5, MOST_CACHED + 5)]
 
 

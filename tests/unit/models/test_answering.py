@@ -58,7 +58,7 @@ class Model:
 def running(model: Model, *, is_listened_to: bool = True) -> Iterator[tuple[AnswerStream, Thread]]:
     answering = AnswerStream("a1", AT, model(), StopSignal())
     if is_listened_to:
-        answering.listen(lambda: None)
+        answering.subscribe(lambda: None)
     thread = Thread(target=answering.run)
     thread.start()
     try:
@@ -118,7 +118,7 @@ def test_an_error_comes_behind_all_that_was_said() -> None:
 
 
 def test_an_answer_to_which_nobody_begins_to_listen_is_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("turnstone.services.models.answer_stream.LISTENED_WITHIN_S", 0.2)
+    monkeypatch.setattr("turnstone.services.models.answer_stream.SUBSCRIBED_WITHIN_S", 0.2)
     model = Model(500)
     with running(model, is_listened_to=False) as (_, thread):
         thread.join(SOON_S)

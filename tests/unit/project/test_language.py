@@ -13,7 +13,8 @@ from tests.language import found_in, modules
 
 ROOT = Path(__file__).resolve().parents[3]
 FOLDERS = tuple(
-    f"shared/turnstone/{layer}" for layer in ("adapters", "dialects", "domain", "engine", "ports", "settings", "store")
+    f"shared/turnstone/{layer}"
+    for layer in ("adapters", "dialects", "domain", "engine", "ports", "services", "settings", "store")
 )
 ALLOWED = frozenset(
     {

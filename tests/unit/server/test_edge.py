@@ -755,7 +755,7 @@ def test_who_has_heard_the_end_listens_no_more(door_to: OpenDoor) -> None:
 
     broadcasts.begin = noting  # type: ignore[method-assign]
     door.ask("POST", f"{path}/turn", said())
-    assert [broadcast._listeners for broadcast in left] == [[]]
+    assert [broadcast._subscribers for broadcast in left] == [[]]
 
 
 # ---- the worker

@@ -54,8 +54,8 @@ def test_a_place_that_is_not_used_is_given_back_whatever_happens() -> None:
     with pytest.raises(ValueError, match="not stored"), executor.permit("acme"):
         raise ValueError("not stored")
     with executor.permit("acme") as permit:
-        permit.give_back()
-        permit.give_back()
+        permit.release()
+        permit.release()
     with executor.permit("acme"), pytest.raises(Overloaded), executor.permit("acme"):
         pytest.fail("a place was given back twice")
 

@@ -11,7 +11,7 @@ import pytest
 from turnstone.domain.access.access import Ownership
 from turnstone.domain.errors import DayLimitReached
 from turnstone.domain.usage.usage import Tokens
-from turnstone.services.usage.limits import LOOK_EVERY, MOST_TENANTS, DayLimit
+from turnstone.services.usage.limits import MOST_TENANTS, READ_EVERY, DayLimit
 from turnstone.store.usage.usage import Spent
 
 EVENING = datetime(2026, 5, 4, 23, 59, 55, tzinfo=UTC)
@@ -78,7 +78,7 @@ def test_what_is_known_is_looked_up_in_time_though_the_clock_was_set_back() -> N
     clock.set_back_s = 3_600
     limit.check("t")
     assert store.looks == 1
-    clock.at += LOOK_EVERY
+    clock.at += READ_EVERY
     limit.check("t")
     assert store.looks == 2
 
@@ -87,7 +87,7 @@ def test_tenants_without_number_take_no_memory_without_end() -> None:
     limit, _, _ = limited(tokens=0)
     for number in range(MOST_TENANTS + 1):
         limit.check(f"t{number}")
-    assert len(limit._known) == 1
+    assert len(limit._readings) == 1
 
 
 def test_without_a_limit_nothing_is_looked_up() -> None:

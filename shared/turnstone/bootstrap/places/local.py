@@ -23,7 +23,7 @@ from turnstone.bootstrap.places.local_shields import local_shields
 from turnstone.bootstrap.places.operator import DATABASE
 from turnstone.bootstrap.tools import local_tool_kinds
 from turnstone.domain.refs import TurnRef
-from turnstone.services.threads.places import QueueLimits
+from turnstone.services.threads.slots import QueueLimits
 from turnstone.settings.config import InvalidSettings, variable_of
 from turnstone.settings.local_settings import LocalSettings
 from turnstone.store.cleanup.payload_sweep import PayloadSweep
@@ -133,7 +133,7 @@ class LocalServer:
         self.core.sweeper.sweep(self._clock.now() + LONGEST_SWEEP)
 
     def _attend(self, turn: TurnRef) -> datetime | None:
-        return self.core.recovery.attend(turn).check_at
+        return self.core.recovery.reconcile(turn).check_at
 
 
 def _make_data_folder(settings: LocalSettings) -> None:

@@ -315,7 +315,7 @@ class _Endpoint:
 
     def _hand_over(self, broadcast: TurnBroadcast) -> None:
         """Leave the turn to another process."""
-        self._use_cases.turns.hand_over(broadcast.ref)
+        self._use_cases.turns.hand_off(broadcast.ref)
 
     @contextmanager
     def _leaving(self, leave: Callable[[], None], scope: Scope) -> Iterator[None]:

@@ -69,7 +69,7 @@ class OneMachine:
             return LOCAL_CALLER
         sent = [value.decode("latin-1") for name, value in scope["headers"] if name == b"authorization"]
         authorization = sent[0] if len(sent) == 1 else None
-        known = self._authenticator.known(authorization)
+        known = self._authenticator.cached_caller(authorization)
         return known or partial(self._authenticator.identify, authorization)
 
     def scheme(self, _: Scope) -> Scheme | None:

@@ -14,7 +14,7 @@ from turnstone.http.streams.departure import Departure
 
 if TYPE_CHECKING:
     from turnstone.services.threads.executor import TurnExecutor
-    from turnstone.services.threads.places import Waiter
+    from turnstone.services.threads.slots import Waiter
 
 
 async def a_place(executor: TurnExecutor, request: Request, receive: Receive, *, comes_first: bool) -> Waiter:
@@ -33,18 +33,18 @@ async def a_place(executor: TurnExecutor, request: Request, receive: Receive, *,
 
     tenant, size_bytes = request.caller.tenant, len(request.body)
     waiter = executor.queue(tenant, settle, size_bytes=size_bytes, comes_first=comes_first)
-    has_place = False
+    has_slot = False
     timeout = loop.call_later(executor.wait_s, departure.changed.set)
     try:
         with departure.watched(receive, after_s=0):
             await departure.changed.wait()
-        has_place = waiter.has_place and not departure.has_left
+        has_slot = waiter.has_slot and not departure.has_left
     finally:
         timeout.cancel()
-        if not has_place:
+        if not has_slot:
             executor.leave(waiter)
     if departure.has_left:
         raise ClientDisconnect
-    if not has_place:
+    if not has_slot:
         raise executor.refusal(waiter)
     return waiter

@@ -19,7 +19,7 @@ from turnstone.http.routes import AnswerEncoder, ModelReply, ModelStreamReply, R
 from turnstone.http.streams.departure import Departure
 from turnstone.http.streams.pieces import cut
 from turnstone.http.streams.silence import PING, PING_AFTER_S, Silence
-from turnstone.services.models.answer_stream import AnswerStream, Told
+from turnstone.services.models.answer_stream import AnswerStream, NewParts
 
 WHOLE = (Inferred, Continuations)
 
@@ -53,7 +53,7 @@ async def answered(
 
 
 async def _chunks(
-    encoder: AnswerEncoder, first: Told, rest: AsyncGenerator[Told], about: dict[str, Any]
+    encoder: AnswerEncoder, first: NewParts, rest: AsyncGenerator[NewParts], about: dict[str, Any]
 ) -> AsyncGenerator[bytes]:
     async with aclosing(rest):
         try:
@@ -67,7 +67,7 @@ async def _chunks(
             yield encoder.failed(SHUTTING_DOWN, ErrorCode.SERVER_STOPPING)
 
 
-def _encoded(encoder: AnswerEncoder, told: Told, about: dict[str, Any]) -> Iterator[bytes]:
+def _encoded(encoder: AnswerEncoder, told: NewParts, about: dict[str, Any]) -> Iterator[bytes]:
     if not told.parts and told.error is None:
         yield PING
     while told.parts:
@@ -83,7 +83,7 @@ def _encoded(encoder: AnswerEncoder, told: Told, about: dict[str, Any]) -> Itera
         yield encoder.failed(message_of(told.error), code_of(told.error))
 
 
-async def _heard(answering: AnswerStream, receive: Receive) -> AsyncGenerator[Told]:
+async def _heard(answering: AnswerStream, receive: Receive) -> AsyncGenerator[NewParts]:
     """Yield what the model says as it comes, nothing after a silence; broken off when nobody listens any more."""
     loop = asyncio.get_running_loop()
     departure = Departure(answering.stop)
@@ -93,7 +93,7 @@ async def _heard(answering: AnswerStream, receive: Receive) -> AsyncGenerator[To
         with suppress(RuntimeError):  # the loop is closed when the server stops before its models
             loop.call_soon_threadsafe(ready.set)
 
-    answering.listen(wake)
+    answering.subscribe(wake)
     silence = Silence(loop, PING_AFTER_S, ready.set)
     try:
         with departure.watched(receive):

@@ -39,32 +39,32 @@ async def heard(
         with suppress(RuntimeError):  # the loop is closed when the server stops before its turns
             loop.call_soon_threadsafe(ready.set)
 
-    listener = broadcast.listen(wake)
+    listener = broadcast.subscribe(wake)
     silence = Silence(loop, timeout_s, ready.set)
     try:
         while not departure.has_left:
             news = listener.take(EVENTS_AT_ONCE)
-            if news.told:
-                yield news.told
+            if news.numbered:
+                yield news.numbered
                 silence.ends()
             elif silence.is_long:
                 yield ()
                 silence.ends()
             if news.is_last:
                 return
-            if len(news.told) == EVENTS_AT_ONCE:
+            if len(news.numbered) == EVENTS_AT_ONCE:
                 continue
             await ready.wait()
             ready.clear()
     finally:
         silence.cancel()
-        broadcast.leave(listener)
+        broadcast.unsubscribe(listener)
 
 
 def past_events(reply: TurnStreamReply, restore: Restore) -> Iterator[bytes]:
     """Yield the bytes of a stream whose events have all happened, with their long texts restored."""
     sent = partial(_sent, reply.encode, reply.has_ids)
-    return restore(map(sent, reply.broadcast.told))
+    return restore(map(sent, reply.broadcast.published))
 
 
 async def sse_chunks(

@@ -1,4 +1,4 @@
-"""Keeping callers from what is not theirs: what they may not see is, for them, not there."""
+"""Access rules: a record that the caller may not see looks like a missing one."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from turnstone.domain.access.access import ADMIN, Ownership, may_delete, may_see
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import Forbidden, NotFound
 
-if TYPE_CHECKING:  # whose routes read agents only needs none
+if TYPE_CHECKING:  # a function whose routes read agents only needs none
     from turnstone.domain.sessions.sessions import Session
 
 
 class AccessRules:
-    """The rules of this server. `owner_only` hides from others what names no groups."""
+    """The rules of this server. `owner_only` hides records without groups from all but their owner."""
 
     def __init__(self, *, owner_only: bool) -> None:
         self._owner_only = owner_only
@@ -23,12 +23,12 @@ class AccessRules:
         return may_see(caller, stamp, owner_only=self._owner_only)
 
     def check_sight(self, caller: Caller, stamp: Ownership, kind: str, identifier: str) -> None:
-        """Raise NotFound, as for what is missing, unless the caller may see what bears the stamp."""
+        """Raise NotFound, as for a missing record, unless the caller may see a record of this ownership."""
         if not self.may_see(caller, stamp):
             raise NotFound(kind, identifier)
 
     def check_deletion(self, caller: Caller, stamp: Ownership, kind: str, identifier: str, act: str = "delete") -> None:
-        """Raise NotFound for what the caller may not see, Forbidden for what is another's to delete, or to change."""
+        """Raise NotFound if the caller may not see the record, Forbidden if only another may delete or change it."""
         if may_delete(caller, stamp):
             return
         self.check_sight(caller, stamp, kind, identifier)
@@ -36,7 +36,7 @@ class AccessRules:
 
 
 def check_session(rules: AccessRules, caller: Caller, session: Session, agent_owner: Ownership, now: datetime) -> None:
-    """Raise NotFound, of the session whatever the reason, unless it lives and the caller may see it and its agent."""
+    """Raise NotFound, always of the session, unless it lives and the caller may see it and its agent."""
     if session.is_over(now):
         raise NotFound("session", session.session_id)
     for stamp in (agent_owner, session.stamp):

@@ -1,4 +1,4 @@
-"""API keys: made and shown once, listed, revoked, and asked whom they name."""
+"""API keys: create and show once, list, revoke, authenticate."""
 
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -19,7 +19,7 @@ class ApiKeys:
         self._random_bytes = random_bytes
 
     def create(self, caller: Caller, name: str, valid_for: timedelta | None = None) -> tuple[ApiKey, str]:
-        """Store a new key that names this caller; return it, and its token, which nobody can tell again.
+        """Store a new key of this caller; return it and its token, of which only a hash is stored.
 
         Raises InvalidRequest.
         """
@@ -38,11 +38,11 @@ class ApiKeys:
         return self._keys.list(tenant)
 
     def revoke(self, tenant: str, key_id: str) -> ApiKey:
-        """Take a key back; who has it is refused from now on. Raises NotFound."""
+        """Revoke a key; requests with it are refused from now on. Raises NotFound."""
         return self._keys.revoke(tenant, key_id, self._clock.now())
 
     def identity(self, token: str) -> Identity:
-        """Return whom the key names. Raises Unauthenticated."""
+        """Return the identity of the key. Raises Unauthenticated."""
         key = self._keys.find(hash_of(token)) if is_token(token) else None
         if key is None or not key.is_good(self._clock.now()):
             raise Unauthenticated

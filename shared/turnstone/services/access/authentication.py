@@ -1,4 +1,4 @@
-"""Who sends a request, by the token in its `Authorization` header."""
+"""The caller of a request, identified by the token in its `Authorization` header."""
 
 import re
 from datetime import timedelta
@@ -22,58 +22,58 @@ class TokenVerifier(Protocol):
     """The tokens of one kind, such as API keys."""
 
     def identity(self, token: str) -> Identity:
-        """Return whom the token names, which is any text without white space.
+        """Return the identity of the token, which is any text without white space.
 
         Raises:
-            Unauthenticated: it names nobody, or no longer.
-            StoreUnavailable, IssuerUnavailable: that can't be found out now.
+            Unauthenticated: it has no identity, or no longer.
+            StoreUnavailable, IssuerUnavailable: it can't be verified now.
         """
 
 
 class _Cached(NamedTuple):
     identity: Identity
-    asked_at: Moment
+    verified_at: Moment
 
 
 class Authenticator:
-    """Knows callers by their tokens, for some time also without asking again. Keeps hashes of tokens, never tokens."""
+    """Identifies callers by their tokens, with a cache. Keeps hashes of tokens, never tokens."""
 
     def __init__(self, tokens: TokenVerifier, clock: Clock, cached_for: timedelta) -> None:
-        """Take the kind of tokens, and for how long one may be good for a caller after it was taken back."""
+        """Verify by `tokens`; a revoked token may be accepted for as long as `cached_for`."""
         self._tokens = tokens
         self._clock = clock
         self._cached_for = cached_for
         self._cached: dict[bytes, _Cached] = {}
         self._caching = Lock()
 
-    def known(self, authorization: str | None) -> Caller | None:
-        """Return whom the header names if that was asked a moment ago. Never waits. Raises Unauthenticated."""
+    def cached_caller(self, authorization: str | None) -> Caller | None:
+        """Return the caller of the header if cached. Never waits. Raises Unauthenticated."""
         cached = self._cached.get(_digest(_token_in(authorization)))
         if cached is None:
             return None
         now = self._now()
         until = cached.identity.valid_until
-        is_good = cached.asked_at.is_within(self._cached_for, now) and (until is None or now.at < until)
+        is_good = cached.verified_at.is_within(self._cached_for, now) and (until is None or now.at < until)
         return cached.identity.caller if is_good else None
 
     def identify(self, authorization: str | None) -> Caller:
-        """Return whom the header names.
+        """Return the caller of the header.
 
         Raises:
-            Unauthenticated: nobody, or it is no header of this kind.
-            StoreUnavailable, IssuerUnavailable: that can't be found out now.
+            Unauthenticated: the token has no caller, or the header is not of this kind.
+            StoreUnavailable, IssuerUnavailable: the token can't be verified now.
         """
-        caller = self.known(authorization)
-        return self._asked(_token_in(authorization)) if caller is None else caller
+        caller = self.cached_caller(authorization)
+        return self._verified(_token_in(authorization)) if caller is None else caller
 
-    def _asked(self, token: str) -> Caller:
-        asked_at = self._now()  # before the answer, which may take its time
+    def _verified(self, token: str) -> Caller:
+        verified_at = self._now()  # before the call, which may take long
         try:
             identity = self._tokens.identity(token)
         except Unauthenticated:
             raise Unauthenticated(SCHEME) from None
         if self._cached_for > timedelta(0):
-            self._cache(_digest(token), _Cached(identity, asked_at))
+            self._cache(_digest(token), _Cached(identity, verified_at))
         return identity.caller
 
     def _now(self) -> Moment:

@@ -1,4 +1,4 @@
-"""Reading a part of a list, entry by entry."""
+"""A page of a list, read entry by entry."""
 
 from collections.abc import Callable, Iterator
 
@@ -9,45 +9,45 @@ MOST_HIDDEN = 1_000
 
 
 class Listing:
-    """The entries of a list that a reader may see and wants, read as they are drained.
+    """The entries of a list that match a query and that the caller may see, read as they are drained.
 
     Attributes:
-        has_more: whether there is more to be read; known when the entries are drained. None are given where none are
-            wanted (a limit of 0), which finds out whether there are any.
-        cursor: where to continue then, None at the end of the list and only there.
+        has_more: whether entries are left, valid once the entries are drained. A limit of 0 yields none, and finds out
+            whether there are any.
+        cursor: of the next page, None only at the end of the list.
     """
 
     def __init__(
         self,
         entries: Iterator[ListEntry],
-        wanted: ListQuery,
+        query: ListQuery,
         is_shown: Callable[[ListEntry], bool],
         most_before_first: int = MOST_HIDDEN,
     ) -> None:
-        """Take the entries behind the cursor.
+        """Read from `entries`, which begin after the query's cursor.
 
         Args:
-            most_before_first: how many that are not shown may come before the first that is, where there is a limit.
+            most_before_first: limit of hidden entries before the first shown one, for a query with a limit.
         """
         self._most_before_first = most_before_first
         self._entries = entries
-        self._wanted = wanted
+        self._query = query
         self._is_shown = is_shown
         self.has_more = False
         self.cursor: str | None = None
 
     def __iter__(self) -> Iterator[ListEntry]:
-        """Yield the entries; with a limit, fewer than wanted when there are too many in between that are not shown."""
-        wanted, left_out, given, hidden, last = self._wanted, 0, 0, 0, self._wanted.cursor or BEGINNING
+        """Yield the entries; fewer than a query's limit where too many in between are hidden."""
+        query, left_out, given, hidden, last = self._query, 0, 0, 0, self._query.cursor or BEGINNING
         for entry in self._entries:
             if not self._is_shown(entry):
                 hidden += 1
-                if wanted.limit is not None and hidden >= (MOST_HIDDEN if given else self._most_before_first):
+                if query.limit is not None and hidden >= (MOST_HIDDEN if given else self._most_before_first):
                     self.has_more, self.cursor = True, entry.order
                     return
-            elif left_out < wanted.start_index:
+            elif left_out < query.start_index:
                 left_out += 1
-            elif wanted.limit is not None and given >= wanted.limit:
+            elif query.limit is not None and given >= query.limit:
                 self.has_more, self.cursor = True, last
                 return
             else:

@@ -27,7 +27,7 @@ class Agents:
         clock: Clock,
         ids: IdGenerator,
     ) -> None:
-        """Take what refuses a tenant's configuration as a function: who only reads agents needs not load it."""
+        """Check configurations by `refuse_unsupported`, a function: reading agents does not load its module."""
         self._store = store
         self._rules = rules
         self._refuse_unsupported = refuse_unsupported
@@ -52,15 +52,15 @@ class Agents:
         self._rules.check_sight(caller, stamp, "agent", agent_id)
         return wire
 
-    def list(self, caller: Caller, wanted: ListQuery) -> tuple[Listing, Iterator[bytes]]:
-        """Return the part of the list of agents, and its agents as wire JSON, read as they are drained."""
+    def list(self, caller: Caller, query: ListQuery) -> tuple[Listing, Iterator[bytes]]:
+        """Return a page of agents, and its agents as wire JSON, read as they are drained."""
 
         def is_shown(entry: ListEntry) -> bool:
-            has_name = wanted.name is None or entry.fields["name"] == wanted.name
+            has_name = query.name is None or entry.fields["name"] == query.name
             return has_name and self._rules.may_see(caller, entry.stamp)
 
-        entries = self._store.entries(caller.tenant, wanted.cursor, wanted.limit)
-        listing = Listing(entries, wanted, is_shown)
+        entries = self._store.entries(caller.tenant, query.cursor, query.limit)
+        listing = Listing(entries, query, is_shown)
         return listing, self._wire(caller.tenant, listing)
 
     def _wire(self, tenant: str, listing: Listing) -> Iterator[bytes]:

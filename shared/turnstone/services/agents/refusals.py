@@ -1,4 +1,4 @@
-"""What an agent or a turn may not ask for, told before anything is stored: a field is never accepted and ignored."""
+"""Refusals of an agent's or turn's configuration, before anything is stored: no field is accepted and ignored."""
 
 from collections.abc import Callable, Sequence, Set
 from contextlib import suppress
@@ -9,7 +9,7 @@ from turnstone.domain.tools.tool_runs import OfferedTool
 from turnstone.engine.tool_plan import ToolOffer, build_offer
 from turnstone.ports.models import Capability
 
-# asked for only where a configuration wants what not every model can: it has the model's providers made
+# called only for a feature that not every model has: the call makes the model's providers
 Capabilities = Callable[[], Set[Capability]]
 # returns the tools of groups
 Offered = Callable[[Sequence[ToolGroup]], Sequence[OfferedTool]]
@@ -18,7 +18,7 @@ Offered = Callable[[Sequence[ToolGroup]], Sequence[OfferedTool]]
 def refuse_at_creation(config: AgentConfig, offered: Offered) -> None:
     """Raise Unsupported for a function this server does not offer, InvalidRequest for tools that clash.
 
-    Neither names nor what a model can do is looked up: they may come later, and a turn refuses what is not there.
+    Looks up neither names nor capabilities of a model: they may come later, and a turn refuses missing ones.
     Source: the Agents contract, while the registry is open.
     """
     refuse_contradictions(config)
@@ -26,21 +26,21 @@ def refuse_at_creation(config: AgentConfig, offered: Offered) -> None:
         refuse_impossible_choice(config, build_offer(config, offered(config.toolgroups)))
 
 
-def refuse_many_iterations(asked: int | None, most: int) -> None:
+def refuse_many_iterations(requested: int | None, most: int) -> None:
     """Raise InvalidRequest for more inferences a turn than this server runs."""
-    if asked is not None and asked > most:
+    if requested is not None and requested > most:
         limit = f"{most} inferences a turn (TURNSTONE_MAX_INFER_ITERS)"
-        said = f"max_infer_iters: this server runs at most {limit}, not {asked}"
-        raise InvalidRequest(said, ("max_infer_iters",))
+        message = f"max_infer_iters: this server runs at most {limit}, not {requested}"
+        raise InvalidRequest(message, ("max_infer_iters",))
 
 
 def supported_offer(config: AgentConfig, offered: Offered, capabilities: Capabilities) -> ToolOffer:
-    """Return the tools of a turn of this configuration, if nothing of it is to be refused.
+    """Return the tools of a turn of this configuration, after all checks.
 
     Raises:
-        Unsupported: this server or its model can't do what is asked for.
+        Unsupported: this server or its model lacks a requested feature.
         InvalidRequest: tools clash.
-        ToolgroupUnavailable: as what tells the tools of groups does.
+        ToolgroupUnavailable: as `offered` does.
     """
     refuse_contradictions(config)
     if isinstance(config.response_format, GrammarFormat) and "grammar" not in capabilities():
@@ -57,7 +57,7 @@ def supported_offer(config: AgentConfig, offered: Offered, capabilities: Capabil
 
 
 def refuse_contradictions(config: AgentConfig) -> None:
-    """Raise InvalidRequest for fields that mean nothing as they are, whatever the model and the tools."""
+    """Raise InvalidRequest for fields that contradict each other for any model and tools."""
     if isinstance(config.response_format, GrammarFormat):
         grammar = config.response_format.bnf.get("grammar")
         if not (isinstance(grammar, str) and grammar.strip()) or len(config.response_format.bnf) > 1:
@@ -79,7 +79,7 @@ def refuse_missing_groups(config: AgentConfig, offer: ToolOffer, offered: Offere
 
 
 def refuse_bound_calls(config: AgentConfig, offer: ToolOffer) -> None:
-    """Raise InvalidRequest if a model without tools of its own shall write calls where a format binds its answer."""
+    """Raise InvalidRequest if a model would write tool calls as text, and a format constrains its answer."""
     offers_in_words = config.tool_config.tool_prompt_format is not None and config.tool_config.tool_choice != "none"
     if offers_in_words and offer.definitions and config.response_format is not None:
         raise InvalidRequest(

@@ -1,8 +1,8 @@
-"""Clean-up jobs: they remove what was deleted, and end sessions that lived long enough.
+"""Clean-up jobs: remove the records of deleted agents, sessions and completions, and end expired sessions.
 
-A job's record is the truth, its sending only a hint. A run does a bounded part and then ends the record, or replaces it
-by one that says when to go on; both only if the record is still the one that was sent. So a job that is sent twice, or
-dies anywhere, is done all the same, and not forever by more and more runs.
+A job's record is the truth, its message only a hint. A run does a bounded part and then ends the record, or replaces it
+by one with the time of the next run; both only if the record is still the one of the message. So a job that is sent
+twice, or dies anywhere, is still done, and its number of runs does not grow.
 """
 
 import logging
@@ -24,16 +24,16 @@ from turnstone.store.sessions.sessions import SessionStore, job_of
 log = logging.getLogger(__name__)
 RECORDS_AT_ONCE = 500
 SESSIONS_AT_ONCE = MAX_OPERATIONS // 3
-# what a process may take from storing a payload to finding out that it can't store its record
+# longest time between storing a payload and the refusal of its record
 LATE_PAYLOADS = timedelta(minutes=2)
-LOOK_AGAIN_AFTER = timedelta(minutes=5)
+RECHECK_AFTER = timedelta(minutes=5)
 SENT_AGAIN_AFTER = timedelta(minutes=5)
 SENT_ONCE_IN = timedelta(hours=1)
 DUE_AT_ONCE = 1_000
 
 
 class CleanedStores(NamedTuple):
-    """The stores of what is cleaned up."""
+    """The stores that clean-up jobs clear."""
 
     sessions: SessionStore
     agents: AgentStore
@@ -50,9 +50,9 @@ class Cleaning:
         self._sent_until = datetime.min.replace(tzinfo=UTC)
 
     def run(self, job: Job, until: datetime) -> None:
-        """Do a part of the job, and more until that time. Raises StoreUnavailable; then it is to be sent again."""
+        """Do a part of the job, and more until that time. Raises StoreUnavailable: send the job again."""
         if not self._store.is_open(job):
-            return  # done, or going on under another time
+            return  # done, or rescheduled
         match job.kind:
             case "clean_session":
                 self._clean_session(job, until)
@@ -66,13 +66,13 @@ class Cleaning:
                 assert_never(job.kind)
 
     def send_due(self) -> int:
-        """Send the jobs again that were due some minutes ago; return how many. Raises StoreUnavailable."""
+        """Resend the jobs that were due some minutes ago; return how many. Raises StoreUnavailable."""
         return self._send_behind({}, None)
 
     def send_newly_due(self, until: datetime) -> int:
         """Send jobs as `send_due` does, until that time at most; return how many. Raises StoreUnavailable.
 
-        A job that an earlier call sent is left to the queue for an hour, or a backlog would be sent again each time.
+        Skips for an hour a job that an earlier call sent, or a backlog would be sent again each time.
         """
         now = self._clock.now()
         if now >= self._sent_until:
@@ -81,7 +81,7 @@ class Cleaning:
         return self._send_behind(self._sent, until)
 
     def due(self) -> tuple[Job, ...]:
-        """Return jobs that are due now, many at most. Raises StoreUnavailable."""
+        """Return at most `DUE_AT_ONCE` jobs that are due now. Raises StoreUnavailable."""
         return tuple(islice(self._store.due(self._clock.now()), DUE_AT_ONCE))
 
     def run_for(self, job: Job, duration: timedelta) -> None:
@@ -89,7 +89,7 @@ class Cleaning:
         self.run(job, self._clock.now() + duration)
 
     def _send_behind(self, sent_keys: dict[str, Key], until: datetime | None) -> int:
-        """Send what is due behind these keys of the shards, and move them."""
+        """Send the due jobs after these keys of the shards, and move the keys."""
         count = 0
         for page in self._store.due_in_turns(self._clock.now() - SENT_AGAIN_AFTER, sent_keys):
             self._jobs.send_all(page.jobs)
@@ -102,7 +102,7 @@ class Cleaning:
     def _clean_session(self, job: Job, until: datetime) -> None:
         while not self._sessions.clear(job, RECORDS_AT_ONCE):
             if self._clock.now() >= until:
-                self._go_on(job, self._clock.now())
+                self._reschedule(job, self._clock.now())
                 return
         self._finish(job)
 
@@ -110,7 +110,7 @@ class Cleaning:
         while parted := self._sessions.part_with(job, SESSIONS_AT_ONCE, self._clock.now()):
             sent(self._jobs, *parted)
             if self._clock.now() >= until:
-                self._go_on(job, self._clock.now())
+                self._reschedule(job, self._clock.now())
                 return
         while not self._agents.clear(job, RECORDS_AT_ONCE):
             pass
@@ -122,9 +122,9 @@ class Cleaning:
         self._finish(job)
 
     def _finish(self, job: Job) -> None:
-        """End the job, but look once more when nothing can come in late."""
+        """End the job, but only after a run at which no payload can come late any more."""
         if self._clock.now() < job.since + LATE_PAYLOADS:
-            self._go_on(job, job.since + LATE_PAYLOADS)
+            self._reschedule(job, job.since + LATE_PAYLOADS)
         elif self._store.settle(job):
             log.info("cleaned up after the deletion of %s", _named(job))
 
@@ -135,19 +135,19 @@ class Cleaning:
             self._store.settle(job)
             return
         if not session.is_over(now):
-            self._go_on(job, session.ends_at if now < session.ends_at else now + LOOK_AGAIN_AFTER)
+            self._reschedule(job, session.ends_at if now < session.ends_at else now + RECHECK_AFTER)
             return
         cleaning = job_of("clean_session", ref, session, now)
         try:
             is_ours = self._store.settle(job, *self._sessions.removal(ref, session), put_job(cleaning))
         except Conflict:
-            self._go_on(job, now)  # it changed just now: look again
+            self._reschedule(job, now)  # it changed just now: run again
             return
         if is_ours:
             sent(self._jobs, cleaning)
 
-    def _go_on(self, job: Job, at: datetime) -> None:
-        """Put the job off, or have another run go on with it."""
+    def _reschedule(self, job: Job, at: datetime) -> None:
+        """Replace the job by one that runs at that time."""
         next_one = later(job, at)
         if self._store.settle(job, put_job(next_one)):
             sent(self._jobs, next_one)

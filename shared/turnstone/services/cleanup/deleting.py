@@ -1,4 +1,4 @@
-"""Deleting agents and sessions: gone for every reader at once; what they consisted of is left to a clean-up job."""
+"""Deletion of agents and sessions: hidden from every reader at once; a clean-up job removes their records."""
 
 import logging
 from collections.abc import Callable
@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class DeletingDeps:
-    """What deleting takes. `stop_runs` has the runs here end whose turns are gone, where turns run at all."""
+    """Dependencies of deletion. `stop_runs` ends the runs of deleted turns, in a process that runs turns."""
 
     sessions: SessionStore
     agents: AgentStore
@@ -35,7 +35,7 @@ class Deleting:
         self._rules = rules
 
     def delete_agent(self, caller: Caller, agent_id: str) -> None:
-        """Delete the agent with all its sessions, whosever they are. Raises NotFound, Forbidden."""
+        """Delete the agent with all its sessions, of any owner. Raises NotFound, Forbidden."""
         order, stamp = self._deps.agents.position(caller.tenant, agent_id)
         self._rules.check_deletion(caller, stamp, "agent", agent_id)
         now = self._deps.clock.now()
@@ -52,12 +52,12 @@ class Deleting:
         sent(self._deps.jobs, job)
 
     def delete_session(self, caller: Caller, ref: SessionRef) -> None:
-        """Delete the session with its turns; one that runs can store nothing more. Raises NotFound, Forbidden."""
+        """Delete the session with its turns; a running turn can store nothing more. Raises NotFound, Forbidden."""
         session, agent_owner = self._deps.sessions.visit(ref)
         now = self._deps.clock.now()
         if session.is_over(now):
             raise NotFound("session", ref.session_id)
-        if not may_delete(caller, session.stamp):  # who may, need not see it
+        if not may_delete(caller, session.stamp):  # the right to delete does not need that to see
             check_session(self._rules, caller, session, agent_owner, now)
         self._rules.check_deletion(caller, session.stamp, "session", ref.session_id)
         job = job_of("clean_session", ref, session, now)
@@ -67,8 +67,8 @@ class Deleting:
 
 
 def sent(jobs: Jobs, *some: Job) -> None:
-    """Send the jobs, whose records are stored: what can't be sent now is found by whoever sends what is due."""
+    """Enqueue the jobs, whose records are stored: the sweeper resends a job that can't be enqueued now."""
     try:
         jobs.send_all(some)
     except StoreUnavailable as unavailable:
-        log.warning("a clean-up is left to whoever looks for what is due: %s", unavailable)
+        log.warning("clean-up job not enqueued; the sweeper will resend it: %s", unavailable)

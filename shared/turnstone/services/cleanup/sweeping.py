@@ -1,7 +1,7 @@
-"""Looking now and then for what nobody looks after: turns left by dead processes or clients, and other duties.
+"""Periodic sweep: reconcile the turns left by dead processes or clients, and do other duties.
 
-It is the last resort: who reads a turn, opens the next one of its session or supervises it usually comes first, and
-the store's conditions decide who acts.
+It is the last resort: a read of the turn, the next turn of its session or its supervisor usually comes first, and the
+store's conditions decide which one acts.
 """
 
 import logging
@@ -28,15 +28,15 @@ Duty = Callable[[datetime], object]
 
 
 class Swept(Frozen):
-    """What a sweep did.
+    """The result of a sweep.
 
     Attributes:
-        seen: turns that were open and looked at.
+        seen: open turns that were reconciled.
         ended: those that have ended since.
-        taken_over: those that go on in this process.
-        failed: those that could not be looked at, and duties that could not be done.
+        taken_over: those that continue in this process.
+        failed: turns and duties that raised an error.
         is_whole: whether there was time for everything.
-        is_skipped: whether nothing was done, because another process sweeps.
+        is_skipped: whether nothing was done because another process sweeps.
     """
 
     seen: int = 0
@@ -48,43 +48,43 @@ class Swept(Frozen):
 
     @property
     def has_acted(self) -> bool:
-        """Whether it changed anything, or left anything undone."""
+        """Whether the sweep changed or left anything."""
         return bool(self.ended or self.taken_over or self.failed or not self.is_whole)
 
 
 class Alone(NamedTuple):
-    """What sweeping alone takes: where the lease of a sweep is kept, and what names its holder."""
+    """Dependencies of exclusive sweeps: the store of the sweep's lease, and ids for its holders."""
 
     store: SweepStore
     ids: IdGenerator
 
 
 class Sweeper:
-    """Attends to every open turn, and does the other duties it is given beside that."""
+    """Reconciles every open turn and does other duties in parallel."""
 
     def __init__(
         self,
         turns: TurnStore,
-        attend: Callable[[TurnRef], Outlook],
+        reconcile: Callable[[TurnRef], Outlook],
         clock: Clock,
         duties: Sequence[Duty] = (),
         alone: Alone | None = None,
     ) -> None:
-        """Take duties, each of which is given the time after which it is to begin with nothing.
+        """Call each duty with the time after which it must begin nothing.
 
         Args:
-            alone: sees to it that no two processes sweep at once; None where only one process does.
+            alone: excludes parallel sweeps of other processes; None where only one process sweeps.
         """
         self._alone = alone
         self._turns = turns
-        self._attend = attend
+        self._reconcile = reconcile
         self._clock = clock
         self._duties = duties
 
     def sweep(self, until: datetime) -> Swept:
-        """Look at everything once, but begin with nothing after that time. Raises StoreUnavailable for the index.
+        """Reconcile every open turn once, but begin nothing after that time. Raises StoreUnavailable for the index.
 
-        Where each sweep begins moves on, so that no turn is left out for good when time is short.
+        Each sweep begins at another position, so that a short time never leaves out the same turns.
         """
         if self._alone is None:
             return self._swept(until)
@@ -107,27 +107,29 @@ class Sweeper:
                 if self._clock.now() >= until:
                     swept = swept.model_copy(update={"is_whole": False})
                     break
-                # futures, because they catch what nobody expected of one turn: the others are looked at all the same
-                looks = [(ref, pool.submit(self._attend_in_time, ref, until)) for ref in refs]
-                for ref, look in looks:
-                    swept = _counted(swept, ref, look)
+                # futures, because they keep an unexpected exception of one turn from the others
+                outlooks = [(ref, pool.submit(self._reconcile_in_time, ref, until)) for ref in refs]
+                for ref, outlook in outlooks:
+                    swept = _counted(swept, ref, outlook)
             for done in duties:
                 if problem := done.exception():
-                    _log_failure("a duty was not done", problem)
+                    _log_failure("a duty of the sweep failed", problem)
                     swept = swept.model_copy(update={"failed": swept.failed + 1})
         level = logging.INFO if swept.has_acted else logging.DEBUG
         log.log(level, "swept: %s", swept.model_dump(exclude={"taken_over"}) | {"taken_over": len(swept.taken_over)})
         return swept
 
-    def _attend_in_time(self, ref: TurnRef, until: datetime) -> Outlook | None:
-        return self._attend(ref) if self._clock.now() < until else None
+    def _reconcile_in_time(self, ref: TurnRef, until: datetime) -> Outlook | None:
+        return self._reconcile(ref) if self._clock.now() < until else None
 
 
-def _counted(swept: Swept, ref: TurnRef, look: "Future[Outlook | None]") -> Swept:
-    if problem := look.exception():
-        _log_failure(f"turn {ref.turn_id!r} of session {ref.session_id!r} is left to the next sweep", problem)
+def _counted(swept: Swept, ref: TurnRef, future: "Future[Outlook | None]") -> Swept:
+    if problem := future.exception():
+        _log_failure(
+            f"turn {ref.turn_id!r} of session {ref.session_id!r} not reconciled, the next sweep will try again", problem
+        )
         return swept.model_copy(update={"failed": swept.failed + 1})
-    outlook = look.result()
+    outlook = future.result()
     if outlook is None:
         return swept.model_copy(update={"is_whole": False})
     changes: dict[str, object] = {"seen": swept.seen + 1, "ended": swept.ended + (outlook.check_at is None)}

@@ -1,4 +1,4 @@
-"""Files that tools made in a session, for those who may see it."""
+"""Files that tools made in a session, for callers that may see the session."""
 
 from dataclasses import dataclass
 

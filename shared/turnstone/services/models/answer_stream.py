@@ -1,7 +1,7 @@
-"""A model's answer while it is given: one thread draws it from the model, another passes it on.
+"""A model's answer while it streams: one thread draws it from the model, another sends it to the client.
 
-What the other has not taken is limited: the thread that draws waits, within its place, until it is taken or broken off.
-So a client that reads nothing holds little of an answer, and only as many hold more as there are places.
+The pending part is limited: the drawing thread waits, and keeps its slot, until the part is taken or cancelled. So a
+client that reads nothing holds little of an answer, and the number of waiting threads is that of slots.
 """
 
 import sys
@@ -21,15 +21,15 @@ from turnstone.domain.values.content import TextItem, items_of
 Whole = Inferred | Continuations
 Part = str | TextChunk | Continued | Whole
 MOST_WAITING_BYTES = 256 * 1024
-LISTENED_WITHIN_S = 10.0
+SUBSCRIBED_WITHIN_S = 10.0
 LIKELIHOOD_BYTES = 250  # of one token, about
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What was said since the last look: some text, and in the end the whole answer or why there is none.
+class NewParts:
+    """The parts since the last call: some text, and in the end the whole answer or the error.
 
-    Whoever passes the parts on removes them, so that none is held while a later one is sent.
+    The sender removes each part before it sends the next, so that no part is held for longer than needed.
     """
 
     parts: deque[Part]
@@ -39,30 +39,30 @@ class Told:
 
 
 class AnswerStream:
-    """One answer, for one listener, which it is broken off for when that leaves."""
+    """One answer for one subscriber; it is cancelled when that leaves."""
 
     def __init__(
-        self, answer_id: str, asked_at: datetime, parts: Generator[Part, None, None], stop: StopSignal
+        self, answer_id: str, requested_at: datetime, parts: Generator[Part, None, None], stop: StopSignal
     ) -> None:
-        """Take the parts of the answer, which `run` draws; the signal has the model's adapter fail at once."""
+        """Prepare a stream of the parts, which `run` draws. The signal makes the model's adapter fail at once."""
         self.answer_id = answer_id
-        self.asked_at = asked_at
+        self.requested_at = requested_at
         self._drawn = parts
         self._stop = stop
         self._changed = Condition()
-        self._untold: deque[tuple[Part, int]] = deque()
-        self._untold_bytes = 0
+        self._pending: deque[tuple[Part, int]] = deque()
+        self._pending_bytes = 0
         self._error: BaseException | None = None
         self._is_over = False
         self._wake: Callable[[], None] | None = None
 
     def run(self) -> None:
-        """Draw the answer to its end; for a thread that has nothing else to do."""
-        with self._stop.heeded_by(self._go_on):
+        """Draw the answer to its end. Blocks its thread."""
+        with self._stop.heeded_by(self._wake_drawing):
             try:
                 with closing(self._drawn) as parts:
                     for part in parts:
-                        self._tell(part)
+                        self._emit(part)
                         self._wait_for_room()
                         if self._stop.is_set:
                             break
@@ -72,38 +72,38 @@ class AnswerStream:
                 self._end()
 
     def fail(self, error: BaseException) -> None:
-        """Say that no more of the answer will come."""
+        """End the answer with an error."""
         self._end(error)
 
-    def listen(self, wake: Callable[[], None]) -> None:
-        """Have this called, from any thread, when there is something to take again. To be called once, first."""
+    def subscribe(self, wake: Callable[[], None]) -> None:
+        """Call `wake`, from any thread, whenever there is something to take again. To be called once, first."""
         with self._changed:
             self._wake = wake
             self._changed.notify_all()
 
-    def take(self) -> Told:
-        """Return what has been said since the last call; what is long, alone."""
+    def take(self) -> NewParts:
+        """Return the parts since the last call; a long one alone."""
         parts: deque[Part] = deque()
         with self._changed:
-            while self._untold and not (parts and self._untold[0][1] > MOST_WAITING_BYTES):
-                part, size_bytes = self._untold.popleft()
-                self._untold_bytes -= size_bytes
+            while self._pending and not (parts and self._pending[0][1] > MOST_WAITING_BYTES):
+                part, size_bytes = self._pending.popleft()
+                self._pending_bytes -= size_bytes
                 parts.append(part)
-            has_more = bool(self._untold)
+            has_more = bool(self._pending)
             self._changed.notify_all()
-            return Told(parts, None if has_more else self._error, self._is_over and not has_more, has_more)
+            return NewParts(parts, None if has_more else self._error, self._is_over and not has_more, has_more)
 
     def stop(self) -> None:
-        """Break the answer off, if it is not over."""
+        """Cancel the answer, if it is not over."""
         if not self._is_over:
             self._stop.set()
 
-    def _tell(self, part: Part) -> None:
+    def _emit(self, part: Part) -> None:
         size_bytes = _size_of(part)
         with self._changed:
-            is_news = not self._untold
-            self._untold.append((part, size_bytes))
-            self._untold_bytes += size_bytes
+            is_news = not self._pending
+            self._pending.append((part, size_bytes))
+            self._pending_bytes += size_bytes
         if self._wake is not None and is_news:
             self._wake()
 
@@ -115,19 +115,21 @@ class AnswerStream:
             self._wake()
 
     def _wait_for_room(self) -> None:
-        """Wait while too much is untold. An answer to which nobody begins to listen is broken off."""
+        """Wait while too many bytes are pending. Cancel an answer that gets no subscriber in time."""
         with self._changed:
-            is_listened_to = self._changed.wait_for(lambda: self._has_room or self._wake is not None, LISTENED_WITHIN_S)
-            if is_listened_to:
+            is_subscribed = self._changed.wait_for(
+                lambda: self._has_room or self._wake is not None, SUBSCRIBED_WITHIN_S
+            )
+            if is_subscribed:
                 self._changed.wait_for(lambda: self._has_room)
-        if not is_listened_to:
+        if not is_subscribed:
             self._stop.set()
 
     @property
     def _has_room(self) -> bool:
-        return self._untold_bytes <= MOST_WAITING_BYTES or self._stop.is_set
+        return self._pending_bytes <= MOST_WAITING_BYTES or self._stop.is_set
 
-    def _go_on(self) -> None:
+    def _wake_drawing(self) -> None:
         with self._changed:
             self._changed.notify_all()
 

@@ -1,4 +1,4 @@
-"""Asking a model directly, outside of any turn: no tool is run, and only what shall be kept is stored."""
+"""Direct model requests, outside of any turn: no tool is run, and an answer is stored only on request."""
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
@@ -25,7 +25,7 @@ from turnstone.services.usage.limits import DayLimit
 
 OPENAI = "openai"
 ECHO_CHARACTERS = 16 * 1024
-Keep = Callable[[str, datetime, Inferred], None]  # takes an answer's id, the time of its question, and the answer
+Keep = Callable[[str, datetime, Inferred], None]  # takes an answer's id, the time of its request, and the answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class InferringDeps:
 
 
 class Inferring:
-    """Questions to models, of whoever may call this server."""
+    """Model requests of any caller that may use this server."""
 
     def __init__(self, deps: InferringDeps, routing: Routing, executor: TurnExecutor) -> None:
         self._deps = deps
@@ -48,15 +48,15 @@ class Inferring:
     def chat(
         self, caller: Caller, question: Question, provider_data: ProviderData, keep: Keep | None = None
     ) -> AnswerStream:
-        """Have the model answer. The answer, and errors of the model, come from what is returned.
+        """Start an answer of the model. The stream yields the answer and errors of the model.
 
         Args:
-            keep: stores the whole answer before anybody has its end; where that fails, there is no answer.
+            keep: stores the whole answer before its end is sent; if it fails, the request fails.
 
         Raises:
-            InvalidRequest: the question can't be put to this model.
+            InvalidRequest: the model can't take the request.
             DayLimitReached: the tenant's turns have spent its tokens of the day.
-            Overloaded: as many answers are given as this server takes, in turns and out of them.
+            Overloaded: every slot for turns and direct requests is taken.
         """
         stop = StopSignal()
         request = self._request(caller, question, provider_data, stop)
@@ -64,23 +64,23 @@ class Inferring:
         kept = partial(keep, answer_id, now) if keep else None
         return self._begun(caller, AnswerStream(answer_id, now, self._parts(request, kept), stop))
 
-    def complete(self, caller: Caller, wanted: TextsToContinue, provider_data: ProviderData) -> AnswerStream:
-        """Have the model continue the texts, one after the other, in one place. Raises as `chat` does."""
+    def complete(self, caller: Caller, texts: TextsToContinue, provider_data: ProviderData) -> AnswerStream:
+        """Start the continuations of the texts, one after the other, in one slot. Raises as `chat` does."""
         stop = StopSignal()
-        question = Question((), wanted.config, wanted.extras, needed_extras=wanted.needed_extras)
+        question = Question((), texts.config, texts.extras, needed_extras=texts.needed_extras)
         request = self._request(caller, question, provider_data, stop)
-        is_free = wanted.config.response_format is None
+        is_free = texts.config.response_format is None
         requests = [
             request._replace(
                 messages=(UserMessage(content=prompt),), prompt=prompt if is_free and isinstance(prompt, str) else None
             )
-            for prompt in wanted.prompts
+            for prompt in texts.prompts
         ]
         answer_id, now = self._deps.ids.new_id(), self._deps.clock.now()
-        return self._begun(caller, AnswerStream(answer_id, now, self._continued(requests, wanted.are_echoed), stop))
+        return self._begun(caller, AnswerStream(answer_id, now, self._continued(requests, texts.are_echoed), stop))
 
     def _begun(self, caller: Caller, answering: AnswerStream) -> AnswerStream:
-        """Have a thread draw the answer. Raises Overloaded."""
+        """Draw the answer in a thread. Raises Overloaded."""
         with self._executor.permit(caller.tenant) as permit:
             permit.start(answering.run, answering.fail)
         return answering
@@ -88,7 +88,7 @@ class Inferring:
     def _request(
         self, caller: Caller, question: Question, provider_data: ProviderData, stop: StopSignal
     ) -> InferenceRequest:
-        """Return the question as it is put to the model. Raises InvalidRequest, DayLimitReached."""
+        """Return the request to the model. Raises InvalidRequest, DayLimitReached."""
         self._deps.day_limit.check(caller.tenant)
         route = self._routing.route_now(caller.tenant, question.config.model)
         config = route.with_prompt_format(question.config)
@@ -113,36 +113,36 @@ class Inferring:
             stop=stop,
         )
 
-    def embed(self, caller: Caller, wanted: TextsToEmbed, provider_data: ProviderData) -> Embedded:
+    def embed(self, caller: Caller, texts: TextsToEmbed, provider_data: ProviderData) -> Embedded:
         """Return the vectors of the texts.
 
         Raises:
             InvalidRequest: the model can't make such vectors.
             DayLimitReached: the tenant's turns have spent its tokens of the day.
-            Overloaded: as many answers are given as this server takes, in turns and out of them.
-            ModelError: it did not answer, or not with what it should.
+            Overloaded: every slot for turns and direct requests is taken.
+            ModelError: the model gave no answer, or not the expected vectors.
         """
         self._deps.day_limit.check(caller.tenant)
-        route = self._routing.route_now(caller.tenant, wanted.model)
+        route = self._routing.route_now(caller.tenant, texts.model)
         request = EmbeddingRequest(
-            model=wanted.model,
-            texts=wanted.texts_within(route.context_tokens),
-            dimensions=wanted.dimensions,
-            extras=wanted.extras,
+            model=texts.model,
+            texts=texts.texts_within(route.context_tokens),
+            dimensions=texts.dimensions,
+            extras=texts.extras,
             targets=route.targets,
             provider_data=provider_data,
         )
         with self._executor.permit(caller.tenant):
             embedded = self._deps.embeddings.embed(request)
-        expected = wanted.dimensions or route.embedding_dimension
+        expected = texts.dimensions or route.embedding_dimension
         found = {len(vector) for vector in embedded.vectors}
         if expected is None or found <= {expected}:
             return embedded
-        told = f"model {wanted.model!r} makes vectors of {', '.join(map(str, sorted(found)))} dimensions"
-        if wanted.dimensions is None:
-            raise ModelFailed(f"{told}, not the {expected} it is registered with")
-        field = wanted.dimensions_field
-        raise Unsupported(f"{field}: {told}, not {expected}; leave it out", (field,))
+        problem = f"model {texts.model!r} makes vectors of {', '.join(map(str, sorted(found)))} dimensions"
+        if texts.dimensions is None:
+            raise ModelFailed(f"{problem}, not the {expected} it is registered with")
+        field = texts.dimensions_field
+        raise Unsupported(f"{field}: {problem}, not {expected}; leave it out", (field,))
 
     def _parts(
         self, request: InferenceRequest, kept: Callable[[Inferred], None] | None = None
@@ -172,7 +172,7 @@ class Inferring:
         yield Continuations(tuple(answers))
 
     def _refuse_elsewhere(self, needed: tuple[str, ...], route: ModelRoute) -> None:
-        """Raise Unsupported, naming a field that the answer needs, where others than OpenAI's servers may be asked."""
+        """Raise Unsupported, naming a needed field, if the route has a provider other than OpenAI's servers."""
         if needed and self._routing.kinds(route) != {OPENAI}:
             raise Unsupported(
                 f"{needed[0]}: the provider of {route.model_id!r} does not take it; leave it out", (needed[0],)
@@ -180,7 +180,7 @@ class Inferring:
 
 
 def _echo(request: InferenceRequest) -> Iterator[str]:
-    """Yield the text that is continued, in parts that are small enough to be sent one after the other."""
+    """Yield the text to continue in parts of at most `ECHO_CHARACTERS`."""
     (message,) = request.messages
     text = text_of(message.content)
     for begin in range(0, len(text), ECHO_CHARACTERS):

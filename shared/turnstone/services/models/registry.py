@@ -1,4 +1,4 @@
-"""What agents can name: what comes with the server or its model server, and what was registered beside it."""
+"""The models that agents can name: configured, registered, or listed by the default provider."""
 
 from collections.abc import Collection
 
@@ -20,26 +20,26 @@ class Models:
     """The models of the operator's catalogue, those registered here, and those that the default provider lists."""
 
     def __init__(
-        self, store: RegistryStore[Model], known: ConfiguredModels, inference: Inference, clock: Clock
+        self, store: RegistryStore[Model], configured: ConfiguredModels, inference: Inference, clock: Clock
     ) -> None:
         self._store = store
-        self._known = known
+        self._configured = configured
         self._inference = inference
         self._clock = clock
 
     def list(self, caller: Caller) -> tuple[Model, ...]:
-        """Return all models: the operator's, then others, a registered one in the place of its provider's.
+        """Return all models: the operator's, then others, a registered one instead of its provider's.
 
         Raises ModelError.
         """
         provided = {name: self._provided(name) for name in self._inference.models()}
         registered = {model.identifier: model for model in self._store.list(caller.tenant)}
-        listed = {name: listed_model(route) for name, route in self._known.routes.items()}
+        listed = {name: listed_model(route) for name, route in self._configured.routes.items()}
         return tuple({**provided, **dict(sorted(registered.items())), **listed}.values())
 
     def get(self, caller: Caller, model_id: str) -> Model:
         """Return the model. Raises NotFound, ModelError."""
-        if listed := self._known.routes.get(model_id):
+        if listed := self._configured.routes.get(model_id):
             return listed_model(listed)
         if registered := self._store.find(caller.tenant, model_id):
             return registered
@@ -48,22 +48,24 @@ class Models:
         return self._provided(model_id)
 
     def register(self, caller: Caller, model: Model, attempt: Attempt, given: Collection[str] = WHOLE_MODEL) -> Model:
-        """Return the model as registered, or the operator's, if what is given of it is so.
+        """Return the registered model, or the operator's if it agrees with the given fields.
 
-        Who names no provider means the default one, as who asks for a name that nobody registered.
+        A model without a provider gets the default one, like a name that is not registered.
         Raises InvalidRequest, AlreadyRegistered, IdempotencyMismatch.
         """
-        if (route := self._known.routes.get(model.identifier)) and model.agrees_with(listed_model(route), given):
+        if (route := self._configured.routes.get(model.identifier)) and model.agrees_with(listed_model(route), given):
             return listed_model(route)
         if (
             model.provider_id == DEFAULT_PROVIDER
-            and DEFAULT_PROVIDER not in self._known.providers
-            and self._known.default is not None
+            and DEFAULT_PROVIDER not in self._configured.providers
+            and self._configured.default is not None
         ):
-            model = model.model_copy(update={"provider_id": self._known.default})
-        if model.identifier in self._known.routes:
-            said = f"model_id: {model.identifier!r} comes with the server and can't be redefined; choose another name"
-            raise InvalidRequest(said, ("model_id",))
+            model = model.model_copy(update={"provider_id": self._configured.default})
+        if model.identifier in self._configured.routes:
+            message = (
+                f"model_id: {model.identifier!r} comes with the server and can't be redefined; choose another name"
+            )
+            raise InvalidRequest(message, ("model_id",))
         self._refuse_unknown_provider(model.provider_id, ("provider_id",))
         for index, fallback in enumerate(details_of(model).fallbacks):
             self._refuse_unknown_provider(fallback.provider, ("metadata", "fallbacks", index, "provider"))
@@ -71,21 +73,23 @@ class Models:
         return model
 
     def unregister(self, caller: Caller, model_id: str) -> None:
-        """Remove what was registered; the operator's and the providers' own stay. Raises NotFound."""
+        """Remove a registered model; the operator's and the providers' own stay. Raises NotFound."""
         self._store.remove(caller.tenant, model_id)
 
     def _provided(self, name: str) -> Model:
-        return Model(identifier=name, provider_resource_id=name, provider_id=self._known.default or DEFAULT_PROVIDER)
+        return Model(
+            identifier=name, provider_resource_id=name, provider_id=self._configured.default or DEFAULT_PROVIDER
+        )
 
     def _refuse_unknown_provider(self, provider_id: str, location: tuple[str | int, ...]) -> None:
-        if provider_id not in self._known.providers:
-            there = ", ".join(self._known.providers)
+        if provider_id not in self._configured.providers:
+            there = ", ".join(self._configured.providers)
             field = ".".join(map(str, location))
             raise Unsupported(f"{field}: this server has no provider {provider_id!r}; it has: {there}", location)
 
 
 class Providers:
-    """Who provides what on this server."""
+    """The providers of this server."""
 
     def __init__(self, providers: tuple[Provider, ...]) -> None:
         self._providers = providers

@@ -1,4 +1,4 @@
-"""Which providers answer for the model that an agent names."""
+"""Routes from the model that an agent names to its providers."""
 
 from turnstone.domain.errors import InvalidRequest, UnknownModel
 from turnstone.domain.models.routing import ConfiguredModels, ModelRoute, Target
@@ -8,8 +8,8 @@ from turnstone.store.registry.snapshot import RegistrySnapshot
 class Routing:
     """The operator's models, then those registered by the tenant, then, of an open registry, any name at all."""
 
-    def __init__(self, known: ConfiguredModels, directory: RegistrySnapshot) -> None:
-        self._known = known
+    def __init__(self, configured: ConfiguredModels, directory: RegistrySnapshot) -> None:
+        self._configured = configured
         self._directory = directory
 
     def route(self, tenant: str, model_id: str) -> ModelRoute:
@@ -19,10 +19,10 @@ class Routing:
             UnknownModel: the registry is closed and has no such model.
             InvalidRequest: its provider is gone.
         """
-        if listed := self._known.routes.get(model_id):
+        if listed := self._configured.routes.get(model_id):
             return listed
         registered = self._directory.find(tenant, "model", model_id)
-        if registered is None and self._known.default is None:  # another process may have just registered it
+        if registered is None and self._configured.default is None:  # another process may have just registered it
             self._directory.refresh(tenant)
             registered = self._directory.find(tenant, "model", model_id)
         if registered is not None:
@@ -31,28 +31,28 @@ class Routing:
             )
 
             return self._provided(registered_route(registered))
-        if self._known.default is None:
+        if self._configured.default is None:
             raise UnknownModel(model_id)
-        return ModelRoute(model_id, (Target(self._known.default, model_id),))
+        return ModelRoute(model_id, (Target(self._configured.default, model_id),))
 
     def route_now(self, tenant: str, model_id: str) -> ModelRoute:
-        """Return the route as it is at this moment, whatever is remembered. Raises as `route` does."""
-        if model_id not in self._known.routes:
+        """Return the current route, without the cached registry. Raises as `route` does."""
+        if model_id not in self._configured.routes:
             self._directory.refresh(tenant)
         return self.route(tenant, model_id)
 
     def kinds(self, route: ModelRoute) -> frozenset[str]:
-        """Return of which kinds the providers are that a route leads to."""
-        return frozenset(self._known.providers[target.provider_id] for target in route.targets)
+        """Return the kinds of the route's providers."""
+        return frozenset(self._configured.providers[target.provider_id] for target in route.targets)
 
     def refuse_unknown(self, tenant: str, model_id: str) -> None:
         """Raise InvalidRequest as `route` does; where the registry is open, a name may get its model later."""
-        if self._known.default is None:
+        if self._configured.default is None:
             self.route(tenant, model_id)
 
     def _provided(self, route: ModelRoute) -> ModelRoute:
         """Return the route without providers that are gone. Raises InvalidRequest if they all are."""
-        targets = tuple(target for target in route.targets if target.provider_id in self._known.providers)
+        targets = tuple(target for target in route.targets if target.provider_id in self._configured.providers)
         if not targets:
             gone = route.targets[0].provider_id
             raise InvalidRequest(

@@ -1,4 +1,4 @@
-"""Chat completions that are kept because their caller wants it: store, read, list, change, delete."""
+"""Chat completions stored at the caller's request: store, read, list, change, delete."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ from turnstone.store.models.stored_completions import (
 from turnstone.store.sessions.wire_turns import WireTurn
 
 COMPLETIONS_AT_ONCE = 20
-# Source: the clients of OpenAI's API take an empty page for the end of a list, whatever `has_more` says
+# Source: the clients of OpenAI's API take an empty page for the end of a list, even if `has_more` is true
 MOST_BEFORE_FIRST = 10_000
 
 Found = TypeVar("Found", FoundCompletion, ReadCompletion)
@@ -38,7 +38,7 @@ Rewrite = Callable[[bytes, Mapping[str, str]], bytes]
 
 @dataclass(frozen=True, slots=True)
 class StoredCompletionDeps:
-    """What stored chat completions take. `kept_for_s` is how long one is kept."""
+    """Dependencies of stored chat completions. `kept_for_s` is how long one is kept."""
 
     store: StoredCompletionStore
     rules: AccessRules
@@ -49,12 +49,12 @@ class StoredCompletionDeps:
 
 class StoredCompletions:
     def __init__(self, deps: StoredCompletionDeps) -> None:
-        """Take what sends jobs as a function: who only stores or reads has none to send."""
+        """Use the dependencies; `deps.jobs` is a function, because storing and reading send no jobs."""
         self._deps = deps
         self._store = deps.store
 
     def keep(self, caller: Caller, completion_id: str, model: str, metadata: Mapping[str, str], wire: bytes) -> None:
-        """Store the answer to a question of the caller. Raises StoreUnavailable."""
+        """Store the answer to a request of the caller. Raises StoreUnavailable."""
         now = self._deps.clock.now()
         completion = StoredCompletion(
             completion_id=completion_id,
@@ -71,7 +71,7 @@ class StoredCompletions:
         return self._seen(caller, completion_id, self._store.read).wire
 
     def without_long_texts(self, caller: Caller, completion_id: str) -> tuple[bytes, Restore | None]:
-        """Return the completion as wire JSON, and what restores its long texts in JSON that is made of that.
+        """Return the completion as wire JSON, and a function that restores its long texts in JSON made of it.
 
         Raises NotFound, ContentLost.
         """
@@ -83,22 +83,22 @@ class StoredCompletions:
     ) -> tuple[Listing, Iterator[tuple[StoredCompletion, WireTurn | None]]]:
         """Return the part of the list, and its completions with their wire JSON, read as they are drained.
 
-        None stands in the place of a content that is lost. A page ends early where too many completions in between are
-        not shown: other callers', of other models or metadata, or over.
+        Lost content is None. A page ends early where too many completions in between are not shown: other callers', of
+        other models or metadata, or expired.
         """
         now = self._deps.clock.now()
 
         def is_shown(entry: ListEntry) -> bool:
             completion = completion_in(entry)
-            is_wanted = not completion.is_over(now) and query.matches(completion)
-            return is_wanted and self._deps.rules.may_see(caller, entry.stamp)
+            is_queried = not completion.is_over(now) and query.matches(completion)
+            return is_queried and self._deps.rules.may_see(caller, entry.stamp)
 
         entries = self._store.entries(caller.tenant, query.after, query.limit, is_reverse=query.is_newest_first)
         listing = Listing(entries, ListQuery(limit=query.limit, cursor=query.after), is_shown, MOST_BEFORE_FIRST)
         return listing, self._wires(caller.tenant, listing)
 
     def update(self, caller: Caller, completion_id: str, metadata: Mapping[str, str], rewrite: Rewrite) -> WireTurn:
-        """Give the completion other metadata, and return its wire JSON as `rewrite` makes it of that and them.
+        """Replace the metadata of the completion; return its wire JSON as changed by `rewrite`.
 
         Raises:
             NotFound, Forbidden, ContentLost: it can't be changed.
@@ -130,7 +130,7 @@ class StoredCompletions:
             sent(self._deps.jobs(), job)
 
     def _seen(self, caller: Caller, completion_id: str, find: Callable[[str, str], Found]) -> Found:
-        """Return the completion as it is found. Raises NotFound, ContentLost."""
+        """Return the completion that the caller may see. Raises NotFound, ContentLost."""
         try:
             found = find(caller.tenant, completion_id)
         except ContentLost:
@@ -140,7 +140,7 @@ class StoredCompletions:
         return found
 
     def _check_sight(self, caller: Caller, completion: StoredCompletion) -> None:
-        """Raise NotFound, whatever the reason, unless the completion is kept still and the caller may see it."""
+        """Raise NotFound unless the completion is still kept and the caller may see it."""
         if completion.is_over(self._deps.clock.now()):
             raise NotFound(KIND, completion.completion_id)
         self._deps.rules.check_sight(caller, completion.stamp, KIND, completion.completion_id)

@@ -1,4 +1,4 @@
-"""The turns that have not ended, as an operator sees them and ends them."""
+"""List and cancel open turns, for an operator."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -27,30 +27,30 @@ class OpenTurns:
                     if not state.status.is_terminal:
                         yield ref, state
                 case Raised(error):
-                    if not isinstance(error, NotFound):  # else it was removed meanwhile
+                    if not isinstance(error, NotFound):  # else it was deleted after the index was read
                         yield ref, _trouble(error)
 
     def cancel(self, tenant: str, turn_ids: Sequence[str] | None) -> Iterator[InspectedTurn]:
         """Cancel these open turns of the tenant, all of them for None, and yield each that did not end by itself.
 
-        Of all, those are left out, too, that are gone when it is their turn.
+        Of all, deleted turns are left out, too.
 
         Raises:
             NotFound: one of them is not open; then none is cancelled.
             StoreUnavailable: the index can't be read.
         """
-        known = {ref.turn_id: ref for ref in self._refs(tenant)}
+        open_refs = {ref.turn_id: ref for ref in self._refs(tenant)}
         for turn_id in turn_ids or ():
-            if turn_id not in known:
+            if turn_id not in open_refs:
                 raise NotOpen(turn_id, tenant)
         over = (TurnEnded, NotFound) if turn_ids is None else TurnEnded
-        for turn_id in known if turn_ids is None else turn_ids:
-            match guarded(partial(self._cancelling.cancel_for_operator, known[turn_id], UNIQUE)):
+        for turn_id in open_refs if turn_ids is None else turn_ids:
+            match guarded(partial(self._cancelling.cancel_for_operator, open_refs[turn_id], UNIQUE)):
                 case Returned(state):
-                    yield known[turn_id], state
+                    yield open_refs[turn_id], state
                 case Raised(error):
                     if not isinstance(error, over):
-                        yield known[turn_id], _trouble(error)
+                        yield open_refs[turn_id], _trouble(error)
 
     def _refs(self, tenant: str | None) -> Iterator[TurnRef]:
         return (ref for ref in self._turns.each_open() if tenant in (None, ref.tenant))
@@ -59,5 +59,5 @@ class OpenTurns:
 def _trouble(problem: BaseException) -> Trouble:
     if isinstance(problem, TurnstoneError):
         return Trouble(reason=str(problem))
-    # its kind only: what is said of a record that can't be read quotes it
+    # the kind only: the message of a record that can't be parsed quotes its content
     return Trouble(reason=f"what is stored of it can't be understood ({type(problem).__name__})")

@@ -1,4 +1,4 @@
-"""What a session's next turn will show the model of the turns before."""
+"""The part of a session's earlier turns that its next turn sends to the model."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class SessionContexts:
     context_tokens: int
 
     def read(self, caller: Caller, ref: SessionRef) -> SessionContext:
-        """Return what the next turn will be shown. Raises NotFound."""
+        """Return the context of the next turn. Raises NotFound."""
         view = self.turns.view(ref, self.context_tokens + 2 * SEALED_TOKENS)
         check_session(self.rules, caller, view.session, view.agent_owner, self.clock.now())
         config = view.agent.agent_config
@@ -61,7 +61,7 @@ class SessionContexts:
         )
 
     def _turns(self, ref: SessionRef, entries: Sequence[Entry], budget: int) -> tuple[TurnInContext, ...]:
-        """Return the turns that fit; of a newest one that does not fit as a whole, what of it is sent, if anything."""
+        """Return the turns that fit; of a newest turn that exceeds the budget, the part that is sent, if any."""
         chosen, left = newest_entries(entries, budget)
         if left >= 0:
             return tuple(TurnInContext(turn_id=entry.order, tokens=entry.tokens) for entry in chosen)

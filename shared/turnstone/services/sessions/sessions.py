@@ -12,14 +12,14 @@ from turnstone.ports.supervision import Supervisor
 from turnstone.ports.system import Clock, IdGenerator
 from turnstone.services.access.access import AccessRules, check_session
 from turnstone.services.access.listing import Listing
-from turnstone.services.turns.supervision import attend_if_due
+from turnstone.services.turns.supervision import watch_if_due
 from turnstone.store.agents.agents import AgentStore
 from turnstone.store.sessions.sessions import SessionStore, SessionTurns
 
 
 @dataclass(frozen=True, slots=True)
 class SessionDeps:
-    """What sessions take. `ephemeral_for_s` is how long one lives on after its last use whose agent keeps none."""
+    """Dependencies of sessions. `ephemeral_for_s` is the lifetime after the last use if the agent keeps none."""
 
     store: SessionStore
     agents: AgentStore
@@ -58,12 +58,12 @@ class Sessions:
         """Return the session and its turns as wire JSON, oldest first. Raises NotFound, ContentLost."""
         session, agent_owner, turns = self._store.read(ref, turn_ids)
         check_session(self._rules, caller, session, agent_owner, self._clock.now())
-        attend_if_due(self._deps.supervisor, self._clock, ref, session)
+        watch_if_due(self._deps.supervisor, self._clock, ref, session)
         return session, turns
 
-    def list(self, caller: Caller, agent_id: str, wanted: ListQuery) -> Listing:
-        """Return the part of the list of the agent's sessions. Raises NotFound for the agent."""
+    def list(self, caller: Caller, agent_id: str, query: ListQuery) -> Listing:
+        """Return a page of the agent's sessions. Raises NotFound for the agent."""
         stamp = self._agents.stamp(caller.tenant, agent_id)
         self._rules.check_sight(caller, stamp, "agent", agent_id)
-        entries = self._store.entries((caller.tenant, agent_id), wanted.cursor, wanted.limit, self._clock.now())
-        return Listing(entries, wanted, lambda entry: not entry.is_gone and self._rules.may_see(caller, entry.stamp))
+        entries = self._store.entries((caller.tenant, agent_id), query.cursor, query.limit, self._clock.now())
+        return Listing(entries, query, lambda entry: not entry.is_gone and self._rules.may_see(caller, entry.stamp))

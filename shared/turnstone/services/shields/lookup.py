@@ -7,16 +7,16 @@ from turnstone.store.registry.snapshot import RegistrySnapshot
 
 
 class ShieldLookup:
-    """Finds shields. One that was unregistered may be found for as long as the directory is known."""
+    """Finds shields. An unregistered one may be found for as long as the registry's snapshot is cached."""
 
     def __init__(self, directory: RegistrySnapshot, configured: Mapping[str, Shield]) -> None:
         self._directory = directory
         self.configured = configured
 
     def find(self, tenant: str, shield_ids: Iterable[str]) -> dict[str, Shield]:
-        """Return those of the shields that there are, by their names. Raises StoreUnavailable.
+        """Return the shields that exist, by name. Raises StoreUnavailable.
 
-        What the directory does not have may have just been registered by another process; then it is read again.
+        Reads the directory again for missing names, which another process may have just registered.
         """
         names = list(dict.fromkeys(shield_ids))
         found = {name: self.configured[name] for name in names if name in self.configured}

@@ -1,4 +1,4 @@
-"""Shields at work: several judge at the same time, each within its time, and one that fails does as it was told."""
+"""Run shields: in parallel, each within its time limit; a failing shield follows its `on_failure` setting."""
 
 from __future__ import annotations
 
@@ -34,30 +34,30 @@ NOT_JUDGED = "I can't answer that now: a safety check did not work. Please try a
 
 
 class Shieldings:
-    """Has the shields of tenants judge."""
+    """Runs the shields of tenants."""
 
-    def __init__(self, known: ShieldLookup, kinds: ShieldKinds, route: Callable[[str, str], ModelRoute]) -> None:
-        """Take what tells who answers for a tenant's model, which may be a shield's."""
-        self._known = known
+    def __init__(self, lookup: ShieldLookup, kinds: ShieldKinds, route: Callable[[str, str], ModelRoute]) -> None:
+        """Use `route` to find the providers of a tenant's model, for shields that have one."""
+        self._lookup = lookup
         self._kinds = kinds
         self._route = route
         self._threads = DaemonThreads(MAX_PARALLEL_SHIELDS, "shield", MAX_PARALLEL_SHIELDS_OF_TENANT)
 
     def of(self, tenant: str) -> TenantShielding:
-        """Return what has the tenant's shields judge."""
-        return TenantShielding(self._known, partial(self._made, tenant), self._threads, tenant)
+        """Return the runner of the tenant's shields."""
+        return TenantShielding(self._lookup, partial(self._made, tenant), self._threads, tenant)
 
     def refuse_unusable(self, tenant: str, config: AgentConfig) -> None:
         """Raise InvalidRequest, naming the field, if the configuration names a shield that can't be used."""
-        places: list[tuple[Location, AgentConfig | AgentTool]] = [((), config)]
-        places += ((("tools", index), tool) for index, tool in enumerate(config.tools))
+        holders: list[tuple[Location, AgentConfig | AgentTool]] = [((), config)]
+        holders += ((("tools", index), tool) for index, tool in enumerate(config.tools))
         named = [
             ((*location, field_name), name)
-            for location, holder in places
+            for location, holder in holders
             for field_name in ("input_shields", "output_shields")
             for name in getattr(holder, field_name)
         ]
-        found = self._known.find(tenant, [name for _, name in named]) if named else {}
+        found = self._lookup.find(tenant, [name for _, name in named]) if named else {}
         for location, name in named:
             where = ".".join(map(str, location))
             if name not in found:
@@ -68,11 +68,11 @@ class Shieldings:
                 raise InvalidRequest(f"{where}: shield {name!r}: {wrong}", location) from wrong
 
     def refuse_wrong(self, tenant: str, registered: Registered) -> None:
-        """Raise InvalidRequest, naming the field, if no shield can be made like this."""
+        """Raise InvalidRequest, naming the field, if no such shield can be made."""
         self._made(tenant, registered)
 
     def _made(self, tenant: str, registered: Registered) -> tuple[Shield, tuple[Target, ...]]:
-        """Return the shield, and who is asked for its model if it has one. Raises InvalidRequest."""
+        """Return the shield, and the providers of its model if it has one. Raises InvalidRequest."""
         shield = self._kinds.build(registered)
         if registered.provider_id != LLAMA_GUARD:
             return shield, ()
@@ -83,62 +83,62 @@ class Shieldings:
 
 
 class TenantShielding:
-    """Has one tenant's shields judge. The engine's way to them."""
+    """Runs one tenant's shields, for the engine."""
 
     def __init__(
         self,
-        known: ShieldLookup,
+        lookup: ShieldLookup,
         make: Callable[[Registered], tuple[Shield, tuple[Target, ...]]],
         threads: DaemonThreads,
         tenant: str,
     ) -> None:
-        self._known = known
+        self._lookup = lookup
         self._make = make
         self._threads = threads
         self._tenant = tenant
 
     def judge(self, shield_ids: Sequence[str], question: ShieldQuestion) -> Generator[Verdict, None, None]:
-        """Yield the verdict of each shield, in this order, while all of them work. Raises StoreUnavailable."""
-        found = self._known.find(self._tenant, shield_ids)
-        asked = [self._ask(name, found.get(name), question) for name in shield_ids]
-        with awaiting([one.awaited for one in asked], question.stop):
-            for one in asked:
+        """Yield the verdict of each shield, in this order, while all of them run. Raises StoreUnavailable."""
+        found = self._lookup.find(self._tenant, shield_ids)
+        started = [self._started(name, found.get(name), question) for name in shield_ids]
+        with awaiting([one.awaited for one in started], question.stop):
+            for one in started:
                 yield one.verdict()
 
-    def _ask(self, shield_id: str, registered: Registered | None, question: ShieldQuestion) -> _Asked:
+    def _started(self, shield_id: str, registered: Registered | None, question: ShieldQuestion) -> _StartedShield:
         from turnstone.domain.shields.shields import ShieldParams, params_of  # only where a turn has shields
 
-        asked = _Asked(shield_id, ShieldParams())
+        started = _StartedShield(shield_id, ShieldParams())
         try:
             if registered is None:
                 raise ShieldFailed("this shield is no longer registered")
-            asked.params = params_of(registered)
+            started.params = params_of(registered)
             shield, targets = self._make(registered)
         except (InvalidRequest, ShieldFailed) as problem:
-            asked.awaited.fail(ShieldFailed(str(problem)))
-            return asked
-        own = question._replace(targets=targets, stop=asked.awaited.stop)
-        asked.awaited.begin(self._threads, lambda: shield.judge(own), self._tenant)
-        return asked
+            started.awaited.fail(ShieldFailed(str(problem)))
+            return started
+        own = question._replace(targets=targets, stop=started.awaited.stop)
+        started.awaited.begin(self._threads, lambda: shield.judge(own), self._tenant)
+        return started
 
 
 @dataclass(slots=True)
-class _Asked:
-    """A shield that was asked."""
+class _StartedShield:
+    """A shield whose verdict is pending."""
 
     shield_id: str
     params: ShieldParams
     awaited: Pending[Verdict] = field(default_factory=Pending)
 
     def verdict(self) -> Verdict:
-        """Return what the shield says, within its time, or what it was told to do when it can't."""
+        """Return the shield's verdict within its time limit, or that of its `on_failure` setting."""
         try:
             verdict = self.awaited.answer(self.params.timeout_seconds)
         except (Unanswered, ShieldFailed) as failed:
             return self._failed(str(failed))
-        return verdict._replace(violation=self._told(verdict.violation))
+        return verdict._replace(violation=self._with_settings(verdict.violation))
 
-    def _told(self, violation: SafetyViolation | None) -> SafetyViolation | None:
+    def _with_settings(self, violation: SafetyViolation | None) -> SafetyViolation | None:
         if violation is None:
             return None
         changes = {

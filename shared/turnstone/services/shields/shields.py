@@ -1,4 +1,4 @@
-"""Shields: what is registered, and what they say of messages outside of any turn."""
+"""Shields: their registration, and their verdicts outside of any turn."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ class Shields:
     def __init__(
         self,
         store: RegistryStore[Shield],
-        known: ShieldLookup,
+        lookup: ShieldLookup,
         shieldings: Shieldings,
         clock: Clock,
         executor: TurnExecutor,
     ) -> None:
         self._store = store
-        self._known = known
+        self._lookup = lookup
         self._shieldings = shieldings
         self._clock = clock
         self._executor = executor
 
     def list(self, caller: Caller) -> tuple[Shield, ...]:
-        there = {shield.identifier: shield for shield in self._store.list(caller.tenant)} | {**self._known.configured}
+        there = {shield.identifier: shield for shield in self._store.list(caller.tenant)} | {**self._lookup.configured}
         return tuple(there[name] for name in sorted(there))
 
     def get(self, caller: Caller, shield_id: str) -> Shield:
         """Return the shield. Raises NotFound."""
-        found = self._known.configured.get(shield_id) or self._store.find(caller.tenant, shield_id)
+        found = self._lookup.configured.get(shield_id) or self._store.find(caller.tenant, shield_id)
         if found is None:
             raise NotFound("shield", shield_id)
         return found
@@ -57,11 +57,11 @@ class Shields:
     def register(
         self, caller: Caller, shield: Shield, attempt: Attempt, given: Collection[str] = WHOLE_SHIELD
     ) -> Shield:
-        """Return the shield as registered, or the operator's, if what is given of it is so.
+        """Return the registered shield, or the operator's if it agrees with the given fields.
 
         Raises InvalidRequest, AlreadyRegistered, IdempotencyMismatch.
         """
-        there = self._known.configured.get(shield.identifier)
+        there = self._lookup.configured.get(shield.identifier)
         if there is not None and shield.agrees_with(there, given):
             return there
         self._refuse_configured(shield.identifier)
@@ -77,11 +77,11 @@ class Shields:
     def run(
         self, caller: Caller, shield_id: str, messages: tuple[Message, ...], provider_data: ProviderData
     ) -> SafetyViolation | None:
-        """Return what the shield finds: in the last message if that is the model's, else in all of them.
+        """Return the shield's violation: of the last message if that is the model's, else of all of them.
 
         Raises NotFound, Overloaded, StoreUnavailable.
         """
-        if shield_id not in self._known.find(caller.tenant, [shield_id]):
+        if shield_id not in self._lookup.find(caller.tenant, [shield_id]):
             raise NotFound("shield", shield_id)
         is_output = messages[-1].role == "assistant"
         question = ShieldQuestion(
@@ -95,6 +95,6 @@ class Shields:
             return next(verdicts).violation
 
     def _refuse_configured(self, shield_id: str) -> None:
-        if shield_id in self._known.configured:
-            said = f"shield_id: {shield_id!r} comes with the server and can't be changed; choose another name"
-            raise InvalidRequest(said, ("shield_id",))
+        if shield_id in self._lookup.configured:
+            message = f"shield_id: {shield_id!r} comes with the server and can't be changed; choose another name"
+            raise InvalidRequest(message, ("shield_id",))

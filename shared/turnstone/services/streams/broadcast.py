@@ -1,4 +1,4 @@
-"""The events of a running turn, for however many listen, from the start or from later on."""
+"""Broadcasts of the events of running turns, each with any number of subscribers."""
 
 from collections.abc import Callable, Iterable, Iterator
 from threading import Event, Lock
@@ -10,49 +10,49 @@ from turnstone.domain.values.content import Restore
 
 
 class Received(NamedTuple):
-    """Events a listener had not heard yet; `is_last` tells that none will follow."""
+    """Events that a subscriber had not taken yet; `is_last` is true if none will follow."""
 
-    told: tuple[Numbered, ...]
+    numbered: tuple[Numbered, ...]
     is_last: bool
 
     @property
     def events(self) -> tuple[TurnEvent, ...]:
-        return tuple(told.event for told in self.told)
+        return tuple(each.event for each in self.numbered)
 
 
-class Listener:
-    """One reader of a broadcast. `wake` is called once, from any thread, when there is something to take."""
+class Subscriber:
+    """A reader of a broadcast. `wake` is called once, from any thread, when there is something to take."""
 
     def __init__(self, broadcast: "TurnBroadcast", wake: Callable[[], None]) -> None:
         self._broadcast = broadcast
-        self._heard = 0
+        self._taken = 0
         self.wake = wake
         self.is_awake = True
 
     def take(self, most: int | None = None) -> Received:
-        """Return what has happened since the last call, the first `most` events of it.
+        """Return the events since the last call, at most the first `most` of them.
 
-        The next event will wake the listener again; for events that are left, it has to call again.
+        The next event wakes the subscriber again; events that are left need another call.
         """
-        self.is_awake = False  # first: an event that comes meanwhile must wake it
-        self._broadcast.draw(self._heard, most)
+        self.is_awake = False  # first: an event that is published during the call must wake it
+        self._broadcast.draw(self._taken, most)
         with self._broadcast.lock:
-            end = None if most is None else self._heard + most
-            told = tuple(self._broadcast.told[self._heard : end])
-            self._heard += len(told)
-            is_all = self._heard == len(self._broadcast.told)
-            return Received(told, is_all and self._broadcast.is_over)
+            end = None if most is None else self._taken + most
+            new = tuple(self._broadcast.published[self._taken : end])
+            self._taken += len(new)
+            is_all = self._taken == len(self._broadcast.published)
+            return Received(new, is_all and self._broadcast.is_over)
 
 
 class TurnBroadcast:
-    """Keeps the events of one run of a turn, so that who joins late hears them all.
+    """The events of one run of a turn, kept so that a late subscriber receives all of them.
 
     Attributes:
         before: the events of earlier runs.
-        doubtful_after: the number up to which those who heard earlier runs heard what is stored, None for to the end.
-        is_run: a run publishes here, it is not only expected.
-        restore: what restores the long texts in JSON that is made of the events, which are all there then; None where
-            events have all their texts.
+        doubtful_after: last event number that every subscriber of earlier runs can rely on, None for all of them.
+        is_run: whether a run publishes here; false while one is only expected.
+        restore: restores the long texts in JSON made of the events, which are complete then; None where the events
+            have all their texts.
     """
 
     def __init__(self, ref: TurnRef) -> None:
@@ -62,77 +62,77 @@ class TurnBroadcast:
         self.is_run = False
         self.restore: Restore | None = None
         self.lock = Lock()
-        self.told: list[Numbered] = []
+        self.published: list[Numbered] = []
         self.is_over = False
         self._last_number = 0
-        self._listeners: list[Listener] = []
-        self._was_heard = False
+        self._subscribers: list[Subscriber] = []
+        self._had_subscribers = False
 
     @property
     def is_left(self) -> bool:
-        """Tell whether somebody listened and nobody does any more."""
+        """Whether the broadcast had subscribers, and none is left."""
         with self.lock:
-            return self._was_heard and not self._listeners
+            return self._had_subscribers and not self._subscribers
 
     @property
     def events(self) -> list[TurnEvent]:
-        return [told.event for told in self.told]
+        return [each.event for each in self.published]
 
-    def listen(self, wake: Callable[[], None]) -> Listener:
-        """Return a reader that begins with the first event; take() at once, `wake` is called from then on."""
-        listener = Listener(self, wake)
+    def subscribe(self, wake: Callable[[], None]) -> Subscriber:
+        """Return a reader that begins with the first event. Call its take() at once: only then `wake` is called."""
+        subscriber = Subscriber(self, wake)
         with self.lock:
-            self._listeners.append(listener)
-            self._was_heard = True
-        return listener
+            self._subscribers.append(subscriber)
+            self._had_subscribers = True
+        return subscriber
 
-    def leave(self, listener: Listener) -> None:
-        """Wake the listener no more; it may have left before."""
+    def unsubscribe(self, subscriber: Subscriber) -> None:
+        """Stop waking the subscriber. Does nothing for one that has left before."""
         with self.lock:
-            if listener in self._listeners:
-                self._listeners.remove(listener)
+            if subscriber in self._subscribers:
+                self._subscribers.remove(subscriber)
 
-    def draw(self, heard: int, most: int | None) -> None:
-        """Have ready what follows the first `heard` events, if it is not kept here: some `most` of it at least."""
+    def draw(self, taken: int, most: int | None) -> None:
+        """Fetch the events after the first `taken`, at least `most` of them, where they are not kept here."""
 
     def publish(self, *events: TurnEvent | Numbered) -> None:
-        """Tell the events; those without a number get the next ones."""
-        self._tell(events, is_over=False)
+        """Publish the events; those without a number get the next ones."""
+        self._emit(events, is_over=False)
 
     def close(self, *events: TurnEvent | Numbered) -> None:
         """Publish the last events of this run."""
-        self._tell(events, is_over=True)
+        self._emit(events, is_over=True)
 
     def wait(self) -> Iterator[TurnEvent]:
-        """Yield every event until the run is over, blocking; for threads that have nothing else to do."""
+        """Yield every event until the run is over. Blocks its thread."""
         ready = Event()
-        listener = self.listen(ready.set)
+        subscriber = self.subscribe(ready.set)
         try:
             while True:
-                heard = listener.take()
-                yield from heard.events
-                if heard.is_last:
+                received = subscriber.take()
+                yield from received.events
+                if received.is_last:
                     return
                 ready.wait()
                 ready.clear()
         finally:
-            self.leave(listener)
+            self.unsubscribe(subscriber)
 
-    def _tell(self, events: Iterable[TurnEvent | Numbered], *, is_over: bool) -> None:
+    def _emit(self, events: Iterable[TurnEvent | Numbered], *, is_over: bool) -> None:
         with self.lock:
             if self.is_over:
-                return  # a run that was handed over may find out only later
-            self.told += map(self._numbered, events)
+                return  # a run that was handed off may publish later
+            self.published += map(self._numbered, events)
             self.is_over = is_over
             woken = self._marked_awake()
-        for listener in woken:
-            listener.wake()
+        for subscriber in woken:
+            subscriber.wake()
 
-    def _marked_awake(self) -> list[Listener]:
-        """Return the listeners to wake; for who holds the lock."""
-        asleep = [listener for listener in self._listeners if not listener.is_awake]
-        for listener in asleep:
-            listener.is_awake = True
+    def _marked_awake(self) -> list[Subscriber]:
+        """Return the subscribers to wake. The caller holds the lock."""
+        asleep = [subscriber for subscriber in self._subscribers if not subscriber.is_awake]
+        for subscriber in asleep:
+            subscriber.is_awake = True
         return asleep
 
     def _numbered(self, event: TurnEvent | Numbered) -> Numbered:
@@ -146,7 +146,7 @@ class TurnBroadcast:
 
 
 class Broadcasts:
-    """The broadcasts of the turns that this process runs, or that somebody here waits for."""
+    """The broadcasts of the turns that this process runs, or whose events its requests wait for."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -155,9 +155,9 @@ class Broadcasts:
     def begin(
         self, ref: TurnRef, before: tuple[Numbered, ...] = (), doubtful_after: int | None = None
     ) -> TurnBroadcast:
-        """Return the broadcast a new run publishes to; who already waits for the turn here will hear of it.
+        """Return the broadcast of a new run; requests that already wait for the turn receive its events.
 
-        For `before` and `doubtful_after` see there.
+        For `before` and `doubtful_after` see `TurnBroadcast`.
         """
         with self._lock:
             waited_for = self._by_turn.get(ref)
@@ -170,11 +170,11 @@ class Broadcasts:
             broadcast.before = before
             broadcast.doubtful_after = doubtful_after
         if waited_for is not None and not waited_for.is_run:
-            tell_whole(broadcast, waited_for)
+            forward_whole(broadcast, waited_for)
         return broadcast
 
     def expect(self, ref: TurnRef) -> TurnBroadcast:
-        """Return the turn's broadcast, to be published to when this process learns how the turn goes on."""
+        """Return the turn's broadcast, for events that another process stores."""
         with self._lock:
             return self._by_turn.setdefault(ref, TurnBroadcast(ref))
 
@@ -186,8 +186,8 @@ class Broadcasts:
         with self._lock:
             return tuple(self._by_turn.values())
 
-    def tell_waiting(self, ref: TurnRef, *events: TurnEvent | Numbered) -> None:
-        """Tell those who wait here for a turn that no run of this process publishes; a run is not interrupted."""
+    def notify_waiting(self, ref: TurnRef, *events: TurnEvent | Numbered) -> None:
+        """Publish to the requests that wait for a turn without a run in this process; a run is not interrupted."""
         with self._lock:
             broadcast = self._by_turn.get(ref)
             if broadcast is None or broadcast.is_run:
@@ -196,26 +196,26 @@ class Broadcasts:
         broadcast.close(*events)
 
     def end(self, broadcast: TurnBroadcast, *events: TurnEvent | Numbered) -> None:
-        """Publish the run's last events and forget it; whoever comes later reads the store."""
+        """Publish the run's last events and remove its broadcast; later requests read the store."""
         with self._lock:
             if self._by_turn.get(broadcast.ref) is broadcast:
                 del self._by_turn[broadcast.ref]
         broadcast.close(*events)
 
 
-def tell_whole(running: TurnBroadcast, whole: TurnBroadcast) -> None:
-    """Have the second tell the turn from its start: what earlier runs told, then what this one tells."""
+def forward_whole(running: TurnBroadcast, whole: TurnBroadcast) -> None:
+    """Copy `running.before` into `whole`, then forward live events."""
     whole.publish(*running.before)
     in_order = Lock()
 
-    def pass_on() -> None:
+    def forward() -> None:
         with in_order:
-            heard = listener.take()
-            if heard.is_last and not whole.is_over:
-                running.leave(listener)
-                whole.close(*heard.told)
+            received = subscriber.take()
+            if received.is_last and not whole.is_over:
+                running.unsubscribe(subscriber)
+                whole.close(*received.numbered)
             else:
-                whole.publish(*heard.told)
+                whole.publish(*received.numbered)
 
-    listener = running.listen(pass_on)
-    pass_on()
+    subscriber = running.subscribe(forward)
+    forward()

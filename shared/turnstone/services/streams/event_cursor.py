@@ -1,4 +1,4 @@
-"""The events of a turn from a number on, for a client that comes back, whoever knows them: the store or a run here."""
+"""The events of a turn after a number, for a client that reconnects, from the store or a run of this process."""
 
 from collections.abc import Callable, Iterable, Iterator
 from threading import Lock
@@ -6,12 +6,12 @@ from threading import Lock
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.turns.events import Numbered, StepStarted, TurnFailed
 from turnstone.domain.turns.turns import TurnState, TurnStatus
-from turnstone.services.streams.broadcast import Listener, TurnBroadcast
+from turnstone.services.streams.broadcast import Subscriber, TurnBroadcast
 from turnstone.services.streams.replay import doubtful_after, numbered
 
 
 class DrawnBroadcast(TurnBroadcast):
-    """The events for one client, drawn from a run here as the client takes them.
+    """The events for one client, drawn from a run of this process as the client takes them.
 
     A client that reads nothing holds no copy of the run's backlog.
     """
@@ -19,51 +19,51 @@ class DrawnBroadcast(TurnBroadcast):
     def __init__(self, ref: TurnRef) -> None:
         super().__init__(ref)
         self._running: TurnBroadcast | None = None
-        self._source: Listener | None = None
+        self._source: Subscriber | None = None
         self._shown: Callable[[Iterable[Numbered]], tuple[Numbered, ...]] = tuple
         self._drawing = Lock()
 
     def attach(self, running: TurnBroadcast, shown: Callable[[Iterable[Numbered]], tuple[Numbered, ...]]) -> None:
-        """Draw from the run from now on; `shown` selects what the client is sent of its events."""
+        """Draw from the run from now on; `shown` selects the events that the client is sent."""
         self._running, self._shown = running, shown
-        self._source = running.listen(self._rouse)
+        self._source = running.subscribe(self._rouse)
         self._rouse()
 
-    def draw(self, heard: int, most: int | None) -> None:
+    def draw(self, taken: int, most: int | None) -> None:
         with self._drawing:
             source = self._source
-            while source is not None and not self.is_over and len(self.told) == heard:
+            while source is not None and not self.is_over and len(self.published) == taken:
                 news = source.take(most)
-                new = self._shown(news.told)
+                new = self._shown(news.numbered)
                 with self.lock:
-                    self.told += new
+                    self.published += new
                     self.is_over = news.is_last
                 if news.is_last:
                     self._leave_run()
-                if news.is_last or not news.told:
+                if news.is_last or not news.numbered:
                     return
 
-    def leave(self, listener: Listener) -> None:
-        super().leave(listener)
+    def unsubscribe(self, subscriber: Subscriber) -> None:
+        super().unsubscribe(subscriber)
         self._leave_run()
 
     def _leave_run(self) -> None:
         if self._running is not None and self._source is not None:
-            self._running.leave(self._source)
+            self._running.unsubscribe(self._source)
 
     def _rouse(self) -> None:
         """Wake the client, because the run has more."""
         with self.lock:
             woken = self._marked_awake()
-        for listener in woken:
-            listener.wake()
+        for subscriber in woken:
+            subscriber.wake()
 
 
 class EventCursor:
-    """Tells one client what it has not heard; what it may have heard once already has no number.
+    """Publishes to one client the events after its last number; events it may have received before have no number.
 
-    Of a step that is stored the deltas come as one. A client that heard a part of them is told the step again, from its
-    start, so that it never has to guess where its part ended.
+    The deltas of a stored step come as one. A client that received a part of them gets the step again from its start,
+    so that it never has to guess where its part ended.
     """
 
     def __init__(self, ref: TurnRef, after: int) -> None:
@@ -74,38 +74,38 @@ class EventCursor:
         self._start: Numbered | None = None
         self._in_order = Lock()
 
-    def tell_state(self, state: TurnState) -> bool:
-        """Tell what is stored; return whether more is to come."""
-        goes_on = state.status is TurnStatus.IN_PROGRESS
+    def publish_state(self, state: TurnState) -> bool:
+        """Publish the stored events; return whether more will follow."""
+        has_more = state.status is TurnStatus.IN_PROGRESS
         new = self._new(numbered(state), doubtful_after(state))
-        (self.broadcast.publish if goes_on else self.broadcast.close)(*new)
-        return goes_on
+        (self.broadcast.publish if has_more else self.broadcast.close)(*new)
+        return has_more
 
     def attach(self, running: TurnBroadcast) -> None:
-        """Tell what the run here has told and will tell."""
+        """Publish the past and future events of a run of this process."""
         self.broadcast.publish(*self._new(running.before, running.doubtful_after))
-        self.broadcast.attach(running, lambda told: self._new(told, running.doubtful_after))
+        self.broadcast.attach(running, lambda events: self._new(events, running.doubtful_after))
 
-    def _new(self, known: Iterable[Numbered], doubted: int | None) -> tuple[Numbered, ...]:
-        """Return the events to publish of these, which begin with the turn's first or follow those known before."""
+    def _new(self, events: Iterable[Numbered], doubted: int | None) -> tuple[Numbered, ...]:
+        """Return those to publish of the events, which begin with the turn's first or follow the previous call's."""
         with self._in_order:
             if doubted is not None and not self._is_doubted:
                 self._is_doubted = True
                 self._up_to = min(self._up_to, doubted)
-            return tuple(self._new_in(known))
+            return tuple(self._new_in(events))
 
-    def _new_in(self, known: Iterable[Numbered]) -> Iterator[Numbered]:
-        for told in known:
-            if isinstance(told.event, StepStarted):
-                self._start = told
-            if told.number is None or isinstance(told.event, TurnFailed):
-                yield self._shown(told)  # its number may be one that was told of a step that came to nothing
-            elif told.number > self._up_to:
-                if told.first is not None and told.first <= self._up_to and self._start is not None:
+    def _new_in(self, events: Iterable[Numbered]) -> Iterator[Numbered]:
+        for each in events:
+            if isinstance(each.event, StepStarted):
+                self._start = each
+            if each.number is None or isinstance(each.event, TurnFailed):
+                yield self._shown(each)  # its number may repeat one of a step that was never stored
+            elif each.number > self._up_to:
+                if each.first is not None and each.first <= self._up_to and self._start is not None:
                     yield self._start._replace(number=None)
-                self._up_to = told.number
-                yield self._shown(told)
+                self._up_to = each.number
+                yield self._shown(each)
 
-    def _shown(self, told: Numbered) -> Numbered:
-        is_new = told.number is not None and told.number > self._after
-        return told if is_new else told._replace(number=None)
+    def _shown(self, event: Numbered) -> Numbered:
+        is_new = event.number is not None and event.number > self._after
+        return event if is_new else event._replace(number=None)

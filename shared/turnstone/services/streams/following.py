@@ -1,4 +1,4 @@
-"""Following turns that other processes run, for those who wait for them here, by a look at the store now and then."""
+"""Following turns that other processes run, by polling the store, for the requests that wait for them here."""
 
 import logging
 from collections.abc import Callable
@@ -12,100 +12,102 @@ from turnstone.domain.turns.events import TurnFailed
 from turnstone.domain.turns.turns import TurnStatus
 from turnstone.domain.values.outcome import Raised, Returned, guarded
 from turnstone.services.streams.broadcast import Broadcasts
-from turnstone.services.streams.replay import replayed, told_as_gone, told_as_lost
+from turnstone.services.streams.replay import gone_event, lost_event, replayed
 from turnstone.store.sessions.turns import TurnStore
 
 log = logging.getLogger(__name__)
-Look = Callable[[], bool]
+Poll = Callable[[], bool]
 End = Callable[[TurnFailed], None]
 
 
 class Followed(NamedTuple):
-    """Something that is looked at again and again.
+    """A turn that is polled until its poll returns false.
 
     Attributes:
-        look: tells whether to look again.
-        end: tells those who wait, where a look fails so that none can come to anything.
+        poll: publishes the turn's news; returns whether to poll again.
+        end: publishes the failure to the waiting requests, after a poll that raised.
     """
 
     ref: TurnRef
-    look: Look
+    poll: Poll
     end: End
 
 
 class Following:
-    """Looks every so many seconds, in one thread that lives while there is something to look at."""
+    """Polls every `every_s` seconds, in one thread that lives while a turn is followed."""
 
     def __init__(self, turns: TurnStore, broadcasts: Broadcasts, every_s: float) -> None:
         self._turns = turns
         self.broadcasts = broadcasts
         self._every_s = every_s
         self._changed = Condition()
-        self._followed: dict[TurnRef | Look, Followed] = {}
-        self._is_looking = False
+        self._followed: dict[TurnRef | Poll, Followed] = {}
+        self._is_polling = False
 
     def follow(self, ref: TurnRef) -> None:
-        """Tell those who wait here for the turn how it ended, or where it waits for its client, once it does."""
-        self._keep_looking(ref, Followed(ref, partial(self._goes_on, ref), partial(self.broadcasts.tell_waiting, ref)))
+        """Publish the turn's end or pause to the requests that wait for it here, once it is stored."""
+        self._keep_polling(
+            ref, Followed(ref, partial(self._poll_turn, ref), partial(self.broadcasts.notify_waiting, ref))
+        )
 
-    def look(self, ref: TurnRef, look: Look, end: End) -> None:
-        """Take another look at the turn each time, as long as that is told to go on; for `end` see there."""
-        self._keep_looking(look, Followed(ref, look, end))
+    def poll(self, ref: TurnRef, poll: Poll, end: End) -> None:
+        """Call `poll` at each interval until it returns false; for `end` see `Followed`."""
+        self._keep_polling(poll, Followed(ref, poll, end))
 
-    def _keep_looking(self, name: TurnRef | Look, followed: Followed) -> None:
+    def _keep_polling(self, name: TurnRef | Poll, followed: Followed) -> None:
         with self._changed:
             self._followed[name] = followed
-            if self._is_looking:
+            if self._is_polling:
                 return
-            self._is_looking = True
-        Thread(target=self._look_on, name="following", daemon=True).start()
+            self._is_polling = True
+        Thread(target=self._poll_all, name="following", daemon=True).start()
 
-    def _look_on(self) -> None:
+    def _poll_all(self) -> None:
         while followed := self._still_followed():
             for name, each in followed:
-                if not _goes_on_well(each):
+                if not _polled(each):
                     self._let_go(name, each)
 
-    def _still_followed(self) -> "tuple[tuple[TurnRef | Look, Followed], ...]":
-        """Wait for the time of the next look; return what to look at, nothing if this thread is not needed any more."""
+    def _still_followed(self) -> "tuple[tuple[TurnRef | Poll, Followed], ...]":
+        """Wait for the next interval; return the followed turns, none if this thread may end."""
         with self._changed:
             self._changed.wait(self._every_s)
-            self._is_looking = bool(self._followed)
+            self._is_polling = bool(self._followed)
             return tuple(self._followed.items())
 
-    def _let_go(self, name: TurnRef | Look, followed: Followed) -> None:
-        """Look at it no more, unless somebody has come for it since this look began."""
+    def _let_go(self, name: TurnRef | Poll, followed: Followed) -> None:
+        """Stop polling the turn, unless another request has begun to follow it since this poll began."""
         with self._changed:
             if self._followed.get(name) is followed:
                 del self._followed[name]
 
-    def _goes_on(self, ref: TurnRef) -> bool:
-        """Tell whether there is still something to wait for, and somebody here who waits."""
+    def _poll_turn(self, ref: TurnRef) -> bool:
+        """Read the turn and publish its end; return whether it is still running and a request waits for it."""
         broadcast = self.broadcasts.find(ref)
         if broadcast is None or broadcast.is_run:
             return False
         try:
             _, state = self._turns.load(ref)
         except NotFound as missing:
-            self.broadcasts.tell_waiting(ref, told_as_gone(missing, ref.turn_id))
+            self.broadcasts.notify_waiting(ref, gone_event(missing, ref.turn_id))
             return False
         except StoreUnavailable as unavailable:
-            log.warning("turn %s is looked at again later: %s", ref.turn_id, unavailable)
+            log.warning("polling turn %s failed, will be tried again: %s", ref.turn_id, unavailable)
             return True
         if state.status is TurnStatus.IN_PROGRESS:
             return True
-        self.broadcasts.tell_waiting(ref, *replayed(state))
+        self.broadcasts.notify_waiting(ref, *replayed(state))
         return False
 
 
-def _goes_on_well(followed: Followed) -> bool:
-    """Look; tell whether to look again. A look that fails is the last one, and those who wait are told so."""
-    looked = guarded(followed.look)
-    if isinstance(looked, Returned):
-        return looked.value
+def _polled(followed: Followed) -> bool:
+    """Poll once; return whether to poll again. A poll that raises is the last, and ends the waiting requests."""
+    outcome = guarded(followed.poll)
+    if isinstance(outcome, Returned):
+        return outcome.value
     turn_id = followed.ref.turn_id
-    log.error("turn %s can't be followed any more", turn_id, exc_info=looked.error)
-    ended = guarded(partial(followed.end, told_as_lost(turn_id)))
+    log.error("turn %s can't be followed any more", turn_id, exc_info=outcome.error)
+    ended = guarded(partial(followed.end, lost_event(turn_id)))
     if isinstance(ended, Raised):
-        log.error("who follows turn %s can't be told", turn_id, exc_info=ended.error)
+        log.error("cannot notify followers of turn %s", turn_id, exc_info=ended.error)
     return False

@@ -1,4 +1,4 @@
-"""A stored turn told again, as the events its stream had; a step's deltas come as one."""
+"""Replay of a stored turn as the events of its stream; a step's deltas come as one."""
 
 from turnstone.domain.errors import ContentLost, NotFound
 from turnstone.domain.turns.events import (
@@ -30,38 +30,38 @@ from turnstone.domain.values.content import text_of
 
 def replayed(state: TurnState) -> tuple[TurnEvent, ...]:
     """Return the events of the turn so far, its ending included if it has one."""
-    return tuple(told.event for told in numbered(state))
+    return tuple(each.event for each in numbered(state))
 
 
 def numbered(state: TurnState) -> tuple[Numbered, ...]:
     """Return the events of the turn so far, its ending included if it has one, with their numbers."""
-    told = [Numbered(TurnStarted(turn_id=state.turn_id), 1)]
+    events = [Numbered(TurnStarted(turn_id=state.turn_id), 1)]
     for step, trace in zip(state.turn.steps, state.traces, strict=True):
-        told += _step(step, trace, told[-1].number or 0)
-    next_number = (told[-1].number or 0) + 1
+        events += _step(step, trace, events[-1].number or 0)
+    next_number = (events[-1].number or 0) + 1
     match state.status:
         case TurnStatus.IN_PROGRESS:
             pass
         case TurnStatus.AWAITING_INPUT:
-            told.append(Numbered(TurnAwaitsInput(turn=state.turn), next_number))
+            events.append(Numbered(TurnAwaitsInput(turn=state.turn), next_number))
         case TurnStatus.COMPLETED if state.is_lost:
-            told.append(Numbered(told_as_failed(state), next_number))
+            events.append(Numbered(failed_event(state), next_number))
         case TurnStatus.COMPLETED:
-            told.append(Numbered(TurnCompleted(turn=state.turn), next_number))
+            events.append(Numbered(TurnCompleted(turn=state.turn), next_number))
         case TurnStatus.FAILED | TurnStatus.EXPIRED | TurnStatus.CANCELLED:
-            told.append(Numbered(told_as_failed(state), next_number))
-    return tuple(told)
+            events.append(Numbered(failed_event(state), next_number))
+    return tuple(events)
 
 
-def told_before_resume(state: TurnState) -> tuple[Numbered, ...]:
-    """Return the events of a waiting turn up to where it began to wait."""
+def events_before_resume(state: TurnState) -> tuple[Numbered, ...]:
+    """Return the events of a waiting turn before its pause."""
     return numbered(state.model_copy(update={"status": TurnStatus.IN_PROGRESS}))
 
 
 def doubtful_after(state: TurnState) -> int | None:
-    """Return the number up to which those who heard the turn heard what is stored; None if they did to the end.
+    """Return the last event number that every subscriber can rely on, None if all of them.
 
-    A process that is gone may have told more than it stored, and the numbers of that were given once more.
+    After a crash, later deltas may have been sent but never stored; their numbers were used again.
     """
     stored = len(state.turn.steps)
     is_without_answer = state.status in (TurnStatus.FAILED, TurnStatus.EXPIRED, TurnStatus.CANCELLED)
@@ -69,8 +69,8 @@ def doubtful_after(state: TurnState) -> int | None:
     if state.steps_at_first_takeover is None and not is_without_answer:
         return None
     turn = state.turn.model_copy(update={"steps": state.turn.steps[:steps]})
-    known = state.model_copy(update={"turn": turn, "traces": state.traces[:steps]})
-    return told_before_resume(known)[-1].number
+    stored_state = state.model_copy(update={"turn": turn, "traces": state.traces[:steps]})
+    return events_before_resume(stored_state)[-1].number
 
 
 def replayed_since_resume(state: TurnState) -> tuple[TurnEvent, ...]:
@@ -80,11 +80,11 @@ def replayed_since_resume(state: TurnState) -> tuple[TurnEvent, ...]:
         return replayed(state)
     turn = state.turn.model_copy(update={"steps": state.turn.steps[: resumes[-1]]})
     earlier = state.model_copy(update={"turn": turn, "traces": state.traces[: resumes[-1]]})
-    return replayed(state)[len(told_before_resume(earlier)) :]
+    return replayed(state)[len(events_before_resume(earlier)) :]
 
 
-def told_as_failed(state: TurnState) -> TurnFailed:
-    """Return the event that tells why the ended turn has no answer."""
+def failed_event(state: TurnState) -> TurnFailed:
+    """Return the event with the reason why the ended turn has no answer."""
     if state.is_lost and state.failure is None:
         message = str(ContentLost("turn", state.turn_id))
         return TurnFailed(turn_id=state.turn_id, failure=Failure(kind="content_lost", message=message))
@@ -92,32 +92,32 @@ def told_as_failed(state: TurnState) -> TurnFailed:
     return TurnFailed(turn_id=state.turn_id, failure=failure, status=UNANSWERED.get(state.status))
 
 
-def told_as_gone(missing: NotFound, turn_id: str) -> TurnFailed:
-    """Return the event that tells that the turn was removed."""
+def gone_event(missing: NotFound, turn_id: str) -> TurnFailed:
+    """Return the event of a turn that was deleted."""
     return TurnFailed(turn_id=turn_id, failure=Failure(kind="gone", message=f"turn {turn_id!r} was deleted: {missing}"))
 
 
-def told_as_lost(turn_id: str) -> TurnFailed:
-    """Return the event that tells that nobody here can find out how the turn goes on."""
+def lost_event(turn_id: str) -> TurnFailed:
+    """Return the event of a turn that this process can't follow because of an internal error."""
     message = f"turn {turn_id!r} can't be followed because of an internal error; read it to see how it continues"
     return TurnFailed(turn_id=turn_id, failure=Failure(kind="internal", message=message))
 
 
 def _step(step: Step, trace: StepTrace, last: int) -> list[Numbered]:
-    """Return the events of a step that come behind that number."""
+    """Return the events of a step, numbered after `last`."""
     if trace.is_from_client:
-        return [Numbered(step_completed(step), last + 2)]  # that the turn awaits input was an event, too
+        return [Numbered(step_completed(step), last + 2)]  # the event that the turn awaits input has a number, too
     start = last + 1
     deltas = _deltas(step)
     end = start + max(trace.deltas, len(deltas))
     progress = [StepProgressed(step_type=step.step_type, step_id=step.step_id, delta=delta) for delta in deltas]
     numbers = range(end - len(progress) + 1, end + 1)
-    told = [Numbered(event, number) for event, number in zip(progress, numbers, strict=True)]
-    if told:
-        told[0] = told[0]._replace(first=start + 1)
+    progressed = [Numbered(event, number) for event, number in zip(progress, numbers, strict=True)]
+    if progressed:
+        progressed[0] = progressed[0]._replace(first=start + 1)
     metadata = {} if trace.touchpoint is None else {"touchpoint": trace.touchpoint}
     started = StepStarted(step_type=step.step_type, step_id=step.step_id, metadata=metadata)
-    return [Numbered(started, start), *told, Numbered(step_completed(step), end + 1)]
+    return [Numbered(started, start), *progressed, Numbered(step_completed(step), end + 1)]
 
 
 def _deltas(step: Step) -> list[TextDelta | ToolCallDelta]:

@@ -1,4 +1,4 @@
-"""Threads that never keep a process from ending, for what may wait long for others."""
+"""Daemon threads, which never delay the end of the process, for work that may wait long for other services."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ Result = TypeVar("Result")
 
 
 class DaemonThreads:
-    """At most so many threads, begun when they are needed; what is more waits for one of them.
+    """A bounded pool of threads, begun when they are needed; further work waits for a free one.
 
-    Nobody has more than a part of them at a time, so that one whose work is slow leaves some to all others.
+    Each owner of work has a part of them at most, so that an owner of slow work leaves threads to all others.
     """
 
     def __init__(self, most: int, name: str, most_for_one: int | None = None) -> None:
-        """Begin no thread yet; without `most_for_one` each may have all of them."""
+        """Begin no thread yet; without `most_for_one` an owner may have all of them."""
         self._most = most
         self._most_for_one = most if most_for_one is None else most_for_one
         self._name = name
         self._lock = Lock()
         self._threads = 0
-        self._free = 0  # less than none where work waits
+        self._free = 0  # negative while work waits
         self._work: SimpleQueue[tuple[str, Callable[[], None]]] = SimpleQueue()
         self._busy_for: defaultdict[str, int] = defaultdict(int)
         self._waiting_for: defaultdict[str, deque[Callable[[], None]]] = defaultdict(deque)
 
     def run(self, act: Callable[[], Result], on_behalf_of: str = "") -> Future[Result]:
-        """Have the act done in one of the threads; what it raises is raised where its result is asked for."""
+        """Run the act in one of the threads; its exception is raised by the future's result()."""
         future: Future[Result] = Future()
 
         def settle() -> None:
@@ -62,7 +62,7 @@ class DaemonThreads:
     def _begin(self) -> None:
         try:
             Thread(target=self._work_on, name=self._name, daemon=True).start()
-        except RuntimeError:  # the machine has no more threads now: the work is done when there is one
+        except RuntimeError:  # the machine has no more threads now: the work waits for one that ends its own
             with self._lock:
                 self._threads -= 1
                 self._free -= 1
@@ -71,13 +71,13 @@ class DaemonThreads:
         while True:
             on_behalf_of, settle = self._work.get()
             settle()
-            del settle  # what it holds may be large, and the next may come late
+            del settle  # its closure may hold much memory while the thread waits for the next
             with self._lock:
                 self._free += 1
                 self._next_for(on_behalf_of)
 
     def _next_for(self, on_behalf_of: str) -> None:
-        """Let what waited for one of their acts to end take its place in the queue."""
+        """Queue the next act of an owner that has reached its part of the threads."""
         waiting = self._waiting_for.get(on_behalf_of)
         if waiting:
             self._free -= 1

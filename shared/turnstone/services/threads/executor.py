@@ -1,4 +1,4 @@
-"""Threads that run turns, apart from those that answer requests: a turn goes on when its client leaves."""
+"""Threads that run turns, apart from those that answer requests: a turn continues when its client leaves."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from threading import Lock, local
 from typing import TypeVar
 
 from turnstone.domain.errors import Overloaded
-from turnstone.services.threads.places import NO_QUEUE, Places, QueueLimits, Waiter
+from turnstone.services.threads.slots import NO_QUEUE, QueueLimits, Slots, Waiter
 
 log = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
 
 class TurnExecutor:
-    """Runs a turn in each of its places, and no more: further ones wait for a place, and are refused in the end."""
+    """Runs at most one turn per slot: further ones wait for a slot, and are refused after a timeout."""
 
     def __init__(self, capacity: int, share: int | None = None, limits: QueueLimits = NO_QUEUE) -> None:
-        """Run nothing yet; without a share a tenant may take all places."""
-        self._places = Places(capacity, capacity if share is None else share, limits)
+        """Run nothing yet; without a share a tenant may take all slots."""
+        self._slots = Slots(capacity, capacity if share is None else share, limits)
         self._lock = Lock()
         self._pool = ThreadPoolExecutor(max_workers=capacity, thread_name_prefix="turn")
         self._running: set[Future[None]] = set()
@@ -29,35 +29,35 @@ class TurnExecutor:
 
     @property
     def taken(self) -> int:
-        """How many places are taken."""
-        return self._places.taken
+        """Number of taken slots."""
+        return self._slots.taken
 
     @property
     def queued(self) -> int:
-        """How many requests wait for a place."""
-        return self._places.queued
+        """Number of requests that wait for a slot."""
+        return self._slots.queued
 
     @property
     def wait_s(self) -> float:
-        """How long a request waits for a place at most."""
-        return self._places.limits.wait_s
+        """Longest wait of a request for a slot."""
+        return self._slots.limits.wait_s
 
     @contextmanager
     def permit(self, tenant: str, *, comes_first: bool = False) -> Iterator[Permit]:
-        """Take a permit for a turn or a question of the tenant; it is given back unless a turn was started by it.
+        """Take a permit for a turn or a model request of the tenant; it is released unless a turn was started by it.
 
-        Never waits: whoever is refused may wait by `queue`, and do the same again `within` the permit it then has.
-        `comes_first` is for what goes before other requests of the tenant.
+        Never waits: a refused caller may wait by `queue`, and repeat the call `within` the permit that it receives.
+        `comes_first` gives priority over other requests of the tenant.
 
         Raises:
-            Overloaded: there is none left, for anybody or for this tenant.
+            Overloaded: all slots are taken, or the share of this tenant.
         """
         waited_for: Permit | None = getattr(self._of_request, "permit", None)
         if waited_for is not None and not waited_for.is_used:
             yield waited_for
             return
         try:
-            self._places.take(tenant)
+            self._slots.take(tenant)
         except Overloaded as full:
             full.comes_first = comes_first
             raise
@@ -65,60 +65,60 @@ class TurnExecutor:
         try:
             yield permit
         finally:
-            permit.give_back_if_unused()
+            permit.release_if_unused()
 
     def queue(
         self, tenant: str, settle: Callable[[Waiter], None], *, size_bytes: int | None = None, comes_first: bool = False
     ) -> Waiter:
-        """Wait for a place without a thread: `settle` is called once there is one, be it at once, or the server stops.
+        """Wait for a slot without a thread: `settle` is called, maybe at once, when there is one or the server stops.
 
-        Whoever waits has to `leave`, or to work `within` the place. For `size_bytes` see Waiter.
+        The caller has to `leave`, or to work `within` the slot. For `size_bytes` see Waiter.
 
         Raises:
-            Overloaded: as many wait as may, or nobody may.
+            Overloaded: the queue is full, or there is none.
         """
         waiter = Waiter(tenant, settle, size_bytes, comes_first=comes_first)
-        self._places.join(waiter)
+        self._slots.join(waiter)
         return waiter
 
     def leave(self, waiter: Waiter) -> None:
-        """Wait no more; a place that the waiter was given meanwhile is given back."""
-        self._places.leave(waiter)
+        """Stop waiting; a slot that the waiter received in the meantime is released."""
+        self._slots.leave(waiter)
 
     def refusal(self, waiter: Waiter) -> Overloaded:
-        """Return why the waiter, which has left, had no place."""
-        return self._places.refusal(waiter)
+        """Return why the waiter, which has left, had no slot."""
+        return self._slots.refusal(waiter)
 
     def within(self, waiter: Waiter, act: Callable[[], Result]) -> Result:
-        """Return what the act returns, in which `permit` gives the waiter's; it is given back if it is not used.
+        """Return the result of `act`, in which `permit` yields the waiter's; an unused permit is released.
 
-        For an act that takes its place in this thread.
+        The act must take its permit in this thread.
         """
         self._of_request.permit = permit = Permit(self, waiter.tenant)
         try:
             return act()
         finally:
             del self._of_request.permit
-            permit.give_back_if_unused()
+            permit.release_if_unused()
 
-    def give_back(self, tenant: str) -> None:
-        """Let another request have a place of the tenant's; for permits."""
-        self._places.give_back(tenant)
+    def release(self, tenant: str) -> None:
+        """Release a slot of the tenant. For permits."""
+        self._slots.release(tenant)
 
     def refuse_more(self) -> int:
-        """Take no more turns, and refuse those that wait for a place; return how many run."""
-        self._places.stop()
+        """Refuse new and waiting turns; return the number of running ones."""
+        self._slots.stop()
         with self._lock:
             return len(self._running)
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait for the running turns; tell whether all ended in time."""
+        """Wait for the running turns; return whether all ended in time."""
         with self._lock:
             running = set(self._running)
         return not wait(running, timeout_s).not_done
 
     def start(self, run: Callable[[], None], on_end: Callable[[BaseException | None], None]) -> None:
-        """Run in a thread, for a permit that counts; `on_end` is called with what the run raised, or None."""
+        """Run in a thread, for a permit; `on_end` is called with the exception of the run, or None."""
         future = self._pool.submit(run)
         with self._lock:
             self._running.add(future)
@@ -131,20 +131,20 @@ class TurnExecutor:
 
 
 class Permit:
-    """A place in the executor, taken before the turn is stored so that no stored turn is left without one."""
+    """A slot of the executor, taken before the turn is stored so that no stored turn lacks one."""
 
     def __init__(self, executor: TurnExecutor, tenant: str) -> None:
         self._executor = executor
         self._tenant = tenant
         self._lock = Lock()
-        self._is_given_back = False
+        self._is_released = False
         self.is_used = False
 
     def start(self, run: Callable[[], None], on_crash: Callable[[BaseException], None]) -> None:
-        """Run in a thread of its own. `on_crash` hears of an exception that nobody expected."""
+        """Run in a thread of its own. `on_crash` is called with an unexpected exception."""
 
         def ended(crash: BaseException | None) -> None:
-            self.give_back()
+            self.release()
             if crash is not None:
                 log.error("a turn crashed", exc_info=crash)
                 on_crash(crash)
@@ -152,14 +152,14 @@ class Permit:
         self._executor.start(run, ended)
         self.is_used = True
 
-    def give_back_if_unused(self) -> None:
+    def release_if_unused(self) -> None:
         if not self.is_used:
-            self.give_back()
+            self.release()
 
-    def give_back(self) -> None:
-        """Let another turn have the place; nothing happens the second time."""
+    def release(self) -> None:
+        """Release the slot; a second call does nothing."""
         with self._lock:
-            is_first = not self._is_given_back
-            self._is_given_back = True
+            is_first = not self._is_released
+            self._is_released = True
         if is_first:
-            self._executor.give_back(self._tenant)
+            self._executor.release(self._tenant)

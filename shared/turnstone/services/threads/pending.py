@@ -1,4 +1,4 @@
-"""Waiting for what is done in another thread, for as long as it may take and somebody wants it."""
+"""Wait for work in another thread, until a timeout or a cancellation."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Answer = TypeVar("Answer")
 
 
 class Unanswered(Exception):
-    """There is no answer, and nobody waits for one any more."""
+    """There is no answer: the wait timed out or was cancelled."""
 
 
 class Pending(Generic[Answer]):
-    """Something that was asked. It is settled when it has been answered, or need not be any more."""
+    """The pending answer of another thread, settled once answered or cancelled."""
 
     def __init__(self) -> None:
         self.stop = StopSignal()
@@ -29,29 +29,29 @@ class Pending(Generic[Answer]):
         self._begun_at = 0.0
 
     def begin(self, threads: DaemonThreads, act: Callable[[], Answer], on_behalf_of: str = "") -> None:
-        """Have it done in one of the threads; not at all if nobody wants it any more when there is one."""
+        """Submit `act`; it is skipped if cancelled before a thread is free."""
 
-        def act_if_wanted() -> Answer:
+        def act_unless_cancelled() -> Answer:
             if self.stop.is_set:
                 raise Unanswered("the request was cancelled")
             return act()
 
         self._begun_at = time.monotonic()
-        self._answer = threads.run(act_if_wanted, on_behalf_of)
+        self._answer = threads.run(act_unless_cancelled, on_behalf_of)
         self._answer.add_done_callback(lambda _: self._is_settled.set())
 
     def fail(self, error: Exception) -> None:
-        """Have the error raised to who waits: it could not even be begun."""
+        """Set the error that `answer` raises, for an act that could not begin."""
         self._answer.set_exception(error)
 
     def answer(self, timeout_s: float) -> Answer:
-        """Return the answer, or raise what came of it.
+        """Return the answer, or raise the error of the act.
 
         Args:
-            timeout_s: how long it may take from when it was begun.
+            timeout_s: time limit in seconds since it began.
 
         Raises:
-            Unanswered: it took longer, or nobody wants it.
+            Unanswered: it took longer, or was cancelled.
         """
         if not self._answer.done():
             self._is_settled.wait(max(0.0, self._begun_at + timeout_s - time.monotonic()))
@@ -61,22 +61,22 @@ class Pending(Generic[Answer]):
             raise Unanswered(why)
         return self._answer.result()
 
-    def give_up(self) -> None:
-        """Tell who does it that nobody wants it any more, and who waits not to."""
+    def cancel(self) -> None:
+        """Cancel: signal the worker to stop and release the waiter."""
         self.stop.set()
         self._is_settled.set()
 
 
 @contextmanager
-def awaiting(asked: Sequence[Pending[Answer]], stop: StopSignal | None) -> Generator[None, None, None]:
-    """Within the block, give all of them up when the signal is given; behind it, those that are left."""
+def awaiting(pending: Sequence[Pending[Answer]], stop: StopSignal | None) -> Generator[None, None, None]:
+    """Cancel all of them when the signal is set within the block, and those that are left after it."""
 
-    def give_up() -> None:
-        for one in asked:
-            one.give_up()
+    def cancel() -> None:
+        for one in pending:
+            one.cancel()
 
     with ExitStack() as stack:
         if stop is not None:
-            stack.enter_context(stop.heeded_by(give_up))
-        stack.callback(give_up)
+            stack.enter_context(stop.heeded_by(cancel))
+        stack.callback(cancel)
         yield

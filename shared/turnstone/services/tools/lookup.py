@@ -8,7 +8,7 @@ from turnstone.store.registry.snapshot import RegistrySnapshot
 
 
 class ToolgroupLookup:
-    """Finds toolgroups. One that was unregistered may be found for as long as the directory is known."""
+    """Finds toolgroups. An unregistered one may be found for as long as the registry's snapshot is cached."""
 
     def __init__(self, directory: RegistrySnapshot, kinds: ToolKinds, configured: Mapping[str, Toolgroup]) -> None:
         self._directory = directory
@@ -16,7 +16,7 @@ class ToolgroupLookup:
         self.configured = configured
 
     def own(self) -> dict[str, Toolgroup]:
-        """Return those that every tenant has, by their names."""
+        """Return the toolgroups of every tenant, by name."""
         return {**{name: builtin_toolgroup(name) for name in self._kinds.builtin()}, **self.configured}
 
     def builtin(self, name: str) -> Toolgroup | None:
@@ -26,7 +26,7 @@ class ToolgroupLookup:
     def find(self, tenant: str, name: str) -> Toolgroup | None:
         """Return the group, None if there is none. Raises StoreUnavailable.
 
-        What the directory does not have may have just been registered by another process; then it is read again.
+        Reads the directory again for a missing name, which another process may have just registered.
         """
         if own := self.builtin(name) or self.configured.get(name):
             return own

@@ -1,4 +1,4 @@
-"""The tools that a tenant may name: found by their groups, and looked up with whoever has them."""
+"""The tools that a tenant may name, found by their groups and listed by the servers that run them."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ if TYPE_CHECKING:
     from turnstone.services.threads.daemon_threads import DaemonThreads
 
 LISTING_S = 20.0
-# models were trained to call the search by this name, and clients look for it in steps
-KNOWN_AS: Mapping[tuple[str, str], str] = {("builtin::websearch", "web_search"): "brave_search"}
+# models were trained to call the search by this name, and clients search steps for it
+OFFERED_AS: Mapping[tuple[str, str], str] = {("builtin::websearch", "web_search"): "brave_search"}
 
 
 def offered_at_creation(
-    known: ToolgroupLookup, kinds: ToolKinds, toolgroups: Sequence[ToolGroup]
+    lookup: ToolgroupLookup, kinds: ToolKinds, toolgroups: Sequence[ToolGroup]
 ) -> tuple[OfferedTool, ...]:
-    """Return the tools of groups that come with the server. Raises Unsupported for others: nobody is asked yet."""
+    """Return the tools of built-in groups. Raises Unsupported for others: no tool server is called yet."""
     for toolgroup in toolgroups:
         group_id = toolgroup_name(toolgroup).partition("/")[0]
-        if known.builtin(group_id) is None:
+        if lookup.builtin(group_id) is None:
             raise Unsupported(f"the tools of {group_id!r} are looked up in the turn", ("toolgroups",))
-    return TenantTools(known, kinds, ToolAsker("")).offered(toolgroups)
+    return TenantTools(lookup, kinds, ToolAsker("")).offered(toolgroups)
 
 
 class TenantTools:
     """The tools of one tenant, on behalf of one caller."""
 
     def __init__(
-        self, known: ToolgroupLookup, kinds: ToolKinds, asker: ToolAsker, threads: DaemonThreads | None = None
+        self, lookup: ToolgroupLookup, kinds: ToolKinds, asker: ToolAsker, threads: DaemonThreads | None = None
     ) -> None:
-        """Take the threads in which several groups are looked up at the same time, if there are any."""
-        self._known = known
+        """Use the threads, if given, to list several groups in parallel."""
+        self._lookup = lookup
         self._kinds = kinds
         self._threads = threads
         self.asker = asker
@@ -50,39 +50,39 @@ class TenantTools:
 
         Raises:
             Unsupported: there is no such group or tool.
-            ToolgroupUnavailable: whoever has a group's tools can't be asked now.
+            ToolgroupUnavailable: a group's server can't be reached now.
         """
         offered: dict[tuple[str, str], OfferedTool] = {}
-        found = self._looked_up(list(dict.fromkeys(map(toolgroup_name, toolgroups))))
+        found = self._groups(list(dict.fromkeys(map(toolgroup_name, toolgroups))))
         for toolgroup in toolgroups:
             fixed = {} if isinstance(toolgroup, str) else toolgroup.args
             group, there = found[toolgroup_name(toolgroup)]
             group_id = group.identifier
             for tool in there:
-                known_as = KNOWN_AS.get((group_id, tool.name), tool.name)
-                earlier = offered.get((group_id, known_as))
+                offered_as = OFFERED_AS.get((group_id, tool.name), tool.name)
+                earlier = offered.get((group_id, offered_as))
                 before = earlier.fixed_arguments if earlier else group.args or {}
-                offered[group_id, known_as] = OfferedTool(
-                    definition=tool if known_as == tool.name else tool.model_copy(update={"name": known_as}),
+                offered[group_id, offered_as] = OfferedTool(
+                    definition=tool if offered_as == tool.name else tool.model_copy(update={"name": offered_as}),
                     fixed_arguments={**before, **fixed},
                     toolgroup=group_id,
                     runs_as=tool.name,
                 )
         return tuple(offered.values())
 
-    def _looked_up(self, names: Sequence[str]) -> Mapping[str, tuple[Toolgroup, tuple[ToolDef, ...]]]:
-        """Return what there is of these names; who has them is asked at the same time. Raises as `offered` does."""
-        elsewhere = [name for name in names if self._known.builtin(name.partition("/")[0]) is None]
+    def _groups(self, names: Sequence[str]) -> Mapping[str, tuple[Toolgroup, tuple[ToolDef, ...]]]:
+        """Return each name's group and tools; servers are called in parallel. Raises as `offered` does."""
+        elsewhere = [name for name in names if self._lookup.builtin(name.partition("/")[0]) is None]
         if self._threads is None or len(elsewhere) < 2:
             return {name: self.chosen(name) for name in names}
         from turnstone.services.threads.pending import Pending, Unanswered, awaiting
 
-        asked: dict[str, Pending[tuple[Toolgroup, tuple[ToolDef, ...]]]] = {name: Pending() for name in elsewhere}
-        with awaiting(list(asked.values()), None):
-            for name, one in asked.items():
+        pending: dict[str, Pending[tuple[Toolgroup, tuple[ToolDef, ...]]]] = {name: Pending() for name in elsewhere}
+        with awaiting(list(pending.values()), None):
+            for name, one in pending.items():
                 one.begin(self._threads, partial(self.chosen, name), self.asker.tenant)
-            found = {name: self.chosen(name) for name in names if name not in asked}
-            for name, one in asked.items():
+            found = {name: self.chosen(name) for name in names if name not in pending}
+            for name, one in pending.items():
                 try:
                     found[name] = one.answer(LISTING_S)
                 except Unanswered as problem:
@@ -91,13 +91,15 @@ class TenantTools:
 
     def group(self, group_id: str) -> Toolgroup:
         """Return the group. Raises Unsupported if there is none."""
-        group = self._known.find(self.asker.tenant, group_id)
+        group = self._lookup.find(self.asker.tenant, group_id)
         if group is None:
             if group_id.startswith(f"{BUILTIN}::"):
-                self._kinds.build(builtin_toolgroup(group_id))  # says what turns it on, which no client can register
-            known = ", ".join(sorted(self._known.own()))
-            said = f"there is no toolgroup {group_id!r}; register it first (this server has: {known})"
-            raise Unsupported(said, ("toolgroups",))
+                self._kinds.build(
+                    builtin_toolgroup(group_id)
+                )  # raises Unsupported with the setting that turns it on; clients can't register it
+            own = ", ".join(sorted(self._lookup.own()))
+            message = f"there is no toolgroup {group_id!r}; register it first (this server has: {own})"
+            raise Unsupported(message, ("toolgroups",))
         return group
 
     def listed(self, group: Toolgroup) -> tuple[ToolDef, ...]:
@@ -105,7 +107,7 @@ class TenantTools:
         return self._kinds.build(group).tools(self.asker)
 
     def box(self, tool: OfferedTool) -> Toolbox:
-        """Return what runs the tool. Raises Unsupported, InvalidRequest."""
+        """Return the toolbox that runs the tool. Raises Unsupported, InvalidRequest."""
         if tool.options.remote_execution is not None:
             return self._kinds.remote()
         return self._kinds.build(self.group(tool.toolgroup))
@@ -115,9 +117,9 @@ class TenantTools:
         group_id, _, only = name.partition("/")
         group = self.group(group_id)
         there = self.listed(group)
-        known_as = {tool.name: KNOWN_AS.get((group_id, tool.name), tool.name) for tool in there}
-        chosen = tuple(tool for tool in there if only in ("", tool.name, known_as[tool.name]))
+        offered_as = {tool.name: OFFERED_AS.get((group_id, tool.name), tool.name) for tool in there}
+        chosen = tuple(tool for tool in there if only in ("", tool.name, offered_as[tool.name]))
         if only and not chosen:
-            known = ", ".join(known_as) or "none"
-            raise Unsupported(f"toolgroup {group_id!r} has no tool {only!r}; it has: {known}", ("toolgroups",))
+            names = ", ".join(offered_as) or "none"
+            raise Unsupported(f"toolgroup {group_id!r} has no tool {only!r}; it has: {names}", ("toolgroups",))
         return group, chosen

@@ -1,4 +1,4 @@
-"""What turns keep of tools' answers: the files beside them, and of a long one as much as a model shall read."""
+"""The stored form of tools' answers: files as attachments, and a long answer cut to a model's limit."""
 
 import re
 from base64 import b64decode
@@ -26,8 +26,8 @@ MIME_TYPE = re.compile(r"[a-z0-9.+-]+/[a-z0-9.+-]+(; charset=[a-z0-9-]+)?", re.A
 
 class ToolAnswers(NamedTuple):
     """Attributes:
-    max_characters: how much of an answer's text a model is shown.
-    public_url: what the addresses of attachments begin with; without it they are paths of this server.
+    max_characters: limit of an answer's text for a model.
+    public_url: prefix of the addresses of attachments; without it they are paths of this server.
     """
 
     store: AttachmentStore
@@ -37,24 +37,24 @@ class ToolAnswers(NamedTuple):
     def keep(
         self, ref: SessionRef, run_key: str, response: ToolResponse, files: Sequence[ProducedFile]
     ) -> tuple[ToolResponse, tuple[Attachment, ...]]:
-        """Store what does not belong into the turn; return the answer as the model is shown it, and the files.
+        """Store files and long contents outside the turn; return the answer for the model, and the attachments.
 
-        Whatever is stored is named by the run, so that the same run again stores the same. Raises StoreUnavailable.
+        The run names the stored files, so that a repetition of the run stores the same. Raises StoreUnavailable.
         """
         shown = _images(response.content)
         response, whole = self._cut(response)
         kept = [*files[:MAX_FILES], *shown[:MAX_FILES], *whole]
         attachments = [self._attached(ref, f"{run_key}:{number}", file) for number, file in enumerate(kept)]
-        told = dict(response.metadata or {})
+        metadata = dict(response.metadata or {})
         if attachments:
-            told["attachments"] = [attachment.content.uri for attachment in attachments]  # type: ignore[union-attr] # Url
+            metadata["attachments"] = [attachment.content.uri for attachment in attachments]  # type: ignore[union-attr] # Url
         if len(files) > MAX_FILES:
-            told["attachments_left_out"] = len(files) - MAX_FILES
-        return response.model_copy(update={"metadata": told or None}), tuple(attachments)
+            metadata["attachments_left_out"] = len(files) - MAX_FILES
+        return response.model_copy(update={"metadata": metadata or None}), tuple(attachments)
 
     def _attached(self, ref: SessionRef, name: str, file: ProducedFile) -> Attachment:
         attachment_id = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-        if not MIME_TYPE.fullmatch(file.mime_type):  # it becomes a header, and may be a stranger's words
+        if not MIME_TYPE.fullmatch(file.mime_type):  # it becomes a header, and may be text of a foreign server
             file = replace(file, mime_type="application/octet-stream")
         self.store.put(ref, attachment_id, file)
         return Attachment(content=Url(uri=self.address(ref, attachment_id)), mime_type=file.mime_type)
@@ -68,16 +68,16 @@ class ToolAnswers(NamedTuple):
         text = text_of(response.content)
         images = sum(_length(item) for item in items_of(response.content))
         whole: tuple[ProducedFile, ...] = ()
-        told: dict[str, Any] = dict(response.metadata or {})
-        metadata = to_json(told)
-        if len(metadata) > self.max_characters:  # it is stored with the turn, and told to whoever reads that
-            whole += (ProducedFile("metadata.json", "application/json", metadata),)
-            told = {"error": True, "is_cut": True} if told.get("error") else {"is_cut": True}
-            response = response.model_copy(update={"metadata": told})
+        metadata: dict[str, Any] = dict(response.metadata or {})
+        stored = to_json(metadata)
+        if len(stored) > self.max_characters:  # it is stored with the turn, and returned with every read
+            whole += (ProducedFile("metadata.json", "application/json", stored),)
+            metadata = {"error": True, "is_cut": True} if metadata.get("error") else {"is_cut": True}
+            response = response.model_copy(update={"metadata": metadata})
         if len(text) <= self.max_characters and images <= MAX_IMAGE_CHARACTERS:
             return response, whole
-        told |= {"is_cut": True, "characters": len(text)}
-        cut = response.model_copy(update={"content": self._shown(response.content, len(text)), "metadata": told})
+        metadata |= {"is_cut": True, "characters": len(text)}
+        cut = response.model_copy(update={"content": self._shown(response.content, len(text)), "metadata": metadata})
         return cut, (*whole, _whole(response.content, text))
 
     def _shown(self, content: Content, length: int) -> Content:

@@ -1,4 +1,4 @@
-"""Running the tools of one turn: all calls of an inference at the same time, each for as long as it may take."""
+"""Run the tools of one turn: all calls of an inference in parallel, each within its time limit."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class SessionTools:
         threads: DaemonThreads,
         timeout_s: float,
     ) -> None:
-        """Take the threads that tools run in, and how long each may, in seconds."""
+        """Run tools in the threads, each for `timeout_s` seconds at most."""
         self.of_tenant = tools
         self._ref = ref
         self._answers = answers
@@ -41,16 +41,16 @@ class SessionTools:
         self._threads, self._timeout_s = threads, timeout_s
 
     def run(self, runs: Sequence[ToolRun], stop: StopSignal) -> Generator[ToolResult, None, None]:
-        """Yield the answer to each call, in this order, while all of them are run at the same time."""
-        asked = [self._begun(run) for run in runs]
-        with awaiting(asked, stop):
-            for run, one in zip(runs, asked, strict=True):
+        """Yield the answer to each call, in this order, while all of them run in parallel."""
+        pending = [self._begun(run) for run in runs]
+        with awaiting(pending, stop):
+            for run, one in zip(runs, pending, strict=True):
                 yield self._result(run, one)
 
     def keep(
         self, run: ToolRun, response: ToolResponse, files: Sequence[ProducedFile]
     ) -> tuple[ToolResponse, tuple[Attachment, ...]]:
-        """Store the files of an answer, and it itself if it is too long; return what the turn keeps."""
+        """Store the files of an answer, and a too long answer itself; return the stored form for the turn."""
         return self._answers.keep(self._ref, run.idempotency_key, response, files)
 
     def _begun(self, run: ToolRun) -> Pending[ToolResult]:
@@ -80,8 +80,10 @@ class SessionTools:
             return ToolResult(str(failed), {"error": True})
         except Unanswered as why:
             log.warning("tool %r of %r gave no answer: %s", run.tool.runs_as, run.tool.toolgroup, why)
-            said = f"This tool gave no answer within {self._timeout_s:g} s; it may have done its work, or part of it."
-            return ToolResult(said, {"error": True, "timed_out": True})
+            message = (
+                f"This tool gave no answer within {self._timeout_s:g} s; it may have done its work, or part of it."
+            )
+            return ToolResult(message, {"error": True, "timed_out": True})
 
 
 def with_session(arguments: Mapping[str, Any], tool: OfferedTool, session_id: str) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""The tools of this server, for turns and for who asks outside of them."""
+"""The tools of this server, for turns and for direct requests."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ MAX_PARALLEL_TOOLS_OF_TENANT = 64
 
 
 class Toolboxes:
-    """Everything that tools need to be found and run, for every tenant.
+    """Dependencies that find and run tools, for every tenant.
 
     Attributes:
-        timeout_s: how long a tool may take.
+        timeout_s: time limit of a tool in seconds.
     """
 
-    def __init__(self, known: ToolgroupLookup, kinds: ToolKinds, answers: ToolAnswers, timeout_s: float) -> None:
-        self.known = known
+    def __init__(self, lookup: ToolgroupLookup, kinds: ToolKinds, answers: ToolAnswers, timeout_s: float) -> None:
+        self.lookup = lookup
         self.kinds = kinds
         self._answers = answers
         self.timeout_s = timeout_s
         self.threads = DaemonThreads(MAX_PARALLEL_TOOLS, "tool", MAX_PARALLEL_TOOLS_OF_TENANT)
 
     def of(self, ref: SessionRef, provider_data: ProviderData) -> SessionTools:
-        """Return what a turn of the session may use."""
+        """Return the tools for a turn of the session."""
         tools = self.of_tenant(ToolAsker(ref.tenant, provider_data))
         return SessionTools(tools, ref, self._answers, self.threads, self.timeout_s)
 
     def of_tenant(self, asker: ToolAsker) -> TenantTools:
-        """Return what the tenant may name."""
-        return TenantTools(self.known, self.kinds, asker, self.threads)
+        """Return the tools that the tenant may name."""
+        return TenantTools(self.lookup, self.kinds, asker, self.threads)

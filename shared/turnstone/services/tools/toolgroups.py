@@ -1,4 +1,4 @@
-"""Toolgroups: what comes with the server and what was registered, and their tools outside of any turn."""
+"""Toolgroups, built in and registered, and their tools outside of any turn."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from turnstone.domain.values.cancellation import StopSignal
 from turnstone.ports.system import Clock
 from turnstone.services.threads.executor import TurnExecutor
 from turnstone.services.threads.pending import Pending, Unanswered, awaiting
-from turnstone.services.tools.tenant_tools import KNOWN_AS, LISTING_S, TenantTools
+from turnstone.services.tools.tenant_tools import LISTING_S, OFFERED_AS, TenantTools
 from turnstone.services.tools.toolboxes import Toolboxes
 from turnstone.store.registry.registry import RegistryStore
 
@@ -47,13 +47,13 @@ class Toolgroups:
 
     def list(self, caller: Caller) -> tuple[Toolgroup, ...]:
         """Return the server's own groups, then those registered. Raises StoreUnavailable."""
-        own = self._boxes.known.own()
+        own = self._boxes.lookup.own()
         registered = sorted(self._store.list(caller.tenant), key=lambda group: group.identifier)
         return (*own.values(), *(group for group in registered if group.identifier not in own))
 
     def get(self, caller: Caller, toolgroup_id: str) -> Toolgroup:
         """Return the toolgroup. Raises NotFound."""
-        if own := self._boxes.known.own().get(toolgroup_id):
+        if own := self._boxes.lookup.own().get(toolgroup_id):
             return own
         if registered := self._store.find(caller.tenant, toolgroup_id):
             return registered
@@ -63,17 +63,17 @@ class Toolgroups:
         """Store the toolgroup. Raises InvalidRequest, Unsupported, AlreadyRegistered, IdempotencyMismatch.
 
         Args:
-            may_be_off: one that comes with servers is left off where it is: agents that name it are told so.
+            may_be_off: accept a built-in group that is off on this server; agents that name it are refused.
         """
-        own = self._boxes.known.own()
+        own = self._boxes.lookup.own()
         if found := own.get(group.identifier):
             if group != found:
                 taken = f"{group.identifier!r} comes with the server and can't be redefined"
-                said = f"toolgroup_id: {taken}; choose another name"
-                raise InvalidRequest(said, ("toolgroup_id",))
-            return  # it is there, whoever says so
+                message = f"toolgroup_id: {taken}; choose another name"
+                raise InvalidRequest(message, ("toolgroup_id",))
+            return  # an equal group is already there
         try:
-            self._boxes.kinds.build(group)  # raises InvalidRequest for what can't be
+            self._boxes.kinds.build(group)  # raises InvalidRequest for an impossible group
         except Unsupported as problem:
             if may_be_off:
                 self._refuse_another(caller, group)
@@ -82,13 +82,13 @@ class Toolgroups:
         self._store.register(caller.tenant, group, attempt, self._clock.now())
 
     def unregister(self, caller: Caller, toolgroup_id: str) -> None:
-        """Remove what was registered; what is built in stays, and nobody is refused for asking.
+        """Remove a registered group; a built-in one stays, without an error.
 
         Raises NotFound, InvalidRequest for a group of the operator's file.
         """
-        if self._boxes.known.builtin(toolgroup_id) is not None:
+        if self._boxes.lookup.builtin(toolgroup_id) is not None:
             return
-        if toolgroup_id in self._boxes.known.own():
+        if toolgroup_id in self._boxes.lookup.own():
             raise InvalidRequest(f"toolgroup {toolgroup_id!r} comes with the server and can't be unregistered")
         try:
             self._store.remove(caller.tenant, toolgroup_id)
@@ -106,11 +106,11 @@ class Toolgroups:
     ) -> tuple[Listed, ...]:
         """Return the tools of some groups, each with its group, or of all there are.
 
-        Of all, those are left out whose tools can't be had now.
+        Without `groups`, a group whose tools can't be listed now is left out.
 
         Raises:
-            Unsupported: there is no such group; it says which field of the request, `named_by`, named it.
-            ToolgroupUnavailable: the tools of a group that was named can't be had now.
+            Unsupported: there is no such group; its location is `named_by`, the field of the request.
+            ToolgroupUnavailable: the tools of a named group can't be listed now.
         """
         tools = self._boxes.of_tenant(ToolAsker(caller.tenant, provider_data))
         if not groups:
@@ -132,21 +132,21 @@ class Toolgroups:
         Raises:
             NotFound: there is no such tool.
             Unsupported: there is no such group.
-            ToolgroupUnavailable: there may be, but who has it can't be asked.
+            ToolgroupUnavailable: there may be, but its server can't be reached.
         """
         return self._found(self._boxes.of_tenant(ToolAsker(caller.tenant)), caller, name)
 
     def invoke(
         self, caller: Caller, name: str, arguments: Mapping[str, Any], attempt: Attempt, stop: StopSignal | None = None
     ) -> tuple[Toolgroup, ToolResult, bool]:
-        """Have a tool run, outside of any turn, until the signal is given; return group, answer, and whether it failed.
+        """Run a tool outside of any turn until the signal is set; return its group, answer, and whether it failed.
 
-        Files that it makes are told in the answer's metadata, as base64.
+        Its files are in the answer's metadata, as base64.
 
         Raises:
             NotFound: there is no such tool.
-            ToolgroupUnavailable: there may be, but who has it can't be asked, or wants other credentials.
-            Overloaded: the server, or the tenant, has as many turns and questions running as it may.
+            ToolgroupUnavailable: there may be, but its server can't be reached, or refuses the credentials.
+            Overloaded: every slot of the server or of the tenant is taken.
         """
         with self._executor.permit(caller.tenant):
             return self._invoked(caller, name, arguments, attempt, stop)
@@ -185,37 +185,37 @@ class Toolgroups:
         if name.startswith("/") or "/" in group_id:
             raise NotFound("tool", name)
         groups = [_group(tools, group_id)] if group_id else self.list(caller)
-        unasked: list[TurnstoneError] = []
-        for group, there in self._asked(tools, groups):
+        unlisted: list[TurnstoneError] = []
+        for group, there in self._each_listed(tools, groups):
             if isinstance(there, TurnstoneError):
-                unasked.append(there)
+                unlisted.append(there)
                 continue
             for tool in there:
-                if tool_name in (tool.name, KNOWN_AS.get((group.identifier, tool.name), tool.name)):
+                if tool_name in (tool.name, OFFERED_AS.get((group.identifier, tool.name), tool.name)):
                     return group, tool
-        for problem in unasked:
-            if group_id or not isinstance(problem, Unsupported):  # what can't run here has no tool of any name
+        for problem in unlisted:
+            if group_id or not isinstance(problem, Unsupported):  # a group that can't run here has no tools
                 raise problem
         raise NotFound("tool", name)
 
     def _all(self, tools: TenantTools, groups: Sequence[Toolgroup]) -> Iterator[Listed]:
-        """Yield the groups with their tools, without those that can't be had."""
-        for group, there in self._asked(tools, groups):
+        """Yield the groups with their tools, without those that can't be listed."""
+        for group, there in self._each_listed(tools, groups):
             if isinstance(there, TurnstoneError):
-                log.info("the tools of %r are left out of a list: %s", group.identifier, there)
+                log.info("tools of toolgroup %r left out of a list: %s", group.identifier, there)
             else:
                 yield group, there
 
-    def _asked(
+    def _each_listed(
         self, tools: TenantTools, groups: Sequence[Toolgroup]
     ) -> Iterator[tuple[Toolgroup, tuple[ToolDef, ...] | TurnstoneError]]:
-        """Yield the groups with their tools, asked for all at once, or with why they can't be had."""
-        asked: list[Pending[tuple[ToolDef, ...]]] = [Pending() for _ in groups]
-        with awaiting(asked, None):
-            for group, one in zip(groups, asked, strict=True):
+        """Yield the groups with their tools, listed in parallel, or with the error."""
+        pending: list[Pending[tuple[ToolDef, ...]]] = [Pending() for _ in groups]
+        with awaiting(pending, None):
+            for group, one in zip(groups, pending, strict=True):
                 listing = partial(tools.listed, group)
                 one.begin(self._boxes.threads, listing, tools.asker.tenant)
-            for group, one in zip(groups, asked, strict=True):
+            for group, one in zip(groups, pending, strict=True):
                 try:
                     yield group, one.answer(LISTING_S)
                 except (ToolgroupUnavailable, InvalidRequest) as problem:
@@ -235,7 +235,7 @@ def _group(tools: TenantTools, group_id: str) -> Toolgroup:
 
 
 def _idempotency_key(caller: Caller, attempt: Attempt) -> str:
-    """Return the same key for the same request only: who has the tool may serve other tenants as well."""
+    """Return a key that differs per tenant and request: the tool's server may serve other tenants as well."""
     if attempt.key is None:
         return str(uuid4())
     return sha256("\0".join((caller.tenant, attempt.key, attempt.fingerprint)).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Cancelling a turn, whoever runs it: its finished steps stay, its session is free."""
+"""Cancel a turn of any process: its finished steps stay, its session becomes free."""
 
 import logging
 from collections.abc import Callable
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CancellingDeps:
-    """What it takes to end a turn, and to stop its run and tell its listeners if they are in this process."""
+    """Dependencies: the store of the turn, and what stops its run and notifies its subscribers in this process."""
 
     turns: TurnStore
     supervisor: Supervisor
@@ -42,9 +42,9 @@ class Cancelling:
         self._rules = rules
 
     def cancel(self, caller: Caller, ref: TurnRef, attempt: Attempt) -> TurnState:
-        """Return the turn as cancelled, by this request or by whatever cancelled it before.
+        """Return the cancelled turn, also one that an earlier request cancelled.
 
-        What the store says decides: a turn that nobody looked at since its deadline is still there to be cancelled.
+        The stored status decides: an overdue turn that no request has read since its deadline can still be cancelled.
 
         Raises:
             NotFound: the turn, its session or its agent.
@@ -57,7 +57,7 @@ class Cancelling:
         return self._settled(ref, attempt, check)
 
     def cancel_for_operator(self, ref: TurnRef, attempt: Attempt) -> TurnState:
-        """Return what `cancel` returns, for who may do this to every turn. Raises what it raises."""
+        """Cancel as `cancel` does, without a check of rights. Raises the same errors."""
         return self._settled(ref, attempt, lambda _: None)
 
     def _settled(self, ref: TurnRef, attempt: Attempt, check: Callable[[SessionView], None]) -> TurnState:
@@ -70,12 +70,12 @@ class Cancelling:
         return retried(act, "the turn changes too fast, try again", TRIES_OF_TURNS)
 
     def _cancelled(self, ref: TurnRef, view: SessionView, attempt: Attempt) -> TurnState:
-        """End the turn as it is; raises Conflict if it has moved on since the view."""
+        """End the turn; raises Conflict if it has changed since the view."""
         state = view.state
         if state is None:
             raise NotFound("turn", ref.turn_id)
         if not state.status.is_terminal:
-            # after the view: a step that is stored meanwhile moves the revision which the view has of the session
+            # after the view: a step stored between the two reads moves the session's revision, and the write conflicts
             _, state = self._deps.turns.load(ref)
         if state.status is TurnStatus.CANCELLED:
             return state
@@ -85,16 +85,16 @@ class Cancelling:
         ending = closed(view.session, cancelled(state, now), view.open_segment)
         remembered = put_remembered(ref, attempt, {"turn_id": state.turn_id}, now, view.remembered)
         lease = self._deps.leases.find(ref)
-        with _in_hand(lease):  # so that a run which finds out by itself tells so only after its listeners were told
+        with _in_hand(lease):  # so that a run that notices the loss of its lease publishes only after this
             committed = self._deps.turns.commit(ref, ending._replace(remembered=remembered)).turns[0]
             if lease is not None:
                 lease.lose()
-            self._tell(ref, committed)
+            self._publish_end(ref, committed)
         wake(self._deps.supervisor, state.token)
         log.info("turn %s is cancelled", ref.turn_id)
         return committed
 
-    def _tell(self, ref: TurnRef, state: TurnState) -> None:
+    def _publish_end(self, ref: TurnRef, state: TurnState) -> None:
         broadcast = self._deps.broadcasts.find(ref)
         if broadcast is not None:
             self._deps.broadcasts.end(broadcast, *numbered(state)[-1:])

@@ -1,4 +1,4 @@
-"""Joining a turn that is under way, or over: the answer to a request that was sent before."""
+"""Join a running or ended turn: the answer to a request that was sent before."""
 
 from datetime import timedelta
 
@@ -6,7 +6,7 @@ from turnstone.domain.refs import TurnRef
 from turnstone.domain.sessions.sessions import Session
 from turnstone.domain.turns.events import TurnEvent
 from turnstone.domain.turns.turns import TurnStatus
-from turnstone.services.streams.broadcast import TurnBroadcast, tell_whole
+from turnstone.services.streams.broadcast import TurnBroadcast, forward_whole
 from turnstone.services.streams.replay import replayed, replayed_since_resume
 from turnstone.services.turns.run_request import RunnerDeps
 
@@ -16,7 +16,7 @@ class Joining:
         self._deps = deps
 
     def join(self, ref: TurnRef, *, is_resume: bool) -> TurnBroadcast:
-        """Return where the turn's events are told: since its resume if that is repeated, else from the start.
+        """Return the broadcast of the turn's events: since its resume for a repeated resume, else from the start.
 
         Raises:
             NotFound: the turn is gone.
@@ -26,13 +26,13 @@ class Joining:
             return running_here if is_resume or not running_here.before else _with_earlier(running_here)
         session, state = self._deps.turns.load(ref)
         if state.status is not TurnStatus.IN_PROGRESS:
-            return _told_again(ref, replayed_since_resume(state) if is_resume else replayed(state))
+            return _replay(ref, replayed_since_resume(state) if is_resume else replayed(state))
         return self._expected(ref, session)
 
     def join_recent(self, ref: TurnRef, within: timedelta, *, is_resume: bool) -> TurnBroadcast | None:
-        """Return what `join` returns if the turn goes on or has just come to rest, None if that is long ago.
+        """Join as `join` does a turn that runs or came to rest `within` that time; return None for an older one.
 
-        A client sends a request again at once, or after it waited in vain; later, equal words are words of their own.
+        A client retries at once, or after a timeout; a later request with an equal body is a new one.
         """
         if self._deps.broadcasts.find(ref) is None:
             _, state = self._deps.turns.load(ref)
@@ -42,15 +42,15 @@ class Joining:
         return self.join(ref, is_resume=is_resume)
 
     def _expected(self, ref: TurnRef, session: Session) -> TurnBroadcast:
-        """Wait for a turn that another process runs, or ran: whoever takes it over here will tell it all."""
+        """Return a broadcast for a turn of another process; a takeover by this one publishes all its events there."""
         broadcast = self._deps.broadcasts.expect(ref)
         lock = self._deps.leases.seen(ref, session.lock, self._deps.clock.now())
-        self._deps.follow(ref)  # first: who joins again, because the supervisor could not be told, finds it followed
+        self._deps.follow(ref)  # first: a retry after a failed call of the supervisor finds the turn followed
         self._deps.supervisor.watch(ref, lock)
         return broadcast
 
 
-def _told_again(ref: TurnRef, events: tuple[TurnEvent, ...]) -> TurnBroadcast:
+def _replay(ref: TurnRef, events: tuple[TurnEvent, ...]) -> TurnBroadcast:
     broadcast = TurnBroadcast(ref)
     broadcast.close(*events)
     return broadcast
@@ -58,5 +58,5 @@ def _told_again(ref: TurnRef, events: tuple[TurnEvent, ...]) -> TurnBroadcast:
 
 def _with_earlier(running: TurnBroadcast) -> TurnBroadcast:
     whole = TurnBroadcast(running.ref)
-    tell_whole(running, whole)
+    forward_whole(running, whole)
     return whole

@@ -1,4 +1,4 @@
-"""Keeping the leases of the turns this process runs: one thread renews them all."""
+"""The leases of the turns that this process runs, renewed by one thread."""
 
 import logging
 from collections import OrderedDict
@@ -23,8 +23,9 @@ MOST_WATCHED = 1_000
 class Lease:
     """The right to write to a turn, as this process believes to hold it.
 
-    `in_hand` is held while the lease is prolonged or given back: what ends without it tells so only afterwards. `stop`
-    is given when it is lost, and when its turn has run until `runs_until_s` of the monotonic clock.
+    `in_hand` is held while the lease is renewed, released or lost to a cancellation; a run that ends without its lease
+    publishes only afterwards. `stop` is set when the lease is lost, and when its turn has run until `runs_until_s` of
+    the monotonic clock.
     """
 
     def __init__(self, ref: TurnRef, fence: int, runs_until_s: float | None = None) -> None:
@@ -37,12 +38,12 @@ class Lease:
         self.in_hand = Lock()
 
     def lose(self) -> None:
-        """Have the engine stop, now if it waits for its model, else at its next event."""
+        """Stop the engine: now if it waits for its model, else at its next event."""
         self.is_lost = True
         self.stop.set()
 
     def stop_in_time(self, now_s: float) -> None:
-        """Have the engine stop waiting if its turn has run for as long as it may."""
+        """Stop the engine if its turn has reached its time limit."""
         if self.runs_until_s is not None and now_s >= self.runs_until_s and not self.is_out_of_time:
             self.is_out_of_time = True
             self.stop.set()
@@ -60,10 +61,10 @@ class _Watched(NamedTuple):
 
 
 class LeaseWatch:
-    """Remembers leases that end later than any lease granted now, and since when.
+    """Leases that end later than any lease granted now, each with the time at which it was first read.
 
-    Every holder renews its lease several times within its duration. One that nobody renewed for that long is over,
-    whatever the wall clock says. A lease that a clock granted which was not set back needs no watch.
+    Every holder renews its lease several times within its duration. A lease that was not renewed for that long has
+    expired, independent of the wall clock. Only a lease granted before the clock was set back needs a watch.
     """
 
     def __init__(self, clock: Clock, duration: timedelta) -> None:
@@ -73,11 +74,11 @@ class LeaseWatch:
         self._watched: OrderedDict[TurnRef, _Watched] = OrderedDict()
 
     def seen(self, ref: TurnRef, lock: SessionLock, now: datetime) -> SessionLock:
-        """Return the lock as it was read just now, with a lease that ends when this process has watched it for long.
+        """Return the lock with a lease that ends once this process has watched it for a whole duration.
 
         Args:
             ref: the turn that holds the lock.
-            lock: the lock as the store has it.
+            lock: the lock as just read from the store.
             now: the time by the wall clock.
         """
         until = lock.lease_until
@@ -109,7 +110,7 @@ class LeaseKeeper:
         self._is_closed = False
 
     def take(self, ref: TurnRef, fence: int, runs_for_s: float | None = None) -> Lease:
-        """Return the lease, which is kept alive from now on, until a `hold` of it is over.
+        """Return a lease that is renewed from now on, until a `hold` of it ends.
 
         Its engine is stopped at the first renewal after `runs_for_s`.
         """
@@ -142,16 +143,16 @@ class LeaseKeeper:
             return tuple(self._held)
 
     def is_held(self, ref: TurnRef, fence: int) -> bool:
-        """Tell whether this process runs the turn under that fence."""
+        """Return whether this process runs the turn under that fence."""
         with self._changed:
             return any(lease.ref == ref and lease.fence == fence for lease in self._held)
 
     def seen(self, ref: TurnRef, lock: SessionLock, now: datetime) -> SessionLock:
-        """Return the lock as it was read just now; for its lease see `LeaseWatch`."""
+        """Return the lock that was just read; for its lease see `LeaseWatch`."""
         return self._watch.seen(ref, lock, now)
 
-    def give_back(self, lease: Lease) -> None:
-        """End the lease, by who has it in hand: its run may not write any more.
+    def release(self, lease: Lease) -> None:
+        """Release the lease. The caller holds `lease.in_hand`; the run can no longer write.
 
         Raises:
             LeaseLost: the run has just ended, or was taken over.
@@ -162,7 +163,7 @@ class LeaseKeeper:
         self._turns.renew(lease.ref, lease.fence, self._clock.now())
 
     def close(self) -> None:
-        """Stop renewing; what is still held runs out."""
+        """Stop renewing; leases that are still held expire."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()

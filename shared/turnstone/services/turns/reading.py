@@ -1,4 +1,4 @@
-"""Turns as they are stored, while they run and afterwards."""
+"""Reads of stored turns, running or ended."""
 
 from typing import NamedTuple
 
@@ -10,15 +10,15 @@ from turnstone.domain.values.content import Restore
 from turnstone.ports.supervision import Supervisor
 from turnstone.ports.system import Clock
 from turnstone.services.access.access import AccessRules, check_session
-from turnstone.services.turns.supervision import attend_if_due
+from turnstone.services.turns.supervision import watch_if_due
 from turnstone.store.sessions.turns import TurnStore
 
 
 class TurnRead(NamedTuple):
-    """A turn as it was read.
+    """A turn as read from the store.
 
     Attributes:
-        restore: what restores the long texts in JSON that is made of the state; None where it has all its texts.
+        restore: restores the long texts in JSON made of the state; None where the state has all its texts.
     """
 
     state: TurnState
@@ -45,7 +45,7 @@ class TurnReader:
         self._clock = clock
 
     def read(self, caller: Caller, ref: TurnRef) -> TurnRead:
-        """Return the turn with every step that has finished, and where its life stands.
+        """Return the turn with its finished steps and its status.
 
         Raises:
             NotFound: the turn, its session or its agent.
@@ -53,12 +53,12 @@ class TurnReader:
         """
         session, state, agent_owner, restore = self._turns.visit(ref)
         check_session(self._rules, caller, session, agent_owner, self._clock.now())
-        attend_if_due(self._supervisor, self._clock, ref, session)
+        watch_if_due(self._supervisor, self._clock, ref, session)
         state.check_content()
         return TurnRead(state, restore)
 
     def locate(self, tenant: str, agent_id: str, turn_id: str) -> TurnRef:
-        """Return where the turn is, looked for in all sessions of the agent; who may see it is for `read` to say.
+        """Return the turn's reference, found among all sessions of the agent; `read` checks the caller's rights.
 
         Raises:
             NotFound: there is no such turn, as far as those sessions are there.

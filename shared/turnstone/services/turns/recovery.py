@@ -1,4 +1,4 @@
-"""Attending to a turn that no request looks after: expire it, take it over, or see that it needs nothing."""
+"""Reconcile a turn without a live request: expire it, take it over, or do nothing."""
 
 import logging
 from collections import deque
@@ -14,10 +14,10 @@ from turnstone.domain.sessions.sessions import LockState, Session
 from turnstone.domain.turns.events import TurnFailed
 from turnstone.domain.turns.turns import TurnState, TurnStatus
 from turnstone.services.streams.broadcast import TurnBroadcast
-from turnstone.services.streams.replay import numbered, told_as_gone
+from turnstone.services.streams.replay import gone_event, numbered
 from turnstone.services.threads.daemon_threads import DaemonThreads
 from turnstone.services.threads.executor import TurnExecutor
-from turnstone.services.threads.places import Waiter
+from turnstone.services.threads.slots import Waiter
 from turnstone.services.turns.run_request import RunnerDeps, RunRequest
 from turnstone.services.turns.running import TurnRunner
 from turnstone.services.turns.transitions import closed, ended_unanswered, taken_over
@@ -30,12 +30,12 @@ SOON = timedelta(seconds=1)
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What is to come of a turn.
+    """The status of a turn after a reconciliation, and the time of the next one.
 
     Attributes:
-        status: where its life stands, None if it is gone.
-        check_at: when somebody has to attend to it again, None when it has ended.
-        run: where the run that takes it over here tells its events, if one was begun.
+        status: of the turn, None if it was deleted.
+        check_at: time of the next reconciliation, None if the turn has ended.
+        run: the broadcast of the run that took the turn over in this process, None without one.
     """
 
     status: TurnStatus | None
@@ -52,8 +52,8 @@ class Recovery:
         self._waiting: set[TurnRef] = set()
         self._changing = Lock()
 
-    def attend(self, ref: TurnRef) -> Outlook:
-        """Do what the turn needs now. What it takes over runs in this process. Raises StoreUnavailable."""
+    def reconcile(self, ref: TurnRef) -> Outlook:
+        """Expire the turn, take it over into this process, or leave it as it is. Raises StoreUnavailable."""
         try:
             session, state = self._deps.turns.load(ref)
         except NotFound as missing:
@@ -69,22 +69,22 @@ class Recovery:
         except (Conflict, LeaseLost):
             return self._soon(state)
         except Overloaded:
-            self._wait_for_place(ref)
+            self._wait_for_slot(ref)
             return self._soon(state)
         except NotFound as missing:
             return self._gone(ref, missing)
 
     def see_through(self, ref: TurnRef, until: datetime) -> Outlook:
-        """Attend to the turn and stay while it runs here, until that time at most; then it is for another to go on.
+        """Reconcile the turn, and wait for its run here until that time at most; then hand it off.
 
-        For a supervisor that looks again by itself, as the outlook says.
+        For a supervisor that polls again by itself, at the outlook's time.
         """
-        outlook = self.attend(ref)
+        outlook = self.reconcile(ref)
         running = outlook.run or self._deps.broadcasts.find(ref)
         if running is None:
             return outlook
         seconds = (until - self._deps.clock.now()).total_seconds()
-        leave = Timer(max(0.0, seconds), self._runner.hand_over, (ref,), {"is_watched": True})
+        leave = Timer(max(0.0, seconds), self._runner.hand_off, (ref,), {"is_watched": True})
         leave.start()
         try:
             last = list(running.wait())[-1]
@@ -92,16 +92,16 @@ class Recovery:
             leave.cancel()
         if isinstance(last, TurnFailed) and last.failure.kind == "handed_over":
             return Outlook(TurnStatus.IN_PROGRESS, self._deps.clock.now() + SOON)
-        return self.attend(ref)
+        return self.reconcile(ref)
 
     def see_out(self, runs: Iterable[TurnRef], until: datetime) -> None:
-        """Stay while these turns run here, until that time at most; then have the supervisor look after the rest."""
+        """Wait for these turns' runs here, until that time at most; then hand the others off to the supervisor."""
         for ref in runs:
             running = self._deps.broadcasts.find(ref)
             if running is None:
                 continue
             seconds = (until - self._deps.clock.now()).total_seconds()
-            leave = Timer(max(0.0, seconds), self._runner.hand_over, (ref,), {"is_watched": False})
+            leave = Timer(max(0.0, seconds), self._runner.hand_off, (ref,), {"is_watched": False})
             leave.start()
             try:
                 deque(running.wait(), maxlen=0)
@@ -112,61 +112,61 @@ class Recovery:
         now = self._deps.clock.now()
         if session.lock.state is LockState.AWAITING:
             if not session.lock.is_overdue(now):
-                self._tell_listeners(ref, state)
+                self._notify_waiting(ref, state)
                 return Outlook(state.status, session.lock.await_until)
-            return self._give_up(ref, session, ended_unanswered(state, TurnStatus.EXPIRED, now))
+            return self._end(ref, session, ended_unanswered(state, TurnStatus.EXPIRED, now))
         lock = self._deps.leases.seen(ref, session.lock, now)
         if lock.is_live(now):
             return Outlook(state.status, lock.lease_until)
         if self._deps.leases.is_held(ref, session.lock.fence):
-            # this process stood still for a while, but it still runs the turn
+            # this process was suspended for a while, but it still runs the turn
             self._deps.turns.renew(ref, session.lock.fence, now + self._deps.leases.duration)
             return Outlook(state.status, now + self._deps.leases.duration)
         if state.is_lost:
-            return self._give_up(ref, session, ended_unanswered(state, TurnStatus.FAILED, now))
+            return self._end(ref, session, ended_unanswered(state, TurnStatus.FAILED, now))
         if state.takeovers_in_vain >= MAX_TAKEOVERS:
-            return self._give_up(ref, session, ended_unanswered(state, TurnStatus.FAILED, now))
+            return self._end(ref, session, ended_unanswered(state, TurnStatus.FAILED, now))
         return self._take_over(ref, session, state, now)
 
     def _take_over(self, ref: TurnRef, session: Session, state: TurnState, now: datetime) -> Outlook:
-        """Go on from the last stored step, in this process, under a fence that shuts out the old one."""
+        """Continue from the last stored step, in this process, under a fence that shuts out the old run."""
         view = self._deps.turns.view(ref, self._deps.read_tokens)
         with self._executor.permit(ref.tenant) as permit:
             change = taken_over(session, state, now + self._deps.leases.duration)
             committed = self._deps.turns.commit(ref, change)
-            going_on = committed.turns[0]
+            continued = committed.turns[0]
             launch = RunRequest(
                 ref=ref,
                 session=committed.session,
-                state=going_on,
+                state=continued,
                 config=state.overrides.applied_to(view.agent.agent_config),
                 segments=view.segments,
-                told=numbered(going_on),
+                first_events=numbered(continued),
             )
             run = self._runner.launch(launch, permit)
-        return Outlook(going_on.status, committed.session.lock.lease_until, run)
+        return Outlook(continued.status, committed.session.lock.lease_until, run)
 
-    def _wait_for_place(self, ref: TurnRef) -> None:
-        """Attend to the turn again in its turn among the requests that wait, which would leave it no place else."""
+    def _wait_for_slot(self, ref: TurnRef) -> None:
+        """Reconcile the turn again once it has a slot; it queues, because requests would take every slot otherwise."""
         with self._changing:
             if ref in self._waiting:
                 return
             self._waiting.add(ref)
 
         def settle(waiter: Waiter) -> None:
-            self._threads.run(partial(self._attend_in_place, waiter, ref))
+            self._threads.run(partial(self._reconcile_in_slot, waiter, ref))
 
         try:
             self._executor.queue(ref.tenant, settle, comes_first=True)
         except Overloaded:
             self._waits_no_more(ref)
 
-    def _attend_in_place(self, waiter: Waiter, ref: TurnRef) -> None:
+    def _reconcile_in_slot(self, waiter: Waiter, ref: TurnRef) -> None:
         self._waits_no_more(ref)
-        if not waiter.has_place:
+        if not waiter.has_slot:
             return
         try:
-            self._executor.within(waiter, partial(self.attend, ref))
+            self._executor.within(waiter, partial(self.reconcile, ref))
         except StoreUnavailable as unavailable:
             log.warning("turn %s is not taken over yet: %s", ref.turn_id, unavailable)
 
@@ -174,23 +174,23 @@ class Recovery:
         with self._changing:
             self._waiting.discard(ref)
 
-    def _give_up(self, ref: TurnRef, session: Session, ended: TurnState) -> Outlook:
+    def _end(self, ref: TurnRef, session: Session, ended: TurnState) -> Outlook:
         view = self._deps.turns.view(ref, self._deps.read_tokens)
         self._deps.turns.commit(ref, closed(session, ended, view.open_segment))
         warn_of_failure(ref, ended)
         return self._over(ref, ended)
 
     def _over(self, ref: TurnRef, ended: TurnState) -> Outlook:
-        self._tell_listeners(ref, ended)
+        self._notify_waiting(ref, ended)
         return Outlook(ended.status, None)
 
     def _soon(self, state: TurnState) -> Outlook:
         return Outlook(state.status, self._deps.clock.now() + SOON)
 
-    def _tell_listeners(self, ref: TurnRef, state: TurnState) -> None:
-        """Tell those who wait here for a turn that ended elsewhere."""
-        self._deps.broadcasts.tell_waiting(ref, *numbered(state))
+    def _notify_waiting(self, ref: TurnRef, state: TurnState) -> None:
+        """Publish the turn's end or pause to the requests that wait for it here."""
+        self._deps.broadcasts.notify_waiting(ref, *numbered(state))
 
     def _gone(self, ref: TurnRef, missing: NotFound) -> Outlook:
-        self._deps.broadcasts.tell_waiting(ref, told_as_gone(missing, ref.turn_id))
+        self._deps.broadcasts.notify_waiting(ref, gone_event(missing, ref.turn_id))
         return Outlook(None, None)

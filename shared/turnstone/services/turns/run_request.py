@@ -1,4 +1,4 @@
-"""What it takes to run a turn, and the turn that is to be run."""
+"""The request to run a turn, and the dependencies of a run."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -27,15 +27,15 @@ from turnstone.store.sessions.turns import TurnStore
 
 
 class RunnerDeps(NamedTuple):
-    """What running a turn takes, whatever the turn.
+    """Dependencies of every run of a turn.
 
     Attributes:
-        context_tokens: what a model is sent at most, in estimated tokens, where nothing is known of its window.
-        limits: how many tokens may be spent.
-        summarizer: has models write down what their windows have no room for, None where they shall not.
-        route: returns who answers for a tenant's model. Raises InvalidRequest.
-        follow: has those who wait here for a turn of another process told how it goes on there.
-        tidies_up: whether a run may still work when its end has been told.
+        context_tokens: limit of a model's input in estimated tokens, for a model without a configured context window.
+        limits: of the tokens and the time of a turn, and of a tenant's day.
+        summarizer: summarizes the turns that exceed a context window, None to drop them.
+        route: returns the route of a tenant's model. Raises InvalidRequest.
+        follow: polls a turn of another process for the requests that wait for it here.
+        tidies_up: whether a run may still work after its end was published.
     """
 
     turns: TurnStore
@@ -57,12 +57,12 @@ class RunnerDeps(NamedTuple):
 
     @property
     def read_tokens(self) -> int:
-        """For how many tokens of the log a turn is opened; a summary's segment, and the one it cut short, are more."""
+        """Tokens of the log to read for a turn; a summary adds its own segment and the one it cut short."""
         return self.context_tokens + (2 * SEALED_TOKENS if self.summarizer else 0)
 
 
 class Equipment(NamedTuple):
-    """What a turn of a configuration works with, looked up once at its opening."""
+    """The model's route, the tools and the offer of a turn, looked up once at its opening."""
 
     route: ModelRoute
     tools: SessionTools
@@ -75,9 +75,9 @@ class RunRequest(NamedTuple):
     Attributes:
         config: the agent's configuration with the turn's overrides.
         segments: newest context segments, the open one last.
-        told: events that come before those of the run.
+        first_events: published before those of the run.
         provider_data: keys of the caller, for this run only.
-        before: events of earlier runs, for those who want to hear the turn from its start.
+        before: events of earlier runs, for subscribers that read the turn from its start.
         equipment: None for a turn that continues after a pause or a takeover; its run looks it up.
     """
 
@@ -86,7 +86,7 @@ class RunRequest(NamedTuple):
     state: TurnState
     config: AgentConfig
     segments: tuple[Segment, ...]
-    told: tuple[Numbered, ...]
+    first_events: tuple[Numbered, ...]
     before: tuple[Numbered, ...] = ()
     provider_data: ProviderData = NO_PROVIDER_DATA
     equipment: Equipment | None = None

@@ -1,4 +1,4 @@
-"""Running a turn: drains the engine, publishes what happens, and commits how it ends. The one place that does."""
+"""Run a turn: drain the engine, publish its events and commit the end. No other module does."""
 
 import logging
 from collections.abc import Generator
@@ -42,7 +42,7 @@ from turnstone.engine.steps import AwaitClientTools, Blocked, EngineDeps, Finish
 from turnstone.engine.tool_plan import build_offer
 from turnstone.engine.turn import advance
 from turnstone.services.streams.broadcast import TurnBroadcast
-from turnstone.services.streams.replay import doubtful_after, numbered, told_as_failed, told_as_gone
+from turnstone.services.streams.replay import doubtful_after, failed_event, gone_event, numbered
 from turnstone.services.threads.executor import Permit
 from turnstone.services.turns.leases import Lease
 from turnstone.services.turns.run_request import Equipment, RunnerDeps, RunRequest
@@ -58,19 +58,19 @@ class TurnRunner:
         self._deps = deps
 
     def launch(self, launch: RunRequest, permit: Permit) -> TurnBroadcast:
-        """Run the turn by its permit, whether or not anybody listens, and return where its events are told."""
+        """Run the turn by its permit, with or without subscribers, and return its broadcast."""
         runs_for_s = self._deps.limits.runs_for_s(launch.state)
         lease = self._deps.leases.take(launch.ref, launch.session.lock.fence, runs_for_s)
         broadcast = self._deps.broadcasts.begin(launch.ref, launch.before, doubtful_after(launch.state))
-        broadcast.publish(*launch.told)
+        broadcast.publish(*launch.first_events)
         run = _Run(self._deps, launch, lease, broadcast)
-        permit.start(lambda: self._run(run, permit), partial(self._give_up_crashed, run))
+        permit.start(lambda: self._run(run, permit), partial(self._end_crashed, run))
         return broadcast
 
-    def hand_over(self, ref: TurnRef, *, is_watched: bool) -> None:
-        """Leave the turn to another process, because this one will soon be ended; who listens here is told so.
+    def hand_off(self, ref: TurnRef, *, is_watched: bool) -> None:
+        """Hand the turn off to another process, because this one ends soon, and notify the subscribers here.
 
-        The supervisor is told, unless it is what has the turn run here.
+        The supervisor is notified, unless `is_watched`: then it runs the turn here itself.
         """
         broadcast = self._deps.broadcasts.find(ref)
         if broadcast is None:
@@ -79,19 +79,19 @@ class TurnRunner:
         if lease is not None:
             with lease.in_hand:
                 if self._try_hand_off(lease, is_watched=is_watched):
-                    self._tell_handed_over(broadcast)
-        elif not broadcast.is_run:  # else the run has just ended, and is about to say so
-            self._tell_handed_over(broadcast)
+                    self._publish_hand_off(broadcast)
+        elif not broadcast.is_run:  # else the run has just ended and publishes its end
+            self._publish_hand_off(broadcast)
 
     def _try_hand_off(self, lease: Lease, *, is_watched: bool) -> bool:
-        """Give the lease back and have the turn watched; tell whether another process is to go on with it."""
+        """Release the lease and have the turn watched; return whether another process will continue it."""
         lease_until = self._deps.clock.now()
         try:
-            self._deps.leases.give_back(lease)
+            self._deps.leases.release(lease)
         except LeaseLost:
-            return False  # its run has just ended, and is about to say so
+            return False  # its run has just ended and publishes its end
         except StoreUnavailable as unavailable:
-            log.warning("turn %s is left to its lease: %s", lease.ref.turn_id, unavailable)
+            log.warning("could not release the lease of turn %s, it will expire: %s", lease.ref.turn_id, unavailable)
             lease_until += self._deps.leases.duration
         if not is_watched:
             order = lease.ref.turn_id
@@ -99,7 +99,7 @@ class TurnRunner:
             self._leave_to_supervisor(lease.ref, lock)
         return True
 
-    def _tell_handed_over(self, broadcast: TurnBroadcast) -> None:
+    def _publish_hand_off(self, broadcast: TurnBroadcast) -> None:
         turn_id = broadcast.ref.turn_id
         message = f"turn {turn_id!r} continues in the background; read it to see how it ends"
         failure = Failure(kind="handed_over", message=message)
@@ -114,19 +114,21 @@ class TurnRunner:
                 last_events = self._lease_lost(run)
             except StoreUnavailable as unavailable:
                 log.warning("the run of turn %s could not be stored: %s", launch.ref.turn_id, unavailable)
-                last_events = _told(launch, "store_unavailable", "the turn can't be stored now; it will continue later")
+                last_events = _failed_events(
+                    launch, "store_unavailable", "the turn can't be stored now; it will continue later"
+                )
                 self._leave_to_supervisor(launch.ref, launch.session.lock)
-        # whoever hears the end may start the next turn at once
-        permit.give_back()
+        # a subscriber may start the next turn as soon as it receives the end
+        permit.release()
         self._deps.broadcasts.end(run.broadcast, *last_events)
         run.tidy()
 
-    def _give_up_crashed(self, run: "_Run", crash: BaseException) -> None:
-        """End a turn whose run hit a bug of ours, so that its session stays usable."""
+    def _end_crashed(self, run: "_Run", crash: BaseException) -> None:
+        """End a turn whose run raised an unexpected exception, so that its session stays usable."""
         launch = run.launch
         failure = Failure(kind="internal", message=f"turn {launch.ref.turn_id!r} failed: internal server error")
         last_events: tuple[TurnEvent | Numbered, ...] = (
-            told_as_failed(launch.state.model_copy(update={"failure": failure})),
+            failed_event(launch.state.model_copy(update={"failure": failure})),
         )
         try:
             run.lease.check()
@@ -139,34 +141,34 @@ class TurnRunner:
         except LeaseLost:
             last_events = self._lease_lost(run)
         except (Conflict, NotFound, StoreUnavailable) as problem:
-            log.warning("crashed turn %s is left to its lease: %s", launch.ref.turn_id, problem)
+            log.warning("crashed turn %s can't be ended, its lease will expire: %s", launch.ref.turn_id, problem)
             self._leave_to_supervisor(launch.ref, launch.session.lock)
         finally:
             self._deps.broadcasts.end(run.broadcast, *last_events)
 
     def _lease_lost(self, run: "_Run") -> tuple[TurnEvent | Numbered, ...]:
-        """Return how to tell of it, after whoever gives the lease back has told that the turn is handed over."""
+        """Return the last events of a run without its lease; a hand-off in progress publishes its own first."""
         launch = run.launch
         with run.lease.in_hand:
-            is_told = run.broadcast.is_over
-        if not is_told:
+            is_reported = run.broadcast.is_over
+        if not is_reported:
             try:
                 _, state = self._deps.turns.load(launch.ref)
             except NotFound as missing:
-                return (told_as_gone(missing, launch.ref.turn_id),)
+                return (gone_event(missing, launch.ref.turn_id),)
             except StoreUnavailable as unavailable:
-                log.info("why turn %s lost its lease is not known: %s", launch.ref.turn_id, unavailable)
+                log.info("can't read why turn %s lost its lease: %s", launch.ref.turn_id, unavailable)
             else:
                 if state.status is TurnStatus.CANCELLED:
                     return numbered(state)[-1:]
-        return _told(launch, "lease_lost", str(LeaseLost(launch.ref.turn_id)))
+        return _failed_events(launch, "lease_lost", str(LeaseLost(launch.ref.turn_id)))
 
     def _leave_to_supervisor(self, ref: TurnRef, lock: SessionLock) -> None:
-        """Have the turn taken over once its lease is over, because this process can't go on with it."""
+        """Have the supervisor take the turn over after its lease, because this process can't continue it."""
         try:
             self._deps.supervisor.watch(ref, self._deps.leases.seen(ref, lock, self._deps.clock.now()))
         except StoreUnavailable as unavailable:
-            log.warning("turn %s is left to its lease: %s", ref.turn_id, unavailable)
+            log.warning("turn %s is not watched, its lease will expire: %s", ref.turn_id, unavailable)
 
 
 class _Run:
@@ -184,7 +186,7 @@ class _Run:
         self._steps_at_end = 0
 
     def to_its_end(self) -> tuple[TurnEvent | Numbered, ...]:
-        """Move the turn on until it ends or pauses; return the events to tell now that this is stored."""
+        """Advance the turn until its end or pause is stored; return the last events to publish."""
         state = self.launch.state
         try:
             following: NextStep = RunAgain(state)
@@ -202,13 +204,15 @@ class _Run:
         return self._settled(following)
 
     def tidy(self) -> None:
-        """Remove step records that the turn, if this run ended it, holds itself; readers ignore what is left behind."""
+        """Remove the step records of a turn that this run ended: its own record holds them."""
         if not (self._deps.tidies_up and self._steps_at_end and self._has_step_records):
             return
         try:
             self._deps.turns.discard_steps(self.launch.ref, self.launch.state.order, self._steps_at_end)
         except StoreUnavailable as unavailable:
-            log.info("steps of turn %s are left to a later clean-up: %s", self.launch.ref.turn_id, unavailable)
+            log.info(
+                "step records of turn %s not removed, a later clean-up will: %s", self.launch.ref.turn_id, unavailable
+            )
 
     def save_step(self, state: TurnState) -> None:
         self.lease.check()
@@ -250,7 +254,7 @@ class _Run:
         return TurnTimeReached(self._deps.limits.turn_seconds or 0.0)
 
     def _summed_up(self, state: TurnState, engine: EngineDeps) -> TurnState:
-        """Return the state of the turn that has its answer, with a summary if its session outgrows the window."""
+        """Return the state of the answered turn, with a summary if its session exceeds the context window."""
         if self._deps.summarizer is None:
             return state
         ended = state.completed(silent_output(), self._deps.clock.now())
@@ -299,7 +303,7 @@ class _Run:
         try:
             self._deps.supervisor.watch(self.launch.ref, lock)
         except StoreUnavailable as unavailable:
-            # the pause is stored all the same: whoever reads the turn after its deadline has it expired
+            # the pause is stored all the same: the next read after the deadline expires the turn
             log.warning("paused turn %s is not watched: %s", self.launch.ref.turn_id, unavailable)
 
     def _commit(self, change: Change) -> Change:
@@ -335,6 +339,6 @@ def _kind_of(error: TurnstoneError) -> FailureKind:
     return "model_timed_out" if isinstance(error, ModelTimedOut) else "model_failed"
 
 
-def _told(launch: RunRequest, kind: FailureKind, message: str) -> tuple[TurnEvent, ...]:
+def _failed_events(launch: RunRequest, kind: FailureKind, message: str) -> tuple[TurnEvent, ...]:
     failure = Failure(kind=kind, message=message)
-    return (told_as_failed(launch.state.model_copy(update={"failure": failure})),)
+    return (failed_event(launch.state.model_copy(update={"failure": failure})),)

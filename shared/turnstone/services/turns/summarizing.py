@@ -1,4 +1,4 @@
-"""Having the model write down what its window has no room for any more, at the end of the turn that shows it."""
+"""Summaries of the oldest turns by the model, at the end of a turn after which they exceed its context window."""
 
 import logging
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 class Summarizer:
-    """Summarizes the oldest turns of a session when the next turn would not fit beside them all."""
+    """Summarizes the oldest turns of a session when the next turn would not fit into the context window with them."""
 
     def __init__(self, turns: TurnStore) -> None:
         self._turns = turns
@@ -34,7 +34,7 @@ class Summarizer:
     def summary(
         self, ref: TurnRef, segments: Sequence[Segment], ended: TurnState, deps: EngineDeps, budget_tokens: int
     ) -> Summary | None:
-        """Return a summary of the turns that are to be dropped, None if there is room, or none could be made.
+        """Return a summary of the turns to be dropped; None if there is room, or if the model gave no summary.
 
         Raises:
             StoreUnavailable: a long turn can't be read.
@@ -52,13 +52,15 @@ class Summarizer:
         try:
             refuse_over_limit(ended, deps.max_turn_tokens)
             messages = self._turns.messages_of(ref, dropped)
-            told = tuple(message for turn in messages for message in turn)
-            text, usage = summarized(earlier.text if earlier else None, told, ended, deps)
+            transcript = tuple(message for turn in messages for message in turn)
+            text, usage = summarized(earlier.text if earlier else None, transcript, ended, deps)
         except (ModelError, InvalidRequest, TurnLimitReached) as problem:
-            log.warning("session %s goes on without a summary of what it drops: %s", ref.session_id, problem)
+            log.warning("session %s continues without a summary of the turns it drops: %s", ref.session_id, problem)
             return None
         if not text:
-            log.warning("session %s goes on without a summary of what it drops: the model said none", ref.session_id)
+            log.warning(
+                "session %s continues without a summary of the turns it drops: the model gave none", ref.session_id
+            )
             return None
         first_order = earlier.first_order if earlier else dropped[0].order
         return Summary(
@@ -67,10 +69,10 @@ class Summarizer:
 
 
 def to_be_dropped(earlier: Summary | None, entries: Sequence[Entry], newest: Entry, room: int) -> tuple[Entry, ...]:
-    """Return the oldest turns, which a summary shall stand for from now on; none while the next turn will fit.
+    """Return the oldest turns, to be replaced by a summary; none while the next turn will fit.
 
-    The next turn is taken to be as long as this one, the newest. What stays takes half of the room, so that there is
-    not a summary after every turn; the newest stays whatever it takes.
+    The next turn is assumed to be as long as the newest. The turns that stay take half of the room, so that not every
+    turn ends with a summary; the newest stays at any length.
     """
     taken = summary_tokens(earlier) + sum(entry.tokens for entry in entries) + newest.tokens
     if taken + newest.tokens <= room:

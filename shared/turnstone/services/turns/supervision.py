@@ -1,4 +1,4 @@
-"""Telling the supervisor what somebody else has found out about a session's open turn."""
+"""Report an abandoned or overdue turn to the supervisor, best effort."""
 
 import logging
 
@@ -11,8 +11,8 @@ from turnstone.ports.system import Clock
 log = logging.getLogger(__name__)
 
 
-def attend_if_due(supervisor: Supervisor, clock: Clock, ref: SessionRef, session: Session) -> None:
-    """Have the session's open turn attended to if its process is gone or its client's deadline is over."""
+def watch_if_due(supervisor: Supervisor, clock: Clock, ref: SessionRef, session: Session) -> None:
+    """Have the supervisor watch the session's open turn if its process is gone or its client's deadline is over."""
     now = clock.now()
     lock = session.lock
     if lock.order is None or not (lock.is_abandoned(now) or lock.is_overdue(now)):
@@ -20,11 +20,11 @@ def attend_if_due(supervisor: Supervisor, clock: Clock, ref: SessionRef, session
     try:
         supervisor.watch(ref.turn(lock.order), lock)
     except StoreUnavailable as unavailable:
-        log.warning("turn %s is left to whoever comes next: %s", lock.order, unavailable)
+        log.warning("turn %s is not watched, its next reader will report it: %s", lock.order, unavailable)
 
 
 def wake(supervisor: Supervisor, token: str | None) -> None:
-    """Tell the supervisor that waits for the client that it need not; it finds out by itself, too, but later."""
+    """Wake the supervisor that waits for the client; without the call it wakes by itself, but later."""
     if token is None:
         return
     try:

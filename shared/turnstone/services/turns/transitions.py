@@ -24,21 +24,21 @@ from turnstone.store.sessions.turns import Change
 
 
 def opened(session: Session, new: TurnState, lease_until: datetime, request: str) -> Change:
-    """The session's lock goes to a new turn."""
+    """Return the change by which a new turn takes the session's lock."""
     lock = session.lock.taken(new.order, lease_until)
     changes = {"lock": lock, "last_order": new.order, "last_request": request}
     return Change(session.model_copy(update=changes), (new,))
 
 
 def superseding(opening: Change, ending: Change) -> Change:
-    """The turn that held the lock ends in the same write that opens the new one."""
+    """Return the change that ends the turn that held the lock and opens the new one, in one write."""
     charged = {"spent": ending.session.spent, "token_factor": ending.session.token_factor}
     opening = opening._replace(session=opening.session.model_copy(update=charged), has_spent=ending.has_spent)
     return opening._replace(turns=(*ending.turns, *opening.turns), segments=ending.segments)
 
 
 def paused(session: Session, state: TurnState, output: CompletionMessage, await_until: datetime) -> Change:
-    """The turn waits for its client's answers to the calls of the output message."""
+    """Return the change after which the turn waits for its client's answers to the calls of the output message."""
     turn = state.turn.model_copy(update={"output_message": output})
     waiting = {"turn": turn, "status": TurnStatus.AWAITING_INPUT, "pending_calls": output.tool_calls}
     lock = session.lock.awaiting(await_until)
@@ -46,7 +46,7 @@ def paused(session: Session, state: TurnState, output: CompletionMessage, await_
 
 
 class Answered(NamedTuple):
-    """What a client's answers are stored with.
+    """A client's answers as they are stored.
 
     Attributes:
         input_shields: the shields that judge them before the model sees them.
@@ -59,28 +59,28 @@ class Answered(NamedTuple):
 
 
 def resumed(session: Session, state: TurnState, answered: Answered, lease_until: datetime) -> Change:
-    """The client has answered; the answers are stored in the write that takes the lock again."""
+    """Return the change that stores the client's answers and takes the lock again."""
     trace = StepTrace(is_from_client=True, input_shields=answered.input_shields)
     with_answers = state.with_step(answered.step, trace)
     turn = with_answers.turn.model_copy(update={"output_message": silent_output()})
-    going_on = with_answers.model_copy(update={"turn": turn, "status": TurnStatus.IN_PROGRESS, "pending_calls": ()})
+    continued = with_answers.model_copy(update={"turn": turn, "status": TurnStatus.IN_PROGRESS, "pending_calls": ()})
     lock = session.lock.taken(state.order, lease_until, _reopened(state))
-    return Change(session.model_copy(update={"lock": lock, "last_request": answered.request}), (going_on,))
+    return Change(session.model_copy(update={"lock": lock, "last_request": answered.request}), (continued,))
 
 
 def reopened(
     session: Session, state: TurnState, answered: Answered, lease_until: datetime, segments: Sequence[Segment]
 ) -> Change:
-    """The client has answered calls that it read out of the answer of a completed turn.
+    """Return the change that stores the client's answers to calls that it read out of a completed turn's answer.
 
-    The turn leaves the log of ended ones in the same write; it comes back when it ends again.
+    The turn leaves the log of ended turns in the same write, and returns to it at its next end.
     """
     change = resumed(session, state.reopened(), answered, lease_until)
     return change._replace(segments=without_entry(segments, state.order))
 
 
 def taken_over(session: Session, state: TurnState, lease_until: datetime) -> Change:
-    """Another process goes on with a turn whose process is gone."""
+    """Return the change by which this process takes over a turn whose process is gone."""
     lock = session.lock.taken(state.order, lease_until, _reopened(state))
     steps = len(state.turn.steps)
     first = state.steps_at_first_takeover
@@ -89,12 +89,12 @@ def taken_over(session: Session, state: TurnState, lease_until: datetime) -> Cha
         "steps_at_takeover": steps,
         "steps_at_first_takeover": steps if first is None else first,
     }
-    going_on = state.model_copy(update=taken)
-    return Change(session.model_copy(update={"lock": lock}), (going_on,))
+    continued = state.model_copy(update=taken)
+    return Change(session.model_copy(update={"lock": lock}), (continued,))
 
 
 def closed(session: Session, ended: TurnState, open_segment: Segment) -> Change:
-    """The turn has ended, with or without an answer; the lock is free and later turns will see it."""
+    """Return the change that stores the ended turn, frees the lock and adds the turn to the context of later ones."""
     spent, at = ended.uncharged, ended.last_moment
     charged = session.charged(spent, at, ended.token_factor(session.token_factor))
     released = charged.used(at).model_copy(update={"lock": session.lock.released()})
@@ -107,21 +107,21 @@ def _reopened(state: TurnState) -> int:
 
 
 def ended_unanswered(state: TurnState, status: TurnStatus, now: datetime) -> TurnState:
-    """Return the state of a turn that is ended from outside."""
+    """Return the state of a turn that its run did not end."""
     reasons = {
         TurnStatus.EXPIRED: "its tool responses did not come before the deadline",
         TurnStatus.CANCELLED: "a new turn replaced it",
         TurnStatus.FAILED: "the process that ran it has ended",
     }
-    return _given_up(state, status, reasons[status], now)
+    return _unanswered(state, status, reasons[status], now)
 
 
 def cancelled(state: TurnState, now: datetime) -> TurnState:
-    """Return the state of a turn that somebody does not want to go on; its finished steps stay."""
-    return _given_up(state, TurnStatus.CANCELLED, "a client or an operator cancelled it", now)
+    """Return the state of a cancelled turn; its finished steps stay."""
+    return _unanswered(state, TurnStatus.CANCELLED, "a client or an operator cancelled it", now)
 
 
-def _given_up(state: TurnState, status: TurnStatus, reason: str, now: datetime) -> TurnState:
+def _unanswered(state: TurnState, status: TurnStatus, reason: str, now: datetime) -> TurnState:
     if state.is_lost:
         reason = "its stored content is lost"
     failure = Failure(kind="ended", message=f"turn {state.turn_id!r} is {status}: {reason}")
@@ -187,10 +187,10 @@ def _client_step(
 
 
 def refuse_reopening(session: Session, state: TurnState, responses: Sequence[ToolResponse], most: int) -> None:
-    """Raise TurnNotAwaiting unless the completed turn can go on with these answers to calls in its text.
+    """Raise TurnNotAwaiting unless the completed turn can be resumed with these answers to calls in its text.
 
-    It must be the session's newest turn, with an answer of its model that calls nothing itself; and what answers a call
-    that the model did make, and that is answered, is a resume sent twice.
+    It must be the session's newest turn, with an answer of its model that has no tool calls. A response to a call that
+    is already answered is a resume sent twice.
     """
     answers = [step.model_response for step in state.turn.steps if isinstance(step, InferenceStep)]
     if session.last_order != state.order:

@@ -1,4 +1,4 @@
-"""A turn's events told again from a number on, and from then on as they happen."""
+"""A turn's past events after a number, followed by the live ones."""
 
 import logging
 from functools import partial
@@ -12,8 +12,8 @@ from turnstone.services.access.access import AccessRules, check_session
 from turnstone.services.streams.broadcast import Broadcasts, TurnBroadcast
 from turnstone.services.streams.event_cursor import EventCursor
 from turnstone.services.streams.following import Following
-from turnstone.services.streams.replay import told_as_gone
-from turnstone.services.turns.supervision import attend_if_due
+from turnstone.services.streams.replay import gone_event
+from turnstone.services.turns.supervision import watch_if_due
 from turnstone.store.sessions.turns import TurnStore
 
 log = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ class TurnEvents:
         return self._following.broadcasts
 
     def follow(self, caller: Caller, ref: TurnRef, after: int) -> TurnBroadcast:
-        """Return where the turn's events behind that number are told, until it ends or waits for its client.
+        """Return a broadcast of the turn's events after that number, until it ends or waits for its client.
 
         Raises:
             NotFound: the turn, its session or its agent.
@@ -42,12 +42,12 @@ class TurnEvents:
         """
         session, state, agent_owner, restore = self._turns.visit(ref)
         check_session(self._rules, caller, session, agent_owner, self._clock.now())
-        attend_if_due(self._supervisor, self._clock, ref, session)
+        watch_if_due(self._supervisor, self._clock, ref, session)
         state.check_content()
         excerpt = EventCursor(ref, after)
         excerpt.broadcast.restore = restore
-        if not self._try_attach(excerpt) and excerpt.tell_state(state):
-            self._following.look(ref, partial(self._goes_on, excerpt), excerpt.broadcast.close)
+        if not self._try_attach(excerpt) and excerpt.publish_state(state):
+            self._following.poll(ref, partial(self._poll, excerpt), excerpt.broadcast.close)
         return excerpt.broadcast
 
     def _try_attach(self, excerpt: EventCursor) -> bool:
@@ -57,18 +57,18 @@ class TurnEvents:
         excerpt.attach(running)
         return True
 
-    def _goes_on(self, excerpt: EventCursor) -> bool:
-        """Look at the store; tell whether there is something to look at again, and somebody who wants to know."""
+    def _poll(self, excerpt: EventCursor) -> bool:
+        """Publish the turn's stored news; return whether to poll again: it still runs and its client still reads."""
         ref = excerpt.broadcast.ref
         if excerpt.broadcast.is_left or excerpt.broadcast.is_over or self._try_attach(excerpt):
             return False
         try:
             session, state = self._turns.load(ref)
         except NotFound as missing:
-            excerpt.broadcast.close(told_as_gone(missing, ref.turn_id))
+            excerpt.broadcast.close(gone_event(missing, ref.turn_id))
             return False
         except StoreUnavailable as unavailable:
-            log.warning("turn %s is looked at again later: %s", ref.turn_id, unavailable)
+            log.warning("polling turn %s failed, will be tried again: %s", ref.turn_id, unavailable)
             return True
-        attend_if_due(self._supervisor, self._clock, ref, session)
-        return excerpt.tell_state(state)
+        watch_if_due(self._supervisor, self._clock, ref, session)
+        return excerpt.publish_state(state)

@@ -1,4 +1,4 @@
-"""The log's warning about a turn that failed: one for each, by whoever stored its end."""
+"""The log's warning about a failed turn, written once, by the process that stored its end."""
 
 import logging
 from typing import Any
@@ -11,20 +11,20 @@ log = logging.getLogger(__name__)
 
 
 def warn_of_failure(ref: TurnRef, ended: TurnState, problem: BaseException | None = None) -> None:
-    """Write which turn failed, and why, without a word of what was said in it; nothing for a turn that did not fail.
+    """Log the failed turn and the cause, without contents of its messages. Does nothing for other turns.
 
     Args:
         ref: the turn.
-        ended: its state, as it was stored.
-        problem: what it failed by, None for one whose process is gone.
+        ended: its stored state.
+        problem: the error it failed by, None if its process is gone or its content is lost.
     """
     if ended.status is not TurnStatus.FAILED or ended.failure is None:
         return
-    told: dict[str, Any] = {"cause": "content lost" if ended.is_lost else "process gone"}
+    cause: dict[str, Any] = {"cause": "content lost" if ended.is_lost else "process gone"}
     if problem is not None:
-        told = {"error": type(problem).__name__, **(problem.log_fields if isinstance(problem, ModelError) else {})}
+        cause = {"error": type(problem).__name__, **(problem.log_fields if isinstance(problem, ModelError) else {})}
     kind = ended.failure.kind
-    log.warning("turn failed: %s", kind, extra={"fields": {**ids_of(ref), **told}, "in_message": {"kind": kind}})
+    log.warning("turn failed: %s", kind, extra={"fields": {**ids_of(ref), **cause}, "in_message": {"kind": kind}})
 
 
 def ids_of(ref: TurnRef) -> dict[str, str]:

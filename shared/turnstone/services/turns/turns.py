@@ -25,7 +25,7 @@ from turnstone.domain.turns.turns import NewTurn, Turn, TurnState, TurnStatus, s
 from turnstone.services.access.access import AccessRules, check_session
 from turnstone.services.agents.refusals import refuse_many_iterations, supported_offer
 from turnstone.services.streams.broadcast import TurnBroadcast
-from turnstone.services.streams.replay import numbered, told_before_resume
+from turnstone.services.streams.replay import events_before_resume, numbered
 from turnstone.services.threads.executor import TurnExecutor
 from turnstone.services.turns.joining import Joining
 from turnstone.services.turns.run_request import Equipment, RunnerDeps, RunRequest
@@ -61,15 +61,15 @@ class Turns:
         self._joining = Joining(deps)
 
     def start(self, caller: Caller, ref: SessionRef, new: NewTurn, attempt: Attempt) -> TurnBroadcast:
-        """Open a turn and return where its events are told; the turn runs on whoever listens.
+        """Open a turn and return its broadcast; the turn runs independent of its subscribers.
 
-        A request that was sent before joins the turn it opened. Tool responses to the pending calls resume their turn.
+        A repeated request joins the turn that it opened. Tool responses to the pending calls resume their turn.
 
         Raises:
             NotFound: the session or its agent.
-            InvalidRequest: the turn asks for what it can't have.
+            InvalidRequest: the turn requests a feature that is not available.
             TurnRunning: another turn of the session runs.
-            Overloaded: the server runs as many turns as it takes.
+            Overloaded: every slot for a turn is taken.
             DayLimitReached: the tenant has spent its tokens of the day.
         """
         responses = [message for message in new.messages if isinstance(message, ToolResponseMessage)]
@@ -89,7 +89,7 @@ class Turns:
             try:
                 return self._open(ref, view, new, attempt, now)
             except (TurnRunning, Overloaded, StoreUnavailable) as refused:
-                # Sent again by the client, a second equal message would be taken for a repetition of the first.
+                # A second equal message, when the client sends it again, would be taken for a retry of the first.
                 refused.may_be_repeated = view.session.last_request != attempt.fingerprint
                 raise
 
@@ -98,18 +98,18 @@ class Turns:
     def resume(
         self, caller: Caller, ref: TurnRef, responses: Sequence[ToolResponse], attempt: Attempt
     ) -> TurnBroadcast:
-        """Go on with a turn that awaits its client's tool responses; return where its events are told.
+        """Resume a turn that awaits its client's tool responses; return its broadcast.
 
-        The session's newest turn that had its answer goes on, too: clients read calls out of the text of an answer.
+        Resumes also the session's newest turn that had its answer: clients read calls out of the text of an answer.
 
         Raises:
             NotFound: the turn, its session or its agent.
             ContentLost: the turn's content, or the agent's.
             CallsMismatch: the responses are not exactly those to the pending calls.
             TurnNotAwaiting: the turn runs, or has ended otherwise or before another turn.
-            InvalidRequest: a turn that had its answer asks for what it can't have any more.
-            Overloaded: the server runs as many turns as it takes.
-            LimitReached: a turn had its answer, and it, or its tenant in this day, has spent what it may.
+            InvalidRequest: a turn that had its answer requests a feature that is no longer available.
+            Overloaded: every slot for a turn is taken.
+            LimitReached: the turn had its answer and has reached its limit, or its tenant that of the day.
         """
 
         def act() -> TurnBroadcast:
@@ -122,9 +122,9 @@ class Turns:
 
         return _settled(act, attempt)
 
-    def hand_over(self, ref: TurnRef) -> None:
-        """Leave the turn to another process, because this one will soon be ended; who listens here is told so."""
-        self._runner.hand_over(ref, is_watched=False)
+    def hand_off(self, ref: TurnRef) -> None:
+        """Hand the turn off to another process, because this one ends soon, and notify the subscribers here."""
+        self._runner.hand_off(ref, is_watched=False)
 
     def _open(self, ref: SessionRef, view: SessionView, new: NewTurn, attempt: Attempt, now: datetime) -> TurnBroadcast:
         refuse_many_iterations(new.overrides.max_infer_iters, self._deps.limits.infer_iters)
@@ -153,7 +153,7 @@ class Turns:
                 state=committed.turns[-1],
                 config=config,
                 segments=segments,
-                told=numbered(state),
+                first_events=numbered(state),
                 provider_data=attempt.provider_data,
                 equipment=equipment,
             )
@@ -164,7 +164,7 @@ class Turns:
         return broadcast
 
     def _equipment(self, ref: SessionRef, config: AgentConfig, attempt: Attempt) -> Equipment:
-        """Return what a turn of this configuration works with. Raises InvalidRequest for what it can't have."""
+        """Return the equipment of a turn of this configuration. Raises InvalidRequest if a part is not available."""
         route = self._deps.route(ref.tenant, config.model)
         tools = self._deps.tools.of(ref, attempt.provider_data)
         capabilities = partial(self._deps.inference.capabilities, route.targets)
@@ -173,7 +173,7 @@ class Turns:
         return Equipment(route, tools, offer)
 
     def _is_running(self, ref: TurnRef, lock: SessionLock, now: datetime) -> bool:
-        """Tell whether a process runs the turn: this one, or another one as far as its lease tells."""
+        """Return whether a process runs the turn: this one, or another one that holds a live lease."""
         is_live = self._deps.leases.seen(ref, lock, now).is_live(now)
         return is_live or self._deps.leases.is_held(ref, lock.fence)
 
@@ -210,8 +210,8 @@ class Turns:
                 state=committed.turns[0],
                 config=config,
                 segments=view.segments_with(*change.segments),
-                told=numbered(committed.turns[0])[-1:],
-                before=told_before_resume(state),
+                first_events=numbered(committed.turns[0])[-1:],
+                before=events_before_resume(state),
                 provider_data=attempt.provider_data,
                 equipment=equipment,
             )
@@ -238,7 +238,7 @@ class Turns:
         """Resume the waiting turn by a new turn's tool messages, as clients did before there was a resume."""
         lock = view.session.lock
         if lock.state is LockState.RUNNING and view.session.last_request == attempt.fingerprint:
-            raise TurnRunning(str(lock.order))  # by this very request, as a second look at its key will tell
+            raise TurnRunning(str(lock.order))  # by this very request, which a second read by its key will find
         if lock.state is not LockState.AWAITING or lock.order is None:
             raise CallsMismatch(
                 "messages: no turn of this session awaits tool responses; send a user message", ("messages",)
@@ -268,7 +268,7 @@ class Turns:
         return None
 
     def _ended_holder(self, ref: TurnRef, *, is_overdue: bool, now: datetime) -> TurnState:
-        """Return the turn that holds the lock without a right to go on, as ended."""
+        """Return the ended state of the turn that holds the lock without a right to continue."""
         _, state = self._store.load(ref)
         if state.status is TurnStatus.IN_PROGRESS:
             return ended_unanswered(state, TurnStatus.FAILED, now)
@@ -284,7 +284,7 @@ class Turns:
             started_at=now,
         )
         shields = tuple(dict.fromkeys(config.input_shields))
-        # its parts are validated already; overrides would be once more
+        # its parts are validated already; a second validation would repeat that of the overrides
         return TurnState.model_construct(turn=turn, order=order, overrides=new.overrides, input_shields=shields)
 
 
@@ -297,8 +297,8 @@ def _settled(act: Callable[[], TurnBroadcast], attempt: Attempt) -> TurnBroadcas
         try:
             return act()
         except (TurnRunning, TurnNotAwaiting) as refused:
-            # Header, turn and key are read at the same time, not at once. What refuses a repeated request may be the
-            # effect of its first copy, which a second look will find.
+            # Header, turn and key are read in parallel, not atomically. A repeated request may be refused because of
+            # its own first copy, which a second read will find.
             if was_refused or not (attempt.is_retry or attempt.key):
                 raise
             was_refused = True

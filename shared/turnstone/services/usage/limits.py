@@ -1,4 +1,4 @@
-"""How many tokens may be spent: by a turn, and by a tenant in a day."""
+"""Limits of tokens, iterations and time: of a turn, and of a tenant's day."""
 
 from datetime import UTC, date, datetime, time, timedelta
 from threading import Lock
@@ -11,12 +11,12 @@ from turnstone.domain.values.moments import Moment
 from turnstone.ports.system import Clock
 from turnstone.store.usage.usage import UsageStore
 
-LOOK_EVERY = timedelta(seconds=10)
+READ_EVERY = timedelta(seconds=10)
 MOST_TENANTS = 1_000
 
 
-class _Known(NamedTuple):
-    """What a tenant had spent on a day when it was looked at."""
+class _Reading(NamedTuple):
+    """The tokens that a tenant had spent on a day when they were read."""
 
     day: date
     tokens: int
@@ -26,15 +26,15 @@ class _Known(NamedTuple):
 class DayLimit:
     """Refuses new turns of a tenant that has spent its tokens of the day.
 
-    Tokens count when their turn has ended, and are looked at every ten seconds by each process, so that what runs at
-    the moment comes on top.
+    Tokens count once their turn has ended, and each process reads them every ten seconds, so that running turns may
+    exceed the limit.
     """
 
     def __init__(self, store: UsageStore, clock: Clock, most_tokens: int | None) -> None:
         self._store = store
         self._clock = clock
         self._most_tokens = most_tokens
-        self._known: dict[str, _Known] = {}
+        self._readings: dict[str, _Reading] = {}
         self._lock = Lock()
 
     def check(self, tenant: str) -> None:
@@ -49,24 +49,24 @@ class DayLimit:
     def _spent(self, tenant: str, now: datetime) -> int:
         moment = Moment(now, self._clock.monotonic_s())
         with self._lock:
-            known = self._known.get(tenant)
-        if known is not None and known.day == now.date() and known.at.is_within(LOOK_EVERY, moment):
-            return known.tokens
+            reading = self._readings.get(tenant)
+        if reading is not None and reading.day == now.date() and reading.at.is_within(READ_EVERY, moment):
+            return reading.tokens
         tokens = sum(spent.total_tokens for spent in self._store.of_tenant(tenant, now.date()))
         with self._lock:
-            if len(self._known) >= MOST_TENANTS:
-                self._known.clear()
-            self._known[tenant] = _Known(now.date(), tokens, moment)
+            if len(self._readings) >= MOST_TENANTS:
+                self._readings.clear()
+            self._readings[tenant] = _Reading(now.date(), tokens, moment)
         return tokens
 
 
 class Limits(NamedTuple):
-    """What a turn may take.
+    """The limits of a turn.
 
     Attributes:
         turn_tokens: tokens that a turn may spend, None for any number.
         of_day: tokens that a tenant may spend in a day.
-        infer_iters: inferences of a turn at most, whatever its agent says.
+        infer_iters: inferences of a turn at most, even if its agent allows more.
         turn_seconds: running time of a turn at most, None for any time.
     """
 
@@ -80,7 +80,7 @@ class Limits(NamedTuple):
         return None if self.turn_seconds is None else self.turn_seconds - state.running_time.total_seconds()
 
     def check_turn(self, state: TurnState) -> None:
-        """Raise TurnLimitReached or TurnTimeReached for a turn that would fail before its model is asked again."""
+        """Raise TurnLimitReached or TurnTimeReached for a turn that would fail before its next model request."""
         from turnstone.engine.measuring import refuse_over_limit  # only where turns run
 
         refuse_over_limit(state, self.turn_tokens)

@@ -45,7 +45,7 @@ from turnstone.domain.turns.events import TurnCompleted, TurnFailed
 from turnstone.domain.turns.turns import TurnStatus
 from turnstone.ports.records import Delete
 from turnstone.services.streams.broadcast import TurnBroadcast
-from turnstone.services.threads.places import QueueLimits, Waiter
+from turnstone.services.threads.slots import QueueLimits, Waiter
 from turnstone.store.layout.keys import agent_key
 
 Serve = Callable[..., Harness]
@@ -320,7 +320,7 @@ def test_who_waits_for_a_turn_that_is_gone_is_told(serve: Serve) -> None:
     gone = ref.turn("019b76da-a800-7000-8000-000000000000")
     broadcast = TurnBroadcast(gone)
     second.core.recovery._deps.broadcasts._by_turn[gone] = broadcast
-    assert second.core.recovery.attend(gone).check_at is None
+    assert second.core.recovery.reconcile(gone).check_at is None
     assert outline(heard_from(broadcast)) == "failed:gone"
 
 
@@ -366,7 +366,7 @@ def test_a_takeover_has_its_turn_among_requests_that_wait_all_the_time(serve: Se
     dead.hear(left)
     thinking = Held()
     second = dead.another([thinking, "taken over"], max_running_turns=1)
-    second.core.executor._places.limits = QueueLimits(30, requests=9, requests_of_tenant=9)
+    second.core.executor._slots.limits = QueueLimits(30, requests=9, requests_of_tenant=9)
     running = second.start(second.session())
     thinking.wait()
     served: list[Waiter] = []

@@ -193,7 +193,7 @@ def test_who_joined_a_turn_that_nobody_understands_any_more_hears_so_and_others_
     assert second.core.broadcasts.find(broken.ref) is None
     gates[1].open()
     assert outline(second.hear(whole)).endswith("complete")
-    eventually(lambda: not following(second)._is_looking)
+    eventually(lambda: not following(second)._is_polling)
     gates[0].open()
     server.settle()
     runner.settle()
@@ -215,8 +215,8 @@ def test_a_look_that_fails_is_the_last_one_whether_or_not_that_can_be_told(serve
             raise ValueError("nobody there")
 
     followed = Following(serve().core.turn_store, Broadcasts(), EVERY_S)
-    followed.look(ref, look, end)
-    eventually(lambda: not followed._is_looking)
+    followed.poll(ref, look, end)
+    eventually(lambda: not followed._is_polling)
     assert len(looked) == 1
     assert [(event.turn_id, event.failure.kind) for event in told] == [("t1", "internal")]
     assert "read it to see how it continues" in told[0].failure.message
@@ -226,8 +226,8 @@ def test_nobody_looks_when_nobody_waits_any_more(serve: Serve) -> None:
     thinking = Held("done")
     server, second, joined = running_and_joined(serve, thinking)
     eventually(lambda: looks(second) > 3)
-    second.turns.hand_over(joined.ref)
-    eventually(lambda: not following(second)._is_looking)
+    second.turns.hand_off(joined.ref)
+    eventually(lambda: not following(second)._is_polling)
     made = looks(second)
     time.sleep(SOME_LOOKS_S)
     assert made == looks(second)
@@ -249,7 +249,7 @@ def test_who_comes_while_the_last_look_finds_nobody_is_followed_too(
         return found
 
     monkeypatch.setattr(second.core.broadcasts, "find", find_and_stand_still)
-    second.turns.hand_over(joined.ref)
+    second.turns.hand_off(joined.ref)
     nobody_found.wait()
     joined = second.start(joined.ref, by=AGAIN)
     nobody_found.open()
@@ -263,16 +263,16 @@ def test_who_comes_while_the_last_look_finds_nobody_is_followed_too(
 def test_the_looking_ends_with_what_there_is_to_look_at_and_begins_again(serve: Serve) -> None:
     thinking, thinking_again = Held("done"), Held("done again")
     server, second, joined = running_and_joined(serve, thinking)
-    assert following(second)._is_looking
+    assert following(second)._is_polling
     thinking.open()
     second.hear(joined)
     server.settle()
-    eventually(lambda: not following(second)._is_looking)
+    eventually(lambda: not following(second)._is_polling)
     runner, by, ref = another(server, thinking_again), attempt("another request"), opened(server)
     runner.start(ref, by=by)
     thinking_again.wait()
     joined = second.start(ref, by=by.model_copy(update={"is_retry": True}))
-    assert following(second)._is_looking
+    assert following(second)._is_polling
     thinking_again.open()
     assert outline(second.hear(joined)).endswith("complete")
     runner.settle()
@@ -296,7 +296,7 @@ def test_one_thread_looks_at_all_turns_and_at_each_once(serve: Serve) -> None:
     for thinking in gates:
         thinking.open()
     assert all(outline(second.hear(broadcast)).endswith("complete") for broadcast in joined)
-    eventually(lambda: not following(second)._is_looking)
+    eventually(lambda: not following(second)._is_polling)
 
 
 def test_a_turn_that_is_taken_over_here_is_told_by_its_run_alone(serve: Serve) -> None:

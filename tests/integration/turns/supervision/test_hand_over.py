@@ -99,7 +99,7 @@ def running(server: Harness, thinking: Gate) -> TurnBroadcast:
 
 def hand_over(server: Harness, turn: TurnRef) -> threading.Thread:
     """Begin to hand the turn over, in a thread of its own, as the edge does."""
-    thread = threading.Thread(target=server.turns.hand_over, args=(turn,))
+    thread = threading.Thread(target=server.turns.hand_off, args=(turn,))
     thread.start()
     return thread
 
@@ -141,7 +141,7 @@ def test_a_hand_over_ends_the_lease_tells_the_supervisor_and_ends_the_answer(ser
     broadcast = running(server, thinking)
     fence = server.header(broadcast.ref).lock.fence
     server.clock.advance(1)
-    server.turns.hand_over(broadcast.ref)
+    server.turns.hand_off(broadcast.ref)
     now = server.clock.now()
     over = SessionLock(state=LockState.RUNNING, order=broadcast.ref.turn_id, fence=fence, lease_until=now)
     assert told == [over]
@@ -169,7 +169,7 @@ def test_a_run_whose_turn_was_handed_over_writes_and_tells_nothing_any_more(serv
     thinking = Held(late)
     server = serve([ROLL, thinking, "never"], DICE)
     broadcast = running(server, thinking)
-    server.turns.hand_over(broadcast.ref)
+    server.turns.hand_off(broadcast.ref)
     before, written, told = server.dump(), writes(server), list(broadcast.events)
     watched = dict(server.supervisor.watched)
     thinking.open()
@@ -184,7 +184,7 @@ def test_another_process_goes_on_at_once_from_the_last_stored_step(serve: Serve)
     thinking = Held("late")
     server = serve([ROLL, thinking], DICE)
     broadcast = running(server, thinking)
-    server.turns.hand_over(broadcast.ref)
+    server.turns.hand_off(broadcast.ref)
     heir = another(server, "You rolled 4.")
     assert seen_through(heir, broadcast.ref).status is TurnStatus.COMPLETED
     thinking.open()
@@ -221,7 +221,7 @@ def test_the_lease_is_not_prolonged_by_a_renewal_that_was_about_to_be_made(serve
     renewing.wait()
     (first,) = [made.operations[0].key for made in server.store.calls if renews(made)]
     (later,) = [broadcast for broadcast in broadcasts if session_key(broadcast.ref) != first]
-    server.turns.hand_over(later.ref)
+    server.turns.hand_off(later.ref)
     renewing.open()
     server.core.leases.close()
     assert server.header(later.ref).lock.is_abandoned(server.clock.now())
@@ -289,7 +289,7 @@ def test_a_turn_whose_run_has_not_begun_is_handed_over_too(serve: Serve) -> None
     server = serve(["never"], DICE)
     begins = SlowStart(server)
     broadcast = server.start(opened(server))
-    server.turns.hand_over(broadcast.ref)
+    server.turns.hand_off(broadcast.ref)
     assert server.header(broadcast.ref).lock.is_abandoned(server.clock.now())
     assert server.supervisor.watched == {broadcast.ref: server.clock.now()}
     before = server.dump()
@@ -307,7 +307,7 @@ def test_a_turn_that_has_just_ended_tells_its_end(serve: Serve) -> None:
 
     def handed_over_first(broadcast: TurnBroadcast, *events: TurnEvent) -> None:
         server.core.broadcasts.end = end  # type: ignore[method-assign]
-        server.turns.hand_over(broadcast.ref)
+        server.turns.hand_off(broadcast.ref)
         end(broadcast, *events)
 
     server.core.broadcasts.end = handed_over_first  # type: ignore[method-assign]
@@ -321,8 +321,8 @@ def test_a_turn_that_does_not_run_any_more_is_left_as_it_is(serve: Serve, script
     broadcast = server.start(opened(server))
     told = server.hear(broadcast)
     before, watched = server.dump(), dict(server.supervisor.watched)
-    server.turns.hand_over(broadcast.ref)
-    server.turns.hand_over(broadcast.ref.model_copy(update={"turn_id": "unknown"}))
+    server.turns.hand_off(broadcast.ref)
+    server.turns.hand_off(broadcast.ref.model_copy(update={"turn_id": "unknown"}))
     assert (before, watched, told) == (server.dump(), server.supervisor.watched, tuple(broadcast.events))
 
 
@@ -330,10 +330,10 @@ def test_a_turn_that_was_handed_over_is_not_handed_over_again(serve: Serve) -> N
     thinking = Held("late")
     server = serve([thinking], DICE)
     broadcast = running(server, thinking)
-    server.turns.hand_over(broadcast.ref)
+    server.turns.hand_off(broadcast.ref)
     server.supervisor.watched.clear()
     written = writes(server)
-    server.turns.hand_over(broadcast.ref)
+    server.turns.hand_off(broadcast.ref)
     assert (written, {}) == (writes(server), server.supervisor.watched)
     thinking.open()
 
@@ -343,8 +343,8 @@ def test_a_turn_that_was_handed_over_is_taken_over_by_the_same_process_too(serve
     thinking = Held("late")
     server = serve([thinking, "in time"], DICE)
     broadcast = running(server, thinking)
-    server.turns.hand_over(broadcast.ref)
-    run = server.core.recovery.attend(broadcast.ref).run
+    server.turns.hand_off(broadcast.ref)
+    run = server.core.recovery.reconcile(broadcast.ref).run
     assert run is not None
     assert outline(heard_from(run)).endswith("complete")
     thinking.open()
@@ -421,7 +421,7 @@ def handed_over_at(server: Harness, said: str, moment: str, number: int) -> tupl
 
 def hand_over_open(server: Harness) -> None:
     for turn in list(server.core.broadcasts._by_turn):
-        server.turns.hand_over(turn)
+        server.turns.hand_off(turn)
 
 
 def go_on(server: Harness, turn: TurnRef) -> None:
@@ -442,7 +442,7 @@ def test_if_the_lease_can_not_be_ended_the_supervisor_looks_when_it_is_over(serv
     until = server.header(broadcast.ref).lock.lease_until
     server.clock.advance(1)
     server.store.before(renews, unavailable)
-    server.turns.hand_over(broadcast.ref)
+    server.turns.hand_off(broadcast.ref)
     assert outline(broadcast.events) == "start S:infer failed:handed_over"
     assert until is not None
     assert server.supervisor.watched[broadcast.ref] >= until
@@ -461,7 +461,7 @@ def test_without_a_supervisor_the_turn_is_left_to_whoever_reads_it(serve: Serve)
     server = serve([thinking], DICE)
     broadcast = running(server, thinking)
     server.supervisor.on_watch = unavailable
-    server.turns.hand_over(broadcast.ref)
+    server.turns.hand_off(broadcast.ref)
     assert outline(broadcast.events) == "start S:infer failed:handed_over"
     reader = another(server)
     reader.reader.read(LOCAL_CALLER, broadcast.ref)
@@ -482,7 +482,7 @@ def test_a_turn_that_others_took_over_already_is_left_to_them(serve: Serve) -> N
     heir.attend(broadcast.ref)
     other_thinking.wait()
     before = server.dump()
-    server.turns.hand_over(broadcast.ref)
+    server.turns.hand_off(broadcast.ref)
     assert (before, {}) == (server.dump(), server.supervisor.watched)
     thinking.open()
     assert outline(server.hear(broadcast)) == "start S:infer failed:lease_lost"
@@ -502,7 +502,7 @@ def test_the_answer_of_a_retry_that_waits_for_another_process_ends_at_the_deadli
     joined = second.start(ref, by=by.model_copy(update={"is_retry": True}))
     assert joined.ref == broadcast.ref
     before = server.dump()
-    second.turns.hand_over(joined.ref)
+    second.turns.hand_off(joined.ref)
     assert outline(joined.events) == "failed:handed_over"
     assert before == server.dump()
     assert second.core.broadcasts.find(joined.ref) is None
@@ -517,14 +517,14 @@ def test_hand_overs_of_a_turn_that_goes_on_in_between_are_not_in_vain(serve: Ser
     thinking = Held("late")
     server = serve([ROLL, thinking], DICE)
     broadcast = running(server, thinking)
-    server.turns.hand_over(broadcast.ref)
+    server.turns.hand_off(broadcast.ref)
     thinking.open()
     for _ in range(MAX_TAKEOVERS + 1):
         thinking = Held("late")
         heir = another(server, ROLL, thinking)
         heir.attend(broadcast.ref)
         thinking.wait()
-        heir.turns.hand_over(broadcast.ref)
+        heir.turns.hand_off(broadcast.ref)
         thinking.open()
         heir.settle()
         assert server.state(broadcast.ref).status is TurnStatus.IN_PROGRESS
@@ -537,7 +537,7 @@ def test_hand_overs_in_vain_come_to_an_end(serve: Serve) -> None:
     thinking = Held("late")
     server = serve([ROLL, thinking], DICE)
     broadcast = running(server, thinking)
-    server.turns.hand_over(broadcast.ref)
+    server.turns.hand_off(broadcast.ref)
     thinking.open()
     for number in range(MAX_TAKEOVERS):
         assert server.state(broadcast.ref).takeovers_in_vain == number
@@ -545,7 +545,7 @@ def test_hand_overs_in_vain_come_to_an_end(serve: Serve) -> None:
         heir = another(server, thinking)
         heir.attend(broadcast.ref)
         thinking.wait()
-        heir.turns.hand_over(broadcast.ref)
+        heir.turns.hand_off(broadcast.ref)
         thinking.open()
         heir.settle()
     last = another(server)
@@ -559,7 +559,7 @@ def test_a_step_stored_after_a_takeover_starts_the_count_anew(serve: Serve) -> N
     thinking = Held("late")
     server = serve([thinking], DICE)
     broadcast = running(server, thinking)
-    server.turns.hand_over(broadcast.ref)
+    server.turns.hand_off(broadcast.ref)
     thinking.open()
     server.settle()
     in_vain = []
@@ -568,7 +568,7 @@ def test_a_step_stored_after_a_takeover_starts_the_count_anew(serve: Serve) -> N
         heir = another(server, *script, thinking)
         heir.attend(broadcast.ref)
         thinking.wait()
-        heir.turns.hand_over(broadcast.ref)
+        heir.turns.hand_off(broadcast.ref)
         thinking.open()
         heir.settle()
         in_vain.append(server.state(broadcast.ref).takeovers_in_vain)
@@ -581,7 +581,7 @@ def test_a_step_stored_after_a_takeover_starts_the_count_anew(serve: Serve) -> N
 def abandoned(server: Harness, thinking: Gate) -> TurnRef:
     """Return a turn whose process handed it over."""
     broadcast = running(server, thinking)
-    server.turns.hand_over(broadcast.ref)
+    server.turns.hand_off(broadcast.ref)
     return broadcast.ref
 
 

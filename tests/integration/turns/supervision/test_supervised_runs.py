@@ -230,7 +230,7 @@ def test_a_run_with_little_time_left_goes_on_in_the_worker_and_no_longer_where_i
     thinking.wait()
     worker = stage.worker("You rolled 4.", tools=DICE)
     worker.store.before(takes_over, taking_over.pass_through)
-    process.turns.hand_over(running.ref)
+    process.turns.hand_off(running.ref)
     events = heard_from(running)
     assert outline(events).endswith("failed:handed_over")
     taking_over.wait()

@@ -1,4 +1,4 @@
-"""Places for turns and direct questions: how many there are, the share of a tenant, and the queue for them."""
+"""Slots for turns and direct model requests: their number, the share of a tenant, and the queue."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ TENANT_QUEUE_BYTES = QUEUE_BYTES // 4
 
 
 class QueueLimits(NamedTuple):
-    """The limits of the queue for places.
+    """The limits of the queue for slots.
 
     Attributes:
-        wait_s: how long a request waits at most; 0 for no queue.
+        wait_s: longest wait of a request; 0 for no queue.
         requests: requests in the queue at most.
         requests_of_tenant: requests of one tenant in it at most.
     """
@@ -32,14 +32,14 @@ NO_QUEUE = QueueLimits(0.0, 0, 0)
 
 
 class Waiter:
-    """An entry of the queue. `settle` is called once, from any thread: it has a place, or the server stops.
+    """An entry of the queue. `settle` is called once, from any thread: it has a slot, or the server stops.
 
     Attributes:
-        size_bytes: of the request's body; None if no request waits but the server itself, which no limit holds for.
-        has_place: whether it was given a place, which is its own until it leaves.
+        size_bytes: of the request's body; None for the server itself, which is exempt from the limits.
+        has_slot: whether it received a slot, which it holds until it leaves.
     """
 
-    __slots__ = ("comes_first", "has_place", "is_stopped", "settle", "size_bytes", "tenant")
+    __slots__ = ("comes_first", "has_slot", "is_stopped", "settle", "size_bytes", "tenant")
 
     def __init__(
         self, tenant: str, settle: Callable[[Waiter], None], size_bytes: int | None, *, comes_first: bool
@@ -48,16 +48,16 @@ class Waiter:
         self.settle = settle
         self.size_bytes = size_bytes
         self.comes_first = comes_first
-        self.has_place = False
+        self.has_slot = False
         self.is_stopped = False
 
 
-class Places:
-    """Places, each of one tenant while it is taken.
+class Slots:
+    """Slots, each held by one tenant while it is taken.
 
-    A tenant has its share of them at most, even while no other tenant needs any: a place that a slow model holds
-    could not be had back for a tenant that comes later. A place that is given back goes to the tenants of the queue in
-    turns; of one tenant, what was begun goes before what is new, and both in the order in which they came.
+    A tenant holds its share at most, even while no other tenant needs a slot: one that a slow model holds can't be
+    taken from it for a later tenant. A released slot goes to the tenants of the queue in turns; of one tenant, turns
+    that were begun precede new ones, each in the order of arrival.
     """
 
     def __init__(self, capacity: int, share: int, limits: QueueLimits) -> None:
@@ -79,16 +79,16 @@ class Places:
 
     @property
     def queued(self) -> int:
-        """How many requests are in the queue."""
+        """Number of requests in the queue."""
         return self._queued
 
     def take(self, tenant: str) -> None:
-        """Take a place for the tenant. Raises Overloaded if there is none for it now."""
+        """Take a slot for the tenant. Raises Overloaded if none is free for it."""
         with self._lock:
             self._take(tenant)
 
-    def give_back(self, tenant: str) -> None:
-        """Give a place back, to the queue first of all."""
+    def release(self, tenant: str) -> None:
+        """Release a slot, to the queue first of all."""
         with self._lock:
             self._taken -= 1
             self._taken_by[tenant] -= 1
@@ -99,7 +99,7 @@ class Places:
             waiter.settle(waiter)
 
     def join(self, waiter: Waiter) -> None:
-        """Put the waiter into the queue, or give it a place at once. Raises Overloaded if it may not wait either."""
+        """Put the waiter into the queue, or give it a slot at once. Raises Overloaded if it may not wait either."""
         with self._lock:
             try:
                 self._take(waiter.tenant)
@@ -107,20 +107,20 @@ class Places:
                 self._refuse_beyond_limits(waiter, full)
                 self._enqueue(waiter)
                 return
-            waiter.has_place = True
+            waiter.has_slot = True
         waiter.settle(waiter)
 
     def leave(self, waiter: Waiter) -> None:
-        """Take the waiter out of the queue, or give its place back."""
+        """Remove the waiter from the queue, or release its slot."""
         with self._lock:
-            is_queued = not waiter.has_place
+            is_queued = not waiter.has_slot
             if is_queued:
                 self._dequeue(waiter)
         if not is_queued:
-            self.give_back(waiter.tenant)
+            self.release(waiter.tenant)
 
     def stop(self) -> None:
-        """Give nobody a place any more; who has one keeps it, and the queue is emptied."""
+        """Grant no more slots and empty the queue; slots that are taken stay so until their release."""
         with self._lock:
             self._is_stopping = True
             stopped = [waiter for queue in self._queues.values() for waiter in queue]
@@ -131,13 +131,15 @@ class Places:
             waiter.settle(waiter)
 
     def refusal(self, waiter: Waiter) -> Overloaded:
-        """Return why the waiter got no place, which is not in the queue any more."""
+        """Return why the waiter, which has left the queue, got no slot."""
         if waiter.is_stopped:
             return Stopping(self._capacity)
         full: Overloaded = Overloaded(self._capacity)
         if self._taken_by[waiter.tenant] >= self._share < self._capacity:
             full = TenantOverloaded(self._share, self._capacity)
-        return self._told(full, f"no place became free within {self.limits.wait_s:g} s (TURNSTONE_PLACE_WAIT_SECONDS)")
+        return self._with_reason(
+            full, f"no place became free within {self.limits.wait_s:g} s (TURNSTONE_PLACE_WAIT_SECONDS)"
+        )
 
     def _take(self, tenant: str) -> None:
         if self._is_stopping:
@@ -150,7 +152,7 @@ class Places:
         self._taken_by[tenant] += 1
 
     def _refuse_beyond_limits(self, waiter: Waiter, full: Overloaded) -> None:
-        """Raise that there is no place for the waiter if it may not wait for one."""
+        """Raise `full` if the waiter may not wait for a slot."""
         if isinstance(full, Stopping) or not self.limits.wait_s:
             raise full
         if waiter.size_bytes is None:
@@ -159,22 +161,22 @@ class Places:
         own_requests, own_bytes = (own.requests, own.size_bytes) if own else (0, 0)
         own_waiting = _waiting(own_requests, " of this tenant" if self._has_tenants else "")
         if self._has_tenants and own_requests >= self.limits.requests_of_tenant:
-            raise self._told(full, f"{own_waiting} (the limit TURNSTONE_MAX_TENANT_WAITING_REQUESTS)")
+            raise self._with_reason(full, f"{own_waiting} (the limit TURNSTONE_MAX_TENANT_WAITING_REQUESTS)")
         if self._queued >= self.limits.requests:
-            raise self._told(full, f"{_waiting(self._queued)} (the limit TURNSTONE_MAX_WAITING_REQUESTS)")
+            raise self._with_reason(full, f"{_waiting(self._queued)} (the limit TURNSTONE_MAX_WAITING_REQUESTS)")
         if _is_over(own_bytes, waiter, TENANT_QUEUE_BYTES):
-            raise self._told(full, f"{own_waiting}, with as many bytes as may wait")
+            raise self._with_reason(full, f"{own_waiting}, with as many bytes as may wait")
         if _is_over(self._queued_bytes, waiter, QUEUE_BYTES):
-            raise self._told(full, f"{_waiting(self._queued)}, with as many bytes as may wait")
+            raise self._with_reason(full, f"{_waiting(self._queued)}, with as many bytes as may wait")
 
-    def _told(self, full: Overloaded, why: str) -> Overloaded:
-        """Return the error with why the request did not wait on, and when whatever waits now has been answered."""
+    def _with_reason(self, full: Overloaded, why: str) -> Overloaded:
+        """Return the error with why the request stopped waiting, and with the time by which the queue has moved on."""
         full.why_not_later = why
         full.retry_after_s = max(1, ceil(self.limits.wait_s))
         return full
 
     def _served(self) -> Iterator[Waiter]:
-        """Yield those of the queue that are given a place now."""
+        """Yield the waiters that receive a free slot."""
         while self._taken < self._capacity and not self._is_stopping:
             tenant = next((each for each in self._queues if self._taken_by[each] < self._share), None)
             if tenant is None:
@@ -183,7 +185,7 @@ class Places:
             self._queues.move_to_end(tenant)
             self._dequeue(waiter)
             self._take(tenant)
-            waiter.has_place = True
+            waiter.has_slot = True
             yield waiter
 
     def _enqueue(self, waiter: Waiter) -> None:
@@ -196,7 +198,7 @@ class Places:
             self._queued_bytes += waiter.size_bytes
 
     def _dequeue(self, waiter: Waiter) -> None:
-        """Take the waiter out of the queue; nothing happens if it is not in it any more."""
+        """Remove the waiter from the queue, if it is still there."""
         queue = self._queues.get(waiter.tenant)
         if queue is None or not queue.remove(waiter):
             return
@@ -252,5 +254,5 @@ def _waiting(requests: int, whose: str = "") -> str:
 
 
 def _is_over(queued_bytes: int, waiter: Waiter, limit_bytes: int) -> bool:
-    """Return whether the body is too much beside the others; alone it may be as large as a body may."""
+    """Return whether the queue has no room for the body; alone it may have any size."""
     return queued_bytes > 0 and queued_bytes + (waiter.size_bytes or 0) > limit_bytes

@@ -1,6 +1,6 @@
 """The queue for places: who is served next, who may wait, and that no place is lost whoever leaves when.
 
-Covers: services/threads/executor, services/threads/places
+Covers: services/threads/executor, services/threads/slots
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tests.support.engine.harness import PATIENCE_S, eventually
 from turnstone.domain.errors import Overloaded, Stopping, TenantOverloaded
 from turnstone.services.threads.executor import TurnExecutor
-from turnstone.services.threads.places import QUEUE_BYTES, TENANT_QUEUE_BYTES, Places, QueueLimits, Waiter
+from turnstone.services.threads.slots import QUEUE_BYTES, TENANT_QUEUE_BYTES, QueueLimits, Slots, Waiter
 
 LIMITS = QueueLimits(wait_s=3.2, requests=100, requests_of_tenant=100)
 TENANTS = "abc"
@@ -28,7 +28,7 @@ class Line:
     """Places, and the waiters in the order in which they were settled."""
 
     def __init__(self, capacity: int, share: int | None = None, limits: QueueLimits = LIMITS) -> None:
-        self.places = Places(capacity, capacity if share is None else share, limits)
+        self.places = Slots(capacity, capacity if share is None else share, limits)
         self.settled: list[str] = []
         self.waiters: dict[str, Waiter] = {}
 
@@ -43,7 +43,7 @@ class Line:
         """Return whom the places serve that these tenants give back, one after the other."""
         before = len(self.settled)
         for tenant in tenants:
-            self.places.give_back(tenant)
+            self.places.release(tenant)
         return self.settled[before:]
 
 
@@ -78,16 +78,16 @@ def test_what_was_begun_goes_before_what_is_new_of_the_same_tenant_only() -> Non
 
 def test_a_free_place_is_given_at_once() -> None:
     line = Line(1)
-    assert line.wait("a1").has_place
+    assert line.wait("a1").has_slot
     assert line.settled == ["a1"]
-    assert not line.wait("a2").has_place
+    assert not line.wait("a2").has_slot
 
 
 def test_a_tenant_that_has_its_share_waits_and_holds_up_nobody() -> None:
     line = full(4, "a", share=3)
     line.wait("a1")
     assert line.places.taken == 3
-    assert line.wait("b1").has_place
+    assert line.wait("b1").has_slot
     line.wait("b2")
     assert line.served("a") == ["a1"]
     assert line.served("b") == ["b2"]
@@ -261,20 +261,20 @@ def test_places_are_neither_lost_nor_made_and_no_free_one_is_waited_for(
         elif act == "leave" and line.waiters:
             line.places.leave(line.waiters.pop(sorted(line.waiters)[choice % len(line.waiters)]))
         elif act == "end" and held:
-            line.places.give_back(held.pop(choice % len(held)))
+            line.places.release(held.pop(choice % len(held)))
         _check(line, held, capacity, share)
     for waiter in list(line.waiters.values()):
         line.places.leave(waiter)
     for tenant in held:
-        line.places.give_back(tenant)
+        line.places.release(tenant)
     assert (line.places.taken, line.places.queued, line.places._queued_bytes) == (0, 0, 0)
     assert not line.places._taken_by
     assert not line.places._queues
 
 
 def _check(line: Line, held: list[str], capacity: int, share: int) -> None:
-    taken = Counter(held) + Counter(waiter.tenant for waiter in line.waiters.values() if waiter.has_place)
-    waiting = [waiter for waiter in line.waiters.values() if not waiter.has_place]
+    taken = Counter(held) + Counter(waiter.tenant for waiter in line.waiters.values() if waiter.has_slot)
+    waiting = [waiter for waiter in line.waiters.values() if not waiter.has_slot]
     assert line.places.taken == taken.total() <= capacity
     assert line.places.queued == len(waiting)
     assert all(number <= share for number in taken.values())
@@ -314,7 +314,7 @@ def test_places_are_conserved_while_threads_come_wait_and_leave_at_random(seed: 
             except Overloaded:
                 continue
             settled.wait(random.choice((0, 0.0001, PATIENCE_S)))
-            if waiter.has_place and random.random() < 0.8:
+            if waiter.has_slot and random.random() < 0.8:
                 executor.within(waiter, lambda tenant=tenant: start(tenant) if random.random() < 0.8 else None)
             else:
                 executor.leave(waiter)
