@@ -7,7 +7,7 @@ from typing import Any
 
 from turnstone.edge.event_function import EventFunction
 
-LEFT_FOR_HAND_OVER = timedelta(seconds=60)
+TIME_TO_HAND_OFF = timedelta(seconds=60)
 LEFT_FOR_RUNS = timedelta(seconds=300)
 
 
@@ -21,5 +21,5 @@ class ScheduledSweep(EventFunction):
         """Return what the sweep did. Raises StoreUnavailable."""
         ends_at = datetime.now(UTC) + timedelta(milliseconds=context.get_remaining_time_in_millis())
         swept = self.core.sweeper.sweep(ends_at - LEFT_FOR_RUNS)
-        self.core.recovery.see_out(swept.taken_over, ends_at - LEFT_FOR_HAND_OVER)
+        self.core.recovery.see_out(swept.taken_over, ends_at - TIME_TO_HAND_OFF)
         return swept.model_dump(mode="json", exclude={"taken_over"}) | {"taken_over": len(swept.taken_over)}

@@ -7,7 +7,7 @@ from typing import Any
 
 from turnstone.edge.event_function import EventFunction
 
-LEFT_FOR_HAND_OVER = timedelta(seconds=60)
+TIME_TO_HAND_OFF = timedelta(seconds=60)
 
 
 class TurnWorker(EventFunction):
@@ -23,6 +23,6 @@ class TurnWorker(EventFunction):
 
         left = timedelta(milliseconds=context.get_remaining_time_in_millis())
         outlook = self.core.recovery.see_through(
-            TurnRef.model_validate(event), datetime.now(UTC) + left - LEFT_FOR_HAND_OVER
+            TurnRef.model_validate(event), datetime.now(UTC) + left - TIME_TO_HAND_OFF
         )
         return next_check(outlook.status, outlook.check_at, datetime.now(UTC)).model_dump()

@@ -1,4 +1,4 @@
-"""Requests that wait for a place: in the event loop, woken by a place that is given back. None holds a thread."""
+"""Requests that wait for a slot in the event loop, without a thread, until one is released."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from turnstone.services.threads.places import Waiter
 
 
-async def a_place(executor: TurnExecutor, request: Request, receive: Receive, *, comes_first: bool) -> Waiter:
-    """Return who has waited, once it has a place, which the caller has to give back or to use.
+async def wait_for_slot(executor: TurnExecutor, request: Request, receive: Receive, *, comes_first: bool) -> Waiter:
+    """Return a waiter with a slot, which the caller has to use or release.
 
     Raises:
-        Overloaded: there was none in time, as many requests wait as may, or the server stops.
-        ClientDisconnect: the client left; so does its request the queue, at once.
+        Overloaded: No slot was free in time, the queue is full, or the server stops.
+        ClientDisconnect: The client left, and its request has left the queue.
     """
     loop = asyncio.get_running_loop()
     departure = Departure()
@@ -33,18 +33,18 @@ async def a_place(executor: TurnExecutor, request: Request, receive: Receive, *,
 
     tenant, size_bytes = request.caller.tenant, len(request.body)
     waiter = executor.queue(tenant, settle, size_bytes=size_bytes, comes_first=comes_first)
-    has_place = False
+    has_slot = False
     timeout = loop.call_later(executor.wait_s, departure.changed.set)
     try:
         with departure.watched(receive, after_s=0):
             await departure.changed.wait()
-        has_place = waiter.has_place and not departure.has_left
+        has_slot = waiter.has_place and not departure.has_left
     finally:
         timeout.cancel()
-        if not has_place:
+        if not has_slot:
             executor.leave(waiter)
     if departure.has_left:
         raise ClientDisconnect
-    if not has_place:
+    if not has_slot:
         raise executor.refusal(waiter)
     return waiter
