@@ -1,4 +1,4 @@
-"""POST /v1/openai/v1/chat/completions: ask a model as OpenAI's clients do; the answer is stored if `store` is true."""
+"""POST /v1/openai/v1/chat/completions: call a model as OpenAI's clients do; the answer is stored if `store` is true."""
 
 from datetime import datetime
 
@@ -16,16 +16,16 @@ from turnstone.http.server.clients import is_llama_stack_client
 def create_chat_completion(request: Request) -> ModelReply | ModelStreamReply:
     body = parse(request, CreateChatCompletion)
 
-    def keep(answer_id: str, asked_at: datetime, answer: Inferred) -> None:
-        encoder = ChatCompletionEncoder(body.model, answer_id, asked_at)
+    def keep(answer_id: str, began_at: datetime, answer: Inferred) -> None:
+        encoder = ChatCompletionEncoder(body.model, answer_id, began_at)
         wire = stored_wire(encoder.whole(answer), body.messages, body.metadata)
         stored = request.use_cases.stored_completions
         stored.keep(request.caller, encoder.completion_id, body.model, body.metadata or {}, wire)
 
     kept = keep if body.store else None
     answering = request.use_cases.inferring.chat(request.caller, body.to_question(), request.provider_data, kept)
-    told = {"includes_usage": body.includes_usage, "ends_with_done": not is_llama_stack_client(request.headers)}
-    encoder = ChatCompletionEncoder(body.model, answering.answer_id, answering.asked_at, **told)
+    options = {"includes_usage": body.includes_usage, "ends_with_done": not is_llama_stack_client(request.headers)}
+    encoder = ChatCompletionEncoder(body.model, answering.answer_id, answering.asked_at, **options)
     return ModelStreamReply(answering, encoder) if body.stream else ModelReply(answering, encoder)
 
 

@@ -27,7 +27,7 @@ QUEUEING = (
         (
             ours(
                 "http/server/waiting.py",
-                "        if not has_place:\n            executor.leave(waiter)\n",
+                "        if not has_slot:\n            executor.leave(waiter)\n",
             ),
         ),
         (
