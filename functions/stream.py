@@ -1,4 +1,4 @@
-"""A route whose answer is streamed, as a web server in its Lambda: what `stream.sh` starts behind the web adapter."""
+"""A streamed route as a web server in its Lambda, started by `stream.sh` behind the web adapter."""
 
 import sys
 from importlib import import_module
@@ -16,7 +16,7 @@ KEEP_ALIVE_S = 900  # the adapter closes first
 
 
 def main(port: int) -> None:
-    """Serve the route whose module TURNSTONE_ROUTE_MODULE names until the process is ended."""
+    """Serve the route of the module in TURNSTONE_ROUTE_MODULE until the process is ended."""
     with for_good():
         module = import_module(str(load_settings(LambdaSettings).route_module))
         app = module.handler.app(BehindAdapter())

@@ -9,7 +9,7 @@ from turnstone.http.routes import FileBytes, FileReply, Request, Route
 def get_attachment(request: Request) -> FileReply:
     attachments = request.use_cases.attachments
     file = attachments.read(request.caller, request.session_ref, request.path_params["attachment_id"])
-    # a browser that is led here must neither run what a model had written nor guess what it is
+    # a browser must neither run a model's output nor guess its type
     headers = {
         "content-disposition": f"attachment; filename*=UTF-8''{quote(file.name, safe='')}",
         "content-security-policy": "sandbox; default-src 'none'",

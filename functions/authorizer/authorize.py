@@ -1,4 +1,4 @@
-"""Who calls: API Gateway's authorizer, which knows callers by the tokens in their `Authorization` headers."""
+"""API Gateway's authorizer, which identifies callers by the tokens in their `Authorization` headers."""
 
 from turnstone.edge.authorizer import Authorizer
 

@@ -47,7 +47,7 @@ def add_keys(commands: Commands) -> None:
 
 def _create(options: argparse.Namespace) -> None:
     """Print a new key alone on standard output, and its description on standard error."""
-    from turnstone.bootstrap.places.operator import operated_keys, operated_place
+    from turnstone.bootstrap.places.operator import operated_keys, operated_location
     from turnstone.domain.access.caller import Caller
 
     groups = {field: tuple(getattr(options, field)) for field in GROUPS.values()}
@@ -55,7 +55,7 @@ def _create(options: argparse.Namespace) -> None:
     valid_for = None if options.days is None else timedelta(days=options.days)
     with operated_keys(may_begin=True) as keys:  # the first key is created before the first start of a server
         key, token = keys.create(caller, options.name, valid_for)
-    print(f"{_line(key, key.created_at)}\nkept in {operated_place()}\n{SHOWN_ONCE}", file=sys.stderr)
+    print(f"{_line(key, key.created_at)}\nkept in {operated_location()}\n{SHOWN_ONCE}", file=sys.stderr)
     if options.json:
         print_json({"key": token, **key.model_dump(mode="json")})
     else:

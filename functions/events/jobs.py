@@ -1,4 +1,4 @@
-"""The worker that the queue of clean-up jobs invokes, given some of them."""
+"""The worker of clean-up jobs, invoked by their queue."""
 
 from turnstone.edge.jobs import JobsWorker
 

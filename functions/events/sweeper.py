@@ -1,4 +1,4 @@
-"""Every few minutes: attends to turns that nobody looks after, and sends clean-ups again that are overdue."""
+"""Every few minutes: reconcile abandoned turns, and send overdue clean-ups again."""
 
 from turnstone.edge.sweep import ScheduledSweep
 

@@ -1,4 +1,4 @@
-"""POST /v1/inference/chat-completion: ask a model directly; what it says is stored nowhere."""
+"""POST /v1/inference/chat-completion: call a model directly, without storing its answer."""
 
 from turnstone.dialects.llama_stack.inference_replies import (
     ChatCompletionEncoder,

@@ -1,4 +1,4 @@
-"""POST /v1/openai/v1/chat/completions: ask a model as OpenAI's clients do; the answer is stored if `store` is true."""
+"""POST /v1/openai/v1/chat/completions: call a model as OpenAI's clients do; the answer is stored if `store` is true."""
 
 from datetime import datetime
 
@@ -24,8 +24,8 @@ def create_chat_completion(request: Request) -> ModelReply | ModelStreamReply:
 
     kept = keep if body.store else None
     answering = request.use_cases.inferring.chat(request.caller, body.to_question(), request.provider_data, kept)
-    told = {"includes_usage": body.includes_usage, "ends_with_done": not is_llama_stack_client(request.headers)}
-    encoder = ChatCompletionEncoder(body.model, answering.answer_id, answering.requested_at, **told)
+    options = {"includes_usage": body.includes_usage, "ends_with_done": not is_llama_stack_client(request.headers)}
+    encoder = ChatCompletionEncoder(body.model, answering.answer_id, answering.requested_at, **options)
     return ModelStreamReply(answering, encoder) if body.stream else ModelReply(answering, encoder)
 
 

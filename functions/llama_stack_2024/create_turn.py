@@ -1,4 +1,4 @@
-"""POST /agents/turn/create: start a turn as clients of September 2024 do, or go on with one by its tools' messages."""
+"""POST /agents/turn/create: start a turn as clients of September 2024 do, or resume one with its tools' messages."""
 
 from turnstone.dialects.llama_stack_2024.replies import Turn2024, turn_wire
 from turnstone.dialects.llama_stack_2024.stream import TurnChunk2024, TurnStream2024

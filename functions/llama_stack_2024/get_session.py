@@ -11,9 +11,9 @@ from turnstone.http.routes import PiecesReply, Request, Route, checked, joined, 
 def get_session(request: Request) -> PiecesReply:
     body = json_of(request.body or b"{}")
     in_query = named_in_query(request.query, *QUERY)
-    wanted = checked({**in_query, **body} if isinstance(body, dict) else body, SessionWanted)
-    ref = wanted.ref(request.caller.tenant)
-    session, turns = request.use_cases.sessions.read(request.caller, ref, wanted.turn_ids)
+    query = checked({**in_query, **body} if isinstance(body, dict) else body, SessionWanted)
+    ref = query.ref(request.caller.tenant)
+    session, turns = request.use_cases.sessions.read(request.caller, ref, query.turn_ids)
     wires = map(wire_2024, turns)
     return PiecesReply(joined(session_head(session), wires, lambda: session_tail(session, turns.lost)))
 

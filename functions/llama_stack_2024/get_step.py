@@ -1,4 +1,4 @@
-"""GET /agents/step/get: one finished step of a turn, whose ids stand in the query."""
+"""GET /agents/step/get: one finished step of a turn, by the ids in the query."""
 
 from turnstone.dialects.llama_stack_2024.read_requests import StepNamed
 from turnstone.dialects.llama_stack_2024.replies import StepReply2024, step_2024
@@ -9,11 +9,11 @@ from turnstone.http.routes import Reply, Request, Route, checked, reply, restore
 
 
 def get_step(request: Request) -> Reply:
-    asked = checked(named_in_query(request.query, *QUERY), StepNamed)
+    query = checked(named_in_query(request.query, *QUERY), StepNamed)
     reader = request.use_cases.reader
-    ref = asked.ref(request.caller.tenant) or reader.locate(request.caller.tenant, asked.agent_id, asked.turn_id)
+    ref = query.ref(request.caller.tenant) or reader.locate(request.caller.tenant, query.agent_id, query.turn_id)
     read = reader.read(request.caller, ref)
-    return restored(reply(StepReply2024(step=step_2024(read.step(asked.step_id)))), read.restore)
+    return restored(reply(StepReply2024(step=step_2024(read.step(query.step_id)))), read.restore)
 
 
 QUERY = query_of("agent_id", "turn_id", "step_id", optional=("session_id",))

@@ -1,4 +1,4 @@
-"""GET /agents/turn/get: a turn with every step that has finished, whose ids stand in the query."""
+"""GET /agents/turn/get: a turn with every finished step, by the ids in the query."""
 
 from turnstone.dialects.llama_stack_2024.read_requests import TurnNamed
 from turnstone.dialects.llama_stack_2024.replies import Turn2024, turn_wire
@@ -10,9 +10,9 @@ from turnstone.http.routes import Reply, Request, Route, checked, restored
 
 
 def get_turn(request: Request) -> Reply:
-    asked = checked(named_in_query(request.query, *QUERY), TurnNamed)
+    query = checked(named_in_query(request.query, *QUERY), TurnNamed)
     reader = request.use_cases.reader
-    ref = asked.ref(request.caller.tenant) or reader.locate(request.caller.tenant, asked.agent_id, asked.turn_id)
+    ref = query.ref(request.caller.tenant) or reader.locate(request.caller.tenant, query.agent_id, query.turn_id)
     read = reader.read(request.caller, ref)
     reply = Reply(turn_wire(read.turn), headers={"x-turn-status": read.state.status.value})
     return restored(reply, read.restore)

@@ -1,4 +1,4 @@
-"""POST /agents/step/get: one finished step of a turn, as clients of September 2024 ask for it."""
+"""POST /agents/step/get: one finished step of a turn, as clients of September 2024 request it."""
 
 from turnstone.dialects.llama_stack_2024.read_requests import StepNamed
 from turnstone.dialects.llama_stack_2024.replies import StepReply2024, step_2024
@@ -8,11 +8,11 @@ from turnstone.http.routes import Reply, Request, Route, parse, reply, restored
 
 
 def read_step(request: Request) -> Reply:
-    asked = parse(request, StepNamed)
+    query = parse(request, StepNamed)
     reader = request.use_cases.reader
-    ref = asked.ref(request.caller.tenant) or reader.locate(request.caller.tenant, asked.agent_id, asked.turn_id)
+    ref = query.ref(request.caller.tenant) or reader.locate(request.caller.tenant, query.agent_id, query.turn_id)
     read = reader.read(request.caller, ref)
-    return restored(reply(StepReply2024(step=step_2024(read.step(asked.step_id)))), read.restore)
+    return restored(reply(StepReply2024(step=step_2024(read.step(query.step_id)))), read.restore)
 
 
 ROUTE = Route(

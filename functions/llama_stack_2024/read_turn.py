@@ -1,4 +1,4 @@
-"""POST /agents/turn/get: a turn with every step that has finished, as clients of September 2024 ask for it."""
+"""POST /agents/turn/get: a turn with every finished step, as clients of September 2024 request it."""
 
 from turnstone.dialects.llama_stack_2024.read_requests import TurnNamed
 from turnstone.dialects.llama_stack_2024.replies import Turn2024, turn_wire
@@ -9,9 +9,9 @@ from turnstone.http.routes import Reply, Request, Route, parse, restored
 
 
 def read_turn(request: Request) -> Reply:
-    asked = parse(request, TurnNamed)
+    query = parse(request, TurnNamed)
     reader = request.use_cases.reader
-    ref = asked.ref(request.caller.tenant) or reader.locate(request.caller.tenant, asked.agent_id, asked.turn_id)
+    ref = query.ref(request.caller.tenant) or reader.locate(request.caller.tenant, query.agent_id, query.turn_id)
     read = reader.read(request.caller, ref)
     reply = Reply(turn_wire(read.turn), headers={"x-turn-status": read.state.status.value})
     return restored(reply, read.restore)

@@ -1,4 +1,4 @@
-"""GET /v1/providers: who provides models, tools and shields on this server."""
+"""GET /v1/providers: the providers of models, tools and shields on this server."""
 
 from turnstone.dialects.llama_stack.models import ProviderList
 from turnstone.edge.gateway import LambdaHandler

@@ -1,4 +1,4 @@
-"""POST /v1/models: register a model, with what is to be known of it."""
+"""POST /v1/models: register a model with its provider and metadata."""
 
 from turnstone.dialects.llama_stack.models import ListedModel, RegisterModel
 from turnstone.edge.gateway import LambdaHandler

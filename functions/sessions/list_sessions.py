@@ -6,8 +6,8 @@ from turnstone.http.routes import PiecesReply, Request, Route, joined
 
 
 def list_sessions(request: Request) -> PiecesReply:
-    wanted = list_query(request.query)
-    listing = request.use_cases.sessions.list(request.caller, request.path_params["agent_id"], wanted)
+    query = list_query(request.query)
+    listing = request.use_cases.sessions.list(request.caller, request.path_params["agent_id"], query)
     entries = (session_entry(entry.fields) for entry in listing)
     return PiecesReply(
         joined(HEAD, entries, lambda: page_tail(request.path, listing.cursor, has_more=listing.has_more))

@@ -1,4 +1,4 @@
-"""The routes of this family as one function, which streams: what is stored may outgrow a buffered answer."""
+"""The routes of this family as one function, which streams: stored completions may outgrow a buffered answer."""
 
 from turnstone.edge.gateway import LambdaHandler
 

@@ -1,4 +1,4 @@
-"""The routes of this family as one function: they are asked for rarely, and share a warm one."""
+"""The routes of this family as one function: they are rarely requested, and share a warm one."""
 
 from turnstone.edge.cold_start import for_good
 from turnstone.edge.gateway import LambdaHandler

@@ -16,5 +16,5 @@ def invoke_tool(request: Request) -> Reply:
 
 RAISES = (NotFound, CredentialsMissing, CredentialsRefused, ToolgroupUnavailable)
 PATH = "/v1/tool-runtime/invoke"
-ROUTE = Route("POST", PATH, invoke_tool, ToolRun, InvokeTool, raises=RAISES, stores=False, breaks_off=True)
+ROUTE = Route("POST", PATH, invoke_tool, ToolRun, InvokeTool, raises=RAISES, stores=False, is_cancellable=True)
 handler = LambdaHandler(__name__, ROUTE, loads="toolgroups")

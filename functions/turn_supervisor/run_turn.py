@@ -1,4 +1,4 @@
-"""The worker of the state machine beside this file: attends to one turn, given by its ids."""
+"""The worker of the state machine beside this file: reconciles one turn, given by its ids."""
 
 from turnstone.edge.worker import TurnWorker
 

@@ -1,4 +1,4 @@
-"""POST …/turn/{turn_id}/cancel: end a turn that runs or waits; what it has finished stays."""
+"""POST …/turn/{turn_id}/cancel: cancel a turn that runs or waits; its finished steps stay."""
 
 from turnstone.domain.turns.turns import Turn, TurnStatus
 from turnstone.edge.gateway import LambdaHandler

@@ -1,4 +1,4 @@
-"""GET …/turn/{turn_id}: a turn with every step that has finished; headers say where it stands and what it spent."""
+"""GET …/turn/{turn_id}: a turn with every finished step; headers have its status and the tokens that it spent."""
 
 from turnstone.domain.turns.turns import Turn, TurnStatus
 from turnstone.edge.gateway import LambdaHandler

@@ -1,4 +1,4 @@
-"""POST …/turn/{turn_id}/resume: go on with a turn that waits for its client's tool responses."""
+"""POST …/turn/{turn_id}/resume: resume a turn that waits for its client's tool responses."""
 
 from turnstone.dialects.llama_stack.turns.requests import ResumeTurn
 from turnstone.dialects.llama_stack.turns.stream import encode

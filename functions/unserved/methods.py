@@ -1,4 +1,4 @@
-"""Whatever the clients have a method for and this server does not: 501, with the method's name."""
+"""Routes for methods of the clients that this server does not have: 501, with the method's name."""
 
 from typing import NoReturn
 
@@ -16,7 +16,7 @@ def route_of(row: Unserved) -> Route:
         raise row.refusal()
 
     envelope = next((each for each in (OPENAI, SHARED) if row.path.startswith(each.prefix)), DETAIL)
-    # what the clients put at the end of a path, such as a data set's id, may hold slashes
+    # an id at the end of a path, such as a data set's, may hold slashes
     takes_slashes = row.path.endswith("}")
     return Route(row.method, row.path, refuse, None, takes_slashes=takes_slashes, envelope=envelope, is_rare=True)
 

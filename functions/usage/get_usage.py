@@ -1,4 +1,4 @@
-"""GET /v1/usage: the tokens that agents and sessions spent, day by day, and what they cost."""
+"""GET /v1/usage: the tokens that agents and sessions spent, day by day, and their cost."""
 
 from turnstone.dialects.llama_stack.usage_requests import QUERY, usage_in_query
 from turnstone.domain.errors import NotFound, StoreUnavailable

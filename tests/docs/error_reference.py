@@ -20,7 +20,7 @@ FILE = Path(__file__).parents[2] / "docs" / "reference" / "errors.md"
 CONTEXT_VARIABLE = re.compile(r"\$context\.[\w.]+")
 INTRODUCTION = """# Errors
 
-Every error has a text for people and a `code` for programs. The text may be worded anew in any version; the code stays.
+Every error has a text for people and a `code` for programs. The text may change in any version; the code stays.
 A status may stand for several codes, and a code may come with several statuses, so compare the code.
 
 | where | shape |
@@ -30,7 +30,7 @@ A status may stand for several codes, and a code may come with several statuses,
 | a stream that can't continue | `data: {"error": {"message": "…", "code": "…"}}` |
 | a turn read back without an answer | `"failure": {"status", "kind", "code", "message"}`, with its stream's code |
 | OpenAI's paths, and the ends of their streams | `{"error": {"message", "type", "param", "code"}}` |
-| paths of both, such as `/v1/models` | OpenAI's `error`, with `detail` and `code` beside it |
+| paths of both, such as `/v1/models` | OpenAI's `error`, and next to it `detail` and `code` |
 
 `loc` and `param` name the field as the request has it. The header `x-should-retry: false` marks an answer that a
 repetition can't improve; `retry-after` is in seconds.
@@ -45,7 +45,7 @@ One table in the program, `shared/turnstone/domain/errors/codes.py`, has them al
 OPENAI = """
 ## On OpenAI's paths
 
-`error.code` is OpenAI's own where OpenAI documents one that means the same, so that code written for OpenAI works:
+`error.code` is OpenAI's own where OpenAI documents an equivalent one, so that code written for OpenAI works:
 
 | this API's code | `error.code` |
 |---|---|

@@ -59,8 +59,8 @@ def open_own_session(client: Client, model: str | None, config: Json) -> OwnSess
 def identity_of(api_key: str | None) -> str:
     """Return a lasting and secret identity of a caller.
 
-    It is the API key; of a short-lived token, issuer and subject with a secret of this machine, so that others who have
-    those two can't create the agent that the caller's chats would use.
+    It is the API key; of a short-lived token, issuer and subject with a secret of this machine. Without the secret,
+    another caller with those two could create the agent of this caller's chats.
     """
     parts = (api_key or "").split(".")
     with suppress(ValueError, RecursionError, IndexError):

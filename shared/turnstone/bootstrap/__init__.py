@@ -1,1 +1,1 @@
-"""The only place that builds adapters and puts them into the services."""
+"""Building of adapters and of the services over them, in no other folder."""

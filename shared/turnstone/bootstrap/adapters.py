@@ -1,4 +1,4 @@
-"""The adapters that the services are made over, one for every port."""
+"""The adapters of the services, one for every port."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 class AnyPorts(Protocol):
-    """One adapter for every port, made beforehand or when it is first asked for; and what the operator says of models.
+    """One adapter for every port, made beforehand or at its first use, and the operator's catalogue.
 
-    Without a catalogue there is one provider, which is asked for every model by its name.
+    Without a catalogue one provider serves every model, by its name.
     """
 
     @property
@@ -54,7 +54,7 @@ class AnyPorts(Protocol):
 
 @dataclass(frozen=True)
 class Ports:
-    """One adapter for every port; tests put their doubles here."""
+    """One adapter for every port, made beforehand."""
 
     store: RangeStore
     inference: Inference

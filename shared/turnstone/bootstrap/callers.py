@@ -1,4 +1,4 @@
-"""How callers are known, and the API keys that an operator works on."""
+"""Building of authentication, and of the API keys for an operator's commands."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NO_CACHE = timedelta(0)
 def build_authenticator(
     settings: AuthSettings, store: Callable[[], RangeStore], cached_for: timedelta
 ) -> Authenticator | None:
-    """Return what knows callers by their tokens, None if nobody has to prove who they are."""
+    """Return the authenticator of callers by their tokens, None if authentication is off."""
     if settings.auth == "off":
         return None
     from turnstone.services.access.authentication import Authenticator
@@ -32,7 +32,7 @@ def build_authenticator(
 
 
 def build_authorizer() -> Authenticator:
-    """Return what knows callers in the API's authorizer, each time anew: the gateway remembers its answers itself."""
+    """Return the authenticator of the API's authorizer, without a cache: the gateway caches its answers."""
     settings = load_settings(AuthorizerSettings)
     authenticator = build_authenticator(settings, lambda: table_named(settings.table), NO_CACHE)
     if authenticator is None:

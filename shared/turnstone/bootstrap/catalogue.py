@@ -1,4 +1,4 @@
-"""The operator's file of providers and models, read where a process needs it."""
+"""Parsing of the operator's file of providers and models."""
 
 import tomllib
 from collections.abc import Iterator
@@ -16,25 +16,25 @@ KEY_FIELDS = ("api_key_env", "api_key_secret")
 
 
 def build_catalogue(text: str, model_url: str | None, key_field: str, otherwise: str | None = None) -> Catalogue:
-    """Return what the file says, with the provider that the environment names, if it does, as `default`.
+    """Return the catalogue of the file, with the provider of the environment, if there is one, as `default`.
 
     Args:
-        otherwise: stands in for `model_url` where neither that nor the file names a provider.
-        key_field: what names a provider's key in the place we are in, `api_key_env` or `api_key_secret`.
+        otherwise: replaces `model_url` if neither that nor the file names a provider.
+        key_field: field with the name of a provider's key, `api_key_env` on one machine, `api_key_secret` on AWS.
 
     Raises:
-        InvalidSettings: the file is wrong, or there is nobody to ask for a model that it does not list.
+        InvalidSettings: The file is invalid, or no provider serves the models that it does not list.
     """
-    told = _parsed(text)
-    providers = told.get("providers", {})
+    fields = _parsed(text)
+    providers = fields.get("providers", {})
     if not providers:
         model_url = model_url or otherwise
     if model_url is not None and isinstance(providers, dict):
         if DEFAULT_PROVIDER in providers:
             raise InvalidFile(f"providers.{DEFAULT_PROVIDER} is what TURNSTONE_MODEL_URL names; unset that")
-        told = {**told, "providers": {**providers, DEFAULT_PROVIDER: _named_by_environment(model_url)}}
+        fields = {**fields, "providers": {**providers, DEFAULT_PROVIDER: _named_by_environment(model_url)}}
     try:
-        catalogue = Catalogue.model_validate(told)
+        catalogue = Catalogue.model_validate(fields)
     except ValidationError as error:
         from turnstone.settings.setting_problems import problems_in_file  # only where a start fails
 

@@ -1,6 +1,6 @@
-"""The services over some ports, whatever the place they run in.
+"""The services over some ports, the same on one machine and on AWS.
 
-Each is loaded when it is first asked for: a Lambda starts in the time that its own routes need.
+Each service is loaded at its first use, so that a Lambda loads only the services of its own routes.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ FOLLOW_S = 1.0
 
 
 class Core:
-    """The application over some ports, with what has to be started and stopped around it.
+    """The services over some ports, with the stores and threads that they share.
 
-    `is_on_lambda` tells that the process is frozen between requests: it does all its work while somebody waits for it,
-    and looks by itself at turns that other processes run, because its supervisor tells nobody here how they went.
-    Without `queue_limits` no request waits for a place: a Lambda has one request at a time, which finds all free.
+    `is_on_lambda` is set where the process is frozen between requests: all its work happens during a request, and it
+    polls turns of other processes, because its supervisor sends it no notice of them. Without `queue_limits` no request
+    waits for a slot: a Lambda has one request at a time, and every slot is free.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Core:
         self._queue_limits = queue_limits
 
     def load(self) -> Core:
-        """Load everything now, for processes in which several threads would do so at once."""
+        """Load every service, for processes in which several threads would do so at once."""
         _ = self.agents, self.sessions, self.turns, self.reader, self.events, self.cancelling
         _ = self.deleting, self.cleaning, self.recovery, self.sweeper, self._refuse
         _ = self.models, self.providers, self.toolgroups, self.shields, self.usage, self.inferring, self.attachments
@@ -82,7 +82,7 @@ class Core:
         return self
 
     def load_service(self, name: str, *, for_changes: bool) -> None:
-        """Load the service of that name now, with what only its changes need if there will be any."""
+        """Load the service of that name, with the dependencies of its changes if `for_changes`."""
         _ = getattr(self, name)
         if for_changes and name == "agents":
             _ = self._refuse
@@ -252,7 +252,7 @@ class Core:
     def turn_store(self) -> TurnStore:
         from turnstone.store.sessions.turns import TurnStore
 
-        # a Lambda has one reader at a time, and pays for each reading
+        # a Lambda has one reader at a time, and each read costs money
         directory = self._registries.directory
         return TurnStore(self._ports.store, directory, leaves_long_texts=not self._is_on_lambda)
 
@@ -318,7 +318,7 @@ class Core:
         from turnstone.services.agents.refusals import refuse_at_creation, refuse_many_iterations
         from turnstone.services.tools.tenant_tools import offered_at_creation
 
-        offered = partial(offered_at_creation, self._registries.known_toolgroups, self._ports.tools)
+        offered = partial(offered_at_creation, self._registries.toolgroup_lookup, self._ports.tools)
         routing = self._registries.routing
 
         def refuse(tenant: str, config: AgentConfig) -> None:

@@ -1,4 +1,4 @@
-"""Who makes embeddings: the providers of the operator's catalogue, each made when it is first asked."""
+"""Building of embeddings: the providers of the operator's catalogue, each made at its first call."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from turnstone.adapters.models.offline.offline_embeddings import OfflineEmbeddings
 from turnstone.adapters.models.routed_embeddings import RoutedEmbeddings
-from turnstone.bootstrap.models import CALLER_KEY, Means
+from turnstone.bootstrap.models import CALLER_KEY, ProviderDeps
 from turnstone.domain.errors import Unsupported
 from turnstone.domain.models.requests import EmbeddingRequest
 from turnstone.domain.models.routing import DEFAULT_PROVIDER
@@ -22,44 +22,44 @@ if TYPE_CHECKING:
 
 
 class NoEmbeddings:
-    """A provider whose models this server asks for no embeddings."""
+    """A provider without embeddings on this server."""
 
     def __init__(self, provider_id: str, kind: str) -> None:
-        self._told = f"provider {provider_id!r} ({kind})"
+        self._provider = f"provider {provider_id!r} ({kind})"
 
     def embed(self, request: EmbeddingRequest) -> Embedded:
         """Raise Unsupported."""
-        provider = f"{self._told}, the provider of {request.model!r}"
+        provider = f"{self._provider}, the provider of {request.model!r}"
         message = f"model: this server makes no embeddings with {provider}; choose another model"
         raise Unsupported(message, ("model",))
 
 
-def build_embeddings(catalogue: Catalogue, means: Means) -> RoutedEmbeddings:
-    """Return all providers of the catalogue as one."""
-    made = {name: _maker(name, entry, means) for name, entry in catalogue.providers.items()}
+def build_embeddings(catalogue: Catalogue, deps: ProviderDeps) -> RoutedEmbeddings:
+    """Return one adapter that routes to all providers of the catalogue."""
+    made = {name: _maker(name, entry, deps) for name, entry in catalogue.providers.items()}
     return RoutedEmbeddings(made, catalogue.configured_models().default)
 
 
 def build_only_embeddings(model_url: str, key: Callable[[], str | None], timeout_s: float) -> RoutedEmbeddings:
-    """Return the model at that address as the one provider, or the offline one if that is the name given."""
+    """Return an adapter with one provider: the model server at that URL, or the offline model."""
 
-    def asked() -> Embeddings:
+    def make() -> Embeddings:
         from turnstone.adapters.models.openai.model_access import ModelAccess
 
         return _build_openai(model_url, ModelAccess(key(), CALLER_KEY), timeout_s)
 
-    maker: Callable[[], Embeddings] = OfflineEmbeddings if model_url == OFFLINE else asked
+    maker: Callable[[], Embeddings] = OfflineEmbeddings if model_url == OFFLINE else make
     return RoutedEmbeddings({DEFAULT_PROVIDER: cache(maker)}, DEFAULT_PROVIDER).load()
 
 
-def _maker(name: str, entry: ProviderEntry, means: Means) -> Callable[[], Embeddings]:
+def _maker(name: str, entry: ProviderEntry, deps: ProviderDeps) -> Callable[[], Embeddings]:
     def make() -> Embeddings:
         match entry.type:
             case "offline":
                 return OfflineEmbeddings()
             case "openai":
-                url, access = means.openai_access(name, entry)
-                return _build_openai(url, access, entry.timeout_seconds or means.timeout_s)
+                url, access = deps.openai_access(name, entry)
+                return _build_openai(url, access, entry.timeout_seconds or deps.timeout_s)
             case "bedrock":
                 return NoEmbeddings(name, entry.type)
 

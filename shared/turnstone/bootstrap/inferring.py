@@ -1,4 +1,4 @@
-"""What asks models directly."""
+"""Building of the use case for direct calls of models."""
 
 from turnstone.bootstrap.adapters import AnyPorts
 from turnstone.bootstrap.spending import build_limits

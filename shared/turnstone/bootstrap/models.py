@@ -1,4 +1,4 @@
-"""Which models answer: the providers of the operator's catalogue, each made when it is first asked."""
+"""Building of models: the providers of the operator's catalogue, each made at its first call."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 CALLER_KEY = "openai_api_key"
 
 
-class Means(NamedTuple):
-    """What making providers takes, of the place they are made in.
+class ProviderDeps(NamedTuple):
+    """Dependencies of providers, which differ between one machine and AWS.
 
     Attributes:
-        timeout_s: how long a model may be silent, where its provider says nothing else.
+        timeout_s: longest silence of a model, in seconds, unless its provider sets one.
         key: returns the key of a provider, None if it has none.
-        aws: returns what makes clients of AWS.
-        key_field: what names the key of a provider in the file.
-        has_variables: whether variables, and not the file, name the provider `default`.
+        aws: returns the factory of AWS clients.
+        key_field: field of the file with the name of a provider's key.
+        has_variables: whether variables, not the file, configure the provider `default`.
     """
 
     timeout_s: float
@@ -40,7 +40,7 @@ class Means(NamedTuple):
     has_variables: bool = False
 
     def openai_access(self, name: str, entry: OpenAIProvider) -> tuple[str, ModelAccess]:
-        """Return the address of a provider, and what proves to it who we are."""
+        """Return the URL of a provider, and the credentials for it."""
         from turnstone.adapters.models.openai.model_access import OF_VARIABLES, ModelAccess, SettingNames
 
         names = SettingNames(f"providers.{name}.url", f"providers.{name}.{self.key_field}")
@@ -54,24 +54,24 @@ class Means(NamedTuple):
         return url, ModelAccess(sign=signer, names=names._replace(key="the AWS credentials of this server"))
 
 
-def build_inference(catalogue: Catalogue, means: Means) -> RoutedInference:
-    """Return all providers of the catalogue as one."""
+def build_inference(catalogue: Catalogue, deps: ProviderDeps) -> RoutedInference:
+    """Return one adapter that routes to all providers of the catalogue."""
     from turnstone.adapters.models.routed import RoutedInference  # only where models answer
 
-    made = {name: partial(_build_provider, name, entry, means) for name, entry in catalogue.providers.items()}
+    made = {name: partial(_build_provider, name, entry, deps) for name, entry in catalogue.providers.items()}
     return RoutedInference(made, catalogue.configured_models().default)
 
 
 def build_only_inference(model_url: str, key: Callable[[], str | None], timeout_s: float) -> RoutedInference:
-    """Return the model at that address as the one provider, or the offline one if that is the name given."""
+    """Return an adapter with one provider: the model server at that URL, or the offline model."""
     from turnstone.adapters.models.routed import RoutedInference  # as above
 
-    def asked() -> Inference:
+    def make() -> Inference:
         from turnstone.adapters.models.openai.model_access import ModelAccess
 
-        return _asked(model_url, ModelAccess(key(), CALLER_KEY), timeout_s)
+        return _build_at(model_url, ModelAccess(key(), CALLER_KEY), timeout_s)
 
-    return RoutedInference({DEFAULT_PROVIDER: _offline if model_url == OFFLINE else asked}, DEFAULT_PROVIDER).load()
+    return RoutedInference({DEFAULT_PROVIDER: _offline if model_url == OFFLINE else make}, DEFAULT_PROVIDER).load()
 
 
 def _offline() -> Inference:
@@ -80,24 +80,24 @@ def _offline() -> Inference:
     return OfflineInference()
 
 
-def _build_provider(name: str, entry: ProviderEntry, means: Means) -> Inference:
+def _build_provider(name: str, entry: ProviderEntry, deps: ProviderDeps) -> Inference:
     match entry.type:
         case "offline":
             return _offline()
         case "openai":
-            return _build_openai(name, entry, means)
+            return _build_openai(name, entry, deps)
         case "bedrock":
-            return _build_bedrock(entry, means)
+            return _build_bedrock(entry, deps)
         case _:
             assert_never(entry)
 
 
-def _build_openai(name: str, entry: OpenAIProvider, means: Means) -> Inference:
-    url, access = means.openai_access(name, entry)
-    return _asked(url, access, entry.timeout_seconds or means.timeout_s, entry.grammar)
+def _build_openai(name: str, entry: OpenAIProvider, deps: ProviderDeps) -> Inference:
+    url, access = deps.openai_access(name, entry)
+    return _build_at(url, access, entry.timeout_seconds or deps.timeout_s, entry.grammar)
 
 
-def _asked(url: str, access: ModelAccess, timeout_s: float, grammar: GrammarServer | None = None) -> Inference:
+def _build_at(url: str, access: ModelAccess, timeout_s: float, grammar: GrammarServer | None = None) -> Inference:
     from turnstone.adapters.models.openai.openai_compatible import (
         OpenAICompatibleInference,  # urllib3: only where a model is called
     )
@@ -106,10 +106,10 @@ def _asked(url: str, access: ModelAccess, timeout_s: float, grammar: GrammarServ
     return PromptedTools(OpenAICompatibleInference(url, access, timeout_s, grammar))
 
 
-def _build_bedrock(entry: BedrockProvider, means: Means) -> Inference:
-    clients = means.aws()
+def _build_bedrock(entry: BedrockProvider, deps: ProviderDeps) -> Inference:
+    clients = deps.aws()
     from turnstone.adapters.models.bedrock.bedrock import (
-        BedrockInference,  # botocore's parsers: only where Bedrock is asked
+        BedrockInference,  # botocore's parsers: only where Bedrock is called
     )
     from turnstone.adapters.models.bedrock.bedrock_client import build_bedrock_client
     from turnstone.adapters.models.bedrock.bedrock_wire import BedrockOptions
@@ -119,14 +119,14 @@ def _build_bedrock(entry: BedrockProvider, means: Means) -> Inference:
     if entry.guardrail is not None:
         guardrail = entry.guardrail
         options = replace(options, guardrail_id=guardrail.identifier, guardrail_version=guardrail.version)
-    client = build_bedrock_client(clients, entry.region, entry.timeout_seconds or means.timeout_s)
+    client = build_bedrock_client(clients, entry.region, entry.timeout_seconds or deps.timeout_s)
     return PromptedTools(BedrockInference(client, options))
 
 
-def local_means(settings: LocalSettings) -> Means:
-    """Return what making the providers of the file takes here."""
+def local_provider_deps(settings: LocalSettings) -> ProviderDeps:
+    """Return the dependencies of the file's providers on one machine."""
     is_set = "model_url" in settings.model_fields_set
-    return Means(settings.model_timeout_seconds, partial(_key, settings), _aws_clients, has_variables=is_set)
+    return ProviderDeps(settings.model_timeout_seconds, partial(_key, settings), _aws_clients, has_variables=is_set)
 
 
 def _key(settings: LocalSettings, name: str, provider: OpenAIProvider) -> str | None:

@@ -1,4 +1,4 @@
-"""What agents can name, as the services have it. Each is loaded when it is first asked for."""
+"""The registries of models, toolgroups and shields, each loaded at its first use."""
 
 from __future__ import annotations
 
@@ -44,20 +44,20 @@ class Registries:
 
         ports = self._ports
         store = RegistryStore(ports.store, "model", Model, self.directory.forget)
-        return Models(store, self._known, ports.inference, ports.clock)
+        return Models(store, self._configured_models, ports.inference, ports.clock)
 
     @cached_property
     def providers(self) -> Providers:
         from turnstone.domain.registry.providers import providers
         from turnstone.services.models.registry import Providers
 
-        return Providers(providers(self._known.providers))
+        return Providers(providers(self._configured_models.providers))
 
     @cached_property
     def toolgroups(self) -> Toolgroups:
         import turnstone.adapters.fetching.allowing
         import turnstone.adapters.tools.mcp.mcp
-        import turnstone.adapters.tools.mcp.mcp_guarded  # noqa: F401 - who registers a group of them finds them loaded
+        import turnstone.adapters.tools.mcp.mcp_guarded  # noqa: F401 - loaded before the first registration
         from turnstone.domain.registry.registry import Toolgroup
         from turnstone.services.tools.toolgroups import Toolgroups
         from turnstone.store.registry.registry import RegistryStore
@@ -72,10 +72,10 @@ class Registries:
 
         settings = self._settings
         answers = ToolAnswers(self.attachment_store, settings.max_tool_output, settings.public_url or "")
-        return Toolboxes(self.known_toolgroups, self._ports.tools, answers, settings.tool_timeout_seconds)
+        return Toolboxes(self.toolgroup_lookup, self._ports.tools, answers, settings.tool_timeout_seconds)
 
     @cached_property
-    def known_toolgroups(self) -> ToolgroupLookup:
+    def toolgroup_lookup(self) -> ToolgroupLookup:
         from turnstone.services.tools.lookup import ToolgroupLookup
 
         catalogue = self._ports.catalogue
@@ -91,23 +91,23 @@ class Registries:
     @cached_property
     def shields(self) -> Shields:
         import turnstone.adapters.shields.llama_guard
-        import turnstone.adapters.shields.pattern  # noqa: F401 - who registers a shield finds both loaded
+        import turnstone.adapters.shields.pattern  # noqa: F401 - loaded before the first registration
         from turnstone.domain.registry.registry import Shield
         from turnstone.services.shields.shields import Shields
         from turnstone.store.registry.registry import RegistryStore
 
         store = RegistryStore(self._ports.store, "shield", Shield, self.directory.forget)
-        return Shields(store, self._known_shields, self.shieldings, self._ports.clock, self._executor())
+        return Shields(store, self._shield_lookup, self.shieldings, self._ports.clock, self._executor())
 
     @cached_property
     def shieldings(self) -> Shieldings:
         from turnstone.services.shields.shielding import Shieldings
 
-        return Shieldings(self._known_shields, self._ports.shields, self.routing.route)
+        return Shieldings(self._shield_lookup, self._ports.shields, self.routing.route)
 
     @cached_property
-    def _known_shields(self) -> ShieldLookup:
-        """Those of the operator's file, too. Raises InvalidSettings if one of them can't be made."""
+    def _shield_lookup(self) -> ShieldLookup:
+        """The lookup of shields, of tenants and of the operator's file. Raises InvalidSettings for an invalid one."""
         from turnstone.services.shields.lookup import ShieldLookup
 
         configured = self._ports.catalogue.configured_shields() if self._ports.catalogue is not None else {}
@@ -122,7 +122,7 @@ class Registries:
     def routing(self) -> Routing:
         from turnstone.services.models.routing import Routing
 
-        return Routing(self._known, self.directory)
+        return Routing(self._configured_models, self.directory)
 
     @cached_property
     def directory(self) -> RegistrySnapshot:
@@ -131,7 +131,7 @@ class Registries:
         return RegistrySnapshot(self._ports.store, self._ports.clock)
 
     @cached_property
-    def _known(self) -> ConfiguredModels:
+    def _configured_models(self) -> ConfiguredModels:
         from turnstone.domain.models.routing import DEFAULT_PROVIDER, ConfiguredModels
 
         if self._ports.catalogue is None:
@@ -141,7 +141,7 @@ class Registries:
 
 
 def _in_file(wrong: InvalidRequest) -> str:
-    """Return the message with the key of the operator's file in the place of the request's field."""
+    """Return the message with the key of the operator's file instead of the request's field."""
     field = ".".join(map(str, wrong.location))
-    keys = ["provider" if place == "provider_id" else str(place) for place in wrong.location]
+    keys = ["provider" if part == "provider_id" else str(part) for part in wrong.location]
     return "".join(f".{key}" for key in keys) + f": {str(wrong).removeprefix(f'{field}: ')}"

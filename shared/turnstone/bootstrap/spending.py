@@ -1,4 +1,4 @@
-"""What keeps a turn within its window and its limits."""
+"""Building of the limits and the summaries of turns."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 def build_limits(ports: AnyPorts, settings: Settings) -> Limits:
-    """Return what a turn, and a tenant in a day, may take."""
+    """Return the limits of a turn, and of a tenant in a day."""
     of_day = DayLimit(UsageStore(ports.store), ports.clock, settings.max_day_tokens)
     return Limits(settings.max_turn_tokens, of_day, settings.max_infer_iters, settings.max_turn_seconds)
 
 
 def build_summarizer(turns: TurnStore, settings: Settings) -> Summarizer | None:
-    """Return what has models write summaries, None where they shall not."""
+    """Return the writer of summaries, None if they are off."""
     if not settings.summaries:
         return None
     from turnstone.services.turns.summarizing import Summarizer

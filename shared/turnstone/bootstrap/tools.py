@@ -1,4 +1,4 @@
-"""The kinds of toolgroups, as the place has them that a server runs in."""
+"""Building of the kinds of toolgroups, on one machine and on AWS."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from turnstone.adapters.tools.images.images import ImageModel
     from turnstone.adapters.tools.mcp.mcp_connections import McpConnections
     from turnstone.adapters.tools.web.json_service import Keys
-    from turnstone.bootstrap.models import Means
+    from turnstone.bootstrap.models import ProviderDeps
     from turnstone.domain.registry.catalogue import BedrockProvider, Catalogue, OpenAIProvider
     from turnstone.domain.registry.registry import Toolgroup
     from turnstone.domain.registry.tool_settings import CodeInterpreterSettings, PhotogenSettings, ToolSettings
@@ -31,86 +31,91 @@ if TYPE_CHECKING:
     from turnstone.settings.local_settings import LocalSettings
 
 log = logging.getLogger(__name__)
-# beside what the code may take: the files in its folder, and its output and its two other processes in memory
+# in addition to the memory of the code: the files in its folder, its output, and its two other processes
 CODE_CALL_OVERHEAD_MB = 96
 
 
-class ToolPlace(NamedTuple):
-    """What of a place the tools need.
+class ToolEnvironment(NamedTuple):
+    """The environment of tools.
 
     Attributes:
-        catalogue: what the operator's file says, None if there is none.
-        means: what making the providers of the file takes.
-        keys: returns the key that a variable or a secret of this name holds.
-        hidden: folders that no code of a model may see.
-        processes: how many share this machine, each with a part of what is the machine's.
+        catalogue: the operator's file, None if there is none.
+        deps: dependencies of the file's providers.
+        keys: returns the key in the variable or secret of a name.
+        hidden: folders that a model's code must not see.
+        processes: number of processes that share the machine's resources.
     """
 
     settings: Settings
     catalogue: Catalogue | None
     clock: Clock
-    means: Means
+    deps: ProviderDeps
     keys: Keys
     hidden: tuple[Path, ...] = ()
     processes: int = 1
 
 
 def local_tool_kinds(settings: LocalSettings, catalogue: Catalogue | None, clock: Clock) -> EveryToolKind:
-    """Return every kind on one machine. Raises InvalidSettings if the file names what can't be had."""
-    from turnstone.bootstrap.models import local_means
+    """Return every kind on one machine. Raises InvalidSettings if the file requires something unavailable."""
+    from turnstone.bootstrap.models import local_provider_deps
 
     named = {}
     if catalogue is not None:
-        told = catalogue.tools
-        named = {"websearch": told.websearch.api_key_env, "wolfram_alpha": told.wolfram_alpha.api_key_env}
+        configured = catalogue.tools
+        named = {"websearch": configured.websearch.api_key_env, "wolfram_alpha": configured.wolfram_alpha.api_key_env}
     for name, variable in named.items():
         if variable is not None and text_of_variable(variable) is None:
             raise InvalidFile(f"tools.{name}.api_key_env: {variable} is not set")
     hidden = (settings.data_dir,)
-    means = local_means(settings)
-    place = ToolPlace(settings, catalogue, clock, means, text_of_variable, hidden, settings.processes)
-    return build_tool_kinds(place)
+    deps = local_provider_deps(settings)
+    environment = ToolEnvironment(settings, catalogue, clock, deps, text_of_variable, hidden, settings.processes)
+    return build_tool_kinds(environment)
 
 
 def lambda_tool_kinds(
-    settings: LambdaSettings, catalogue: Catalogue | None, clock: Clock, means: Means, secret: Keys
+    settings: LambdaSettings, catalogue: Catalogue | None, clock: Clock, deps: ProviderDeps, secret: Keys
 ) -> EveryToolKind:
-    """Return every kind on AWS; secrets are read when a tool needs one. Raises InvalidSettings."""
+    """Return every kind on AWS; secrets are read at their first use. Raises InvalidSettings."""
     if catalogue is not None and catalogue.tools.code_interpreter.runs == "here":
         raise InvalidFile("tools.code_interpreter.runs: must be agentcore or off on AWS")
-    return build_tool_kinds(ToolPlace(settings, catalogue, clock, means, secret))
+    return build_tool_kinds(ToolEnvironment(settings, catalogue, clock, deps, secret))
 
 
-def build_tool_kinds(place: ToolPlace) -> EveryToolKind:
-    """Return every kind. Raises InvalidSettings if the file asks for what can't be had here."""
+def build_tool_kinds(environment: ToolEnvironment) -> EveryToolKind:
+    """Return every kind. Raises InvalidSettings if the file requires something unavailable here."""
     image_model: Callable[[], ImageModel] | None = None
     code_interpreter: Callable[[], Toolbox] | None = None
-    allowed = cache(partial(_allowed, place.settings))
-    if place.catalogue is not None:
-        told = place.catalogue.tools
-        if told.photogen is not None:
-            image_model = _image_model(told.photogen, place.catalogue, place.means)
-        if told.code_interpreter.runs != "off":
-            code_interpreter = _code_interpreter(place, told.code_interpreter)
-        _refuse_wrong_addresses(place.catalogue, allowed)
-    mcp = _McpServers(allowed, place.catalogue.configured_toolgroups() if place.catalogue is not None else {})
-    means = ToolDependencies(
-        settings=partial(_settings_of, place.catalogue),
-        clock=place.clock,
-        keys=place.keys,
+    allowed = cache(partial(_allowed, environment.settings))
+    if environment.catalogue is not None:
+        configured = environment.catalogue.tools
+        if configured.photogen is not None:
+            image_model = _image_model(configured.photogen, environment.catalogue, environment.deps)
+        if configured.code_interpreter.runs != "off":
+            code_interpreter = _code_interpreter(environment, configured.code_interpreter)
+        _refuse_wrong_addresses(environment.catalogue, allowed)
+    mcp = _McpServers(
+        allowed, environment.catalogue.configured_toolgroups() if environment.catalogue is not None else {}
+    )
+    dependencies = ToolDependencies(
+        settings=partial(_settings_of, environment.catalogue),
+        clock=environment.clock,
+        keys=environment.keys,
         fetcher=cache(partial(_fetcher, allowed)),
         image_model=image_model,
         mcp=mcp.toolbox,
         code_interpreter=code_interpreter,
         close=mcp.close,
     )
-    return EveryToolKind(means)
+    return EveryToolKind(dependencies)
 
 
 def _refuse_wrong_addresses(catalogue: Catalogue, allowed: Callable[[], Allowed]) -> None:
-    """Raise InvalidSettings for an address of the operator that can't be asked."""
-    told = catalogue.tools
-    addresses = {"tools.websearch.url": told.websearch.url, "tools.wolfram_alpha.url": told.wolfram_alpha.url}
+    """Raise InvalidSettings for an address of the operator's file that no request can be sent to."""
+    configured = catalogue.tools
+    addresses = {
+        "tools.websearch.url": configured.websearch.url,
+        "tools.wolfram_alpha.url": configured.wolfram_alpha.url,
+    }
     named = {f"toolgroups.{name}.mcp_endpoint": entry.mcp_endpoint for name, entry in catalogue.toolgroups.items()}
     for where, url in {**addresses, **named}.items():
         try:
@@ -123,7 +128,7 @@ def _refuse_wrong_addresses(catalogue: Catalogue, allowed: Callable[[], Allowed]
 def _settings_of(catalogue: Catalogue | None) -> ToolSettings:
     if catalogue is not None:
         return catalogue.tools
-    from turnstone.domain.registry.tool_settings import ToolSettings  # only where a tool is made that has some
+    from turnstone.domain.registry.tool_settings import ToolSettings  # only where a tool has settings
 
     return ToolSettings.model_construct()
 
@@ -135,20 +140,20 @@ def _allowed(settings: Settings) -> Allowed:
 
 
 def _fetcher(allowed: Callable[[], Allowed], url: str | None) -> GuardedFetcher:
-    """Return what asks addresses outside. That of the operator is for its own tool: agents can't have it asked."""
+    """Return a client for addresses outside; an operator's `url` is allowed to its own tool only, not to agents."""
     from turnstone.adapters.fetching.fetcher import GuardedFetcher  # urllib3: only where something is fetched
 
     return GuardedFetcher(allowed() if url is None else allowed().with_url(url))
 
 
-def _image_model(settings: PhotogenSettings, catalogue: Catalogue, means: Means) -> Callable[[], ImageModel]:
-    """Return what makes the model that makes images. Raises InvalidSettings if there can be none."""
+def _image_model(settings: PhotogenSettings, catalogue: Catalogue, deps: ProviderDeps) -> Callable[[], ImageModel]:
+    """Return the factory of the model of images. Raises InvalidSettings if the provider makes none."""
     entry = catalogue.providers.get(settings.provider)
     if entry is None or entry.type == "offline":
         raise InvalidFile(f"tools.photogen.provider: {settings.provider!r} makes no images")
     match entry.type:
         case "openai":
-            return partial(_openai_images, settings, entry, means)
+            return partial(_openai_images, settings, entry, deps)
         case "bedrock":
             from turnstone.adapters.tools.images.bedrock_image_bodies import body_of
 
@@ -156,38 +161,38 @@ def _image_model(settings: PhotogenSettings, catalogue: Catalogue, means: Means)
                 body_of(settings.model, settings.size)
             except ValueError as wrong:
                 raise InvalidFile(f"tools.photogen.{wrong}") from wrong
-            return partial(_bedrock_images, settings, entry, means)
+            return partial(_bedrock_images, settings, entry, deps)
         case _:
             assert_never(entry)
 
 
-def _openai_images(settings: PhotogenSettings, entry: OpenAIProvider, means: Means) -> ImageModel:
+def _openai_images(settings: PhotogenSettings, entry: OpenAIProvider, deps: ProviderDeps) -> ImageModel:
     from turnstone.adapters.tools.images.openai_images import (
         OpenAICompatibleImages,  # urllib3: only where images are made
     )
 
-    url, access = means.openai_access(settings.provider, entry)
-    timeout_s = entry.timeout_seconds or means.timeout_s
+    url, access = deps.openai_access(settings.provider, entry)
+    timeout_s = entry.timeout_seconds or deps.timeout_s
     return OpenAICompatibleImages(url, access, settings.model, settings.size, timeout_s)
 
 
-def _bedrock_images(settings: PhotogenSettings, entry: BedrockProvider, means: Means) -> ImageModel:
-    clients = means.aws()
+def _bedrock_images(settings: PhotogenSettings, entry: BedrockProvider, deps: ProviderDeps) -> ImageModel:
+    clients = deps.aws()
     from turnstone.adapters.models.bedrock.bedrock_client import (
-        build_bedrock_client,  # botocore's parsers: only where it is asked
+        build_bedrock_client,  # botocore's parsers: only where it is called
     )
     from turnstone.adapters.tools.images.bedrock_images import BedrockImages
 
-    timeout_s = entry.timeout_seconds or means.timeout_s
+    timeout_s = entry.timeout_seconds or deps.timeout_s
     client = cache(partial(build_bedrock_client, clients, entry.region, timeout_s))
     return BedrockImages(client, settings.model, settings.size)
 
 
 class _McpServers:
-    """The connections to MCP servers, of a process that may never ask one."""
+    """The connections to MCP servers, created at the first use of one."""
 
     def __init__(self, allowed: Callable[[], Allowed], configured: Mapping[str, Toolgroup]) -> None:
-        """Take the toolgroups of the operator's file, whose servers need no further permission."""
+        """Take the toolgroups of the operator's file, whose servers are allowed without further settings."""
         self._allowed = allowed
         self._configured = configured
         self._lock = Lock()
@@ -200,7 +205,7 @@ class _McpServers:
         with self._lock:
             if self._connections is None:
                 self._connections = guarded_connections(self._allowed())
-        is_configured = self._configured.get(group.identifier) == group  # a tenant's would have to be the same in all
+        is_configured = self._configured.get(group.identifier) == group  # a tenant's group with the same name differs
         return McpToolbox(group, self._connections, is_configured=is_configured)
 
     def close(self) -> None:
@@ -209,10 +214,10 @@ class _McpServers:
                 self._connections.close()
 
 
-def _code_interpreter(place: ToolPlace, settings: CodeInterpreterSettings) -> Callable[[], Toolbox]:
-    """Return what makes the toolbox. Raises InvalidSettings if this machine's memory is too small for its processes."""
-    calls = _code_calls(settings, place.processes) if settings.runs == "here" else None
-    return partial(_make_code_interpreter, place, settings, calls)
+def _code_interpreter(environment: ToolEnvironment, settings: CodeInterpreterSettings) -> Callable[[], Toolbox]:
+    """Return the factory of the toolbox. Raises InvalidSettings if the machine's memory is too small."""
+    calls = _code_calls(settings, environment.processes) if settings.runs == "here" else None
+    return partial(_make_code_interpreter, environment, settings, calls)
 
 
 def _code_calls(settings: CodeInterpreterSettings, processes: int) -> int:
@@ -226,34 +231,36 @@ def _code_calls(settings: CodeInterpreterSettings, processes: int) -> int:
         half_mb = None if usable_bytes is None else usable_bytes // 2 // 2**20
         calls = 1 if half_mb is None else max(1, half_mb // (settings.memory_mb + CODE_CALL_OVERHEAD_MB))
         if calls < processes:
-            said = f"half of the memory has room for {calls} calls at a time, and TURNSTONE_PROCESSES is {processes}"
-            raise InvalidFile(f"{name}.memory_mb: {said}; lower either, or set calls_at_a_time")
+            room = f"half of the memory has room for {calls} calls at a time, and TURNSTONE_PROCESSES is {processes}"
+            raise InvalidFile(f"{name}.memory_mb: {room}; lower either, or set calls_at_a_time")
     elif calls < processes:
         raise InvalidFile(f"{name}.calls_at_a_time: must be at least TURNSTONE_PROCESSES, which is {processes}")
     log.info("code calls at a time: %d in each process", calls // processes)
     return calls // processes
 
 
-def _make_code_interpreter(place: ToolPlace, settings: CodeInterpreterSettings, calls: int | None) -> Toolbox:
+def _make_code_interpreter(
+    environment: ToolEnvironment, settings: CodeInterpreterSettings, calls: int | None
+) -> Toolbox:
     from turnstone.adapters.tools.code.call_limit import CallLimit
     from turnstone.adapters.tools.code.code_interpreter import CodeInterpreter
 
     limit = None if calls is None else CallLimit(calls)
-    return CodeInterpreter(_code_runner(place, settings), settings.timeout_seconds, limit)
+    return CodeInterpreter(_code_runner(environment, settings), settings.timeout_seconds, limit)
 
 
-def _code_runner(place: ToolPlace, settings: CodeInterpreterSettings) -> CodeRunner:
+def _code_runner(environment: ToolEnvironment, settings: CodeInterpreterSettings) -> CodeRunner:
     if settings.runs == "here":
         from turnstone.adapters.tools.code.code_subprocess import JailedCode
 
-        return JailedCode(settings.memory_mb, place.hidden)
-    from turnstone.adapters.tools.code.agentcore import AgentCoreCode  # botocore's parsers: only where it is asked
+        return JailedCode(settings.memory_mb, environment.hidden)
+    from turnstone.adapters.tools.code.agentcore import AgentCoreCode  # botocore's parsers: only where it is called
 
-    return AgentCoreCode(partial(_agentcore_client, place.means, settings.region), settings.identifier)
+    return AgentCoreCode(partial(_agentcore_client, environment.deps, settings.region), settings.identifier)
 
 
-def _agentcore_client(means: Means, region: str | None, timeout_s: float) -> Any:
-    clients = means.aws()
+def _agentcore_client(deps: ProviderDeps, region: str | None, timeout_s: float) -> Any:
+    clients = deps.aws()
     from turnstone.adapters.tools.code.agentcore_client import build_agentcore_client
 
     return build_agentcore_client(clients, region, timeout_s)

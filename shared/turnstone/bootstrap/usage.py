@@ -1,4 +1,4 @@
-"""Building the use cases that report: what was spent, and what a session's next turn shows its model."""
+"""Building of the use case that reports the tokens spent."""
 
 from turnstone.bootstrap.adapters import AnyPorts
 from turnstone.bootstrap.registries import Registries
@@ -9,6 +9,6 @@ from turnstone.store.usage.usage import UsageStore
 
 
 def build_usage(ports: AnyPorts, rules: AccessRules, registries: Registries) -> Usage:
-    """Return the use case that reports what was spent."""
+    """Return the use case that reports the tokens spent."""
     deps = UsageDeps(UsageStore(ports.store), SessionStore(ports.store), rules, registries.routing.route, ports.clock)
     return Usage(deps)

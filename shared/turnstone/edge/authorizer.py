@@ -1,4 +1,4 @@
-"""The API's authorizer: tells the gateway whom a request's token names, and the gateway tells our functions."""
+"""The API's authorizer: returns the caller of a token to the gateway, which passes it to the functions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Event = dict[str, Any]
 
 
 class Authorizer:
-    """A function that API Gateway asks about a request before it passes it on."""
+    """A function that API Gateway calls to authorize a request before it forwards the request."""
 
     def __init__(self, module: str) -> None:
         self._identify: Identify | None = None
@@ -27,12 +27,12 @@ class Authorizer:
                 self._identify = _loaded()
 
     def __call__(self, event: Event, _: Any) -> dict[str, Any]:
-        """Return who calls, and that this caller may call the API.
+        """Return the caller, with a policy that allows the API.
 
         Raises:
-            Exception: with the text that makes the gateway answer 401; nobody is named.
-            StoreUnavailable, IssuerUnavailable: that can't be found out now; the gateway answers 503, as the template
-                says, and the function's log has the reason.
+            Exception: The token names no caller; the text makes the gateway answer 401.
+            StoreUnavailable, IssuerUnavailable: The caller can't be identified now; the gateway answers 503, as
+                configured in the template, and the function's log has the reason.
         """
         from turnstone.http.server.hosting import context_of
 
@@ -56,7 +56,7 @@ class Authorizer:
 
 
 def _authorization(event: Event) -> str | None:
-    """Return the one header that says who calls, None if there is none or several."""
+    """Return the only `Authorization` header, None if there is none or several."""
     several, single = event.get("multiValueHeaders"), event.get("headers")
     sent: list[Any] = []
     if isinstance(several, dict):
@@ -68,7 +68,7 @@ def _authorization(event: Event) -> str | None:
 
 
 def _whole_stage(method_arn: str) -> str:
-    """Return all methods of the stage: the gateway remembers the answer, and asks it about the next method, too."""
+    """Return the ARN of all methods of the stage: the gateway caches the answer and uses it for other methods, too."""
     api, stage, *_ = method_arn.split("/")
     return f"{api}/{stage}/*"
 
@@ -77,7 +77,7 @@ def _loaded() -> Identify:
     with undisturbed():
         from turnstone.bootstrap.callers import build_authorizer
         from turnstone.edge.logs import begin_logging
-        from turnstone.http.server import hosting  # noqa: F401 - so that the first request finds it
+        from turnstone.http.server import hosting  # noqa: F401 - loaded before the first request
 
         identify = build_authorizer().identify
         begin_logging(chosen_log_level())

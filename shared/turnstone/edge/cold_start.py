@@ -1,4 +1,4 @@
-"""Loading without a look for garbage: a start makes a hundred thousand objects, and nearly all of them stay."""
+"""Cold starts without garbage collection: a start makes a hundred thousand objects, and nearly all of them stay."""
 
 import gc
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Within the block, don't look for garbage: that takes a twelfth of the time to start."""
+    """Within the block, pause the garbage collector, which takes a twelfth of the time to start."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -19,9 +19,9 @@ def undisturbed() -> Iterator[None]:
 
 @contextmanager
 def for_good() -> Iterator[None]:
-    """As `undisturbed`, for what the process keeps until its end: no later look for garbage goes through it.
+    """Pause the garbage collector as `undisturbed` does, and exclude all objects so far from later collections.
 
-    That there are so many new objects would bring about the first such look at once.
+    So many new objects would trigger the first collection at once.
     """
     with undisturbed():
         yield

@@ -1,4 +1,4 @@
-"""Every route of the API, for those that tell of all of them."""
+"""Discovery of every route of the API, for its document."""
 
 import re
 import sys
@@ -11,7 +11,7 @@ DECLARES = re.compile(r"^ROUTE\b", re.MULTILINE)
 
 
 def declared_routes(family: str) -> tuple[Route, ...]:
-    """Return the routes that the modules of this family and of those beside it declare.
+    """Return the routes that the modules of this family and its sibling packages declare.
 
     A family is a package of its own in a Lambda (`server`), and a part of another one elsewhere (`functions.server`).
     """

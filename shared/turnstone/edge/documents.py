@@ -1,4 +1,4 @@
-"""The API's document and page as they are served, made when they are first asked for."""
+"""The API's document and page as they are served, made at their first request."""
 
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -14,7 +14,12 @@ FOR_A_PAGE = {"x-content-type-options": "nosniff", "referrer-policy": "no-referr
 
 
 class Described(NamedTuple):
-    """What a document is of: the routes beside a family, how requests prove who sends them, and a bound of theirs."""
+    """The subject of a document.
+
+    Attributes:
+        family: package whose routes, with those of its sibling packages, are described.
+        scheme: authentication of requests, None for none.
+    """
 
     family: str
     scheme: str | None
@@ -27,7 +32,7 @@ def document_reply(described: Described) -> Reply:
 
 
 def page_reply(described: Described, unserved: tuple[Unserved, ...], base: str) -> Reply:
-    """Return the document as a page of HTML, with what is not served at its end."""
+    """Return the document as a page of HTML, with the methods that are not served at its end."""
     headers = {"content-security-policy": content_security_policy(), **FOR_A_PAGE}
     return Reply(_page(described, unserved, base), headers=headers, content_type="text/html; charset=utf-8")
 

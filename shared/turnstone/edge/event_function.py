@@ -1,4 +1,4 @@
-"""What every function has in common that is given events other than requests."""
+"""Base of functions for events other than requests."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 class EventFunction:
-    """A function that uses one service. Where its module is the Lambda's, it is loaded before the first event."""
+    """A function that uses one service, loaded before the first event if its module is the Lambda's."""
 
     def __init__(self, module: str, loads: str) -> None:
-        """Take the module's name, and that of the service of `Core` it uses."""
+        """Take the module's name, and the name of a service of `Core`."""
         self._loads = loads
         self._core: Core | None = None
         if is_function(module):

@@ -1,4 +1,4 @@
-"""Routes as a Lambda function that API Gateway's events are given to."""
+"""Routes as a Lambda function for API Gateway's events."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Respond = Callable[[dict[str, Any], Any], dict[str, Any]]
 MOST_ANSWER_BYTES = 6 * 1024 * 1024 - 10_000
-LONGEST_CHARACTER = 4  # bytes of UTF-8; what JSON escapes has fewer, because a body is JSON already
+LONGEST_CHARACTER = 4  # bytes of UTF-8; JSON's escapes have fewer, because a body is JSON already
 TOO_LARGE = (
     "this answer is larger than the 6 MB that a function can return at once; "
     "read the turn as a part of its session, which is streamed: GET …/session/{session_id}?turn_ids={turn_id}"
@@ -25,7 +25,7 @@ TOO_LARGE = (
 
 
 class LambdaHandler:
-    """A function that serves some routes. Where its module is the Lambda's, it is loaded before the first event."""
+    """A function that serves some routes, loaded before the first event if its module is the Lambda's."""
 
     def __init__(self, module: str, *routes: Route, loads: str | tuple[str, ...] = ()) -> None:
         """Take the module's name, its routes, and the names of the services of `UseCases` that they need."""
@@ -43,7 +43,7 @@ class LambdaHandler:
         return self._within_limit(self._respond(_with_identity(event), context), event)
 
     def app(self, hosting: Hosting) -> ASGIApp:
-        """Return the routes as an ASGI app over AWS, with everything loaded that they need."""
+        """Return the routes as an ASGI app over AWS, with all of their dependencies loaded."""
         with undisturbed():
             from turnstone.bootstrap.places.aws import build_lambda_core
             from turnstone.edge.logs import begin_logging
@@ -63,19 +63,19 @@ class LambdaHandler:
             return WithoutPrefix(build_app(self._routes, core, settings.max_body_bytes, hosting))
 
     def _within_limit(self, answer: dict[str, Any], event: dict[str, Any]) -> dict[str, Any]:
-        """Return the answer, or one that tells why it can't be returned: Lambda itself would answer without a word."""
+        """Return the answer, or a 500 with the reason if it is too large: Lambda's own error would have no text."""
         if len(answer["body"]) * LONGEST_CHARACTER <= MOST_ANSWER_BYTES:
             return answer
-        # as the runtime writes it: characters as they are
+        # as the runtime writes it: characters without escapes
         if len(json.dumps(answer, ensure_ascii=False).encode()) <= MOST_ANSWER_BYTES:
             return answer
         path = str(event.get("path"))
-        # the longest, because a stage may stand before it, and the paths of one API end with those of another
-        asked = max(self._routes, key=lambda route: max(len(each) * path.endswith(each) for each in route.paths))
+        # the longest match, because a stage may precede the path, and some paths end with others
+        matching = max(self._routes, key=lambda route: max(len(each) * path.endswith(each) for each in route.paths))
         from turnstone.domain.errors.codes import ErrorCode  # hardly ever
 
         headers = {"content-type": "application/json", "x-should-retry": "false"}
-        body = asked.envelope.refusal(500, TOO_LARGE, ErrorCode.ANSWER_TOO_LARGE).decode()
+        body = matching.envelope.refusal(500, TOO_LARGE, ErrorCode.ANSWER_TOO_LARGE).decode()
         return {"statusCode": 500, "headers": headers, "multiValueHeaders": {}, "body": body, "isBase64Encoded": False}
 
     def _loaded(self) -> Respond:
@@ -85,14 +85,16 @@ class LambdaHandler:
             from turnstone.http.server.hosting import BehindGateway
 
             scheme = load_settings(LambdaSettings).auth_scheme
-            app: Any = self.app(BehindGateway(scheme))  # Mangum's own type wants a coroutine where ASGI says awaitable
+            app: Any = self.app(
+                BehindGateway(scheme)
+            )  # Mangum's type requires a coroutine where ASGI's is an awaitable
             return Mangum(app, lifespan="off")
 
 
 def _with_identity(event: dict[str, Any]) -> dict[str, Any]:
-    """Return the event with an identity, be it empty: to refuse one that names none, it has to be understood first."""
-    told = event.get("requestContext")
-    context = told if isinstance(told, dict) else {}
+    """Return the event with an identity, empty if it has none: Mangum fails without one before the app can refuse."""
+    sent = event.get("requestContext")
+    context = sent if isinstance(sent, dict) else {}
     identity = context.get("identity")
-    known = {**context, "identity": identity if isinstance(identity, dict) else {}}
-    return {**event, "requestContext": known}
+    completed = {**context, "identity": identity if isinstance(identity, dict) else {}}
+    return {**event, "requestContext": completed}

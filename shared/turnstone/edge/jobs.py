@@ -1,4 +1,4 @@
-"""The worker that a queue invokes to do clean-up jobs."""
+"""The worker of clean-up jobs, invoked by a queue."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ LEFT_FOR_LAST_PART = timedelta(seconds=20)
 
 
 class JobsWorker(EventFunction):
-    """A function that does a part of each job it is given. One that fails stays in the queue, the others don't."""
+    """A function that does a part of each job of an event; only failed jobs stay in the queue."""
 
     def __init__(self, module: str) -> None:
         super().__init__(module, loads="cleaning")
 
     def __call__(self, event: dict[str, Any], context: Any) -> Any:
-        """Return which messages of the event are to be given again, as SQS wants to be told."""
+        """Return the failed messages of the event, in the form in which SQS redelivers them."""
         from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType, process_partial_response
 
         from turnstone.domain.jobs import Job
@@ -40,6 +40,6 @@ class JobsWorker(EventFunction):
 
     def _loaded(self) -> Core:
         with undisturbed():
-            import aws_lambda_powertools.utilities.batch  # noqa: F401 - the first event shall find it loaded
+            import aws_lambda_powertools.utilities.batch  # noqa: F401 - loaded before the first event
 
         return super()._loaded()

@@ -1,7 +1,7 @@
-"""How the log is written, on one machine and in a Lambda: one line a record, as a JSON object or as text.
+"""The format of the log, on one machine and in a Lambda: one line a record, as a JSON object or as text.
 
-A record tells beside its message what a program may look for: `extra={"fields": {…}}`, and under `in_message` what the
-message says already, which the text leaves out. Nothing that a request holds can begin a line, or a field of JSON.
+A record has fields for programs besides its message, `extra={"fields": {…}}`. Fields under `in_message` repeat the
+message, and the text leaves them out. No content of a request can begin a line, or a field of JSON.
 """
 
 import json
@@ -22,7 +22,7 @@ _CREDENTIALS = re.compile(r"(?<=://)[^\s/?#]*@")
 
 
 class JsonLines(logging.Formatter):
-    """Writes a record as one JSON object in ASCII, which no character of a field can break."""
+    """Format a record as one JSON object in ASCII, which no character of a field can break."""
 
     def __init__(self, process_id: int | None = None) -> None:
         super().__init__()
@@ -36,8 +36,8 @@ class JsonLines(logging.Formatter):
             "message": _fit(record.getMessage(), 10 * MOST_CHARACTERS),
             **self._always,
         }
-        told = record.__dict__
-        for fields in (told.get("in_message", {}), told.get("fields", {})):
+        extra = record.__dict__
+        for fields in (extra.get("in_message", {}), extra.get("fields", {})):
             line.update((name, _fit(value)) for name, value in fields.items() if value is not None)
         if trace := _trace(self, record):
             line["exception"] = trace
@@ -45,24 +45,24 @@ class JsonLines(logging.Formatter):
 
 
 class TextLines(logging.Formatter):
-    """Writes a record for people: time, level, message, and its fields; a traceback follows, indented."""
+    """Format a record for people: time, level, message, fields, and an indented traceback."""
 
     def __init__(self, process_id: int | None = None) -> None:
         super().__init__()
-        self._whose = "" if process_id is None else f"[{process_id}] "
+        self._process = "" if process_id is None else f"[{process_id}] "
 
     def format(self, record: logging.LogRecord) -> str:
         message = _printable(str(_fit(record.getMessage(), 10 * MOST_CHARACTERS)))
         fields: Mapping[str, Any] = record.__dict__.get("fields", {})
-        told = "".join(f" {name}={_shown(value)}" for name, value in fields.items() if value is not None)
-        line = f"{_utc(record.created)} {record.levelname} {self._whose}{message}{told}"
+        shown = "".join(f" {name}={_shown(value)}" for name, value in fields.items() if value is not None)
+        line = f"{_utc(record.created)} {record.levelname} {self._process}{message}{shown}"
         if trace := _trace(self, record):
             line += "".join(f"\n    {_printable(part)}" for part in trace.splitlines())
         return line
 
 
 class Lines(logging.StreamHandler[TextIO]):
-    """Writes to standard error, whatever that is at the time."""
+    """A handler that writes to the current standard error."""
 
     def __init__(self) -> None:
         super().__init__(sys.stderr)
@@ -73,22 +73,22 @@ class Lines(logging.StreamHandler[TextIO]):
 
     @stream.setter
     def stream(self, stream: TextIO) -> None:
-        """Leave it as it is: a stream that was replaced is found where it is looked for."""
+        """Ignore the stream: `sys.stderr` is read for each record."""
 
 
 def begin_logging(level: str = "INFO", form: LogFormat = "json", process_id: int | None = None) -> None:
-    """Have every line of this process written so: those of libraries from WARNING on, because below they tell all.
+    """Configure the log of this process; libraries log from WARNING on, because below they log contents.
 
     Args:
-        level: of our own lines, DEBUG to ERROR, and of all if it is above WARNING.
+        level: of our own lines, DEBUG to ERROR, and of all lines if it is above WARNING.
         form: `json` or `text`.
-        process_id: is in every line, where several processes write to one log.
+        process_id: added to every line, for several processes with one log.
     """
     handler = Lines()
     handler.setLevel(level)
     handler.setFormatter((JsonLines if form == "json" else TextLines)(process_id))
     root = logging.getLogger()
-    # the runtime of Lambda puts a handler of its own there, which would write each line once more
+    # the runtime of Lambda adds a handler of its own, which would write each line twice
     root.handlers[:] = [kept for kept in root.handlers if not _is_replaced(kept)]
     root.addHandler(handler)
     for name in OURS:
@@ -102,8 +102,8 @@ def _is_replaced(handler: logging.Handler) -> bool:
 
 
 def _log_end_of_thread(ended: threading.ExceptHookArgs) -> None:
-    told = (ended.exc_type, ended.exc_value or ended.exc_type(), ended.exc_traceback)
-    logging.getLogger("turnstone").error("a thread ended by an error", exc_info=told)
+    error = (ended.exc_type, ended.exc_value or ended.exc_type(), ended.exc_traceback)
+    logging.getLogger("turnstone").error("a thread ended by an error", exc_info=error)
 
 
 def _utc(moment_s: float) -> str:
@@ -113,7 +113,7 @@ def _utc(moment_s: float) -> str:
 
 
 def _fit(value: Any, most: int = MOST_CHARACTERS) -> Any:
-    """Return the value, a text without credentials of URLs, and shortened if it is long."""
+    """Return the value; a text loses credentials in URLs and is shortened to `most` characters."""
     if not isinstance(value, str):
         return value
     text = _CREDENTIALS.sub("", value[: most + 1]) if "://" in value else value
@@ -126,7 +126,7 @@ def _shown(value: Any) -> str:
 
 
 def _printable(text: str) -> str:
-    """Return the text with escapes for what a terminal obeys or hides, line ends too."""
+    """Return the text with escapes for characters that a terminal obeys or hides, line ends included."""
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)

@@ -1,10 +1,10 @@
-"""Paths behind a gateway."""
+"""Removal of a gateway's prefix from the paths of requests."""
 
 import re
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-# the last are the paths of September 2024, which had no version, and later the prefix alpha
+# the last alternative is the paths of September 2024, without a version, later with the prefix alpha
 BEGIN = re.compile(
     r"/(v1(alpha|beta)?|alpha)/|/(docs|openapi\.json)\Z"
     r"|/agents/(create|delete|session/(create|get|delete)|turn/(create|get)|step/get)\Z"
@@ -12,7 +12,7 @@ BEGIN = re.compile(
 
 
 class WithoutPrefix:
-    """Lets paths begin where the API's do: a stage, or a domain's base path, may come before that."""
+    """An app behind a gateway: removes a stage or a domain's base path in front of the API's paths."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -1,4 +1,4 @@
-"""The function that a schedule invokes to look for what nobody looks after."""
+"""The scheduled function that reconciles abandoned turns and overdue clean-ups."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Any
 
 from turnstone.edge.event_function import EventFunction
 
-LEFT_FOR_HAND_OVER = timedelta(seconds=60)
+TIME_TO_HAND_OFF = timedelta(seconds=60)
 LEFT_FOR_RUNS = timedelta(seconds=300)
 
 
 class ScheduledSweep(EventFunction):
-    """A function that sweeps, and stays while turns that it took over run here."""
+    """A function that sweeps, and runs until the turns that it took over end or pause."""
 
     def __init__(self, module: str) -> None:
         super().__init__(module, loads="sweeper")
 
-    def __call__(self, event: dict[str, Any], context: Any) -> dict[str, Any]:  # noqa: ARG002 - it only says when
-        """Return what the sweep did. Raises StoreUnavailable."""
+    def __call__(self, event: dict[str, Any], context: Any) -> dict[str, Any]:  # noqa: ARG002 - it holds the time alone
+        """Return the numbers of the sweep. Raises StoreUnavailable."""
         ends_at = datetime.now(UTC) + timedelta(milliseconds=context.get_remaining_time_in_millis())
         swept = self.core.sweeper.sweep(ends_at - LEFT_FOR_RUNS)
-        self.core.recovery.see_out(swept.taken_over, ends_at - LEFT_FOR_HAND_OVER)
+        self.core.recovery.see_out(swept.taken_over, ends_at - TIME_TO_HAND_OFF)
         return swept.model_dump(mode="json", exclude={"taken_over"}) | {"taken_over": len(swept.taken_over)}

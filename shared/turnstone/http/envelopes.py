@@ -1,4 +1,4 @@
-"""How errors are written: a route names the envelope that its clients read."""
+"""Envelopes of errors, each a JSON shape; a route names the one that its clients read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ErrorEnvelope(Protocol):
     Attributes:
         name: prefix of its schemas in the API's document.
         prefix: paths below it that no route serves are refused in this envelope; empty for none.
-        statuses: errors that its clients know by another status than the table in `http/errors.py` has.
+        statuses: statuses that differ from the table in `http/errors.py`, by the type of error.
     """
 
     name: str
@@ -33,7 +33,7 @@ class ErrorEnvelope(Protocol):
         """Return the body for one error."""
 
     def invalid(self, problems: Problems, code: ErrorCode) -> bytes:
-        """Return the body of a 400 that lists what is wrong with each field."""
+        """Return the body of a 400 with the problem of each field."""
 
     def schema(self, status: int) -> dict[str, Any]:
         """Return the JSON schema of the body that goes with the status."""
@@ -65,7 +65,7 @@ DETAIL: ErrorEnvelope = DetailEnvelope()
 
 
 def envelope_below(path: str, routes: Iterable[Route]) -> ErrorEnvelope:
-    """Return the envelope for a path that no route serves: of the longest prefix that one of the envelopes claims."""
+    """Return the envelope for a path without a route: the one with the longest prefix of the path."""
     claimed = {route.envelope.prefix: route.envelope for route in routes if route.envelope.prefix}
     prefix = max((prefix for prefix in claimed if path.startswith(prefix)), key=len, default=None)
     return DETAIL if prefix is None else claimed[prefix]

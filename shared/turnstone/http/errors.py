@@ -1,6 +1,6 @@
-"""The tables from errors to statuses; codes and texts are put into the envelope of each dialect.
+"""The tables from errors to HTTP statuses, and the replies for errors in the envelope of a dialect.
 
-The only place with an `except Exception`: whatever nobody expected becomes a 500 that tells nothing of the inside.
+The only module with an `except Exception`: an unexpected error becomes a 500 without internal details.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ FAILURE_STATUS: dict[FailureKind, int] = {
     "content_lost": 410,
     "internal": 500,
 }
-# what is refused without an error of the tree
+# refusals without an error of the tree
 REFUSED: dict[ErrorCode, int] = {
     ErrorCode.MALFORMED_HTTP: 400,
     ErrorCode.NOT_LOCAL: 403,
@@ -92,7 +92,7 @@ def answer_or_error(
     envelope: ErrorEnvelope = DETAIL,
     raised: tuple[type[Exception], ...] = (),
 ) -> Answer:
-    """Return the endpoint's answer, or the reply that tells what went wrong. Raises errors of the kinds `raised`."""
+    """Return the endpoint's answer, or the reply for its error. Raises errors of the kinds `raised`."""
     try:
         return endpoint(request)
     except raised:
@@ -101,40 +101,40 @@ def answer_or_error(
         return error_reply(error, envelope)
 
 
-def is_told_once(record: logging.LogRecord) -> bool:
-    """Tell whether a server's line on an answer that broke off is the first: it is not, unless the reason is a bug."""
+def is_log_line_needed(record: logging.LogRecord) -> bool:
+    """Return whether the log needs a server's line about an aborted answer: of bugs only, for the traceback."""
     problem = record.exc_info[1] if record.exc_info else None
     return not isinstance(problem, errors.TurnstoneError | CancelledError)
 
 
 def reason_of(problem: BaseException) -> str:
-    """Return why an answer broke off, in a few words for the log."""
+    """Return why an answer was aborted, in a few words for the log."""
     if isinstance(problem, errors.TurnstoneError):
         return str(problem)
     return "the server stops" if isinstance(problem, CancelledError) else type(problem).__name__
 
 
 def log_fields_of(error: BaseException) -> dict[str, Any]:
-    """Return what the log tells of an error: its class, and who provides the model, never what was said."""
-    told: dict[str, Any] = {"error": type(error).__name__}
-    return {**told, **error.log_fields} if isinstance(error, errors.ModelError) else told
+    """Return the log fields of an error: its class and the model's provider, never contents of messages."""
+    fields: dict[str, Any] = {"error": type(error).__name__}
+    return {**fields, **error.log_fields} if isinstance(error, errors.ModelError) else fields
 
 
-def caller_or_error(look_up: Callable[[], Caller], envelope: ErrorEnvelope = DETAIL) -> Caller | Reply:
-    """Return the caller, or the reply that tells why there is none."""
+def caller_or_error(identify: Callable[[], Caller], envelope: ErrorEnvelope = DETAIL) -> Caller | Reply:
+    """Return the caller, or the reply for the error of identifying it."""
     try:
-        return look_up()
+        return identify()
     except Exception as error:  # noqa: BLE001 - as above
         return error_reply(error, envelope)
 
 
 def outcome_of(call: Callable[[], Any]) -> tuple[Any, Exception | None]:
-    """Return what the call returned and None, or None and what it raised, for another thread to tell."""
+    """Return the call's result and None, or None and its error, for use in another thread."""
     try:
         return call(), None
     except StopIteration as error:
-        return None, RuntimeError(f"work ended by {error!r}")  # which no coroutine may raise
-    except Exception as error:  # noqa: BLE001 - it is raised again where the outcome is waited for
+        return None, RuntimeError(f"work ended by {error!r}")  # no coroutine may raise StopIteration
+    except Exception as error:  # noqa: BLE001 - the waiter raises it again
         return None, error
     except BaseException as error:
         log.critical("work of a request ended by %r", error, exc_info=error)
@@ -142,7 +142,7 @@ def outcome_of(call: Callable[[], Any]) -> tuple[Any, Exception | None]:
 
 
 def error_reply(error: BaseException, envelope: ErrorEnvelope = DETAIL) -> Reply:
-    """Return the reply for an error: a true status, and what a person can do about it."""
+    """Return the reply for an error: a true status, and the remedy for a person."""
     return _reply_to(error, envelope)._replace(about=log_fields_of(error))
 
 
@@ -157,12 +157,12 @@ def _reply_to(error: BaseException, envelope: ErrorEnvelope) -> Reply:
 
 
 def message_of(error: BaseException) -> str:
-    """Return what a client is told of an error, and log what it is not."""
+    """Return the text of an error for the client, and log the details that it leaves out."""
     if isinstance(error, errors.StoreUnavailable):
         log.warning("the store is unavailable: %s", error)
         return STORE_MESSAGE
     if isinstance(error, errors.IssuerUnavailable):
-        log.warning("callers can't be known: %s", error)
+        log.warning("cannot identify callers, the token issuer is unavailable: %s", error)
         return ISSUER_MESSAGE
     if any(kind in STATUS for kind in type(error).__mro__):
         return str(error)
@@ -171,7 +171,7 @@ def message_of(error: BaseException) -> str:
 
 
 def failure_reply(failure: Failure) -> Reply:
-    """Return the reply for a turn without an answer. A repetition finds the same turn, which helps if it will go on."""
+    """Return the reply for a turn without an answer; a retry finds the same turn, useful only if it continues."""
     status = FAILURE_STATUS[failure.kind]
     headers = RETRY_SOON if status == 503 else {**NO_RETRY, **_retry_after(failure.retry_after_s)}
     return Reply(DETAIL.refusal(status, failure.message, failure.code), status, headers, about={"error": failure.kind})
@@ -180,7 +180,7 @@ def failure_reply(failure: Failure) -> Reply:
 def refusal_reply(
     code: ErrorCode, message: str, headers: dict[str, str] | None = None, envelope: ErrorEnvelope = DETAIL
 ) -> Reply:
-    """Return the reply for a request that is refused without an error of the tree."""
+    """Return the reply for a refusal without an error of the tree."""
     status = REFUSED[code]
     return Reply(envelope.refusal(status, message, code), status, headers or {})
 
@@ -197,7 +197,8 @@ def _status(error: BaseException, envelope: ErrorEnvelope) -> int:
 
 def _headers(error: BaseException, status: int) -> dict[str, str]:
     headers = _retry_after(_wait_s(error, status))
-    if isinstance(error, errors.TurnstoneError) and not error.may_be_repeated and status != 400:  # which nobody repeats
+    # clients never retry a 400
+    if isinstance(error, errors.TurnstoneError) and not error.may_be_repeated and status != 400:
         return {**NO_RETRY, **headers}
     if isinstance(error, errors.Unauthenticated) and error.scheme:
         return {**NO_RETRY, "www-authenticate": error.scheme}
@@ -207,7 +208,7 @@ def _headers(error: BaseException, status: int) -> dict[str, str]:
 
 
 def _wait_s(error: BaseException, status: int) -> int | None:
-    """Return the seconds after which a request may succeed, None where waiting does not help or nobody knows."""
+    """Return the seconds after which a request may succeed, None if waiting does not help or the time is unclear."""
     if isinstance(error, errors.DayLimitReached | errors.ModelBusy | errors.Overloaded):
         return error.retry_after_s
     return 1 if isinstance(error, errors.TurnRunning) or status == 503 else None

@@ -1,4 +1,4 @@
-"""How a route is declared, what its function is given, and what it may answer."""
+"""The declaration of a route, the request that its function takes, and the answers that it may return."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class Request(NamedTuple):
     """A request with its whole body. Header names are in lower case, query values in the order sent.
 
     Attributes:
-        scheme: how it proved who sent it, `bearer` or `sigv4`; None where nobody has to.
-        base: what stands before the paths of the API in the request's own: a stage, or a domain's base path.
-        about: what the log tells of it beside route and caller: ids, which are added as they are found.
-        stop: given when the client leaves, for a route that `breaks_off`; None for all others.
+        scheme: how the caller authenticated, `bearer` or `sigv4`; None on a server without authentication.
+        base: prefix of the API's paths in the request's own: a stage, or a domain's base path.
+        about: fields of the log besides route and caller: ids, added as they are found.
+        stop: set when the client leaves, for a route that `is_cancellable`; None for all others.
     """
 
     method: str
@@ -70,10 +70,10 @@ class Request(NamedTuple):
 
     @property
     def attempt(self) -> Attempt:
-        """How this request can be recognised when it comes again.
+        """The marks by which a retry of this request is recognised.
 
-        Source: the official clients count their retries in `x-stainless-retry-count`, tell their timeout in
-        `x-stainless-read-timeout`, and wait eight seconds at most before they try again.
+        Source: the official clients count their retries in `x-stainless-retry-count`, send their timeout in
+        `x-stainless-read-timeout`, and wait eight seconds at most before a retry.
         """
         retries = _number(self.headers.get("x-stainless-retry-count"), 0)
         timeout_s = _number(self.headers.get("x-stainless-read-timeout"), CLIENT_TIMEOUT_S)
@@ -88,7 +88,7 @@ class Request(NamedTuple):
 
     @property
     def provider_data(self) -> ProviderData:
-        """Return the keys for providers that the caller hands on. Raises InvalidRequest."""
+        """Return the caller's keys for providers. Raises InvalidRequest."""
         return provider_data_in(self.headers)
 
     def _digest(self, part: bytes) -> str:
@@ -105,11 +105,11 @@ def wire_json(value: BaseModel) -> bytes:
 
 
 class Reply(NamedTuple):
-    """A whole answer, of JSON unless it says otherwise.
+    """A whole answer, of JSON unless `content_type` differs.
 
     Attributes:
-        about: what the log tells of it: ids of what was made, or what went wrong.
-        pieces: what a large body is made of while it is sent; `body` is empty then.
+        about: fields of the log: ids of created objects, or the error.
+        pieces: parts of a large body, made while they are sent; `body` is then empty.
     """
 
     body: bytes
@@ -121,19 +121,19 @@ class Reply(NamedTuple):
 
 
 class FileReply(Reply):
-    """The bytes of a file, which may be more than a function's buffered answer holds."""
+    """The bytes of a file, possibly more than a Lambda's buffered answer holds."""
 
     __slots__ = ()
 
 
 class PiecesReply(NamedTuple):
-    """An answer of JSON that is made while it is sent."""
+    """An answer of JSON, made while it is sent."""
 
     pieces: Iterator[bytes]
 
 
 class TurnReply(NamedTuple):
-    """The turn, once it has ended or waits for its client; `encode` says how its dialect writes it."""
+    """The turn, once it has ended or waits for its client, written with its dialect's `encode`."""
 
     broadcast: TurnBroadcast
     encode: Callable[[Turn], bytes] = wire_json
@@ -143,7 +143,7 @@ class TurnStreamReply(NamedTuple):
     """The turn's events as they happen, as server-sent events.
 
     Attributes:
-        has_ids: each event is sent with its number, and the stream is this client's alone.
+        has_ids: whether events carry their numbers; such a stream has one client.
     """
 
     broadcast: TurnBroadcast
@@ -152,10 +152,10 @@ class TurnStreamReply(NamedTuple):
 
 
 class AnswerEncoder(Protocol):
-    """How a dialect says what a model answers: at once, or as the data of server-sent events.
+    """A dialect's encoding of a model's answer: whole, or as the data of server-sent events.
 
-    A chat's answer is a Inferred after texts; continuations of texts are Continuations, after texts and the
-    Continued of each.
+    A chat's answer is an Inferred, streamed after its texts. Continuations of texts are Continuations, streamed after
+    their texts and the Continued of each.
     """
 
     def whole(self, answer: Any, /) -> bytes: ...
@@ -170,14 +170,14 @@ class AnswerEncoder(Protocol):
 
 
 class ModelReply(NamedTuple):
-    """A model's answer, once it is given; broken off when the client leaves."""
+    """A model's answer, sent once it is complete; cancelled when the client leaves."""
 
     answering: AnswerStream
     encoder: AnswerEncoder
 
 
 class ModelStreamReply(NamedTuple):
-    """A model's answer as it is given, as server-sent events; broken off when the client leaves."""
+    """A model's answer as server-sent events, sent as they arrive; cancelled when the client leaves."""
 
     answering: AnswerStream
     encoder: AnswerEncoder
@@ -187,15 +187,15 @@ Answer = Reply | FileReply | PiecesReply | TurnReply | TurnStreamReply | ModelRe
 
 
 class NoContent:
-    """What a route answers that is done by its status alone."""
+    """An answer without a body: the status alone."""
 
 
 class Null:
-    """What a route answers in JSON that is done, too."""
+    """The JSON answer `null`."""
 
 
 class FileBytes:
-    """What a route answers that gives a file, of whatever type that is."""
+    """The bytes of a file of any type."""
 
 
 class Route(NamedTuple):
@@ -204,21 +204,21 @@ class Route(NamedTuple):
     Attributes:
         path: with the version prefix and `{parameters}`.
         body: model of the request body, None if there is none.
-        reply: model of the whole answer, or of what a stream tells in the end; None where it is no JSON of ours, and
-            the API's document tells nothing of it.
-        query: what each query parameter does, by name. One told by its description alone takes any text and may be
-            repeated; else `schema` beside the description says what its one value is.
-        headers: type of what each header of its own says, by name in lower case.
-        raises: errors that neither path, body nor kind of answer let expect.
+        reply: model of the whole answer, or of a stream's result; None for an answer that is not JSON of ours, which
+            the API's document leaves out.
+        query: description of each query parameter, by name. A parameter with a text alone takes any text and may be
+            repeated; a mapping also has the `schema` of a single value.
+        headers: type of the value of each response header of the route, by name in lower case.
+        raises: errors that do not follow from the path, the body or the kind of answer.
         takes_slashes: the path ends in a parameter whose values may hold slashes.
-        envelope: how its errors are written.
-        chunk: model of the data of one event, where a stream tells a model's answer, or a turn in a way of its own.
-        stores: a POST of it stores something, so that an Idempotency-Key makes it safe to repeat.
-        is_open: it is answered whoever asks, whatever credentials are sent; its caller is nobody.
-        is_brief: it reads one record at most, and is done where requests come in: to wake a thread takes longer.
-        breaks_off: it heeds its request's `stop`: what it does is of no use once its client has left.
-        is_rare: hardly anybody calls it: it is looked up in a table once no other route takes a request.
-        dialect: precedes its name in its operation id; empty for the dialects that share the unprefixed names.
+        envelope: JSON shape of its errors.
+        chunk: model of the data of one event, for streams of a model's answer and a dialect's own streams of turns.
+        stores: a POST stores something, so an Idempotency-Key makes it safe to repeat.
+        is_open: requires no authentication and ignores credentials; its caller is `NOBODY`.
+        is_brief: reads one record at most and runs in the event loop: waking a thread takes longer.
+        is_cancellable: heeds its request's `stop`: the result is of no use once the client has left.
+        is_rare: seldom requested: found in a table after the patterns of all other routes.
+        dialect: prefix of its operation id; empty for the dialects that share the unprefixed names.
     """
 
     method: str
@@ -231,7 +231,7 @@ class Route(NamedTuple):
     raises: tuple[type[Exception], ...] = ()
     takes_slashes: bool = False
     is_brief: bool = False
-    breaks_off: bool = False
+    is_cancellable: bool = False
     is_open: bool = False
     envelope: ErrorEnvelope = DETAIL
     chunk: type[BaseModel] | None = None
@@ -241,12 +241,12 @@ class Route(NamedTuple):
 
     @property
     def operation_id(self) -> str:
-        """Its name in the API's document: that of its function, after the dialect's where there is one."""
+        """Its id in the API's document: the name of its function, prefixed with the dialect if there is one."""
         return f"{self.dialect}_{self.endpoint.__name__}".removeprefix("_")
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """Every path that leads here, its own first."""
+        """Every path of the route, its own before its alias."""
         alias = next((self.path.replace(own, other, 1) for own, other in ALIASES.items() if self._is_under(own)), None)
         return (self.path,) if alias is None else (self.path, alias)
 
@@ -254,8 +254,8 @@ class Route(NamedTuple):
         return self.path == prefix or self.path.startswith(prefix + "/")
 
 
-# Source: `llama-stack-client` 0.3 asks for the first three under another version, 0.0.53 to 0.0.63 for the next two
-# under alpha; the rest is where people look first
+# Source: `llama-stack-client` 0.3 requests the first four under another version, 0.0.53 to 0.0.63 the next two
+# under alpha; the last two are the usual paths of a document and its page
 ALIASES = {
     "/v1/agents": "/v1alpha/agents",
     "/v1/openai/v1/chat": "/v1/chat",
@@ -268,7 +268,7 @@ ALIASES = {
 }
 Model = TypeVar("Model", bound=BaseModel)
 AnyReply = TypeVar("AnyReply", bound=Reply)
-# fields of bodies, answers and queries whose values are ids; those of paths are all
+# fields of bodies, answers and queries whose values are ids; every parameter of a path is one
 NAMING = frozenset(
     {"agent_id", "session_id", "turn_id", "step_id", "toolgroup_id", "tool_group_id", "tool_name", "shield_id"}
     | {"model", "model_id", "provider_id", "completion_id"}
@@ -280,13 +280,13 @@ LONGEST_REPEATED_S = 3_600.0
 
 
 def _number(text: str | None, otherwise: float) -> float:
-    """Return the number a client's header holds, if it is one that makes sense."""
+    """Return the number in a client's header, or the default if the header holds no plain number."""
     is_plain = text is not None and len(text) <= 9 and text.isascii() and text.replace(".", "", 1).isdigit()
     return float(text) if text is not None and is_plain else otherwise
 
 
 class InvalidBody(Exception):
-    """The request's body is not what its model says."""
+    """The request's body does not match its model."""
 
     def __init__(self, problems: list[dict[str, object]]) -> None:
         super().__init__("invalid body")
@@ -301,18 +301,18 @@ def parse(request: Request, model: type[Model]) -> Model:
 
 
 def ids_in(fields: Mapping[str, Any]) -> dict[str, str]:
-    """Return those of the fields that name something, which the log may tell."""
+    """Return the fields whose values are ids, which may be logged."""
     return {name: value for name, value in fields.items() if name in NAMING and isinstance(value, str)}
 
 
 def json_of(body: bytes) -> object:
-    """Return what the JSON text says, which knows no NaN and no half characters. Raises InvalidBody."""
+    """Return the value of the JSON text. Raises InvalidBody, also for NaN, infinity and lone surrogates."""
     try:
         value: object = from_json(body, allow_inf_nan=False)
     except ValueError as error:
         raise InvalidBody([{"loc": (), "msg": f"Invalid JSON: {error}", "type": "json_invalid"}]) from error
-    if (place := infinity_path(value)) is not None:
-        raise InvalidBody([{"loc": place, "msg": "Input should be a finite number", "type": "finite_number"}])
+    if (location := infinity_path(value)) is not None:
+        raise InvalidBody([{"loc": location, "msg": "Input should be a finite number", "type": "finite_number"}])
     return value
 
 
@@ -325,35 +325,35 @@ def checked(value: object, model: type[Model]) -> Model:
 
 
 def reply(value: BaseModel, **headers: str) -> Reply:
-    """Return the value as the whole answer, nulls included. An underscore in a header's name stands for a dash."""
+    """Return the value as the whole answer, nulls included. Underscores in the names of headers become dashes."""
     named = {name.replace("_", "-"): text for name, text in headers.items()}
     return Reply(wire_json(value), headers=named, about=ids_in(value.__dict__))
 
 
 def restored(reply: AnyReply, restore: Restore | None) -> AnyReply:
-    """Return the reply, with long texts restored as it is sent if it has none of its own."""
+    """Return the reply, its long texts read from the store while it is sent; unchanged without `restore`."""
     return reply if restore is None else reply._replace(body=b"", pieces=restore((reply.body,)))
 
 
 def json_reply(wire: bytes | Iterable[bytes]) -> FileReply:
-    """Return JSON as the whole answer, which may be long."""
+    """Return JSON as a whole answer of any length."""
     return FileReply(wire) if isinstance(wire, bytes) else FileReply(b"", pieces=iter(wire))
 
 
 def done() -> Reply:
-    """Return the answer of a route whose reply is NoContent."""
+    """Return the answer of a route with the reply NoContent."""
     return Reply(b"", 204)
 
 
 def null() -> Reply:
-    """Return the answer of a route whose reply is Null."""
+    """Return the answer of a route with the reply Null."""
     return Reply(b"null")
 
 
 def joined(head: bytes, values: Iterator[bytes | Iterable[bytes]], tail: Callable[[], bytes]) -> Iterator[bytes]:
-    """Yield a JSON text whose list is made of values that are JSON already, or pieces of it.
+    """Yield a JSON text around a list of values, each one JSON or pieces of JSON.
 
-    What follows the list is made after it.
+    The tail is made after the last value.
     """
     yield head
     comma = b""

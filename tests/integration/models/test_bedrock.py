@@ -22,7 +22,7 @@ from tests.support.models.bedrock_client import MODEL, QUESTION, Asking, asking,
 from tests.support.models.model_client import texts_of
 from turnstone.adapters.aws.aws_clients import AwsClients
 from turnstone.adapters.models.bedrock.bedrock_wire import BedrockOptions
-from turnstone.bootstrap.models import Means, build_inference
+from turnstone.bootstrap.models import ProviderDeps, build_inference
 from turnstone.domain.agents.agents import JsonSchemaFormat, SamplingParams, TopK
 from turnstone.domain.errors import ModelFailed
 from turnstone.domain.messages.messages import CompletionMessage, SystemMessage, ToolResponseMessage, UserMessage
@@ -241,7 +241,7 @@ def test_a_provider_of_the_operators_file_is_asked_as_the_file_says(
     catalogue = Catalogue.model_validate({"providers": {"p": entry}, "default_provider": "p"})
     with BedrockServer([frames.whole_answer([{"text": "a"}])]) as server:
         monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", server.url)
-        inference = build_inference(catalogue, Means(5, lambda name, entry: None, AwsClients))
+        inference = build_inference(catalogue, ProviderDeps(5, lambda name, entry: None, AwsClients))
         assert texts_of(list(inference.stream(request(SystemMessage(content="be kind"), QUESTION)))) == ["a"]
     assert server.asked == [(MODEL, "converse")]
     assert "/eu-west-1/bedrock/" in server.headers[0]["authorization"]

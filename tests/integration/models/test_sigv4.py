@@ -16,7 +16,7 @@ from turnstone.adapters.aws.sigv4 import SigV4
 from turnstone.adapters.models.openai.model_access import ModelAccess
 from turnstone.adapters.models.openai.openai_compatible import OpenAICompatibleInference
 from turnstone.adapters.models.prompted.prompted_tools import PromptedTools
-from turnstone.bootstrap.models import Means, build_inference
+from turnstone.bootstrap.models import ProviderDeps, build_inference
 from turnstone.domain.errors import ModelFailed, StoreUnavailable
 from turnstone.domain.messages.messages import UserMessage
 from turnstone.domain.models.requests import InferenceRequest, Inferred
@@ -39,7 +39,7 @@ def test_each_request_is_signed_for_its_service_and_region(credentials: None) ->
     with ModelServer() as server:
         entry = {"type": "openai", "auth": "sigv4", "region": "eu-west-1", "url": server.url}
         catalogue = Catalogue.model_validate({"providers": {"p": entry}, "default_provider": "p"})
-        inference = build_inference(catalogue, Means(10, lambda name, entry: None, AwsClients))
+        inference = build_inference(catalogue, ProviderDeps(10, lambda name, entry: None, AwsClients))
         request = InferenceRequest("instant", (UserMessage(content="hi"),))
         for _ in range(2):
             *_, last = inference.stream(request)
@@ -55,13 +55,13 @@ def test_each_request_is_signed_for_its_service_and_region(credentials: None) ->
 def test_without_an_address_bedrocks_own_is_asked(credentials: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
     catalogue = Catalogue.model_validate({"providers": {"p": {"type": "openai", "auth": "sigv4"}}})
-    provider = build_inference(catalogue, Means(10, lambda name, entry: None, AwsClients)).provider("p")
+    provider = build_inference(catalogue, ProviderDeps(10, lambda name, entry: None, AwsClients)).provider("p")
     assert isinstance(provider, PromptedTools)
     assert isinstance(provider._inference, OpenAICompatibleInference)
     assert provider._inference._base_url == "https://bedrock-runtime.eu-central-1.amazonaws.com/openai/v1"
     monkeypatch.delenv("AWS_DEFAULT_REGION")
     with pytest.raises(StoreUnavailable, match="no region"):
-        build_inference(catalogue, Means(10, lambda name, entry: None, AwsClients)).provider("p")
+        build_inference(catalogue, ProviderDeps(10, lambda name, entry: None, AwsClients)).provider("p")
 
 
 def test_without_credentials_the_model_can_not_be_asked(monkeypatch: pytest.MonkeyPatch) -> None:

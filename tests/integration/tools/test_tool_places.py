@@ -24,7 +24,7 @@ from turnstone.adapters.tools.code import code_interpreter
 from turnstone.adapters.tools.code.call_limit import CallLimit
 from turnstone.adapters.tools.kinds import EveryToolKind
 from turnstone.bootstrap.catalogue import build_catalogue
-from turnstone.bootstrap.models import Means
+from turnstone.bootstrap.models import ProviderDeps
 from turnstone.bootstrap.tools import lambda_tool_kinds, local_tool_kinds
 from turnstone.domain.errors import ToolFailed, ToolgroupUnavailable, Unsupported
 from turnstone.domain.provider_data import ProviderData
@@ -63,9 +63,11 @@ def local(text: str, **settings: Any) -> EveryToolKind:
 
 def on_aws(text: str, secrets: dict[str, str], **settings: Any) -> EveryToolKind:
     catalogue = build_catalogue(PROVIDERS + text, None, "api_key_secret")
-    means = Means(60, lambda name, entry: secrets[str(entry.api_key_secret)], lambda: pytest.fail("AWS is not asked"))
+    deps = ProviderDeps(
+        60, lambda name, entry: secrets[str(entry.api_key_secret)], lambda: pytest.fail("AWS is not asked")
+    )
     told = LambdaSettings(table="t", bucket="b", **settings)
-    return lambda_tool_kinds(told, catalogue, StoppedClock(), means, secrets.__getitem__)
+    return lambda_tool_kinds(told, catalogue, StoppedClock(), deps, secrets.__getitem__)
 
 
 def run(kinds: EveryToolKind, group: str, provider_data: dict[str, Any] | None = None) -> Any:

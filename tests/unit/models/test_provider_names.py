@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from functions.local.greeting import greeting
-from turnstone.bootstrap.places.local_models import local_means, read_catalogue
+from turnstone.bootstrap.places.local_models import local_provider_deps, read_catalogue
 from turnstone.domain.registry.catalogue import OpenAIProvider
 from turnstone.settings.local_settings import LocalSettings
 
@@ -51,7 +51,7 @@ def test_a_provider_s_settings_are_named_where_they_stand(
     assert catalogue is not None
     entry = catalogue.providers[name]
     assert isinstance(entry, OpenAIProvider)
-    assert local_means(settings).openai_access(name, entry)[1].names == names
+    assert local_provider_deps(settings).openai_access(name, entry)[1].names == names
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Code avoids the private idioms of `tests/language.py`, in its names and in its prose.
 
-Covers: tests/language.py, shared/turnstone
+Covers: tests/language.py, shared/turnstone, functions
 """
 
 from __future__ import annotations
@@ -12,10 +12,20 @@ import pytest
 from tests.language import found_in, modules
 
 ROOT = Path(__file__).resolve().parents[3]
-FOLDERS = tuple(
-    f"shared/turnstone/{layer}"
-    for layer in ("adapters", "dialects", "domain", "engine", "ports", "services", "settings", "store")
+LAYERS = (
+    "adapters",
+    "bootstrap",
+    "dialects",
+    "domain",
+    "edge",
+    "engine",
+    "http",
+    "ports",
+    "services",
+    "settings",
+    "store",
 )
+FOLDERS = (*(f"shared/turnstone/{layer}" for layer in LAYERS), "functions")
 ALLOWED = frozenset(
     {
         "stamp",  # a field of stored records

@@ -13,7 +13,7 @@ import pytest
 
 from turnstone.adapters.aws.aws_clients import AwsClients
 from turnstone.bootstrap.catalogue import build_catalogue
-from turnstone.bootstrap.models import Means, build_inference
+from turnstone.bootstrap.models import ProviderDeps, build_inference
 from turnstone.bootstrap.places.local_models import local_models
 from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.models.routing import ModelRoute, Target
@@ -168,7 +168,7 @@ def test_of_registered_metadata_what_has_an_effect_is_checked_and_the_rest_is_le
 def test_a_provider_takes_grammars_if_the_file_says_which_server_it_is(options: Any, capabilities: set[str]) -> None:
     entry = {"type": "openai", "url": "http://localhost:8000/v1", **options}
     catalogue = Catalogue.model_validate({"providers": {"p": entry}, "default_provider": "p"})
-    inference = build_inference(catalogue, Means(10, lambda *_: None, AwsClients))
+    inference = build_inference(catalogue, ProviderDeps(10, lambda *_: None, AwsClients))
     assert inference.capabilities() == capabilities
 
 

@@ -15,7 +15,7 @@ from openapi_schema_validator import OAS31Validator, oas31_format_checker
 
 from functions.local.routes import ROUTES
 from tests.support.server.asgi_client import Raw, Served, served
-from turnstone.http.document.field_texts import FILE, fields_in, known_texts, plain_name
+from turnstone.http.document.field_texts import FILE, field_texts, fields_in, plain_name
 from turnstone.http.document.openapi import BEARER, openapi_document
 from turnstone.http.document.page import api_page
 from turnstone.http.routes import Route
@@ -102,11 +102,11 @@ def test_every_line_of_the_table_is_used() -> None:
     places = [(part["in"], part["name"]) for _, part in parameters() if part.get("in") in ("path", "query")]
     used |= {name for _, name in places} | {f"{place}.{name}" for place, name in places}
     used |= {f"header.{name.rpartition(': ')[2].lower()}" for name, _ in parameters()} | {"header.idempotency-key"}
-    assert sorted(known_texts().keys() - used) == []
+    assert sorted(field_texts().keys() - used) == []
 
 
 def test_texts_are_sentences() -> None:
-    for key, text in known_texts().items():
+    for key, text in field_texts().items():
         assert text.description == "" or (text.description[0].isupper() and text.description[-1] in ".`"), key
 
 

@@ -58,7 +58,7 @@ from turnstone.domain.turns.turns import (
 from turnstone.domain.values.content import Image, ImageItem, TextItem, Url
 from turnstone.domain.values.frozen import Frozen
 from turnstone.edge.declared_routes import declared_routes
-from turnstone.http.document.openapi import BEARER, SIGV4, Told, answers_of, openapi_document
+from turnstone.http.document.openapi import BEARER, SIGV4, StreamedEvent, answers_of, openapi_document
 from turnstone.http.document.wire_schemas import build_wire_schemas
 from turnstone.http.errors import FAILURE_STATUS, STATUS, error_reply, failure_reply
 from turnstone.http.routes import FileBytes, InvalidBody, Route, TurnReply
@@ -668,7 +668,7 @@ def test_a_turn_that_holds_all_it_can_is_in_the_document() -> None:
 
 
 def test_every_event_of_a_stream_is_in_the_document() -> None:
-    assert set(get_args(TurnEvent)) - {TurnFailed} == set(get_args(get_args(Told)[0]))
+    assert set(get_args(TurnEvent)) - {TurnFailed} == set(get_args(get_args(StreamedEvent)[0]))
     events: list[TurnEvent] = [
         TurnFailed(turn_id="t", failure=Failure(kind="internal", message="why")),
         StepProgressed(step_type="inference", step_id="s", delta=ImageDelta(image=IMAGE)),

@@ -1,4 +1,4 @@
-"""The services as a Lambda has them: over DynamoDB, S3 and Step Functions."""
+"""The services of a Lambda, over DynamoDB, S3 and Step Functions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from turnstone.settings.config import InvalidSettings, LambdaSettings
 from turnstone.store.layout.oversize import OversizeStore
 
 if TYPE_CHECKING:
-    from turnstone.bootstrap.models import Means
+    from turnstone.bootstrap.models import ProviderDeps
     from turnstone.domain.registry.catalogue import Catalogue, OpenAIProvider
     from turnstone.ports.models import Embeddings, Inference
     from turnstone.ports.shields import ShieldKinds
@@ -28,7 +28,7 @@ def build_lambda_core(settings: LambdaSettings) -> Core:
 
 
 class AwsPorts:
-    """The adapters of AWS. The table's client is made at once, everything else when a route asks for it."""
+    """The adapters of AWS; the table's client is made at once, every other at its first use."""
 
     def __init__(self, settings: LambdaSettings) -> None:
         self._settings = settings
@@ -40,7 +40,7 @@ class AwsPorts:
 
     @cached_property
     def catalogue(self) -> Catalogue | None:
-        """What the operator's file says of models, if there is one. Raises InvalidSettings, StoreUnavailable."""
+        """The operator's file, None if there is none. Raises InvalidSettings, StoreUnavailable."""
         if self._settings.config is None:
             return None
         from turnstone.adapters.aws.secrets import parameter_text
@@ -51,34 +51,34 @@ class AwsPorts:
 
     @cached_property
     def inference(self) -> Inference:
-        """The models. Raises InvalidSettings if none is named: nothing stands in for it unasked.
+        """The models. Raises InvalidSettings if none is configured: there is no default.
 
-        Of many providers each is made, and its key read, when it is asked for the first time.
+        Each of several providers is made, and its key read, at its first call.
         """
         from turnstone.bootstrap.models import build_inference, build_only_inference
 
         if self.catalogue is not None:
-            return build_inference(self.catalogue, self._means)
+            return build_inference(self.catalogue, self._provider_deps)
         timeout_s = self._settings.model_timeout_seconds
         return build_only_inference(self._model_url(), lambda: self._model_key, timeout_s)
 
     @cached_property
     def embeddings(self) -> Embeddings:
-        """Who makes embeddings, as the models. Raises InvalidSettings."""
+        """The embeddings, made as the models are. Raises InvalidSettings."""
         from turnstone.bootstrap.embeddings import build_embeddings, build_only_embeddings
 
         if self.catalogue is not None:
-            return build_embeddings(self.catalogue, self._means)
+            return build_embeddings(self.catalogue, self._provider_deps)
         timeout_s = self._settings.model_timeout_seconds
         return build_only_embeddings(self._model_url(), lambda: self._model_key, timeout_s)
 
     @property
-    def _means(self) -> Means:
-        from turnstone.bootstrap.models import Means
+    def _provider_deps(self) -> ProviderDeps:
+        from turnstone.bootstrap.models import ProviderDeps
 
         has_variables = self._settings.model_url is not None
         timeout_s = self._settings.model_timeout_seconds
-        return Means(timeout_s, self._key, self._aws, "api_key_secret", has_variables=has_variables)
+        return ProviderDeps(timeout_s, self._key, self._aws, "api_key_secret", has_variables=has_variables)
 
     def _model_url(self) -> str:
         if self._settings.model_url is None:
@@ -111,7 +111,7 @@ class AwsPorts:
         """Every kind of tools. Raises InvalidSettings."""
         from turnstone.bootstrap.tools import lambda_tool_kinds
 
-        return lambda_tool_kinds(self._settings, self.catalogue, self.clock, self._means, self._secret)
+        return lambda_tool_kinds(self._settings, self.catalogue, self.clock, self._provider_deps, self._secret)
 
     @cached_property
     def shields(self) -> ShieldKinds:

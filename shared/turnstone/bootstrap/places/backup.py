@@ -34,13 +34,13 @@ DATA = (DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", PAYLOADS)
 
 
 class Copied(NamedTuple):
-    """What was copied.
+    """Result of a backup or its restoration.
 
     Attributes:
-        payloads: how many payloads the database refers to.
-        size_bytes: of the database and of them.
+        payloads: number of payloads that the database refers to.
+        size_bytes: size of the database and its payloads.
         lost: names of payloads that the database refers to and that are missing or damaged.
-        earlier: where the data went that was there before, None if there was none.
+        earlier: folder with the replaced data, None if there was none.
     """
 
     payloads: int
@@ -50,12 +50,12 @@ class Copied(NamedTuple):
 
 
 def back_up(target: Path) -> Copied:
-    """Copy the data directory to a new folder; all that was acknowledged before the call is in it.
+    """Copy the data directory to a new folder, with every write acknowledged before the call.
 
     Raises:
-        InvalidSettings: there is no data directory.
-        InvalidRequest: the folder is there already, or in the data directory.
-        StoreUnavailable: the data are damaged, or the folder can't be written.
+        InvalidSettings: There is no data directory.
+        InvalidRequest: The folder exists, or is in the data directory.
+        StoreUnavailable: The data are damaged, or the folder can't be written.
     """
     local = _settings()
     database = operated_database(local.data_dir)
@@ -73,11 +73,11 @@ def back_up(target: Path) -> Copied:
 
 
 def restore(source: Path, *, replaces: bool) -> Copied:
-    """Make the data directory what it was when the backup was made, once all of the backup is found to be there.
+    """Replace the data directory with a backup, after verifying that the backup is complete.
 
     Raises:
-        InvalidRequest: there is no backup, or the directory has data and `replaces` is False.
-        StoreUnavailable: the backup is not whole, a server uses the directory, or it can't be written.
+        InvalidRequest: There is no backup, or the directory has data and `replaces` is False.
+        StoreUnavailable: The backup is incomplete, a server uses the directory, or it can't be written.
     """
     local = _settings()
     if not (source / DATABASE).is_file():
@@ -107,8 +107,8 @@ def _settings() -> LocalSettings:
 
 
 def _copy(database: Path, payloads: FileBlobStore, target: Path, wait_s: float) -> Copied:
-    """Copy the database, then the payloads it refers to; both again where one of them was removed in between."""
-    make_private_folder(target / PAYLOADS)  # without it, a store knows of no payload whether it is lost
+    """Copy the database, then its payloads; repeat both if a payload was removed in between."""
+    make_private_folder(target / PAYLOADS)  # without the folder, a store can't report a payload as lost
     copies = FileBlobStore(target / PAYLOADS)
     have: dict[str, int] = {}
     lost, missed = set[str](), set[str]()
@@ -117,9 +117,9 @@ def _copy(database: Path, payloads: FileBlobStore, target: Path, wait_s: float) 
         pointers = (record.body for record in records_with(target / DATABASE, *REFERRING, wait_s))
         referred = {payload for payload in map(payload_in, pointers) if payload is not None}
         names = {payload.name for payload in referred}
-        lost = (lost | missed) & names  # the record still refers to it, so nothing took its place
-        wanted = {payload for payload in referred if payload.name not in have and payload.name not in lost}
-        missed = _copy_payloads(payloads, copies, wanted, have)
+        lost = (lost | missed) & names  # the record still refers to it, so nothing replaced it
+        uncopied = {payload for payload in referred if payload.name not in have and payload.name not in lost}
+        missed = _copy_payloads(payloads, copies, uncopied, have)
         if not missed:
             break
     else:
@@ -131,11 +131,11 @@ def _copy(database: Path, payloads: FileBlobStore, target: Path, wait_s: float) 
 
 
 def _copy_payloads(
-    payloads: FileBlobStore, copies: FileBlobStore, wanted: set[Payload], have: dict[str, int]
+    payloads: FileBlobStore, copies: FileBlobStore, uncopied: set[Payload], have: dict[str, int]
 ) -> set[str]:
-    """Copy payloads, noting the size of each; return the names of those that are missing or damaged."""
+    """Copy payloads and record their sizes in `have`; return the names of missing or damaged ones."""
     missed = set[str]()
-    for payload in wanted:
+    for payload in uncopied:
         body = payloads.get(payload.name)
         if body is None or not payload.is_whole(body):
             missed.add(payload.name)
@@ -146,7 +146,7 @@ def _copy_payloads(
 
 
 def _lost_before(source: Path) -> frozenset[str]:
-    """Return the names of payloads that were lost already when the backup was made."""
+    """Return the names of payloads lost before the backup."""
     try:
         return frozenset(from_json((source / LOST).read_bytes()))
     except FileNotFoundError:
@@ -156,7 +156,7 @@ def _lost_before(source: Path) -> frozenset[str]:
 
 
 def _exchange(data_dir: Path, restored: Path, earlier: Path | None) -> None:
-    """Put the data of the directory aside and the restored ones in their place, the database last.
+    """Move the data of the directory to `earlier` and replace it with the restored data, the database last.
 
     A crash in between leaves a directory that no server starts with, because of the reserve without a database.
     """
@@ -176,7 +176,7 @@ def _exchange(data_dir: Path, restored: Path, earlier: Path | None) -> None:
 
 @contextmanager
 def _unfinished(parent: Path, name: str) -> Iterator[Path]:
-    """Lend a new folder, which is removed afterwards unless it was given another name."""
+    """Lend a new folder, removed afterwards unless it was renamed."""
     folder = Path(tempfile.mkdtemp(dir=parent, prefix=f"{name}-", suffix=".part"))
     try:
         yield folder

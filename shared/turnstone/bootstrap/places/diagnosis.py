@@ -60,7 +60,7 @@ def local_findings(tenant: str) -> Iterator[Finding]:
     """Yield the findings of the server that would start in the working folder.
 
     Args:
-        tenant: whose API keys count.
+        tenant: the tenant with the counted API keys.
     """
     try:
         settings = load_settings(LocalSettings)

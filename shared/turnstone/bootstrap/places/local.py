@@ -29,16 +29,16 @@ from turnstone.settings.local_settings import LocalSettings
 from turnstone.store.cleanup.payload_sweep import PayloadSweep
 from turnstone.store.layout.oversize import OversizeStore
 
-LONGEST_JOB = timedelta(seconds=1)  # how much longer a stop may take for one
+LONGEST_JOB = timedelta(seconds=1)  # added to a stop by one job
 log = logging.getLogger(__name__)
 SWEEP_EVERY_S = 300.0
-EXPIRED_BATCHES = 60  # of one sweep: 200 records a second, which is more than one machine stores for long
+EXPIRED_BATCHES = 60  # a sweep: 200 records a second, more than one machine writes for long
 LONGEST_SWEEP = timedelta(seconds=60)
-CLOSING_S = 1.0  # at least, for what is to be closed when the turns have ended
+CLOSING_S = 1.0  # at least, for closing background work after the turns
 
 
 class LocalServer:
-    """Everything a server on one machine consists of, over SQLite in the data directory."""
+    """A server on one machine: its services and background work, over SQLite in the data directory."""
 
     def __init__(self, settings: LocalSettings) -> None:
         self._settings = settings
@@ -72,7 +72,7 @@ class LocalServer:
         self.authenticator = build_authenticator(settings, lambda: self._sqlite, cached_for)
         self._stop_by: float | None = None
         self._clock = clock
-        # Read here, where the start can still say in one line why it fails.
+        # Read here, where a failing start can still report its reason in one line.
         self._left_open = tuple(self.core.turn_store.open_turns())
         self._sweeps = Repeated(self._sweep, SWEEP_EVERY_S)
         payload_sweep = PayloadSweep(self._sqlite, blobs, settings.payload_grace_seconds)
@@ -80,31 +80,31 @@ class LocalServer:
 
     @property
     def drain_seconds(self) -> float:
-        """How long running turns may finish once a stop begins."""
+        """Seconds for running turns to finish once a stop begins."""
         return self._settings.drain_seconds
 
     def start(self) -> None:
-        """Attend to the turns, and do the jobs, that were open when the last process ended, and from now on."""
+        """Start background work: turns and jobs left open by the last process, and all later ones."""
         self._reserve.try_make()
-        self._supervisor.start(self._attend, self._left_open)
+        self._supervisor.start(self._reconcile, self._left_open)
         cleaning = self.core.cleaning
         self._jobs.start(cleaning.due, lambda job: cleaning.run_for(job, LONGEST_JOB))
         self._sweeps.start()
         self._payload_sweeps.start()
 
     def begin_to_stop(self) -> None:
-        """Take no more turns; from now on the running ones have their time to finish."""
+        """Refuse new turns; the time for running ones to finish begins."""
         self._stop_by = time.monotonic() + self._settings.drain_seconds
         running = self.core.executor.refuse_more()
         if running:
             log.info("stopping: waiting %g s at most for %d running turns", self._settings.drain_seconds, running)
 
     def stop(self) -> None:
-        """Wait for running turns while there is time, then stop. What is still running is left to its lease."""
+        """Wait for running turns until the time is up, then stop; a turn still running is left to its lease."""
         if self._stop_by is None:
             self.begin_to_stop()
         have_ended = self.core.executor.wait(self._time_left_s())
-        # In a thread, because anything of it may wait for a disk, or for a process, that stands still.
+        # In a thread, because closing may block on a disk or a process.
         closing = Thread(target=self._close, args=(have_ended,), name="closing", daemon=True)
         closing.start()
         closing.join(max(CLOSING_S, self._time_left_s()))
@@ -125,14 +125,14 @@ class LocalServer:
             self._sqlite.close()
 
     def _sweep(self) -> None:
-        """Look for turns that another server over the same data has left, and drop what is remembered too long."""
+        """Reconcile turns abandoned by another server over the same data, and drop expired records."""
         self._reserve.try_make()
         for _ in range(EXPIRED_BATCHES):
             if self._sqlite.drop_expired(self._clock.now()) < EXPIRED_AT_ONCE:
                 break
         self.core.sweeper.sweep(self._clock.now() + LONGEST_SWEEP)
 
-    def _attend(self, turn: TurnRef) -> datetime | None:
+    def _reconcile(self, turn: TurnRef) -> datetime | None:
         return self.core.recovery.reconcile(turn).check_at
 
 

@@ -1,4 +1,4 @@
-"""The models of a server on one machine: what its file says, and its variables."""
+"""The models of a server on one machine, by its file and its variables."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from turnstone.bootstrap.catalogue import build_catalogue
 from turnstone.bootstrap.embeddings import build_embeddings, build_only_embeddings
-from turnstone.bootstrap.models import build_inference, build_only_inference, local_means
+from turnstone.bootstrap.models import build_inference, build_only_inference, local_provider_deps
 from turnstone.domain.models.routing import DEFAULT_PROVIDER
 from turnstone.settings.config import OFFLINE, InvalidFile
 from turnstone.settings.local_settings import LocalSettings
@@ -20,7 +20,7 @@ KEY_FIELD = "api_key_env"
 
 
 class LocalModels(NamedTuple):
-    """The providers, all made, and what the operator's file says of models, if there is one."""
+    """The providers, all made, and the operator's file, None if there is none."""
 
     inference: RoutedInference
     catalogue: Catalogue | None
@@ -28,11 +28,11 @@ class LocalModels(NamedTuple):
 
 
 class ModelToTry(NamedTuple):
-    """A model for somebody new, and where the models come from.
+    """A model for a first request, and the source of the models.
 
     Attributes:
-        model: one that answers, None if the settings name none.
-        providers: those that the operator's file names.
+        model: name of a model that answers, None if the settings name none.
+        providers: names of the providers in the operator's file.
         is_of_file: whether the file names models or providers.
     """
 
@@ -46,23 +46,23 @@ def local_models(settings: LocalSettings) -> LocalModels:
     catalogue = read_catalogue(settings)
     timeout_s = settings.model_timeout_seconds
     if catalogue is None:
-        asked = (settings.model_url, lambda: settings.model_api_key, timeout_s)
-        return LocalModels(build_only_inference(*asked), None, build_only_embeddings(*asked))
-    means = local_means(settings)
-    inference = build_inference(catalogue, means)
+        arguments = (settings.model_url, lambda: settings.model_api_key, timeout_s)
+        return LocalModels(build_only_inference(*arguments), None, build_only_embeddings(*arguments))
+    deps = local_provider_deps(settings)
+    inference = build_inference(catalogue, deps)
     for name in catalogue.providers:
         try:
             inference.provider(name)
         except ValueError as wrong:
             raise InvalidFile(f"providers.{name}: {wrong}") from wrong
-    return LocalModels(inference, catalogue, build_embeddings(catalogue, means).load())
+    return LocalModels(inference, catalogue, build_embeddings(catalogue, deps).load())
 
 
 def read_catalogue(settings: LocalSettings) -> Catalogue | None:
-    """Return what the file says, None if there is none. Raises InvalidSettings.
+    """Return the catalogue of the operator's file, None if there is none. Raises InvalidSettings.
 
-    A file that names providers stands for itself: the offline model is beside them only if it was asked for.
-    One that names none, such as of tools only, leaves the models as they are without a file.
+    A file with providers replaces the default: the offline model is added only if it is configured. A file without
+    providers, such as one with tools only, leaves the models unchanged.
     """
     file = settings.models_file
     if file is None:
@@ -76,7 +76,7 @@ def read_catalogue(settings: LocalSettings) -> Catalogue | None:
 
 
 def model_to_try(settings: LocalSettings) -> ModelToTry:
-    """Return what to show of the models to somebody new. Raises InvalidSettings."""
+    """Return the model for a first request to this server. Raises InvalidSettings."""
     catalogue = read_catalogue(settings)
     if catalogue is None:
         return ModelToTry(OFFLINE if settings.model_url == OFFLINE else None)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def local_shields(inference: Inference) -> ShieldKinds:
-    """Return every kind, with these models to judge."""
+    """Return every kind, with these models as judges."""
     return EveryShieldKind(lambda: inference, _bedrock)
 
 

@@ -1,4 +1,4 @@
-"""Which models the model servers of a server on one machine list."""
+"""Check of the models that the model servers of a server on one machine list."""
 
 import logging
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from turnstone.adapters.models.listed_models import ModelServer
 from turnstone.adapters.models.openai.model_access import ModelAccess
-from turnstone.bootstrap.models import local_means
+from turnstone.bootstrap.models import local_provider_deps
 from turnstone.bootstrap.places.local_models import read_catalogue
 from turnstone.domain.models.routing import DEFAULT_PROVIDER
 from turnstone.domain.registry.catalogue import Catalogue, OpenAIProvider
@@ -67,15 +67,15 @@ def _servers(settings: LocalSettings, catalogue: Catalogue | None) -> Iterator[t
             access = ModelAccess(settings.model_api_key)
             yield DEFAULT_PROVIDER, ModelServer(settings.model_url, access, *access.names)
         return
-    means = local_means(settings)
+    deps = local_provider_deps(settings)
     for name, entry in catalogue.providers.items():
         if isinstance(entry, OpenAIProvider) and entry.auth == "bearer":
-            url, access = means.openai_access(name, entry)
+            url, access = deps.openai_access(name, entry)
             yield name, ModelServer(url, access, access.names.url, entry.api_key_env or access.names.key)
 
 
 def _named(provider: str, catalogue: Catalogue | None) -> set[str]:
-    """Return the names, at the provider, of the models that the file has of it."""
+    """Return the provider's own names of the file's models."""
     if catalogue is None:
         return set()
     targets = (target for name, entry in catalogue.models.items() for target in entry.targets(name))

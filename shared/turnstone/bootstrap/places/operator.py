@@ -20,22 +20,19 @@ if TYPE_CHECKING:
 DATABASE = "turnstone.db"
 
 
-def operated_place() -> str:
-    """Return where that is, for a person. Raises InvalidSettings."""
+def operated_location() -> str:
+    """Return the location of the records, for a person. Raises InvalidSettings."""
     if names_a_table():
         return f"table {load_settings(TableSettings).table}"
     return f"data directory {load_settings(LocalSettings).data_dir.absolute()}"
 
 
 def operated_database(data_dir: Path, *, may_begin: bool = False) -> Path:
-    """Return the database of that data directory, which is there already unless the command may begin it.
-
-    Raises InvalidSettings.
-    """
+    """Return the database of the data directory. Raises InvalidSettings if it is missing and not `may_begin`."""
     database = data_dir / DATABASE
     if not may_begin and _is_missing(database):
-        looked = f"there is no server data in {data_dir.absolute()}"
-        raise InvalidSettings(f"{looked}; TURNSTONE_DATA_DIR names another directory")
+        missing = f"there is no server data in {data_dir.absolute()}"
+        raise InvalidSettings(f"{missing}; TURNSTONE_DATA_DIR names another directory")
     return database
 
 
@@ -45,7 +42,7 @@ def _is_missing(path: Path) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return True
     except OSError:
-        return False  # whatever else is the matter, opening it tells that
+        return False  # opening it reports any other problem
     return False
 
 
@@ -87,7 +84,7 @@ def _open_turns(store: RangeStore, supervisor: Supervisor, settings: Settings) -
     from turnstone.services.operations.open_turns import OpenTurns
 
     clock = SystemClock()
-    # no turn runs here and nothing is deleted, so which model, tools, shields and jobs there are makes no difference
+    # no turn runs here and nothing is deleted, so models, tools, shields and jobs are never used
     inference = OfflineInference()
     ports = Ports(
         store=store,
@@ -130,7 +127,7 @@ def _on_aws(settings: TableSettings) -> tuple[RangeStore, Supervisor]:
 def operated_keys(*, may_begin: bool = False) -> Iterator[ApiKeys]:
     """Lend the API keys of the table that TURNSTONE_TABLE names, else of the data directory.
 
-    Only who `may_begin` may find no data there, and has it made. Raises InvalidSettings, StoreUnavailable.
+    With `may_begin` a missing data directory is created. Raises InvalidSettings, StoreUnavailable.
     """
     from turnstone.bootstrap.callers import api_keys_in, table_named
 

@@ -8,7 +8,7 @@ from turnstone.domain.refs import TurnRef
 
 
 class TurnNamed(AgentNamed):
-    """A turn; clients of that time did not send its session, so it is looked up in all of the agent's."""
+    """A turn; clients of that time did not send its session, so it is searched in all sessions of the agent."""
 
     session_id: str | None = None
     turn_id: str

@@ -35,7 +35,7 @@ class SessionWanted(SessionNamed):
 
 def query_of(*names: str, optional: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
     """Return the OpenAPI parameters for ids in a query."""
-    parameter = {"description": "The id to look up.", "schema": {"type": "string"}}
+    parameter = {"description": "The id of the object to read.", "schema": {"type": "string"}}
     return {name: {**parameter, "required": name not in optional} for name in (*names, *optional)}
 
 

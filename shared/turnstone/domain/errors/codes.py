@@ -36,7 +36,7 @@ class ErrorCode(StrEnum):
     )
     NOT_SUPPORTED = (
         "not_supported",
-        "A field asks for a function that this server does not offer.",
+        "A field requests a function that this server does not offer.",
         "Leave the field out, or follow the text.",
     )
     TOOL_RESPONSES_MISMATCH = (
@@ -46,7 +46,7 @@ class ErrorCode(StrEnum):
     )
     MALFORMED_HTTP = (
         "malformed_http",
-        "What was received is not an HTTP request.",
+        "The received bytes are not an HTTP request.",
         "Check the client, and any proxy before the server.",
     )
     BODY_TOO_LARGE = (
@@ -78,7 +78,7 @@ class ErrorCode(StrEnum):
     UNAUTHENTICATED = (
         "unauthenticated",
         "The request carries no key, token or signature that this server accepts.",
-        "Send a valid one as the text says.",
+        "Send a valid one, as the text describes.",
     )
     FORBIDDEN = (
         "forbidden",
@@ -137,7 +137,7 @@ class ErrorCode(StrEnum):
     RECORD_NOT_FOUND = (
         "record_not_found",
         "A stored record was removed while it was read.",
-        "Send the request again; list what is there.",
+        "Send the request again; list the existing ones.",
     )
     CONTENT_LOST = (
         "content_lost",
@@ -162,7 +162,7 @@ class ErrorCode(StrEnum):
     )
     TURN_ENDED = (
         "turn_ended",
-        "The turn has ended, with an answer or without: it can't be cancelled, and has no more to say.",
+        "The turn has ended, with an answer or without: it can't be cancelled, and sends no more events.",
         "Read the turn; start a new one if its answer is still needed.",
     )
     TURN_CONTINUES = (
@@ -205,7 +205,7 @@ class ErrorCode(StrEnum):
     TURN_LIMIT_REACHED = (
         "turn_limit_reached",
         "The turn used all the tokens or all the time that a turn may use; its finished steps are kept.",
-        "Ask for less in one turn, or have the operator raise the limit that the text names.",
+        "Request less in one turn, or have the operator raise the limit that the text names.",
     )
     DAY_LIMIT_REACHED = (
         "day_limit_reached",
@@ -216,7 +216,7 @@ class ErrorCode(StrEnum):
     MODEL_FAILED = (
         "model_failed",
         "The model's provider refused the request, or its answer broke off or can't be read.",
-        "The text has the provider's reason; send the request again if it looks temporary.",
+        "The text has the provider's reason; send the request again if it seems temporary.",
     )
     MODEL_BUSY = (
         "model_busy",
@@ -262,7 +262,7 @@ class ErrorCode(StrEnum):
     ANSWER_TOO_LARGE = (
         "answer_too_large",
         "The answer is larger than a Lambda function can return at once.",
-        "Read it as the text says.",
+        "Read it as the text describes.",
     )
     GATEWAY_REFUSED = (
         "gateway_refused",

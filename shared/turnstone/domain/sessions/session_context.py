@@ -4,7 +4,7 @@ from turnstone.domain.values.frozen import Frozen
 
 
 class SummaryInContext(Frozen):
-    """A model's summary of earlier turns, sent in their place."""
+    """A model's summary of earlier turns, sent instead of them."""
 
     text: str
     first_turn_id: str

@@ -164,7 +164,7 @@ class StepTrace(Frozen):
 
 
 class Summary(Frozen):
-    """A model's summary of turns that do not fit its context window, sent in their place.
+    """A model's summary of turns that do not fit its context window, sent instead of them.
 
     Attributes:
         first_order, last_order: the first and the last turn that it replaces, with all in between.

@@ -1,6 +1,6 @@
-"""A description and an example of every field of the API's document, out of `fields.toml`.
+"""A description and an example of every field of the API's document, read from `fields.toml`.
 
-Loaded with the document only: no route that serves agents needs a word of it.
+Imported with the document only, so that no route of agents loads it.
 """
 
 import tomllib
@@ -17,7 +17,7 @@ MISSING = object()
 
 
 class FieldText(NamedTuple):
-    """What the table says of a field; the example is MISSING where its schema shows one."""
+    """The table's text of a field; the example is MISSING if the field's schema shows one."""
 
     description: str
     example: Any = MISSING
@@ -29,23 +29,23 @@ def add_field_texts(document: Schema) -> None:
     examples = _Examples(document["components"]["schemas"])
     for name, schema in document["components"]["schemas"].items():
         for path, field in fields_in(schema, plain_name(name)):
-            _tell(field, _text(path), examples.of(field, path))
+            _describe(field, _text(path), examples.of(field, path))
     for operation in (operation for item in document["paths"].values() for operation in item.values()):
         for parameter in operation.get("parameters", ()):
-            _tell_parameter(parameter, examples)
+            _describe_parameter(parameter, examples)
         for holder in (operation.get("requestBody", {}), operation["responses"].get("200", {})):
             for kind, content in holder.get("content", {}).items():
                 example = examples.of(content["schema"])
                 if kind == "application/json" and example is not MISSING:
                     content["example"] = example
-        _tell_headers(operation["responses"])
-    _tell_headers(document["components"]["responses"])
+        _describe_headers(operation["responses"])
+    _describe_headers(document["components"]["responses"])
     for parameter in document["components"]["parameters"].values():
-        _tell_parameter(parameter, examples)
+        _describe_parameter(parameter, examples)
 
 
 def fields_in(schema: Any, path: str) -> Iterator[tuple[str, Schema]]:
-    """Yield each field within the schema with its path; what the schema refers to has fields of its own."""
+    """Yield each field within the schema with its path, without the fields of referenced schemas."""
     if isinstance(schema, list):
         for part in schema:
             yield from fields_in(part, path)
@@ -58,53 +58,53 @@ def fields_in(schema: Any, path: str) -> Iterator[tuple[str, Schema]]:
 
 
 def plain_name(schema: str) -> str:
-    """Return the name of a schema as the table has it."""
+    """Return the name of a schema in the table."""
     return schema.rpartition("__")[2].removesuffix("-Input").removesuffix("-Output")
 
 
 @cache
-def known_texts() -> Mapping[str, FieldText]:
-    """Return what the table says, by its keys."""
-    return {key: FieldText(*map(_value, told)) for key, told in tomllib.loads(FILE.read_text()).items()}
+def field_texts() -> Mapping[str, FieldText]:
+    """Return the texts of the table, by its keys."""
+    return {key: FieldText(*map(_value, row)) for key, row in tomllib.loads(FILE.read_text()).items()}
 
 
 def _unshared(part: Any) -> Any:
-    """Return a copy whose fields are all of their own: the text of one must not show at another of the same object."""
+    """Return a deep copy without shared objects: the text of one field must not appear at another."""
     if isinstance(part, dict):
         return {name: _unshared(value) for name, value in part.items()}
     return [_unshared(value) for value in part] if isinstance(part, list) else part
 
 
-def _value(told: Any) -> Any:
-    """Return a value of the table, which has no word for null."""
-    return None if told == NULL else told
+def _value(written: Any) -> Any:
+    """Return a value of the table, None for `NULL`: TOML has no null."""
+    return None if written == NULL else written
 
 
 def _text(path: str) -> FieldText:
-    """Return what the table says of the field at the path, or of any of its name."""
-    known = known_texts()
+    """Return the table's text of the field at the path, else of all fields with its name."""
+    texts = field_texts()
     name = path.rpartition(".")[2]
-    text = known.get(path) or known.get(name, FieldText(""))
-    if text.description or name not in known:
+    text = texts.get(path) or texts.get(name, FieldText(""))
+    if text.description or name not in texts:
         return text
-    return text._replace(description=known[name].description)
+    return text._replace(description=texts[name].description)
 
 
 def _shown(schema: Schema, path: str) -> Any:
-    """Return the example of the table's line for this very field, else the schema's own, else that of its name."""
-    if "examples" in schema and path not in known_texts():
+    """Return the example of the table's line for the field's path, else the schema's own, else that of its name."""
+    if "examples" in schema and path not in field_texts():
         return schema["examples"][0]
     return _text(path).example if path else MISSING
 
 
-def _tell(field: Schema, text: FieldText, example: Any) -> None:
+def _describe(field: Schema, text: FieldText, example: Any) -> None:
     if text.description:
         field.setdefault("description", text.description)
     if example is not MISSING:
         field.setdefault("examples", [example])
 
 
-def _tell_parameter(parameter: Schema, examples: "_Examples") -> None:
+def _describe_parameter(parameter: Schema, examples: "_Examples") -> None:
     if "$ref" in parameter:
         return
     path = f"{parameter['in']}.{parameter['name'].lower() if parameter['in'] == 'header' else parameter['name']}"
@@ -118,7 +118,7 @@ def _tell_parameter(parameter: Schema, examples: "_Examples") -> None:
         parameter.setdefault("example", example)
 
 
-def _tell_headers(responses: Schema) -> None:
+def _describe_headers(responses: Schema) -> None:
     for response in responses.values():
         for name, header in response.get("headers", {}).items():
             text = _text(f"header.{name}")
@@ -130,14 +130,14 @@ def _tell_headers(responses: Schema) -> None:
 
 
 class _Examples:
-    """Examples of schemas: the table's, else what a schema itself shows, else one made of its fields' examples."""
+    """Examples of schemas: from the table, else from the schema, else made of its fields' examples."""
 
     def __init__(self, schemas: Mapping[str, Schema]) -> None:
         self._schemas = schemas
         self._made: dict[str, Any] = {}
 
     def of(self, schema: Schema, path: str = "") -> Any:
-        """Return an example of the schema, which is that of the field at the path; MISSING if there is none."""
+        """Return an example of the schema of the field at the path, MISSING if there is none."""
         if (shown := _shown(schema, path)) is not MISSING:
             return shown
         for keyword in ("const", "default"):
@@ -159,7 +159,7 @@ class _Examples:
         return {"boolean": True, "null": None}.get(str(schema.get("type")), MISSING)
 
     def _of_choices(self, choices: list[Schema], path: str) -> Any:
-        """Return an example of the first choice that has one; null is the last resort."""
+        """Return an example of the first choice that has one, null only if no other choice exists."""
         chosen = [choice for choice in choices if choice != {"type": "null"}]
         made = (self.of(choice) if "properties" not in choice else self._of_object(choice, path) for choice in chosen)
         found = next((example for example in made if example is not MISSING), MISSING)
@@ -167,11 +167,11 @@ class _Examples:
 
     def _of_named(self, name: str) -> Any:
         if name not in self._made:
-            self._made[name] = MISSING  # one that holds itself has no example within its own
-            told = known_texts().get(plain_name(name), FieldText("")).example
+            self._made[name] = MISSING  # a recursive schema has no example within its own
+            written = field_texts().get(plain_name(name), FieldText("")).example
             schema = self._schemas[name]
             made = self._of_object(schema, plain_name(name)) if "properties" in schema else self.of(schema)
-            self._made[name] = made if told is MISSING else told
+            self._made[name] = made if written is MISSING else written
         return self._made[name]
 
     def _of_object(self, schema: Schema, path: str) -> Any:

@@ -1,4 +1,4 @@
-"""The OpenAPI document of declared routes, which `turnstone openapi` prints. Loaded only where it is requested."""
+"""The OpenAPI document of declared routes, as `turnstone openapi` prints it. Imported when it is first requested."""
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,11 +26,11 @@ from turnstone.http.envelopes import DETAIL, ErrorEnvelope
 from turnstone.http.errors import FAILURE_STATUS, STATUS
 from turnstone.http.routes import FileBytes, NoContent, Null, Route, TurnReply, TurnStreamReply
 
-Told = Annotated[
+StreamedEvent = Annotated[
     TurnStarted | StepStarted | StepProgressed | StepCompleted | TurnCompleted | TurnAwaitsInput,
     Field(discriminator="event_type"),
 ]
-# the scheme as API Gateway itself writes it into the documents it exports
+# Source: the scheme in documents that API Gateway exports
 SIGV4: Mapping[str, Schema] = {
     "sigv4": {
         "type": "apiKey",
@@ -90,7 +90,7 @@ IDEMPOTENCY_KEY: Schema = {
     "schema": {"type": "string"},
 }
 REQUEST_ID: Schema = {"x-request-id": {"schema": {"type": "string"}}}
-ORDER = {method: place for place, method in enumerate(("GET", "POST", "PUT", "PATCH", "DELETE"))}
+ORDER = {method: position for position, method in enumerate(("GET", "POST", "PUT", "PATCH", "DELETE"))}
 
 
 def openapi_document(
@@ -99,16 +99,16 @@ def openapi_document(
     """Return the OpenAPI 3.1 document of the routes; a caller has to satisfy one of the schemes, if there are any.
 
     An operation id is the dialect and the name of the route's function, such as `llama_stack_2024_create_turn`. Llama
-    Stack and OpenAI have no prefix, such as `create_turn`. An alias's ends in its first part, such as
-    `create_turn_v1alpha`. Ids are unique and stay, because clients are generated from them.
+    Stack and OpenAI have no prefix, such as `create_turn`. The operation id of an alias ends in the first part of its
+    path, such as `create_turn_v1alpha`. Ids are unique and stable, because clients are generated from them.
 
-    Routes whose answer is no JSON of ours are left out. Paths are sorted; one that is an alias of another has
-    operations of its own, which name those they are the same as.
+    Routes without a `reply` are left out. Paths are sorted. The operations of an alias name the original in
+    `x-same-as`.
     """
     routes = sorted((route for route in routes if route.reply), key=lambda route: (route.path, ORDER[route.method]))
     schemas = build_wire_schemas(
         read=[route.body for route in routes if route.body],
-        written=[ErrorCode, Told, *(kind for route in routes for kind in _written(route))],
+        written=[ErrorCode, StreamedEvent, *(kind for route in routes for kind in _written(route))],
     )
     security_schemes = security_schemes or {}
     paths: dict[str, Schema] = {}
@@ -132,7 +132,6 @@ def openapi_document(
     document: Schema = {
         "openapi": "3.1.0",
         "info": INFO,
-        # today's first
         "tags": [{"name": name} for name in _tags(routes)],
         "paths": dict(sorted(paths.items())),
         "components": {
@@ -149,7 +148,7 @@ def openapi_document(
 
 
 def _written(route: Route) -> Iterator[Any]:
-    """Yield the types of all that the route writes."""
+    """Yield the types of the route's answer, events and headers."""
     if route.reply not in OF_NO_MODEL:
         yield route.reply
     if route.chunk is not None:
@@ -158,14 +157,14 @@ def _written(route: Route) -> Iterator[Any]:
 
 
 def answers_of(route: Route) -> tuple[type, ...]:
-    """Return which of the kinds of `Answer` the route gives, as its function is annotated."""
+    """Return the kinds of `Answer` that the route returns, by the annotation of its function."""
     answered = get_type_hints(route.endpoint)["return"]
     return get_args(answered) if isinstance(answered, UnionType) else (answered,)
 
 
 def _operation(route: Route, schemas: WireSchemas, security_schemes: Mapping[str, Schema]) -> Schema:
-    _, _, said = (sys.modules[route.endpoint.__module__].__doc__ or "").partition(": ")
-    summary = said.split("\n\n")[0].strip().removesuffix(".")
+    _, _, text = (sys.modules[route.endpoint.__module__].__doc__ or "").partition(": ")
+    summary = text.split("\n\n")[0].strip().removesuffix(".")
     operation: Schema = {
         "operationId": route.operation_id,
         "summary": summary[:1].upper() + summary[1:],
@@ -190,16 +189,17 @@ def _operation(route: Route, schemas: WireSchemas, security_schemes: Mapping[str
 def _parameters(route: Route) -> Iterator[Schema]:
     for name in PARAMETER.findall(route.path):
         yield {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
-    for name, told in route.query.items():
-        several = {"description": told, "schema": {"type": "array", "items": {"type": "string"}}}
-        yield {"name": name, "in": "query", **(several if isinstance(told, str) else told)}
+    for name, declared in route.query.items():
+        several = {"description": declared, "schema": {"type": "array", "items": {"type": "string"}}}
+        yield {"name": name, "in": "query", **(several if isinstance(declared, str) else declared)}
     if route.method == "POST" and route.stores:
         yield {"$ref": "#/components/parameters/IdempotencyKey"}
 
 
 def _success(route: Route, schemas: WireSchemas) -> Schema:
     if route.reply in OF_NO_MODEL:
-        return {status: {**told, "headers": deepcopy(REQUEST_ID)} for status, told in OF_NO_MODEL[route.reply].items()}
+        replies = OF_NO_MODEL[route.reply].items()
+        return {status: {**response, "headers": deepcopy(REQUEST_ID)} for status, response in replies}
     content = {"application/json": {"schema": schemas.written[route.reply]}}
     if answers_of(route) == (TurnStreamReply,):
         content = {}
@@ -208,14 +208,14 @@ def _success(route: Route, schemas: WireSchemas) -> Schema:
     if route.chunk is not None:
         content["text/event-stream"] = {"schema": {"$ref": f"#/components/schemas/{_stream_name(route)}"}}
     success: Schema = {"description": "OK", "content": content}
-    is_always = TurnStreamReply not in answers_of(route)  # a stream has begun before its turn stands anywhere
-    told = {name: {"required": is_always, "schema": schemas.written[kind]} for name, kind in route.headers.items()}
-    success["headers"] = {**told, **deepcopy(REQUEST_ID)}
+    is_always = TurnStreamReply not in answers_of(route)  # a stream begins before its turn has a status
+    own = {name: {"required": is_always, "schema": schemas.written[kind]} for name, kind in route.headers.items()}
+    success["headers"] = {**own, **deepcopy(REQUEST_ID)}
     return {"200": success}
 
 
 def _with_bound(schema: Schema, max_infer_iters: int) -> Schema:
-    """Return the schema of a body with the bound of the server in it; that of an answer has none, and stays."""
+    """Return the schema of a body with the server's bound of `max_infer_iters`; schemas of answers stay unbounded."""
     field = schema.get("properties", {}).get("max_infer_iters", {})
     for choice in field.get("anyOf", ()):
         for as_sent in choice.get("anyOf", (choice,)):
@@ -227,14 +227,14 @@ def _with_bound(schema: Schema, max_infer_iters: int) -> Schema:
 
 
 def _refused_with(route: Route, security_schemes: Mapping[str, Schema]) -> list[int]:
-    """Return the statuses of the errors the route may answer with."""
+    """Return the statuses of the route's errors."""
     statuses = {403, 413, 426, 500, *(STATUS[error] for error in route.raises)}
     if route.body:
         statuses |= set(route.envelope.statuses.values())
     if security_schemes and not route.is_open:
         statuses |= {401}
     if "bearer" in security_schemes and not route.is_open:
-        statuses |= {503}  # whom a token names is looked up, and may not be found out
+        statuses |= {503}  # the store or the token issuer may be unavailable to identify the caller
     if route.body or route.query:
         statuses |= {400}
     if PARAMETER.search(route.path):
@@ -253,7 +253,7 @@ def _refusal_name(status: int, envelope: ErrorEnvelope) -> str:
 
 
 def _envelope(status: int, envelope: ErrorEnvelope, security_schemes: Mapping[str, Schema]) -> ErrorEnvelope:
-    """Return the envelope of an error: a gateway answers 403 by itself, the same on every path."""
+    """Return the envelope of an error; an authorizing gateway's own 403 is the same on every path."""
     return DETAIL if status == 403 and security_schemes else envelope
 
 
@@ -275,41 +275,41 @@ def _error_name(envelope: ErrorEnvelope) -> str:
 
 
 def _envelopes(routes: Sequence[Route], schemas: WireSchemas) -> Schema:
-    """Return the schemas of what is put around errors and events, see `http/envelopes.py` and a dialect's `stream`."""
+    """Return the schemas of the envelopes of errors and events, see `http/envelopes.py` and a dialect's `stream`."""
     text = {"type": "string"}
     location = {"type": "array", "items": {"type": ["string", "integer"]}}
     problem = _object(loc=location, msg=text, type=text)
     problems = {"type": "array", "items": problem, "minItems": 1}
     code = schemas.written[ErrorCode]
-    told = _object(event=_object(payload=schemas.written[Told]))
-    says = "The data of one event of the stream. A stream that can't continue ends with an error."
+    event = _object(event=_object(payload=schemas.written[StreamedEvent]))
+    description = "The data of one event of the stream. A stream that can't continue ends with an error."
     return {
         "Refusal": _object(detail=text, code=code),
         **{_error_name(each): each.schema(500) for each in (route.envelope for route in routes) if each.name},
         "InvalidFields": _object(error=_object(detail=_object(errors=problems, code=code))),
         "StreamError": _object(error=_object(message=text, code=code)),
-        "TurnStreamChunk": {"description": says, "anyOf": [told, STREAM_ERROR]},
+        "TurnStreamChunk": {"description": description, "anyOf": [event, STREAM_ERROR]},
     }
 
 
 def _streams(routes: Sequence[Route], schemas: WireSchemas) -> Schema:
-    """Return the schemas of what the streams of models' answers hold."""
+    """Return the schemas of one event of each stream with a model of its own."""
     return {_stream_name(route): _stream(route, schemas) for route in routes if route.chunk is not None}
 
 
 def _stream(route: Route, schemas: WireSchemas) -> Schema:
-    says = "The data of one event of the stream. A stream that can't continue ends with an error"
+    description = "The data of one event of the stream. A stream that can't continue ends with an error"
     if route.envelope.name:
         failed: Schema = {"$ref": f"#/components/schemas/{_error_name(route.envelope)}"}
         return {
-            "description": f"{says}, a whole one with the text `[DONE]`.",
+            "description": f"{description}, a whole one with the text `[DONE]`.",
             "anyOf": [schemas.written[route.chunk], failed],
         }
-    return {"description": f"{says}.", "anyOf": [schemas.written[route.chunk], STREAM_ERROR]}
+    return {"description": f"{description}.", "anyOf": [schemas.written[route.chunk], STREAM_ERROR]}
 
 
 def _stream_name(route: Route) -> str:
-    """Return the name of the schema of one event; types of a prefixed dialect have its mark, which the body's has."""
+    """Return the name of the schema of one event, after the body's in dialects with a prefix, else the function's."""
     if route.dialect and route.body is not None:
         return f"{route.body.__name__}Stream"
     return "".join(word.capitalize() for word in route.endpoint.__name__.split("_")) + "Stream"
@@ -320,7 +320,7 @@ def _object(**properties: Any) -> Schema:
 
 
 def _tags(routes: Sequence[Route]) -> list[str]:
-    """Return the families of the routes, those of the dialects without a prefix first."""
+    """Return the families of the routes, dialects without a prefix first."""
     first, last = ({_family(each): None for each in routes if bool(each.dialect) is named} for named in (False, True))
     return [*first, *last]
 

@@ -1,4 +1,4 @@
-"""An OpenAPI document as a page to read and to try: HTML, script and style of its own, nothing from elsewhere."""
+"""An OpenAPI document as an HTML page to read and to try, with its own script and style, without outside resources."""
 
 import json
 import re
@@ -21,7 +21,12 @@ SIGNED = "<p>Requests to this server have to be signed, which this page can't do
 
 
 class Unserved(NamedTuple):
-    """A method of the clients that the server does not have: its request, its name there, and what to do instead."""
+    """A method of the clients that the server does not have.
+
+    Attributes:
+        called: its name in the clients.
+        instead: the alternative on this server.
+    """
 
     method: str
     path: str
@@ -33,9 +38,9 @@ def api_page(document: Part, unserved: Sequence[Unserved] = (), base: str = "") 
     """Return the page.
 
     Args:
-        document: of the API.
-        unserved: what the page names as not served, after all that is.
-        base: what stands before the paths of the API where the page is read.
+        document: the OpenAPI document.
+        unserved: methods that the page lists as not served, at its end.
+        base: prefix of the API's paths in the page's own URL.
     """
     info = document["info"]
     title = f"{info['title']} {info['version']}"
@@ -63,7 +68,7 @@ def api_page(document: Part, unserved: Sequence[Unserved] = (), base: str = "") 
 
 @cache
 def content_security_policy() -> str:
-    """Return what a browser lets the page do: run its own script, use its own style, and talk to its own server."""
+    """Return the page's policy: its own script and style, and requests to its own server."""
     style, script = (b64encode(sha256(_file(kind).encode()).digest()).decode() for kind in ("css", "js"))
     return (
         f"default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; connect-src 'self'; "
@@ -85,7 +90,7 @@ def _access(document: Part) -> Iterator[str]:
 
 
 def _operations(document: Part) -> Iterator[tuple[str, str, Part]]:
-    """Yield method, path and operation, aliases left out."""
+    """Yield method, path and operation, without aliases."""
     for path, item in document["paths"].items():
         for method, operation in item.items():
             if "x-same-as" not in operation:
@@ -124,12 +129,12 @@ def _family(name: str, operations: list[tuple[str, str, Part]], document: Part, 
 
 
 def _try(method: str, path: str, operation: Part) -> str:
-    """Return what the script makes a form of."""
+    """Return the element from which the script makes a form."""
     query = [parameter["name"] for parameter in operation.get("parameters", ()) if parameter.get("in") == "query"]
     content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
     body = json.dumps(content.get("example", {})) if content and method != "GET" else ""
-    told = {"method": method, "path": path, "query": json.dumps(query), "body": body}
-    return f'<div class="try" {" ".join(f"""data-{name}="{escape(text)}" """ for name, text in told.items())}></div>'
+    data = {"method": method, "path": path, "query": json.dumps(query), "body": body}
+    return f'<div class="try" {" ".join(f"""data-{name}="{escape(text)}" """ for name, text in data.items())}></div>'
 
 
 def _not_served(unserved: Sequence[Unserved]) -> Iterator[str]:
@@ -161,29 +166,29 @@ def _request(operation: Part, document: Part) -> Iterator[str]:
 def _answers(operation: Part, document: Part) -> Iterator[str]:
     rows = []
     for status, answer in operation["responses"].items():
-        told = _resolved(answer, document)
+        response = _resolved(answer, document)
         kinds = "<br>".join(
             f"{_kind(content['schema'])} <small>{escape(kind)}</small>"
-            for kind, content in told.get("content", {}).items()
+            for kind, content in response.get("content", {}).items()
         )
-        headers = "".join(f"<br>header {_code(name)}" for name in told.get("headers", {}))
-        rows.append((_code(status), _text(told["description"]) + headers, kinds))
+        headers = "".join(f"<br>header {_code(name)}" for name in response.get("headers", {}))
+        rows.append((_code(status), _text(response["description"]) + headers, kinds))
     yield _table(("status", "", "body"), rows)
 
 
 def _schema(name: str, schema: Part) -> str:
-    said = f"<p>{_text(schema['description'])}</p>" if "description" in schema else ""
+    description = f"<p>{_text(schema['description'])}</p>" if "description" in schema else ""
     required = schema.get("required", ())
     rows = [
         (_code(field) + ("" if field in required else " <small>optional</small>"), _kind(kind), _rules(kind))
         for field, kind in schema.get("properties", {}).items()
     ]
     body = _table(("field", "type", ""), rows) if rows else f"<p>{_kind(schema)}</p>"
-    return f'<section id="{escape(name)}"><h3>{escape(name)}</h3>{said}{body}</section>'
+    return f'<section id="{escape(name)}"><h3>{escape(name)}</h3>{description}{body}</section>'
 
 
 def _kind(schema: Part) -> str:
-    """Return what values the schema takes, in a few words with links."""
+    """Return the kind of the schema's values, in a few words with links."""
     match schema:
         case {"$ref": ref}:
             name = escape(ref.rpartition("/")[2])
@@ -204,16 +209,16 @@ def _kind(schema: Part) -> str:
 
 
 def _rules(schema: Part) -> str:
-    """Return what else is said of a field: its description, its default, its bounds, an example."""
+    """Return a field's description, default, bounds and example."""
     names = ("minimum", "exclusiveMinimum", "minLength", "maxLength", "minItems", "maxItems", "pattern", "default")
     ruled = [part for part in (schema, *schema.get("anyOf", ())) if isinstance(part, Mapping)]
     rules = [f"{name} {_code(str(part[name]))}" for part in ruled for name in names if part.get(name) is not None]
     examples = [schema["example"]] if "example" in schema else schema.get("examples", ())
     shown = [json.dumps(example, ensure_ascii=False) for example in examples]
-    told = [_text(schema["description"])] if "description" in schema else []
+    description = [_text(schema["description"])] if "description" in schema else []
     rules += (f"such as {_code(text)}" for text in shown if len(text) <= MOST_OF_EXAMPLE)
     sentence = "; ".join(rules)
-    return " ".join([*told, f"{sentence[0].upper()}{sentence[1:]}."] if sentence else told)
+    return " ".join([*description, f"{sentence[0].upper()}{sentence[1:]}."] if sentence else description)
 
 
 def _resolved(part: Part, document: Part) -> Part:
@@ -235,5 +240,5 @@ def _code(text: str) -> str:
 
 
 def _text(text: str) -> str:
-    """Return prose in which `words` may stand in backticks."""
+    """Return prose as HTML, words in backticks as code."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))

@@ -1,6 +1,6 @@
-"""JSON schemas of what goes over the wire, made from the models that parse and write it.
+"""JSON schemas of requests and answers, made from the models that parse and write them.
 
-Never imported by a route: building schemas is for those who print the document, not for those who serve.
+Imported with the OpenAPI document only, so that no route of agents builds schemas.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,7 +20,7 @@ NULL: Schema = {"type": "null"}
 
 @dataclass(frozen=True, slots=True)
 class WireSchemas:
-    """Schemas by the type they describe, as it is read and as it is written, and the named ones they refer to."""
+    """Schemas by type, for reading and for writing, and the named schemas that they reference."""
 
     read: Mapping[Any, Schema]
     written: Mapping[Any, Schema]
@@ -28,7 +28,7 @@ class WireSchemas:
 
 
 def build_wire_schemas(read: Iterable[Any], written: Iterable[Any]) -> WireSchemas:
-    """Return the schemas of the types. One that looks different read and written has two names."""
+    """Return the schemas of the types. A type whose schemas differ for reading and writing has two names."""
     directions: list[tuple[Iterable[Any], Literal["validation", "serialization"]]] = [
         (read, "validation"),
         (written, "serialization"),
@@ -43,15 +43,16 @@ def build_wire_schemas(read: Iterable[Any], written: Iterable[Any]) -> WireSchem
 
 
 class _WireSchema(GenerateJsonSchema):
-    """Says of our models what pydantic can't see in them, and leaves out what tells a client nothing."""
+    """Schemas with rules of our models that pydantic can't see, without titles, which are of no use to a client."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002 - the answer is the same for all
         return False
 
     def field_is_required(self, field: Any, total: bool) -> bool:
-        """Answers hold every field, nulls and defaults too, but for those that say when they are left out.
+        """Return whether the field is always present.
 
-        Bodies need the tags that tell a union's members apart.
+        Answers hold every field, nulls and defaults included, except those with a condition for leaving them out.
+        Bodies have to hold the tags that distinguish the members of a union.
         """
         if self.mode == "serialization":
             return "serialization_exclude_if" not in field
@@ -80,19 +81,19 @@ class _WireSchema(GenerateJsonSchema):
 
 
 def _keep_first_paragraph(made: JsonSchemaValue) -> None:
-    """Shorten a description that is a docstring: what follows its first paragraph is for readers of the code."""
+    """Shorten a docstring to its first paragraph; the rest is for readers of the code."""
     if "description" in made:
         made["description"] = " ".join(made["description"].split("\n\n")[0].split())
 
 
 def _is_tag(schema: Any) -> bool:
-    """Tell whether a field's schema is that of a tag: its default is the only value it can have."""
+    """Return whether a field's schema is of a tag: a literal with one value."""
     inner = schema["schema"] if schema["type"] == "default" else None
     return inner is not None and inner["type"] == "literal" and len(inner["expected"]) == 1
 
 
 def _nullable(schema: Schema) -> Schema:
-    """Return the schema of a value that may be null as well; its default stays where readers look for it."""
+    """Return the schema with null as a further choice, the default at its top level."""
     choices = {name: value for name, value in schema.items() if name != "default"}
     if not choices or NULL in choices.get("anyOf", ()):
         return schema

@@ -1,4 +1,4 @@
-"""The ASGI app of declared routes: reads the size-capped body, calls the route in a thread, sends the answer."""
+"""The ASGI app of declared routes: read the body up to its limit, call the route in a thread, send the answer."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from turnstone.http.errors import (
     answer_or_error,
     caller_or_error,
     error_reply,
-    is_told_once,
+    is_log_line_needed,
     refusal_reply,
 )
 from turnstone.http.routes import (
@@ -61,11 +61,11 @@ JSON = (b"content-type", b"application/json")
 SSE = (b"content-type", b"text/event-stream; charset=utf-8")
 NO_PATH = "no such path; GET /v1/openapi.json lists those that there are"
 NO_METHOD = "this path has no such method; the header Allow lists those that it has"
-SLASHES = ":path}"  # how a pattern ends whose last parameter takes all that follows
+SLASHES = ":path}"  # end of a pattern with a last parameter that takes slashes
 ROUTE_THREADS = 8
 ROUTE_THREADS_OF_A_TENANT = 6
 PIECES_AT_ONCE = 3
-LEFT_FOR_HAND_OVER = timedelta(seconds=60)
+TIME_TO_HAND_OFF = timedelta(seconds=60)
 
 
 def build_app(
@@ -77,7 +77,7 @@ def build_app(
 ) -> RoutedApp:
     """Return the ASGI app that serves the routes."""
     for server in ("uvicorn.error", "mangum.http"):
-        logging.getLogger(server).addFilter(is_told_once)
+        logging.getLogger(server).addFilter(is_log_line_needed)
     by_path: dict[str, dict[str, _Endpoint]] = {}
     for route in routes:
         if route.is_rare:
@@ -97,7 +97,7 @@ def build_app(
             return _Served(path, _ByMethod(path, made, hosting))
 
         served.append(RareRoutes(rare, serve))
-    # a router alone: the layers of a whole Starlette application catch what is caught here already
+    # a router alone: errors are caught here, so the layers of a whole Starlette application only cost time
     return RoutedApp(routes, hosting, routes=served, redirect_slashes=False, lifespan=lifespan)
 
 
@@ -106,7 +106,7 @@ def _pattern(route: Route, path: str) -> str:
 
 
 class RoutedApp(Router):
-    """Routes of which none may serve a path."""
+    """A router that refuses paths without a route in the envelope of their dialect."""
 
     def __init__(self, declared: Sequence[Route], hosting: Hosting, **more: Any) -> None:
         super().__init__(**more)
@@ -121,7 +121,7 @@ class RoutedApp(Router):
             await super().not_found(scope, receive, send)
 
     def envelope_of(self, scope: Scope) -> ErrorEnvelope:
-        """Return the envelope for a request that is refused before its route is called."""
+        """Return the envelope for a request refused before its route is called."""
         for served in self.routes:
             if isinstance(served, _Served) and served.matches(scope)[0] is not Match.NONE:
                 return served.envelope_of(scope)
@@ -129,14 +129,14 @@ class RoutedApp(Router):
 
 
 class _Served(StarletteRoute):
-    """A path, whose routes themselves answer a method that it does not have."""
+    """A path of the router; its app also answers methods without a route."""
 
     def __init__(self, path: str, by_method: _ByMethod) -> None:
         super().__init__(path, by_method, methods=by_method.methods)
         self._by_method = by_method
 
     def envelope_of(self, scope: Scope) -> ErrorEnvelope:
-        """Return the envelope of the request's method; of one that is not served, that of another."""
+        """Return the envelope of the request's method, of another method if this one is not served."""
         return self._by_method.envelope_of(scope["method"])
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -144,7 +144,7 @@ class _Served(StarletteRoute):
 
 
 class _ByMethod:
-    """The routes of one path as an ASGI app, so that a refused method is told all that there are."""
+    """The routes of one path as an ASGI app; the refusal of a method lists all methods of the path."""
 
     def __init__(self, path: str, endpoints: Mapping[str, _Endpoint], hosting: Hosting) -> None:
         self._path = path.replace(SLASHES, "}")
@@ -179,13 +179,13 @@ class _Endpoint:
         self._route = route
         self._hosting = hosting
         self._use_cases = use_cases
-        # of its own: a slow model or disk of one route must not delay the others
+        # threads of its own: a slow model or disk of one route must not delay the others
         self._threads = threads or _route_threads(f"{route.method} {route.path}", hosting)
         self._max_body_bytes = max_body_bytes
         self.envelope = route.envelope
 
     async def answer(self, path: str, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request to this one of the route's paths."""
+        """Answer a request to one of the route's paths."""
         request_id = self._hosting.request_id(scope)
         with RequestLine(self._route.method, path, request_id, dict(scope["path_params"])) as line:
             caller = await self._caller(scope)
@@ -198,7 +198,7 @@ class _Endpoint:
             await self._send(answer, scope, receive, send, line)
 
     async def _caller(self, scope: Scope) -> Caller | Reply:
-        """Return who sent the request, or what to answer to nobody."""
+        """Return the caller, or the refusal of a request without one."""
         if self._route.is_open:
             return NOBODY
         try:
@@ -210,7 +210,7 @@ class _Endpoint:
         return await self._threads.do(caller_or_error, caller, self._route.envelope)
 
     async def _answer(self, scope: Scope, receive: Receive, caller: Caller, line: RequestLine) -> Answer:
-        """Return what the route answers, or what is wrong with the request. Raises ClientDisconnect."""
+        """Return the route's answer, or the refusal of an invalid request. Raises ClientDisconnect."""
         body = await read_body(receive, self._max_body_bytes)
         if scope["path"].endswith("\n") and (self._route.takes_slashes or not self._route.path.endswith("}")):
             # a pattern's end matches before a line feed, too
@@ -231,7 +231,7 @@ class _Endpoint:
             use_cases=self._use_cases,
             base=self._hosting.base(scope),
             about=line.about,
-            stop=StopSignal() if self._route.breaks_off else None,
+            stop=StopSignal() if self._route.is_cancellable else None,
         )
         if (version := unknown_client(request.headers)) is not None:
             return error_reply(UnknownClient(version), self._route.envelope)
@@ -240,23 +240,22 @@ class _Endpoint:
         try:
             return await self._answer_in_thread(request, receive)
         except asyncio.CancelledError:
-            # only the server cancels, when its time to stop is over; what was begun may still be done
+            # only a stopping server cancels; work that has begun may still complete
             return refusal_reply(ErrorCode.SERVER_STOPPING, SHUTTING_DOWN, RETRY_SOON, self._route.envelope)
 
     async def _answer_in_thread(self, request: Request, receive: Receive) -> Answer:
-        """Return what the route answers, once there is a place if it needs one. Raises ClientDisconnect."""
+        """Return the route's answer, after a wait for a slot if it needs one. Raises ClientDisconnect."""
         call = partial(answer_or_error, self._begun, request, self._route.envelope)
         try:
             return await self._done(partial(call, (Overloaded,)), request, receive)
         except Overloaded as refused:
             comes_first, may_be_repeated = refused.comes_first, refused.may_be_repeated
-        from turnstone.http.server.waiting import a_place  # only where places are scarce
+        from turnstone.http.server.waiting import wait_for_slot  # only where slots are scarce
 
-        # Whatever the route found out is found out anew: the wait is for requests, which hold no thread, nor more
-        # memory than they were sent with.
+        # The route starts again after the wait, so that a waiting request holds no thread and only its body in memory.
         executor = self._use_cases.executor
         try:
-            waiter = await a_place(executor, request, receive, comes_first=comes_first)
+            waiter = await wait_for_slot(executor, request, receive, comes_first=comes_first)
         except Overloaded as refused:
             refused.may_be_repeated = may_be_repeated
             return error_reply(refused, self._route.envelope)
@@ -265,7 +264,7 @@ class _Endpoint:
     async def _done(
         self, call: Callable[[], Answer], request: Request, receive: Receive, *, comes_first: bool = False
     ) -> Answer:
-        """Return the result of the call, made in a thread of the route. Raises ClientDisconnect if it was cancelled."""
+        """Return the result of the call in a thread of the route. Raises ClientDisconnect if it was cancelled."""
         doing = self._threads.do(call, on_behalf_of=request.caller.tenant, comes_first=comes_first)
         if request.stop is None:
             return await doing
@@ -292,39 +291,39 @@ class _Endpoint:
                 from turnstone.http.streams.turn_answers import outcome  # only where turns are answered
 
                 line.about.update(_ids_of(broadcast))
-                with self._leaving(partial(self._hand_over, broadcast), scope):
+                with self._leaving(partial(self._hand_off, broadcast), scope):
                     await send_whole(await outcome(broadcast, encode, self._hosting.base(scope)), send, line)
             case TurnStreamReply(broadcast, encode, has_ids):
                 from turnstone.http.streams.sse import sse_chunks
 
                 line.about.update(_ids_of(broadcast))
-                leave = broadcast.close if has_ids else partial(self._hand_over, broadcast)
+                leave = broadcast.close if has_ids else partial(self._hand_off, broadcast)
                 with self._leaving(leave, scope):
                     chunks = sse_chunks(broadcast, encode, receive, has_ids=has_ids)
                     await send_chunks(SSE, chunks, send, line)
             case ModelReply() | ModelStreamReply():
-                from turnstone.http.streams.model_answers import answered  # only where models are asked directly
+                from turnstone.http.streams.model_answers import answered  # only for routes of inference
 
-                told = await answered(answer, receive, self._route.envelope, line.about)
-                if isinstance(told, Reply):
-                    await send_whole(told, send, line)
+                outcome_or_chunks = await answered(answer, receive, self._route.envelope, line.about)
+                if isinstance(outcome_or_chunks, Reply):
+                    await send_whole(outcome_or_chunks, send, line)
                 else:
-                    await send_chunks(SSE, told, send, line)
+                    await send_chunks(SSE, outcome_or_chunks, send, line)
             case _:
                 assert_never(answer)
 
-    def _hand_over(self, broadcast: TurnBroadcast) -> None:
-        """Leave the turn to another process."""
+    def _hand_off(self, broadcast: TurnBroadcast) -> None:
+        """Hand the turn off to another process."""
         self._use_cases.turns.hand_off(broadcast.ref)
 
     @contextmanager
     def _leaving(self, leave: Callable[[], None], scope: Scope) -> Iterator[None]:
-        """Within the block, do this when there is little time left for this process."""
+        """Within the block, call `leave` shortly before the process is ended."""
         ends_at = self._hosting.ends_at(scope)
         if ends_at is None:
             yield
             return
-        left = ends_at - LEFT_FOR_HAND_OVER - datetime.now(UTC)
+        left = ends_at - TIME_TO_HAND_OFF - datetime.now(UTC)
         timer = asyncio.get_running_loop().call_later(max(0.0, left.total_seconds()), self._threads.submit, leave)
         try:
             yield
@@ -332,9 +331,9 @@ class _Endpoint:
             timer.cancel()
 
     def _begun(self, request: Request) -> Answer:
-        """Return the endpoint's answer, its first pieces drawn: what can't be read at all is still a status."""
+        """Return the endpoint's answer with its first pieces drawn, so that a failing read is still a status."""
         if request.stop is not None and request.stop.is_set:
-            # while the request waited
+            # set while the request waited
             return refusal_reply(ErrorCode.CLIENT_DISCONNECTED, "the client closed the connection")
         answer = self._route.endpoint(request)
         if isinstance(answer, TurnStreamReply) and answer.broadcast.restore is not None:
@@ -347,10 +346,10 @@ class _Endpoint:
         return answer
 
     async def _drawn(self, pieces: Iterator[bytes], receive: Receive, tenant: str) -> AsyncGenerator[bytes]:
-        """Yield the pieces, drawn in a thread of the route because they read the store, until the client leaves."""
+        """Yield the pieces until the client leaves. Threads of the route draw them, because they read the store."""
         departure = Departure()
         with departure.watched(receive):
-            some = _some_of(pieces)  # which were drawn at the beginning
+            some = _some_of(pieces)  # already drawn by `_begun`
             while some:
                 while some:
                     yield some.popleft()
@@ -364,7 +363,7 @@ def _route_threads(name: str, hosting: Hosting) -> RouteThreads:
 
 
 def _some_of(pieces: Iterator[bytes]) -> deque[bytes]:
-    """Return the next few pieces: a change of threads for each takes longer than to draw it."""
+    """Return the next few pieces: changing threads for each takes longer than drawing it."""
     return deque(islice(pieces, PIECES_AT_ONCE))
 
 
@@ -374,7 +373,7 @@ def _ids_of(broadcast: TurnBroadcast) -> dict[str, str]:
 
 
 async def _send_refusal(reply: Reply, scope: Scope, send: Send, hosting: Hosting) -> None:
-    """Answer a request that no route takes, or none by this method."""
+    """Answer a request without a route for its path or method."""
     with RequestLine(scope["method"], None, hosting.request_id(scope), {"path": scope["path"]}) as line:
         await send_whole(reply, send, line)
 

@@ -1,4 +1,4 @@
-"""What stands at the root of the API: the server's name, and where to read more of it."""
+"""The root of the API: the server's name, its description and links."""
 
 from html import escape
 
@@ -7,12 +7,12 @@ from pydantic_core import to_json
 from turnstone.http.routes import Reply, Request
 
 NAME = "Turnstone"
-TELLS = "A home for AI agents, which speaks the Llama Stack Agents API and OpenAI's chat completions."
-PLACES = {"docs": "/docs", "openapi": "/openapi.json", "health": "/v1/health"}
+DESCRIPTION = "A home for AI agents, which speaks the Llama Stack Agents API and OpenAI's chat completions."
+LINKS = {"docs": "/docs", "openapi": "/openapi.json", "health": "/v1/health"}
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{name}</title>
 <meta name="viewport" content="width=device-width, initial-scale=1"></head><body>
-<h1>{name}</h1><p>{tells}</p>
+<h1>{name}</h1><p>{description}</p>
 <ul><li><a href="{docs}">The API, to read and to try</a></li>
 <li><a href="{openapi}">The API as an OpenAPI document</a></li>
 <li><a href="{health}">Whether the server answers</a></li></ul>
@@ -22,16 +22,16 @@ CLOSED = {"content-security-policy": "default-src 'none'; base-uri 'none'; form-
 
 
 def front_reply(request: Request) -> Reply:
-    """Return the root: HTML for whoever asks for that before JSON, as browsers do, and else JSON."""
-    places = {name: request.base + path for name, path in PLACES.items()}
-    if not _wants_html(request.headers.get("accept", "")):
-        told = to_json({"name": NAME, "description": TELLS, **places})
-        return Reply(told, headers={"vary": "accept"})
-    page = PAGE.format(name=NAME, tells=TELLS, **{name: escape(path) for name, path in places.items()})
+    """Return the root as HTML if `Accept` lists HTML before JSON, as browsers do, else as JSON."""
+    links = {name: request.base + path for name, path in LINKS.items()}
+    if not _prefers_html(request.headers.get("accept", "")):
+        body = to_json({"name": NAME, "description": DESCRIPTION, **links})
+        return Reply(body, headers={"vary": "accept"})
+    page = PAGE.format(name=NAME, description=DESCRIPTION, **{name: escape(path) for name, path in links.items()})
     return Reply(page.encode(), headers={**CLOSED, "vary": "accept"}, content_type="text/html; charset=utf-8")
 
 
-def _wants_html(accept: str) -> bool:
+def _prefers_html(accept: str) -> bool:
     kinds = [each.partition(";")[0].strip().lower() for each in accept.split(",")]
-    known = (each for each in kinds if each in ("text/html", "application/json"))
-    return next(known, None) == "text/html"
+    served = (each for each in kinds if each in ("text/html", "application/json"))
+    return next(served, None) == "text/html"

@@ -1,7 +1,4 @@
-"""Who sent a request, under which id, and until when its process may work on it: what the place knows it runs in.
-
-Each place answers for a request's ASGI scope.
-"""
+"""The host of the server: the caller, id and deadline of a request, read from its ASGI scope."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ if TYPE_CHECKING:  # a function leaves it to its gateway
     from turnstone.services.access.authentication import Authenticator
 
 LISTS = ("roles", "teams", "projects", "namespaces")
-LookUp = Callable[[], Caller]
+Identify = Callable[[], Caller]
 Scheme = Literal["bearer", "sigv4"]
 CONTEXT_HEADER = b"x-amzn-request-context"
 REQUEST_ID_BYTES = 12
@@ -38,39 +35,39 @@ class Hosting(Protocol):
 
     has_tenants: bool
 
-    def caller(self, scope: Scope) -> Caller | LookUp:
-        """Return who sent the request, or what finds that out and may wait meanwhile. Never waits itself.
+    def caller(self, scope: Scope) -> Caller | Identify:
+        """Return the caller without blocking, or a function that returns it and may block.
 
-        Raises Unauthenticated; what finds it out also raises StoreUnavailable and IssuerUnavailable.
+        Raises Unauthenticated; the function also raises StoreUnavailable and IssuerUnavailable.
         """
 
     def scheme(self, scope: Scope) -> Scheme | None:
-        """Return how a request that was let in has proved who sent it, None where nobody has to."""
+        """Return how the caller of an admitted request authenticated, None on a server without authentication."""
 
     def base(self, scope: Scope) -> str:
-        """Return what stands before the paths of the API in the request's own, without a slash at its end."""
+        """Return the prefix of the API's paths in the request's own, without a slash at its end."""
 
     def ends_at(self, scope: Scope) -> datetime | None:
-        """Return when the process is ended even if the request is not answered, None if it is not."""
+        """Return the time at which the host ends the process, None if it does not."""
 
     def request_id(self, scope: Scope) -> str | None:
-        """Return the id under which the log tells of the request, the place's own where it has one."""
+        """Return the request's id in the log: the host's own id if it has one."""
 
 
 class OneMachine:
-    """A server that knows its callers by their tokens or, without an authenticator, takes everyone for the same."""
+    """A server that identifies callers by their tokens; without an authenticator, all are one local caller."""
 
     def __init__(self, authenticator: Authenticator | None = None) -> None:
         self._authenticator = authenticator
         self.has_tenants = authenticator is not None
 
-    def caller(self, scope: Scope) -> Caller | LookUp:
+    def caller(self, scope: Scope) -> Caller | Identify:
         if self._authenticator is None:
             return LOCAL_CALLER
         sent = [value.decode("latin-1") for name, value in scope["headers"] if name == b"authorization"]
         authorization = sent[0] if len(sent) == 1 else None
-        known = self._authenticator.cached_caller(authorization)
-        return known or partial(self._authenticator.identify, authorization)
+        cached = self._authenticator.cached_caller(authorization)
+        return cached or partial(self._authenticator.identify, authorization)
 
     def scheme(self, _: Scope) -> Scheme | None:
         return None if self._authenticator is None else "bearer"
@@ -86,12 +83,12 @@ class OneMachine:
 
 
 class BehindGateway:
-    """A Lambda that is given API Gateway's event: the gateway has checked who calls."""
+    """A Lambda invoked with API Gateway's event; the gateway has authenticated the caller."""
 
     has_tenants = True
 
     def __init__(self, scheme: Scheme | None = None) -> None:
-        """Take how callers prove who they are, where the gateway lets everybody pass and does not tell."""
+        """Take the scheme of callers, for routes on which the gateway admits all requests and names no scheme."""
         self._scheme = scheme
 
     def caller(self, scope: Scope) -> Caller:
@@ -103,7 +100,7 @@ class BehindGateway:
     def base(self, scope: Scope) -> str:
         event = scope["aws.event"]
         whole, resource = _text(event.get("requestContext"), "path") or "", _text(event, "resource")
-        own = resource if resource and whole.endswith(resource) else scope["path"]  # whose version may seem a stage's
+        own = resource if resource and whole.endswith(resource) else scope["path"]  # its version may be a stage's name
         return whole.removesuffix(own).removesuffix("/")
 
     def ends_at(self, scope: Scope) -> datetime | None:
@@ -115,10 +112,10 @@ class BehindGateway:
 
 
 class BehindAdapter:
-    """A web server in a Lambda, behind the Lambda Web Adapter, which puts the gateway's word into headers.
+    """A web server in a Lambda, behind the Lambda Web Adapter, which passes the gateway's context in headers.
 
-    Only the adapter can reach the server, and it replaces what a client sends under these names; a request in which
-    one of them stands twice has not come that way.
+    Only the adapter can reach the server, and it replaces a client's headers of these names. A request with two
+    headers of one name did not come from the adapter.
     """
 
     has_tenants = True
@@ -130,7 +127,7 @@ class BehindAdapter:
         return scheme_of(_json_header(scope, CONTEXT_HEADER))
 
     def base(self, _: Scope) -> str:
-        return ""  # no route that is streamed asks
+        return ""  # no streamed route uses it
 
     def ends_at(self, scope: Scope) -> datetime | None:
         context = _json_header(scope, LAMBDA_HEADER)
@@ -142,10 +139,9 @@ class BehindAdapter:
 
 
 def caller_of(context: Any) -> Caller:
-    """Return whom the gateway names in its request context. Raises Unauthenticated.
+    """Return the caller in the gateway's request context. Raises Unauthenticated.
 
-    Where an authorizer had a say, that alone counts. Else the caller has signed the request, and the account is the
-    tenant.
+    The context of an authorizer takes precedence. Without one the request is signed, and the AWS account is the tenant.
 
     Source: the proxy event of API Gateway REST APIs, with a Lambda authorizer and with IAM authorization.
     """
@@ -158,25 +154,25 @@ def caller_of(context: Any) -> Caller:
 
 
 def scheme_of(context: Any) -> Scheme:
-    """Return what the gateway asks of a request, by the context it gave one: an authorizer sees to tokens only."""
+    """Return the scheme that the gateway requires: `bearer` if the request context is an authorizer's."""
     has_authorizer = isinstance(context, Mapping) and context.get("authorizer") is not None
     return "bearer" if has_authorizer else "sigv4"
 
 
 def context_of(caller: Caller) -> dict[str, str]:
-    """Return what our authorizer tells of a caller. The gateway passes scalars on only, so lists become JSON."""
+    """Return the authorizer's context of a caller, lists as JSON because the gateway forwards scalars only."""
     lists = {name: json.dumps(getattr(caller, name)) for name in LISTS}
     key = {"key_id": caller.key_id} if caller.key_id else {}
     return {"tenant": caller.tenant, "principal": caller.principal, **lists, **key}
 
 
-def _authorized(told: Any) -> Caller:
-    fields = {name: _text(told, name) for name in ("tenant", "principal")}
+def _authorized(context: Any) -> Caller:
+    fields = {name: _text(context, name) for name in ("tenant", "principal")}
     try:
-        lists = {name: json.loads(told[name]) for name in LISTS if name in told}
+        lists = {name: json.loads(context[name]) for name in LISTS if name in context}
     except (TypeError, ValueError, RecursionError):
         raise Unauthenticated from None
-    return caller_named({**fields, **lists, "key_id": _text(told, "key_id") or ""})
+    return caller_named({**fields, **lists, "key_id": _text(context, "key_id") or ""})
 
 
 def _text(values: Any, name: str) -> str | None:

@@ -1,4 +1,4 @@
-"""Routes that hardly anybody calls, in one table: hundreds of patterns would be compiled and tried one by one."""
+"""Seldom requested routes in one table: hundreds of patterns would be compiled and tried one by one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Value = TypeVar("Value")
 
 @dataclass(slots=True)
 class _Node(Generic[Value]):
-    """What may follow a part of a path."""
+    """The continuations of a part of a path."""
 
     named: dict[str, _Node[Value]] = field(default_factory=dict)
     parameter: _Node[Value] | None = None
@@ -24,7 +24,7 @@ class _Node(Generic[Value]):
     rest: Value | None = None
 
     def found(self, parts: list[str], index: int) -> Value | None:
-        """Return what is at the end of these parts; what is named goes before parameters, the longer path first."""
+        """Return the value at the end of these parts; a name matches before a parameter, the longer path first."""
         if index == len(parts):
             return self.value
         for child in (self.named.get(parts[index]), self.parameter if parts[index] else None):
@@ -34,16 +34,16 @@ class _Node(Generic[Value]):
 
 
 class PathTable(Generic[Value]):
-    """Values by paths with `{parameters}`, in a tree of their parts: a look-up costs no more than the tree is deep."""
+    """Values by paths with `{parameters}`, in a tree of their parts: the cost of a lookup is the tree's depth."""
 
     def __init__(self) -> None:
         self._root: _Node[Value] = _Node()
 
     def setdefault(self, path: str, value: Value, *, takes_slashes: bool = False) -> Value:
-        """Return the value of the path, which is this one if there was none.
+        """Return the value of the path, set to this one if there was none.
 
         Args:
-            takes_slashes: the parameter at the path's end takes all that follows.
+            takes_slashes: the last parameter takes the rest of the path.
         """
         *parts, last = path.split("/")
         node = self._root
@@ -57,7 +57,7 @@ class PathTable(Generic[Value]):
         return node.value
 
     def find(self, path: str) -> Value | None:
-        """Return the value of the first path that matches, None if none does."""
+        """Return the value of the best matching path, None if no path matches."""
         return self._root.found(path.split("/"), 0)
 
 
@@ -70,10 +70,10 @@ def _child(node: _Node[Value], part: str) -> _Node[Value]:
 
 
 class RareRoutes(BaseRoute):
-    """Takes the requests of all of these routes; to be placed after the others."""
+    """The seldom requested routes as one route of Starlette, the last of the router's."""
 
     def __init__(self, routes: Iterable[Route], serve: Callable[[str, Mapping[str, Route]], BaseRoute]) -> None:
-        """Take what makes a path with its methods; it is called for those that somebody asks for."""
+        """Take the maker of a path's route, called at the first request to that path."""
         self._serve = serve
         self._served: dict[str, BaseRoute] = {}
         self._table: PathTable[_Methods] = PathTable()

@@ -1,7 +1,7 @@
-"""Who may talk to a server without authentication: programs of this machine, not pages that its browser shows.
+"""Guard of a server without authentication: programs of this machine may use it, pages in a browser may not.
 
-A page of another site can send requests to 127.0.0.1, and, by letting its own name point there, even read the answers.
-Both give themselves away: by the `Origin` of the page, or by the page's name as `Host`.
+A page of another site can send requests to 127.0.0.1, and can read the answers if its own name resolves to 127.0.0.1
+(DNS rebinding). Both are recognised: by the page's `Origin`, or by its name as `Host`.
 """
 
 from urllib.parse import urlsplit
@@ -21,7 +21,7 @@ REFUSAL = (
 
 
 class RebindingGuard:
-    """Refuses requests that a page of another site made, before anything of them is read."""
+    """Refuse requests from pages of other sites, before their bodies are read."""
 
     def __init__(self, app: RoutedApp) -> None:
         self._app = app

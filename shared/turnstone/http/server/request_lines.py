@@ -1,6 +1,6 @@
-"""The one line that the log has of each request, written when it has been answered, or is not answered any more.
+"""The line of a request in the log, written when its answer is complete or aborted.
 
-It names who sent the request and the ids that it is about, never what it says.
+The line names the caller and ids of the request, never contents.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from turnstone.domain.access.caller import Caller
 from turnstone.http.errors import reason_of
 
 log = logging.getLogger(__name__)
-CLIENT_LEFT = 499  # as web servers write it of a client that left before its answer began
+CLIENT_LEFT = 499  # the status in logs of web servers for a client that left before its answer began
 
 
 class RequestLine:
-    """A request's line, from the request's first byte to its answer's last; within the `with` block it is collected.
+    """A request's line: collected in the `with` block, from the request's first byte to its answer's last.
 
     Attributes:
-        caller: who sent it, once that is known.
-        about: what else a program may look for, by name: ids, and what went wrong.
-        status: of the answer, once it has one.
+        caller: the identified caller, None before.
+        about: further fields for programs, by name: ids, and the error.
+        status: status of the answer, None before it has one.
     """
 
     __slots__ = ("_began_s", "_method", "_route", "about", "caller", "request_id", "status")
 
     def __init__(self, method: str, route: str | None, request_id: str | None, about: dict[str, Any]) -> None:
-        """Begin the line of a request to a route, or to a path that is none."""
+        """Begin the line of a request; `route` is None for a path without a route."""
         self._method = method
         self._route = route
         self._began_s = time.perf_counter()
@@ -46,7 +46,7 @@ class RequestLine:
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> bool:
-        """Write the line; a client that leaves while it sends its request is no error."""
+        """Write the line; a client that leaves while it sends its request is not an error."""
         if problem is None:
             self._write(logging.INFO, "")
         elif isinstance(problem, ClientDisconnect):
@@ -54,7 +54,7 @@ class RequestLine:
             self._write(logging.INFO, "")
             return True
         else:
-            self._write(logging.WARNING, f", an answer broke off: {reason_of(problem)}")
+            self._write(logging.WARNING, f", the answer was aborted: {reason_of(problem)}")
         return False
 
     def _write(self, level: int, ending: str) -> None:
@@ -68,8 +68,8 @@ class RequestLine:
             if caller.key_id:
                 fields["key_id"] = caller.key_id
         fields.update(self.about)
-        told = {"method": self._method, "route": self._route, "status": self.status, "took_ms": took_ms}
+        in_message = {"method": self._method, "route": self._route, "status": self.status, "took_ms": took_ms}
         route = self._route or "(no route)"
         status = "-" if self.status is None else self.status
-        extra = {"fields": fields, "in_message": told}
+        extra = {"fields": fields, "in_message": in_message}
         log.log(level, "%s %s %s %.1f ms%s", self._method, route, status, took_ms, ending, extra=extra)

@@ -1,4 +1,4 @@
-"""Where the blocking work of requests is done: by one thread as long as it is quick."""
+"""Threads for the blocking work of requests: one thread as long as the work is quick."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from typing import Any, TypeVar
 
 from turnstone.http.errors import outcome_of
 
-PATIENCE_S = 0.05  # longer than it takes to read what is sent of a long session at once
+PATIENCE_S = 0.05  # longer than reading one batch of a long session takes
 Result = TypeVar("Result")
 
 
 class RouteThreads:
-    """Does one piece of work after the other; a slow one is passed by, in another thread while there are any.
+    """An adaptive thread pool: one thread works in sequence, and another takes over while that one is slow.
 
-    Threads that read a database at the same time hand the interpreter's lock to and fro at each row: with eight
-    clients that took half of the processor time, measured. Tenants take turns, and none occupies all threads, so that
-    a tenant whose work is slow, or much, delays its own work only.
+    Threads that read a database in parallel contend for the interpreter's lock at each row: with eight clients that
+    took half of the processor time, measured. Tenants take turns and none occupies all threads, so that a tenant with
+    slow or much work delays its own work only.
     """
 
     def __init__(self, most_threads: int, name: str, most_for_one: int | None = None) -> None:
-        """Begin no thread yet; without `most_for_one` a tenant may occupy all threads."""
+        """Create the pool without starting a thread; without `most_for_one` a tenant may occupy all threads."""
         self._most_threads = most_threads
         self._most_for_one = most_threads if most_for_one is None else most_for_one
         self._pool = ThreadPoolExecutor(most_threads, thread_name_prefix=name)
         self._changing = Lock()
-        self._waiting: OrderedDict[str, deque[_Work]] = OrderedDict()  # by tenant, the next one to be served first
+        self._waiting: OrderedDict[str, deque[_Work]] = OrderedDict()  # by tenant, the next to be served first
         self._under_way: Counter[str] = Counter()
         self._threads = 0
         self._in_front: _Hand | None = None
@@ -41,9 +41,9 @@ class RouteThreads:
     async def do(
         self, call: Callable[..., Result], *arguments: Any, on_behalf_of: str = "", comes_first: bool = False
     ) -> Result:
-        """Return the result of the call, made on behalf of a tenant, before its other calls if it comes first.
+        """Return the result of the call on behalf of a tenant, ahead of its other calls if it comes first.
 
-        Raises what the call raises.
+        Raises the errors of the call.
         """
         loop = asyncio.get_running_loop()
         work = _Work(partial(call, *arguments), loop, on_behalf_of)
@@ -59,19 +59,19 @@ class RouteThreads:
         return result
 
     def submit(self, call: Callable[[], None]) -> None:
-        """Have the call done in a thread of its own, and don't wait for it."""
+        """Run the call in a thread of its own without waiting for it."""
         self._pool.submit(call)
 
     def _may_begin(self) -> bool:
-        """Tell whether a thread is left, and work that it may do."""
+        """Return whether a thread is free and a tenant below its share has work."""
         return self._threads < self._most_threads and self._next_tenant() is not None
 
     def _next_tenant(self) -> str | None:
-        """Return the tenant whose work comes next, None if all that have some occupy their share of the threads."""
+        """Return the tenant of the next work, None if every tenant with work occupies its share of the threads."""
         return next((tenant for tenant in self._waiting if self._under_way[tenant] < self._most_for_one), None)
 
     def _begin(self) -> bool:
-        """Have one more thread work, in front of those that were passed by; tell whether there is one to be had."""
+        """Start a thread in front of the slow ones; return whether the machine has one."""
         self._threads += 1
         self._in_front = hand = _Hand()
         try:
@@ -86,7 +86,7 @@ class RouteThreads:
             work.do()
 
     def _next(self, hand: _Hand, done: _Work | None) -> _Work | None:
-        """Return the next work of the thread after the done one, None if the thread is to end."""
+        """Return the thread's next work after the done one, None to end the thread."""
         with self._changing:
             if done is not None:
                 self._end(done.tenant)
@@ -102,7 +102,7 @@ class RouteThreads:
             return None
 
     def _taken_from(self, tenant: str) -> _Work:
-        """Return the tenant's oldest work, which is under way from now on; the tenant's turn comes again last."""
+        """Take the tenant's oldest work as under way, and move the tenant to the end of the queue."""
         waiting = self._waiting[tenant]
         work = waiting.popleft()
         self._under_way[tenant] += 1
@@ -118,12 +118,12 @@ class RouteThreads:
             del self._under_way[tenant]
 
     def _watch(self, loop: AbstractEventLoop) -> None:
-        """Look again in a while whether the thread in front gets on, as long as any work waits."""
+        """Check the progress of the thread in front periodically, as long as work waits."""
         self._watched_by = loop
         hand = self._in_front
-        loop.call_later(PATIENCE_S, self._look, loop, hand, hand.taken if hand else 0)
+        loop.call_later(PATIENCE_S, self._check_progress, loop, hand, hand.taken if hand else 0)
 
-    def _look(self, loop: AbstractEventLoop, hand: _Hand | None, taken: int) -> None:
+    def _check_progress(self, loop: AbstractEventLoop, hand: _Hand | None, taken: int) -> None:
         with self._changing:
             if not self._waiting:
                 self._watched_by = None
@@ -139,7 +139,7 @@ class _Hand:
     """A thread's position among those of the route.
 
     Attributes:
-        taken: how many pieces of work it has begun.
+        taken: number of pieces of work that it has begun.
     """
 
     __slots__ = ("taken",)

@@ -18,7 +18,7 @@ NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 async def send_whole(reply: Reply, send: Send, line: RequestLine) -> None:
     """Send an answer in one piece."""
     headers = [(name.encode(), value.encode()) for name, value in reply.headers.items()]
-    if reply.status != 204:  # which has no body, not even an empty one
+    if reply.status != 204:  # a 204 has no body, not even an empty one
         length = (b"content-length", str(len(reply.body)).encode())
         headers = [(b"content-type", reply.content_type.encode()), length, *headers]
     line.status = reply.status
@@ -34,7 +34,7 @@ async def send_chunks(
     line: RequestLine,
     own: Mapping[str, str] = NO_HEADERS,
 ) -> None:
-    """Send pieces as they come, with headers of the answer's own."""
+    """Send pieces as they arrive, with the answer's own headers."""
     line.status = 200
     headers = [content_type, *((name.encode(), value.encode()) for name, value in own.items()), *_id_header(line)]
     if "cache-control" not in own:
@@ -47,5 +47,5 @@ async def send_chunks(
 
 
 def _id_header(line: RequestLine) -> tuple[tuple[bytes, bytes], ...]:
-    """Return the header that names the request as the log does."""
+    """Return the header with the request's id in the log."""
     return () if line.request_id is None else ((b"x-request-id", line.request_id.encode()),)

@@ -1,4 +1,4 @@
-"""Requests that wait for a place: in the event loop, woken by a place that is given back. None holds a thread."""
+"""Requests that wait for a slot in the event loop, without a thread, until one is released."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from turnstone.services.threads.slots import Waiter
 
 
-async def a_place(executor: TurnExecutor, request: Request, receive: Receive, *, comes_first: bool) -> Waiter:
-    """Return who has waited, once it has a place, which the caller has to give back or to use.
+async def wait_for_slot(executor: TurnExecutor, request: Request, receive: Receive, *, comes_first: bool) -> Waiter:
+    """Return a waiter with a slot, which the caller has to use or release.
 
     Raises:
-        Overloaded: there was none in time, as many requests wait as may, or the server stops.
-        ClientDisconnect: the client left; so does its request the queue, at once.
+        Overloaded: No slot was free in time, the queue is full, or the server stops.
+        ClientDisconnect: The client left, and its request has left the queue.
     """
     loop = asyncio.get_running_loop()
     departure = Departure()

@@ -1,4 +1,4 @@
-"""The departure of a client whose answer is not finished."""
+"""The departure of a client before the end of its answer."""
 
 import asyncio
 from collections.abc import Callable, Iterator

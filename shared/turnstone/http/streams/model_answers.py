@@ -1,4 +1,4 @@
-"""A model's answer as an answer over HTTP. Until it begins, what goes wrong is a status; from then on, an event."""
+"""A model's answer as an answer over HTTP: an error before its start is a status, a later one an event."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator
@@ -27,20 +27,20 @@ WHOLE = (Inferred, Continuations)
 async def answered(
     reply: ModelReply | ModelStreamReply, receive: Receive, envelope: ErrorEnvelope, about: dict[str, Any]
 ) -> Reply | AsyncGenerator[bytes]:
-    """Return the whole answer, why there is none, or what to send of it while it is given.
+    """Return the whole answer, the reply for its error, or the chunks of its stream.
 
-    A stream begins with the answer or, so that nobody takes the line for dead, after a silence. What then goes wrong is
-    noted for the log in `about`. Raises ClientDisconnect if the client leaves before.
+    A stream begins with the answer's first part or, to keep the connection open, after a silence. Later errors are
+    added to `about` for the log. Raises ClientDisconnect if the client leaves before.
     """
-    told = _heard(reply.answering, receive)
+    received = _received(reply.answering, receive)
     begins = False
     try:
-        async for news in told:
+        async for news in received:
             if news.error is not None:
                 return error_reply(news.error, envelope)
             if isinstance(reply, ModelStreamReply):
                 begins = True
-                return _chunks(reply.encoder, news, told, about)
+                return _chunks(reply.encoder, news, received, about)
             for part in news.parts:
                 if isinstance(part, WHOLE):
                     return Reply(reply.encoder.whole(part))
@@ -48,7 +48,7 @@ async def answered(
         return refusal_reply(ErrorCode.SERVER_STOPPING, SHUTTING_DOWN, RETRY_SOON, envelope)
     finally:
         if not begins:
-            await told.aclose()
+            await received.aclose()
     raise ClientDisconnect
 
 
@@ -63,28 +63,28 @@ async def _chunks(
                 for piece in cut(_encoded(encoder, news, about)):
                     yield piece
         except asyncio.CancelledError:
-            # only the server cancels, when its time to stop is over
+            # only a stopping server cancels
             yield encoder.failed(SHUTTING_DOWN, ErrorCode.SERVER_STOPPING)
 
 
-def _encoded(encoder: AnswerEncoder, told: NewParts, about: dict[str, Any]) -> Iterator[bytes]:
-    if not told.parts and told.error is None:
+def _encoded(encoder: AnswerEncoder, news: NewParts, about: dict[str, Any]) -> Iterator[bytes]:
+    if not news.parts and news.error is None:
         yield PING
-    while told.parts:
-        part = told.parts.popleft()
+    while news.parts:
+        part = news.parts.popleft()
         if isinstance(part, WHOLE):
             yield encoder.ended(part)
         elif isinstance(part, TextChunk):
             yield encoder.encoded(part.text, part.logprobs)
         else:
             yield encoder.encoded(part)
-    if told.error is not None:
-        about.update(log_fields_of(told.error))
-        yield encoder.failed(message_of(told.error), code_of(told.error))
+    if news.error is not None:
+        about.update(log_fields_of(news.error))
+        yield encoder.failed(message_of(news.error), code_of(news.error))
 
 
-async def _heard(answering: AnswerStream, receive: Receive) -> AsyncGenerator[NewParts]:
-    """Yield what the model says as it comes, nothing after a silence; broken off when nobody listens any more."""
+async def _received(answering: AnswerStream, receive: Receive) -> AsyncGenerator[NewParts]:
+    """Yield the parts of the answer as they arrive, none after a silence; cancel it when the client leaves."""
     loop = asyncio.get_running_loop()
     departure = Departure(answering.stop)
     ready = departure.changed
@@ -98,13 +98,13 @@ async def _heard(answering: AnswerStream, receive: Receive) -> AsyncGenerator[Ne
     try:
         with departure.watched(receive):
             while not departure.has_left:
-                told = answering.take()
-                if told.parts or told.error is not None or silence.is_long:
-                    yield told
+                news = answering.take()
+                if news.parts or news.error is not None or silence.is_long:
+                    yield news
                     silence.ends()
-                if told.is_over:
+                if news.is_over:
                     return
-                if told.has_more:
+                if news.has_more:
                     continue
                 await ready.wait()
                 ready.clear()

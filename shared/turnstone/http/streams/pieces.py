@@ -1,4 +1,4 @@
-"""Bytes of an answer in pieces: large enough to be sent quickly, small enough to be held for each of many readers."""
+"""Bytes of an answer in pieces: large enough for quick sending, small enough to hold one for each of many clients."""
 
 from collections.abc import Iterable, Iterator
 
@@ -7,7 +7,7 @@ PARTS_AT_ONCE = 500
 
 
 def cut(parts: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the bytes of the parts in pieces of PIECE_BYTES at most; no more of the parts is drawn than a piece takes.
+    """Yield the bytes of the parts in pieces of PIECE_BYTES at most, drawing the parts as they are needed.
 
     A piece also ends after PARTS_AT_ONCE parts, because each may take a while to draw.
     """

@@ -1,4 +1,4 @@
-"""Silences of a stream: when to send a comment, so that no proxy takes the connection for dead."""
+"""Silences of a stream: the times for a comment, so that no proxy closes the connection."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PING_AFTER_S = 15.0
 
 
 class Silence:
-    """Wakes a stream after a time without events: one timer for all of its waits, of which there may be thousands."""
+    """Wake a stream after a time without events, with one timer for all of its waits, possibly thousands."""
 
     def __init__(self, loop: AbstractEventLoop, timeout_s: float, wake: Callable[[], object]) -> None:
         self._loop = loop

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 EVENTS_AT_ONCE = 200
 
 
-async def heard(
+async def received(
     broadcast: TurnBroadcast, timeout_s: float = PING_AFTER_S, departure: Departure | None = None
 ) -> AsyncGenerator[tuple[Numbered, ...], None]:
-    """Yield the events as they come, several at once when they come fast; nothing after a silence of `timeout_s`.
+    """Yield the events as they arrive, in batches if they arrive fast, and an empty batch after `timeout_s` of silence.
 
-    It ends with the broadcast, or when the client has left.
+    The events end with the broadcast, or when the client has left.
     """
     loop = asyncio.get_running_loop()
     departure = departure or Departure()
@@ -62,7 +62,7 @@ async def heard(
 
 
 def past_events(reply: TurnStreamReply, restore: Restore) -> Iterator[bytes]:
-    """Yield the bytes of a stream whose events have all happened, with their long texts restored."""
+    """Yield the bytes of a stream of past events, with their long texts read from the store."""
     sent = partial(_sent, reply.encode, reply.has_ids)
     return restore(map(sent, reply.broadcast.published))
 
@@ -70,17 +70,17 @@ def past_events(reply: TurnStreamReply, restore: Restore) -> Iterator[bytes]:
 async def sse_chunks(
     broadcast: TurnBroadcast, encode: Callable[[TurnEvent], bytes], receive: Receive, *, has_ids: bool = False
 ) -> AsyncGenerator[bytes]:
-    """Yield the stream's bytes; a comment goes out when nothing happens, so that no one takes the line for dead."""
+    """Yield the stream's bytes, and a comment after a silence, so that no proxy closes the connection."""
 
     sent = partial(_sent, encode, has_ids)
     departure = Departure()
     try:
         with departure.watched(receive):
-            async for told in heard(broadcast, PING_AFTER_S, departure):
-                for piece in cut(map(sent, told)) if told else (PING,):
+            async for events in received(broadcast, PING_AFTER_S, departure):
+                for piece in cut(map(sent, events)) if events else (PING,):
                     yield piece
     except asyncio.CancelledError:
-        # only the server cancels, when its time to stop is over
+        # only a stopping server cancels
         turn_id = broadcast.ref.turn_id
         failure = Failure(
             kind="handed_over", message=f"the server is shutting down; turn {turn_id!r} continues later, read it again"
@@ -88,6 +88,6 @@ async def sse_chunks(
         yield encode(TurnFailed(turn_id=turn_id, failure=failure))
 
 
-def _sent(encode: Callable[[TurnEvent], bytes], has_ids: bool, told: Numbered) -> bytes:
-    data = encode(told.event)
-    return b"id: %d\n" % told.number + data if has_ids and told.number is not None else data
+def _sent(encode: Callable[[TurnEvent], bytes], has_ids: bool, numbered: Numbered) -> bytes:
+    data = encode(numbered.event)
+    return b"id: %d\n" % numbered.number + data if has_ids and numbered.number is not None else data

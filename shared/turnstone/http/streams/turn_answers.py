@@ -1,4 +1,4 @@
-"""A turn's broadcast as an answer: the whole turn once it ends or waits, or its events as they happen."""
+"""A turn's broadcast as a whole answer, once the turn ends or waits for its client."""
 
 import asyncio
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from turnstone.domain.turns.failures import Failure
 from turnstone.domain.turns.turns import Turn, TurnStatus
 from turnstone.http.errors import RETRY_SOON, failure_reply, refusal_reply
 from turnstone.http.routes import Reply, wire_json
-from turnstone.http.streams.sse import heard
+from turnstone.http.streams.sse import received
 from turnstone.services.streams.broadcast import TurnBroadcast
 
 
@@ -23,9 +23,9 @@ async def outcome(broadcast: TurnBroadcast, encode: Callable[[Turn], bytes] = wi
         base: what precedes the API's paths in this request's URL.
     """
     try:
-        async with aclosing(heard(broadcast)) as told:
-            async for news in told:
-                for event, *_ in news:
+        async with aclosing(received(broadcast)) as batches:
+            async for batch in batches:
+                for event, *_ in batch:
                     match event:
                         case TurnCompleted(turn=turn):
                             return _with_status(Reply(encode(turn)), TurnStatus.COMPLETED)
@@ -46,18 +46,18 @@ async def outcome(broadcast: TurnBroadcast, encode: Callable[[Turn], bytes] = wi
 
 
 def turn_path(ref: TurnRef) -> str:
-    """Return the path at which the turn is read."""
+    """Return the path of the turn."""
     agent_id, session_id, turn_id = (quote(name, safe="") for name in (ref.agent_id, ref.session_id, ref.turn_id))
     return f"/v1/agents/{agent_id}/session/{session_id}/turn/{turn_id}"
 
 
 def _with_url(failure: Failure, ref: TurnRef, base: str) -> Failure:
-    """Return the failure; of a turn that continues elsewhere, with the URL at which its end can be read."""
+    """Return the failure, with the URL of the turn if another process continues it."""
     if failure.kind != "handed_over":
         return failure
     return failure.model_copy(update={"message": f"{failure.message}: GET {base}{turn_path(ref)}"})
 
 
 def _with_status(answer: Reply, status: str | None) -> Reply:
-    """Return the answer with the header that tells how the turn stands, if that is settled."""
+    """Return the answer with the turn's status in a header, if it is settled."""
     return answer if status is None else answer._replace(headers={**answer.headers, "x-turn-status": str(status)})

@@ -87,7 +87,7 @@ class CreateCompletion(OpenBody):
     seed: Annotated[
         Seed | None, Field(description="Makes an answer more likely to come out the same.", examples=[7])
     ] = None
-    user: Annotated[str | None, Field(description="Who asks, for the provider.", examples=["user-1"])] = None
+    user: Annotated[str | None, Field(description="The end user, for the provider.", examples=["user-1"])] = None
     guided_choice: Annotated[
         Many[str] | None, Field(description="The only continuations there may be (vLLM).", examples=[["yes", "no"]])
     ] = None

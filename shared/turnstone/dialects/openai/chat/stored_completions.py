@@ -61,7 +61,9 @@ class ChatCompletionList(Frozen):
     """A part of the list of stored chat completions."""
 
     object: OF_LIST = "list"
-    data: Annotated[tuple[StoredChatCompletion, ...], Field(description="The chat completions, in the wanted order.")]
+    data: Annotated[
+        tuple[StoredChatCompletion, ...], Field(description="The chat completions, in the requested order.")
+    ]
     first_id: FIRST_ID
     last_id: LAST_ID
     has_more: HAS_MORE
@@ -74,7 +76,7 @@ class UpdateChatCompletion(Frozen):
 
     metadata: Annotated[
         Metadata | None,
-        Field(description="What takes the place of all metadata; null for none.", examples=[{"a": "b"}]),
+        Field(description="The new metadata, which replaces all of the old; null for none.", examples=[{"a": "b"}]),
     ]
 
 
@@ -84,7 +86,7 @@ class ChatCompletionDeleted(Frozen):
     object: Annotated[
         Literal["chat.completion.deleted"], Field(description="What this is.", examples=["chat.completion.deleted"])
     ] = "chat.completion.deleted"
-    id: Annotated[str, Field(description="The id of what is gone.", examples=[EXAMPLE_ID])]
+    id: Annotated[str, Field(description="The id of the deleted completion.", examples=[EXAMPLE_ID])]
     deleted: Annotated[Literal[True], Field(description="Always true.", examples=[True])] = True
 
 
@@ -92,7 +94,7 @@ class StoredMessage(Frozen):
     """A message of the request. Content in parts is in `content_parts`."""
 
     id: Annotated[str, Field(description="Names the message.", examples=[f"{EXAMPLE_ID}-0"])]
-    role: Annotated[str, Field(description="Who says it.", examples=["user"])]
+    role: Annotated[str, Field(description="The author of the message.", examples=["user"])]
     content: Annotated[str | None, Field(description="The text.", examples=["hi"])] = None
     name: Annotated[str | None, Field(description="The speaker's name; null where it has none.", examples=["Ann"])] = (
         None
@@ -113,7 +115,7 @@ class StoredMessages(Frozen):
     """Messages of a stored chat completion."""
 
     object: OF_LIST = "list"
-    data: Annotated[tuple[StoredMessage, ...], Field(description="The messages, in the wanted order.")]
+    data: Annotated[tuple[StoredMessage, ...], Field(description="The messages, in the requested order.")]
     first_id: FIRST_ID
     last_id: LAST_ID
     has_more: HAS_MORE
