@@ -13,7 +13,7 @@ import pytest
 from tests.support.engine.harness import PATIENCE_S, eventually, heard_from
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.turns.events import StepProgressed, TextDelta, TurnEvent, TurnStarted
-from turnstone.http.streams.sse import heard, sse_chunks
+from turnstone.http.streams.sse import received, sse_chunks
 from turnstone.services.streams.broadcast import Broadcasts, TurnBroadcast
 from turnstone.services.streams.event_cursor import EventCursor
 
@@ -204,7 +204,7 @@ def test_a_slow_listener_holds_nobody_up() -> None:
 @pytest.mark.parametrize("listeners", [1, 5])
 def test_the_event_loops_listeners_hear_every_event_once_in_order(listeners: int) -> None:
     async def listen(broadcast: TurnBroadcast) -> list[int]:
-        return [n async for news in heard(broadcast, PATIENCE_S) for n in numbers([told.event for told in news])]
+        return [n async for news in received(broadcast, PATIENCE_S) for n in numbers([told.event for told in news])]
 
     async def all_listen() -> list[list[int]]:
         broadcast = TurnBroadcast(REF)
