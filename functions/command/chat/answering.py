@@ -73,9 +73,9 @@ class Answering:
         if len(plain_json(call["arguments"])) > MOST_APPROVED:
             self.screen.note(f"  {plain_name(call['tool_name'])} was not run: its arguments are too long to be checked")
             return TOO_LONG
-        return None if self._is_approved(call, self.question) else DECLINED
+        return None if self._request_approval(call, self.question) else DECLINED
 
-    def _is_approved(self, call: Json, question: Callable[[str], str]) -> bool:
+    def _request_approval(self, call: Json, question: Callable[[str], str]) -> bool:
         while True:
             self.screen.show_call(call)  # before each question: earlier input may have scrolled it away
             match question(f"  run {plain_name(call['tool_name'])}? {CHOICES}").strip().lower():
