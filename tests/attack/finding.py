@@ -29,7 +29,7 @@ class Attack(NamedTuple):
     Attributes:
         subject: the first column of the table.
         run: called with an empty folder of its own and whether to attack at full size; at a small size it takes a few
-            seconds, because every run of the tests includes it.
+            seconds, because every run of the tests includes most attacks.
     """
 
     subject: str

@@ -26,7 +26,7 @@ from tests.support.server.valid_bodies import BODIES
 from turnstone.domain.access.caller import Caller
 from turnstone.http.routes import Route
 
-WORLDS = 12
+WORLDS = 3
 WORLDS_AT_NIGHT = 40
 ANN = Caller(tenant="acme", principal="ann")
 FOREIGN_ANN = Caller(tenant="other", principal="ann")

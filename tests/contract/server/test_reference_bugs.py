@@ -24,6 +24,7 @@ import pytest
 from tests.fakes.aws.aws_server import AwsProcess
 from tests.fakes.models.openai_answers import Answer, built_in_answer, call_answer, error_answer
 from tests.fakes.models.openai_server import ModelServer
+from tests.support.cases import rest_at_night
 from tests.support.clients.plain_client import Json, PlainClient, answering, said, text_in
 from tests.support.models.seen_by_model import seen
 from tests.support.server.over_dynamo import DynamoServerProcess
@@ -299,7 +300,7 @@ def test_a_part_of_a_list_is_the_part_that_was_asked_for(
 # ── owners ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("store", rest_at_night(STORES, always=("sqlite",)))
 def test_what_somebody_made_others_neither_list_nor_find(
     store: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 from tests.fakes.web.issuer import AUDIENCE, ISSUER, Issuer
+from tests.support.cases import rest_at_night
 from tests.support.clients.client_script import VERSIONS, ClientScript
 from tests.support.server.servers import HOST, ROOT, ServerProcess, free_port, server_environment, wait_until
 
@@ -33,7 +34,7 @@ def turnstone(data_dir: Path, *arguments: str) -> str:
     return ended.stdout.strip()
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", rest_at_night(VERSIONS, always=VERSIONS[-1:]))
 def test_a_key_lets_the_official_client_in_until_it_is_revoked(version: str, tmp_path: Path) -> None:
     data_dir = tmp_path / "data"
     key = turnstone(data_dir, "keys", "create", "ann", "--tenant", "acme", "--role", "admin")

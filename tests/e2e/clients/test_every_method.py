@@ -138,7 +138,7 @@ def server(tmp_path: Path) -> Iterator[ServerProcess]:
         yield running
 
 
-@pytest.mark.parametrize("version", rest_at_night(METHODS, always=("0.2.23", "0.3.5")))
+@pytest.mark.parametrize("version", rest_at_night(METHODS, always=("0.3.5",)))
 def test_every_method_of_the_client_is_served_or_named(version: str, server: ServerProcess) -> None:
     told = run_script(version, "every_method", server.url, "llama_stack_client")
     assert len(told) == METHODS[version]

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import pytest
 
 from tests.fakes.models.openai_answers import Answer, call_answer, text_answer
 from tests.fakes.models.openai_server import ModelServer
+from tests.support.cases import rest_at_night
 from tests.support.clients.plain_client import PlainClient
 from tests.support.clients.terminal import (
     CTRL_D,
@@ -34,6 +36,7 @@ from tests.support.server.servers import ROOT, ServerProcess, wait_until
 pytestmark = pytest.mark.timeout(120)
 PASTE, END_OF_PASTE = "\x1b[200~", "\x1b[201~"
 TIMEOUT_S = 30
+CHATS = 2  # at once
 
 
 def repeating(body: Mapping[str, Any]) -> Answer:
@@ -115,16 +118,22 @@ def test_without_message_and_standard_input_there_is_nothing_to_send(server: Ser
         assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("body", "reason"),
-    [
-        (b"\x89PNG\r\n\x1a\n\xff\xfe", "is not UTF-8 text"),
-        (b"\x7fELF\x00\x01", "is not text"),
-        ("für".encode("latin-1"), "is not UTF-8 text"),
-        ("two bytes".encode("utf-16"), "is not UTF-8 text"),
-    ],
+NO_TEXTS = (
+    (b"\x89PNG\r\n\x1a\n\xff\xfe", "is not UTF-8 text"),
+    (b"\x7fELF\x00\x01", "is not text"),
+    ("für".encode("latin-1"), "is not UTF-8 text"),
+    ("two bytes".encode("utf-16"), "is not UTF-8 text"),
 )
-@pytest.mark.parametrize("message", [[], ["Review this"]])
+MESSAGES: tuple[list[str], ...] = ([], ["Review this"])
+
+
+@pytest.mark.parametrize(
+    ("body", "reason", "message"),
+    rest_at_night(
+        [(*text, message) for text in NO_TEXTS for message in MESSAGES],
+        always=[(*text, message) for text, message in zip(NO_TEXTS, MESSAGES, strict=False)],
+    ),
+)
 def test_what_is_no_text_is_refused_before_anything_is_sent(
     server: ServerProcess, received: list[Any], body: bytes, reason: str, message: list[str]
 ) -> None:
@@ -144,7 +153,7 @@ def test_text_of_another_locale_is_read_as_that(server: ServerProcess, received:
     assert questions(received) == ["für\n\nReview"]
 
 
-@pytest.mark.parametrize("size", [200_001, 3_000_000, 30_000_000])
+@pytest.mark.parametrize("size", rest_at_night((200_001, 3_000_000, 30_000_000), always=(200_001, 3_000_000)))
 def test_more_than_the_server_takes_is_an_error_that_names_the_limit(
     server: ServerProcess, received: list[Any], size: int
 ) -> None:
@@ -221,8 +230,10 @@ def test_a_bracketed_paste_is_one_message(server: ServerProcess, received: list[
     assert questions(received) == ["\n".join(lines) + "!", "one"]
 
 
-@pytest.mark.parametrize("term", ["dumb", "xterm"])
-@pytest.mark.parametrize("to_file", [False, True])
+@pytest.mark.parametrize(
+    ("term", "to_file"),
+    rest_at_night(product(("dumb", "xterm"), (False, True)), always=(("dumb", True), ("xterm", False))),
+)
 def test_a_paste_without_brackets_is_one_message(
     server: ServerProcess, received: list[Any], term: str, to_file: bool, tmp_path: Path
 ) -> None:
@@ -291,10 +302,10 @@ def session_of(done: subprocess.CompletedProcess[str]) -> str:
 def test_chats_that_want_the_same_agent_share_one(model: ModelServer, tmp_path: Path) -> None:
     with ServerProcess(tmp_path, model_url=model.url) as server:
         wanted = ["--model", "instant", "--instructions", "Be kind."]
-        with ThreadPoolExecutor(4) as pool:
-            first = list(pool.map(lambda _: session_of(chatted(server.url, "hello", *wanted)), range(4)))
+        with ThreadPoolExecutor(CHATS) as pool:
+            first = list(pool.map(lambda _: session_of(chatted(server.url, "hello", *wanted)), range(CHATS)))
         assert len({session.split("/")[0] for session in first}) == 1
-        assert len(set(first)) == 4
+        assert len(set(first)) == CHATS
         others = [["--model", "words-3"], ["--model", "instant"], [*wanted, "--toolgroup", "builtin::clock"]]
         agents = {session_of(chatted(server.url, "hello", *other)).split("/")[0] for other in others}
         assert len(agents | {first[0].split("/")[0]}) == 4

@@ -1,4 +1,4 @@
-"""Every attack of `make attack`, at a small size.
+"""Every attack of `make attack`, at a small size; the dear ones only at night, when `make attack` runs as well.
 
 Covers: tests/attack, functions/local
 """
@@ -11,9 +11,19 @@ import pytest
 
 from tests.attack.every_attack import every_attack
 from tests.attack.finding import Attack
+from tests.support.cases import NIGHTLY
+
+AT_NIGHT = {"backups under load", "damaged databases", "full disk", "lost payloads"}
+AT_NIGHT |= {"reading what is deleted", "readers that don't read"}
 
 
-@pytest.mark.parametrize("attack", every_attack(), ids=lambda attack: attack.subject.replace(" ", "_"))
+@pytest.mark.parametrize(
+    "attack",
+    [
+        pytest.param(attack, id=attack.subject.replace(" ", "_"), marks=NIGHTLY if attack.subject in AT_NIGHT else ())
+        for attack in every_attack()
+    ],
+)
 def test_an_attack_meets_its_bars(attack: Attack, tmp_path: Path) -> None:
     findings = list(attack.run(tmp_path, False))
     assert findings

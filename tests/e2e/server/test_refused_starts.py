@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from functions.local.server import serve
+from tests.support.cases import rest_at_night
 from tests.support.server.servers import HOST, ROOT, free_port, server_command, server_environment
 
 TIMEOUT_S = 10
@@ -42,33 +44,50 @@ def test_a_server_whose_port_is_taken_says_so(tmp_path: Path) -> None:
     assert "in use" in line
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("port", "abc"),
-        ("port", "70000"),
-        ("model_url", "localhost:11434"),
-        ("lease_seconds", "0"),
-        ("await_seconds", "soon"),
-        ("await_seconds", "inf"),
-        ("await_seconds", "1e12"),
-        ("drain_seconds", "inf"),
-        ("lease_seconds", "inf"),
-        ("lease_seconds", "nan"),
-        ("model_api_key", "schlüssel"),
-        ("colour", "blue"),
-        ("processes", "0"),
-        ("processes", "65"),
-        ("host", "0.0.0.0"),
-        ("host", "localhost"),
-        ("auth", "yes"),
-        ("jwt_issuer", "https://issuer.example"),
-    ],
+WRONG = (
+    ("port", "abc"),
+    ("port", "70000"),
+    ("model_url", "localhost:11434"),
+    ("lease_seconds", "0"),
+    ("await_seconds", "soon"),
+    ("await_seconds", "inf"),
+    ("await_seconds", "1e12"),
+    ("drain_seconds", "inf"),
+    ("lease_seconds", "inf"),
+    ("lease_seconds", "nan"),
+    ("model_api_key", "schlüssel"),
+    ("colour", "blue"),
+    ("processes", "0"),
+    ("processes", "65"),
+    ("host", "0.0.0.0"),
+    ("host", "localhost"),
+    ("auth", "yes"),
+    ("jwt_issuer", "https://issuer.example"),
 )
+
+
+@pytest.mark.parametrize(("name", "value"), rest_at_night(WRONG, always=(("port", "abc"), ("colour", "blue"))))
 def test_a_bad_setting_is_named(name: str, value: str, tmp_path: Path) -> None:
     model_url = "http://127.0.0.1:1/v1"
     line = refused_start(**{"port": free_port(), "data_dir": tmp_path, "model_url": model_url, name: value})
     assert f"TURNSTONE_{name.upper()}" in line
+
+
+@pytest.mark.parametrize(("name", "value"), WRONG)
+def test_a_bad_setting_is_named_before_anything_is_served(
+    name: str, value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = {"port": free_port(), "data_dir": tmp_path, "model_url": "http://127.0.0.1:1/v1", name: value}
+    for variable in [variable for variable in os.environ if variable.startswith("TURNSTONE_")]:
+        monkeypatch.delenv(variable)
+    for setting, text in given.items():
+        monkeypatch.setenv(f"TURNSTONE_{setting.upper()}", str(text))
+    with pytest.raises(SystemExit) as ended:
+        serve()
+    (line,) = str(ended.value.code).splitlines()
+    assert line.startswith("turnstone: ")
+    assert f"TURNSTONE_{name.upper()}" in line
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_data_directory_that_is_a_file_is_named(tmp_path: Path) -> None:
@@ -78,7 +97,7 @@ def test_a_data_directory_that_is_a_file_is_named(tmp_path: Path) -> None:
     assert line.startswith(f"turnstone: TURNSTONE_DATA_DIR: {str(data_dir)!r} can't be used: ")
 
 
-@pytest.mark.parametrize("processes", [1, 3])
+@pytest.mark.parametrize("processes", [1, 2])
 def test_a_database_that_is_none_is_named(processes: int, tmp_path: Path) -> None:
     (tmp_path / "turnstone.db").write_text("no database" * 1_000)
     line = refused_start(port=free_port(), data_dir=tmp_path, processes=processes)
@@ -97,24 +116,29 @@ def test_a_key_that_nobody_would_have_to_send_stops_the_start(tmp_path: Path) ->
     assert "sk-secret" not in line
 
 
-@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize("processes", rest_at_night((1, 2), always=(1,)))
 def test_a_misspelt_setting_is_named_with_the_one_that_is_meant(tmp_path: Path, processes: int) -> None:
     given = {"port": free_port(), "data_dir": tmp_path, "processes": processes}
     assert "TURNSTONE_AUHT: there is no such setting; did you mean TURNSTONE_AUTH?" in refused_start(**given, auht="x")
     assert "TURNSTONE_TABLE: there is no such setting of a server on one machine" in refused_start(**given, table="x")
 
 
-@pytest.mark.parametrize("processes", [1, 2])
+WRONG_FILES = (
+    (
+        '[providers.p]\ntype = "openai"\nulr = "http://h"',
+        "providers.p.ulr: there is no such key; did you mean url?",
+    ),
+    ('[tools.websearch]\napi_key_env = "NOT_SET_HERE"', "tools.websearch.api_key_env: NOT_SET_HERE is not set"),
+    ("x = ", "is not valid TOML"),
+)
+
+
 @pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        (
-            '[providers.p]\ntype = "openai"\nulr = "http://h"',
-            "providers.p.ulr: there is no such key; did you mean url?",
-        ),
-        ('[tools.websearch]\napi_key_env = "NOT_SET_HERE"', "tools.websearch.api_key_env: NOT_SET_HERE is not set"),
-        ("x = ", "is not valid TOML"),
-    ],
+    ("text", "reason", "processes"),
+    rest_at_night(
+        [(*file, processes) for processes in (1, 2) for file in WRONG_FILES],
+        always=[(*file, processes) for file, processes in zip(WRONG_FILES, (1, 2, 1), strict=True)],
+    ),
 )
 def test_what_is_wrong_in_a_file_is_told_by_the_files_name(
     tmp_path: Path, text: str, reason: str, processes: int

@@ -18,6 +18,7 @@ import pytest
 from tests.benchmarks.histories import Past
 from tests.benchmarks.prose import prose
 from tests.fakes.aws.aws_server import BUCKET, AwsProcess
+from tests.support.cases import rest_at_night
 from tests.support.server.over_dynamo import DynamoServerProcess
 from tests.support.server.servers import ServerProcess
 from tests.support.server.stores import STORES, server_over
@@ -43,7 +44,7 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(params=STORES)
+@pytest.fixture(params=rest_at_night(STORES, always=("sqlite",)))
 def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ServerProcess]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MALLOC_ARENA_MAX", "1")  # so that memory is not kept once for each thread that used some

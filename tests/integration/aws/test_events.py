@@ -13,11 +13,12 @@ from importlib import import_module
 from typing import Any
 
 import pytest
+from moto.dynamodb.models import dynamodb_backends
 
 from functions.local.routes import ROUTES as SERVED
 from functions.unserved import methods as unserved
 from tests.support.aws.aws_events import ACCOUNT, FOLDER, Context, load_event, store_registered, store_what_events_name
-from tests.support.aws.state_machine import BUCKET, TABLE, Bench
+from tests.support.aws.state_machine import BUCKET, REGION, TABLE, Bench
 from turnstone.adapters.aws.dynamodb import DynamoRangeStore
 from turnstone.adapters.aws.s3 import S3BlobStore
 from turnstone.domain.refs import SessionRef
@@ -122,9 +123,7 @@ def environment(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def stored(bench: Bench, *, is_waiting: bool) -> SessionRef:
-    items = bench.dynamo.scan(TableName=TABLE)["Items"]
-    for item in items:
-        bench.dynamo.delete_item(TableName=TABLE, Key={"pk": item["pk"], "sk": item["sk"]})
+    dynamodb_backends[ACCOUNT][REGION].tables[TABLE].items.clear()
     store = OversizeStore(DynamoRangeStore(bench.dynamo, TABLE), S3BlobStore(bench.s3, BUCKET))
     store_registered(store)
     return store_what_events_name(store, is_waiting=is_waiting)

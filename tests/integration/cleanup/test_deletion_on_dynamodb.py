@@ -15,6 +15,7 @@ import pytest
 from tests.fakes.models.scripted import call
 from tests.support.aws.recording_client import RecordingClient
 from tests.support.aws.state_machine import BUCKET, TABLE, Bench
+from tests.support.cases import rest_at_night
 from tests.support.engine.harness import FakeClock, ManualSupervisor, Server, outline, saves_step
 from turnstone.adapters.aws.dynamodb import BATCH_DELETES, DynamoRangeStore
 from turnstone.adapters.aws.dynamodb_items import encoded_key
@@ -29,7 +30,8 @@ from turnstone.settings.config import Settings
 from turnstone.store.layout.keys import turn_key
 from turnstone.store.layout.oversize import RECORD_BYTES, OversizeStore
 
-TURNS = 10_000
+TURNS = 2_000
+TURNS_AT_NIGHT = 10_000
 NO_TIME, LONG = timedelta(0), timedelta(hours=1)
 
 
@@ -83,26 +85,27 @@ def test_an_agent_with_a_running_turn_and_large_payloads_leaves_nothing(bench: B
 
 
 @pytest.mark.slow
-def test_ten_thousand_turns_go_in_batches_and_parts(bench: Bench) -> None:
+@pytest.mark.parametrize("turns", rest_at_night((TURNS, TURNS_AT_NIGHT), always=(TURNS,)))
+def test_many_turns_go_in_batches_and_parts(bench: Bench, turns: int) -> None:
     cloud = Cloud(bench)
     ref = cloud.session()
-    fill(bench, ref)
+    fill(bench, ref, turns)
     cloud.core.deleting.delete_session(LOCAL_CALLER, ref)
     cloud.recorded.requests.clear()
     parts = cloud.run_all()
-    assert parts == TURNS // RECORDS_AT_ONCE + 2
+    assert parts == turns // RECORDS_AT_ONCE + 2
     asked = Counter(request.name for request in cloud.recorded.requests)
-    assert asked["BatchWriteItem"] == TURNS // BATCH_DELETES
+    assert asked["BatchWriteItem"] == turns // BATCH_DELETES
     assert asked["Query"] == parts
     assert not [line for line in left(bench) if ref.session_id in line]
 
 
-def fill(bench: Bench, ref: SessionRef) -> None:
+def fill(bench: Bench, ref: SessionRef, turns: int) -> None:
     items = [
         {**encoded_key(turn_key(ref, f"{number:06}")), "body": {"B": b"turn"}, "rev": {"N": "1"}}
-        for number in range(TURNS)
+        for number in range(turns)
     ]
-    for first in range(0, TURNS, BATCH_DELETES):
+    for first in range(0, turns, BATCH_DELETES):
         puts = [{"PutRequest": {"Item": item}} for item in items[first : first + BATCH_DELETES]]
         bench.dynamo.batch_write_item(RequestItems={TABLE: puts})
 

@@ -14,6 +14,7 @@ from tests.docs.pages import page
 from tests.integration.rights.cloud import Cloud
 from tests.integration.rights.functions import environment_of, started
 from tests.support.aws.cloudformation import template, variables
+from tests.support.cases import rest_at_night
 
 URL = "https://model.example/v1"
 SHOWN = [
@@ -43,6 +44,7 @@ SHAPES = {
     "shields": (SHIELDS, URL),
     "nothing": ("", URL),
 }
+ALWAYS = {"providers, and the registry is closed", "providers and tools", "shields", "nothing"}
 WITH_FILE = {
     "CreateAgent",
     "CreateTurn",
@@ -71,7 +73,7 @@ def test_the_guide_shows_providers_and_tools() -> None:
     assert "[tools.websearch]" in TOOLS
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", rest_at_night(SHAPES, always=ALWAYS))
 def test_every_function_starts_with_the_file(cloud: Cloud, shape: str) -> None:
     text, url = SHAPES[shape]
     cloud.texts["/turnstone/models"] = text

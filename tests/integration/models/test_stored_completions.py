@@ -31,7 +31,7 @@ from turnstone.ports.records import Get, Key, KeyPage, Operation, Range, Record,
 from turnstone.ports.storage import RangeStore
 from turnstone.services.access.access import AccessRules
 from turnstone.services.cleanup.cleaning import LATE_PAYLOADS, CleanedStores, Cleaning
-from turnstone.services.models.stored_completions import StoredCompletionDeps, StoredCompletions
+from turnstone.services.models.stored_completions import COMPLETIONS_AT_ONCE, StoredCompletionDeps, StoredCompletions
 from turnstone.store.agents.agents import AgentStore
 from turnstone.store.cleanup.jobs import JobStore
 from turnstone.store.layout.keys import completion_key, completion_list
@@ -185,7 +185,7 @@ def test_a_page_reads_no_more_than_it_shows(place: Place) -> None:
 
 def test_filters_find_what_is_far_behind(place: Place) -> None:
     wanted = place.keep(0, model="rare", topic="a")
-    for number in range(1, 1_100):
+    for number in range(1, 8 * COMPLETIONS_AT_ONCE):  # many reads behind
         place.keep(number, topic="b")
     assert place.listed(model="rare")[0] == place.listed(metadata={"topic": "a"})[0] == [wanted]
     assert place.listed(model="rare", metadata={"topic": "b"}) == ([], None)

@@ -11,7 +11,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from tests.support.engine.session_machine import SessionMachine
 
-PARTS = 2
+PARTS = 1
 PARTS_AT_NIGHT = 4
 STEPS_AT_LEAST = 2_500
 RULES = {
