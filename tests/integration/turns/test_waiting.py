@@ -23,7 +23,7 @@ from turnstone.domain.access.caller import Caller
 
 PATIENCE_S = 20.0
 LONG_S = 30.0  # to wait: nobody does in these tests
-SOON_S = 2.0
+SOON_S = LONG_S / 3  # far less than a wait for a slot
 CONFIG = {"model": "m", "instructions": "Be brief."}
 TOOL = {"name": "look", "description": "Look.", "parameters": []}
 HELLO = {"messages": [{"role": "user", "content": "hello"}]}

@@ -353,15 +353,19 @@ class Server:
         return self.turns.resume(LOCAL_CALLER, turn, responses, by or attempt())
 
     def hear(self, broadcast: TurnBroadcast) -> tuple[TurnEvent, ...]:
-        """Return all events of the run once it is over, clean-up included, or those until the process died."""
-        events = heard_from(broadcast, lambda: self.store.is_dead)
+        """Return all events of the run once it is over, clean-up included; also those of a run whose process died."""
+        events = heard_from(broadcast, lambda: self.store.is_dead and self._is_idle)
         self.settle()
         return events
 
     def settle(self) -> None:
-        """Wait until no turn has a place in the executor, nor cleans up behind itself."""
+        """Wait until no turn has a slot of the executor, nor cleans up after itself."""
+        eventually(lambda: self._is_idle)
+
+    @property
+    def _is_idle(self) -> bool:
         executor = self.core.executor
-        eventually(lambda: executor.taken == 0 and not executor._running)
+        return executor.taken == 0 and not executor._running
 
     def header(self, ref: SessionRef) -> Session:
         record = self.records.get(session_key(ref))
