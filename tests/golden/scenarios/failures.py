@@ -62,7 +62,7 @@ def running(world: World, hold: Hold, session: str, *, stream: bool) -> tuple[An
 )
 def of_models(world: World) -> None:
     """`model_failed`, `model_busy` and `model_timed_out`."""
-    world.serve(model_url=world.model(failing), model_timeout_seconds=0.3)
+    world.serve(model_url=world.model(failing), model_timeout_seconds=1.5)
     for model in ("refuses", "missing", "breaks", "silent", "busy", "out of order"):
         session = world.session(model=model)
         turn_id = None
