@@ -88,7 +88,7 @@ def models_that_fail(world: World) -> None:
         "nonsense": lambda: HttpAnswer(200, b"hello"),
         "out of order": lambda: error_answer(500, "out of order"),
     }
-    world.serve(model_url=world.model(lambda body: answers[body["model"]]()), model_timeout_seconds=0.3)
+    world.serve(model_url=world.model(lambda body: answers[body["model"]]()), model_timeout_seconds=1.5)
     for model in answers:
         for stream in (False, True):
             for path, name in ((CHAT, "model"), ("/v1/inference/chat-completion", "model_id")):
