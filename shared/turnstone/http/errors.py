@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from turnstone.domain import errors
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors.codes import ErrorCode, code_of
+from turnstone.domain.values.outcome import Raised, Returned, guarded
 from turnstone.http.envelopes import DETAIL, ErrorEnvelope
 from turnstone.http.routes import Answer, InvalidBody, Reply, Request
 
@@ -130,15 +131,16 @@ def caller_or_error(identify: Callable[[], Caller], envelope: ErrorEnvelope = DE
 
 def outcome_of(call: Callable[[], Any]) -> tuple[Any, Exception | None]:
     """Return the call's result and None, or None and its error, for use in another thread."""
-    try:
-        return call(), None
-    except StopIteration as error:
-        return None, RuntimeError(f"work ended by {error!r}")  # no coroutine may raise StopIteration
-    except Exception as error:  # noqa: BLE001 - the waiter raises it again
-        return None, error
-    except BaseException as error:
-        log.critical("work of a request ended by %r", error, exc_info=error)
-        return None, RuntimeError(f"work ended by {error!r}")
+    match guarded(call):
+        case Returned(value):
+            return value, None
+        case Raised(StopIteration() as error):
+            return None, RuntimeError(f"work ended by {error!r}")  # no coroutine may raise StopIteration
+        case Raised(Exception() as error):
+            return None, error
+        case Raised(error):
+            log.critical("work of a request ended by %r", error, exc_info=error)
+            return None, RuntimeError(f"work ended by {error!r}")
 
 
 def error_reply(error: BaseException, envelope: ErrorEnvelope = DETAIL) -> Reply:

@@ -1,4 +1,4 @@
-"""S3BlobStore: what is missing is told from what can't be read now.
+"""S3BlobStore distinguishes a missing object from one that cannot be read now.
 
 Covers: adapters/aws/s3
 """

@@ -1,4 +1,4 @@
-"""A disk that fails and then says that all is well: what it has at any moment is a database, with all that was told.
+"""A disk that reports success after a failure holds a whole database, with every acknowledged write, at any moment.
 
 Covers: adapters/sqlite/sqlite_log, adapters/sqlite/sqlite_failures
 """

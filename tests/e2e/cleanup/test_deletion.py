@@ -1,4 +1,4 @@
-"""A server that is killed while it cleans up goes on with that when it is started again.
+"""A server that is killed during clean-up continues it after its next start.
 
 Covers: services/cleanup/cleaning, services/cleanup/sweeping
 """

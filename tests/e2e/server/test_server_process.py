@@ -1,4 +1,4 @@
-"""The server as a process: what it stores outlives it, and a turn goes on without those who asked for it.
+"""The server as a process: stored data outlives it, and a turn continues after its client has left.
 
 Covers: functions/local
 """

@@ -112,7 +112,7 @@ def of_ends(world: World) -> None:
     fails_by=("handed_over", "lease_lost"),
 )
 def of_processes(world: World) -> None:
-    """`handed_over` and `lease_lost`: another process goes on with a turn."""
+    """`handed_over` and `lease_lost`: another process continues a turn."""
     for stream in (False, True):
         for is_handed in (True, False):
             hold = Hold()

@@ -1,4 +1,4 @@
-"""What a function loads, and what its start takes: a cold start is paid by whoever waits for the first answer.
+"""Modules loaded by each function, and the cost of its start: the first caller waits for a cold start.
 
 Covers: functions, edge/gateway, bootstrap
 """

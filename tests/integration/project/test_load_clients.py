@@ -1,4 +1,4 @@
-"""The clients that benchmarks load servers with: each request is answered, checked and timed, and failures are told.
+"""The load clients of benchmarks answer, check and time each request, and report failures.
 
 Covers: tests/benchmarks/clients
 """

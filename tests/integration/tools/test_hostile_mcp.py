@@ -1,4 +1,4 @@
-"""MCP servers that break the rules: whatever they answer, who asked is told soon, and nothing is left behind.
+"""MCP servers that break the rules: the caller soon receives an error, and nothing is left behind.
 
 Covers: adapters/tools/mcp/mcp, adapters/tools/mcp/mcp_limits, adapters/tools/mcp/mcp_transport,
   adapters/tools/mcp/mcp_trouble, adapters/tools/mcp/mcp_guarded

@@ -1,4 +1,4 @@
-"""Everyone who listens to a turn hears all of it, in order, once, however late they come and however slow they are.
+"""Each subscriber of a turn receives all events, in order, once, however late or slow it is.
 
 Covers: services/streams/broadcast, services/streams/event_cursor, http/streams/sse
 """

@@ -1,4 +1,4 @@
-"""Each turn that fails is one warning in the log, whoever stores its end, with the reason and no word of the turn.
+"""Each failed turn is one warning in the log, whichever process stores its end, with the reason and no message text.
 
 Covers: services/turns/turn_failures, services/turns/recovery, edge/logs
 """

@@ -1,4 +1,4 @@
-"""What came of an act that a background thread has to survive."""
+"""The outcome of an act whose errors a background thread survives."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ Outcome = Returned[Result] | Raised
 
 
 def guarded(act: Callable[[], Result]) -> Outcome[Result]:
-    """Return what the act returns or raises, so that its thread continues with other work.
+    """Return the act's result or its error, so that its thread continues with other work.
 
-    That includes panics of a library's native code, which are no `Exception`.
-    A person's interrupt, which the main thread gets, is raised.
+    Panics of native code, which are no `Exception`, are errors, too. Only the interrupt of a person is raised, in the
+    main thread.
     """
     try:
         return Returned(act())

@@ -1,4 +1,4 @@
-"""Turns that go on elsewhere: who waits here hears how they end, and who waits there with a token is woken.
+"""Turns that continue in another process: local subscribers receive their end, and a stored task token is woken.
 
 Covers: services/streams/following, services/turns/reading
 """

@@ -1,4 +1,4 @@
-"""A turn that waits for its client while the state machine waits with it: whoever comes when, the turn stays one.
+"""A turn that waits for its client and its state machine stays one turn, in any order of their arrivals.
 
 Covers: functions/turn_supervisor, edge/worker, services/turns/supervision, services/turns/recovery
 """
