@@ -125,9 +125,11 @@ class TurnExecutor:
         future.add_done_callback(lambda done: self._finished(done, on_end))
 
     def _finished(self, future: Future[None], on_end: Callable[[BaseException | None], None]) -> None:
-        with self._lock:
-            self._running.discard(future)
-        on_end(future.exception())
+        try:
+            on_end(future.exception())
+        finally:
+            with self._lock:
+                self._running.discard(future)
 
 
 class Permit:
