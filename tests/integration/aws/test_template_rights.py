@@ -11,9 +11,10 @@ import pytest
 
 from tests.integration.rights.calls import KEYS, TABLE_ARN, Call, machine_arn
 from tests.integration.rights.policies import Rights
-from tests.integration.rights.recorded import compared, load, record
+from tests.integration.rights.recorded import chosen_plays, compared, joined, load, record
 from tests.integration.rights.stage import CLAUDE, MODEL_KEY, PROVIDER_KEY, full_template
 from tests.support.aws.cloudformation import template
+from tests.support.cases import NIGHTLY
 from turnstone.domain.refs import SessionRef
 from turnstone.store.layout import keys as keys_of
 
@@ -48,10 +49,15 @@ def holders(made: Any) -> tuple[str, ...]:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    "plays", [pytest.param(chosen_plays(), id="chosen"), pytest.param(None, id="all", marks=NIGHTLY)]
+)
 @pytest.mark.timeout(900)
-def test_functions_ask_for_what_is_recorded_of_them() -> None:
-    """If this fails: run `python -m tests.integration.rights`, and look at what it changed."""
-    assert record() == load()
+def test_functions_make_the_recorded_calls(plays: list[str] | None) -> None:
+    """If this fails: run `make rights` and review the changes."""
+    made = record(plays)
+    assert plays is None or list(made) == plays
+    assert joined(made) == load()
 
 
 @pytest.mark.parametrize("parameters", [{}, {"Auth": "AWS_IAM"}, {"StreamingMode": "adapter"}])

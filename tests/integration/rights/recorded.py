@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,23 +16,55 @@ from tests.integration.rights.stage import stage
 from tests.support.aws.cloudformation import Template
 
 FILE = Path(__file__).with_name("recorded.json")
+PLAYS = Path(__file__).with_name("plays.json")
 Recorded = dict[str, list[Call]]
+Plays = dict[str, Recorded]
 
 
-def record() -> Recorded:
-    """Return what each function asks of AWS, in order, by running every scenario."""
+def record(chosen: Collection[str] | None = None) -> Plays:
+    """Return the calls of each function in each play, in order; of every play if none is chosen."""
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)  # as a Lambda has one
     logging.disable(logging.CRITICAL)  # the scenarios fail on purpose
     try:
         with stage() as played:
+            if chosen is not None:
+                played.is_chosen = frozenset(chosen).__contains__
             run_all(played)
-            called = sorted(played.cloud.calls.items())
-            return {name: sorted({each for call in calls for each in _general(call)}) for name, calls in called}
+            return {play: _in_order(calls) for play, calls in played.plays.items()}
     finally:
         logging.disable(logging.NOTSET)
         asyncio.set_event_loop(None)
         loop.close()
+
+
+def joined(plays: Plays) -> Recorded:
+    """Return the calls of each function in all plays."""
+    names = sorted({name for calls in plays.values() for name in calls})
+    return {name: sorted({call for calls in plays.values() for call in calls.get(name, ())}) for name in names}
+
+
+def enough(plays: Plays) -> list[str]:
+    """Return plays whose calls are those of all: always the one with the most calls that the others lack."""
+    left = {play: {(name, call) for name in calls for call in calls[name]} for play, calls in plays.items()}
+    chosen = []
+    while any(left.values()):
+        best = max(left, key=lambda play: len(left[play]))
+        chosen.append(best)
+        found = left.pop(best)
+        left = {play: calls - found for play, calls in left.items()}
+    plain = {play.split(",")[0] for play in chosen if not play.endswith("payloads lost")}
+    return [play for play in plays if play in chosen or play in plain]  # the plain play counts the writes
+
+
+def _in_order(called: Mapping[str, Iterable[Call]]) -> Recorded:
+    return {name: sorted({each for call in called[name] for each in _general(call)}) for name in sorted(called)}
+
+
+def chosen_plays() -> list[str]:
+    """Return the plays that a run of the tests repeats."""
+    names: list[str] = json.loads(PLAYS.read_text())
+    return names
 
 
 def load() -> Recorded:
@@ -41,8 +73,10 @@ def load() -> Recorded:
     return {name: [_call(each) for each in calls] for name, calls in told.items()}
 
 
-def save(recorded: Mapping[str, Iterable[Call]]) -> None:
-    """Keep the recording."""
+def save(plays: Plays) -> None:
+    """Keep the recording, and the names of plays that are enough for it."""
+    recorded = joined(plays)
+    PLAYS.write_text(json.dumps(enough(plays), indent=2) + "\n")
     told = {
         name: [[call.action, call.resource, dict(call.context)] for call in calls] for name, calls in recorded.items()
     }

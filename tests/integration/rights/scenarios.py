@@ -7,7 +7,7 @@ else had been faster, or throttled, and once more with every payload lost.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -60,18 +60,37 @@ TOOL_CALLS = (
 
 
 def run_all(stage: Stage) -> None:
-    """Run every scenario, and in every way those whose writes may be refused."""
-    for scenario in (*_requests(stage), *_turns(stage)):
-        stage.every_way(scenario)
-    for scenario in (*_asked(stage), *_others(stage)):
-        stage.play(scenario)
-    for scenario in (*_requests(stage), *_turns(stage), *_others(stage)):
-        stage.play_with_lost_payloads(scenario)
-    for file in OTHER_FILES:
-        other = stage.restarted(file)
-        _names_what_is_registered(other)()
-        other.functions.answer("GET", "/v1/models")
-        other.functions.answer("POST", "/v1/tool-runtime/invoke", {"tool_name": "photogen", "kwargs": {"query": "x"}})
+    """Run the chosen plays: every scenario, and those whose writes may be refused in every way."""
+    with_writes = [*_named("requests", _requests(stage)), *_named("turns", _turns(stage))]
+    others = _named("others", _others(stage))
+    for name, scenario in with_writes:
+        if stage.is_chosen(name):
+            stage.every_way(name, scenario)
+    for name, scenario in (*_named("models", _asked(stage)), *others):
+        if stage.is_chosen(name):
+            stage.play(name, scenario)
+    for name, scenario in (*with_writes, *others):
+        if stage.is_chosen(lost := f"{name}, payloads lost"):
+            stage.play_with_lost_payloads(lost, scenario)
+    for number, file in enumerate(OTHER_FILES):
+        if stage.is_chosen(name := f"file {number}"):
+            stage.play(name, lambda file=file: _with_another_file(stage, file))
+
+
+def _named(kind: str, scenarios: Iterable[Callable[[], Act]]) -> list[tuple[str, Callable[[], Act]]]:
+    return [(f"{kind} {number}", scenario) for number, scenario in enumerate(scenarios)]
+
+
+def _with_another_file(stage: Stage, file: str) -> Act:
+    stage.restart(file)
+    act = _names_what_is_registered(stage)
+
+    def use() -> None:
+        act()
+        stage.functions.answer("GET", "/v1/models")
+        stage.functions.answer("POST", "/v1/tool-runtime/invoke", {"tool_name": "photogen", "kwargs": {"query": "x"}})
+
+    return use
 
 
 def _requests(stage: Stage) -> Iterator[Callable[[], Act]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import string
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.fakes.models.openai_server import ModelServer
-from tests.integration.rights.calls import BUCKET, TABLE, guardrail_arn, interpreter_arn, model_arn
+from tests.integration.rights.calls import BUCKET, TABLE, Call, guardrail_arn, interpreter_arn, model_arn
 from tests.integration.rights.cloud import Cloud
 from tests.integration.rights.functions import Functions
 from tests.support.aws.aws_events import ACCOUNT, load_event
@@ -119,6 +120,7 @@ LARGE_BYTES = 20_000  # in place of the 350 KB that a record holds
 NOISE = "".join(random.Random(1).choices(string.ascii_letters + string.digits, k=40_000))
 MISHAPS = (TurnstoneError, AssertionError)  # how a function fails whose payload is lost, or whose write is throttled
 Act = Callable[[], object]
+Calls = defaultdict[str, set[Call]]
 
 
 def full_template(**parameters: str) -> Template:
@@ -142,7 +144,12 @@ class Session(NamedTuple):
 
 
 class Stage:
-    """The functions over an account, and what scenarios are made of."""
+    """The functions over an account, and what scenarios are made of.
+
+    Attributes:
+        plays: the calls of each play, by function.
+        is_chosen: whether the play of a name is to run.
+    """
 
     def __init__(self, cloud: Cloud, url: str) -> None:
         """Take the account, and the address of a server of models."""
@@ -151,53 +158,64 @@ class Stage:
         self.cloud = cloud
         self.functions = functions
         self._numbers = count(1)
+        self.plays: dict[str, Calls] = {}
+        self.is_chosen: Callable[[str], bool] = lambda _: True
         records = DynamoRangeStore(cloud.dynamo, TABLE)
         self.store = OversizeStore(records, S3BlobStore(cloud.s3, BUCKET))
 
-    def restarted(self, file: str) -> Stage:
-        """Return the functions as they are with another file of models, over the same account."""
+    def restart(self, file: str) -> None:
+        """Start the functions with another file of models, over the same account."""
         self.functions = self._started(file, self.cloud)
-        return self
 
     def _started(self, file: str, cloud: Cloud) -> Functions:
         names = {"guardrail": GUARDRAIL, "claude": CLAUDE, "nova": NOVA, "provider_key": PROVIDER_KEY}
         cloud.texts[PARAMETERS["ModelsParameter"]] = file.format(url=self._url, **names)
         return Functions(full_template(ModelUrl=self._url), cloud)
 
-    def every_way(self, scenario: Callable[[], Act]) -> None:
-        """Prepare and run the scenario, and again for each of its conditional writes, which is refused or throttled."""
-        writes, large_writes = self.play(scenario)
+    def every_way(self, name: str, scenario: Callable[[], Act]) -> None:
+        """Play the scenario, and again for each of its conditional writes, which is refused or throttled."""
+        writes, large_writes = self.play(name, scenario)
         for number in range(writes):
-            self.play(scenario, refused=number)
+            if self.is_chosen(refused := f"{name}, write {number} refused"):
+                self.play(refused, scenario, refused=number)
         for number in range(large_writes):
-            self.play(scenario, failing=number)
+            if self.is_chosen(throttled := f"{name}, large write {number} throttled"):
+                self.play(throttled, scenario, failing=number)
 
     def play(
-        self, scenario: Callable[[], Act], refused: int | None = None, failing: int | None = None
+        self, name: str, scenario: Callable[[], Act], refused: int | None = None, failing: int | None = None
     ) -> tuple[int, int]:
         """Run the scenario over an empty table, with that write refused, or that one of a payload throttled.
 
-        Returns how many writes were tried, and how many of them had payloads.
+        Returns the number of writes that were tried, and of those that had payloads.
         """
-        self.cloud.empty()  # else what a refused write leaves open is looked at by every sweep from then on
-        act = scenario()
-        self.cloud.refuse(refused)
-        self.cloud.fail(failing)
-        with nullcontext() if failing is None else suppress(*MISHAPS):
-            act()
+        self.cloud.empty()  # else every later sweep finds the leftovers of a refused write
+        with self._recorded(name):
+            act = scenario()
+            self.cloud.refuse(refused)
+            self.cloud.fail(failing)
+            with nullcontext() if failing is None else suppress(*MISHAPS):
+                act()
         writes = self.cloud.writes, self.cloud.large_writes
         self.cloud.refuse(None)
         self.cloud.fail(None)
         return writes
 
-    def play_with_lost_payloads(self, scenario: Callable[[], Act]) -> None:
+    def play_with_lost_payloads(self, name: str, scenario: Callable[[], Act]) -> None:
         """Run the scenario over an empty table, and lose every payload before it acts."""
         self.cloud.empty()
-        act = scenario()
-        self.cloud.is_losing = True
-        with suppress(*MISHAPS):
-            act()
+        with self._recorded(name):
+            act = scenario()
+            self.cloud.is_losing = True
+            with suppress(*MISHAPS):
+                act()
         self.cloud.is_losing = False
+
+    @contextmanager
+    def _recorded(self, name: str) -> Iterator[None]:
+        """Record the calls within the block as those of the play."""
+        self.cloud.calls = self.plays[name] = defaultdict(set)
+        yield
 
     def asked(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
         """Return what is answered to a request that succeeds, unless payloads are lost."""
