@@ -18,6 +18,8 @@
 # make rights  record anew what functions ask of AWS, for the test of their rights
 # make golden  write the golden transcripts of all scenarios again; review their diff
 # make mutants change engine, store and services in many small ways, and tell the changes that no test notices
+# Without bytecode every process that a test starts, and every worker, would compile all modules again.
+unexport PYTHONDONTWRITEBYTECODE
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
