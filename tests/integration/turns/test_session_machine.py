@@ -1,4 +1,4 @@
-"""Any interleaving of what clients, processes and clocks do leaves every turn where a simple model says it must be.
+"""Any interleaving of clients, processes and clocks leaves every turn in the state that a simple model predicts.
 
 Covers: services/turns/turns, services/turns/cancelling, services/turns/joining, services/turns/recovery
 """
@@ -45,7 +45,7 @@ HOW = settings(
 
 @pytest.fixture(autouse=True)
 def silence(caplog: pytest.LogCaptureFixture) -> None:
-    """Processes die with long last words."""
+    """Silence the log: dying processes write long tracebacks."""
     caplog.set_level(logging.CRITICAL)
 
 
