@@ -1,4 +1,4 @@
-"""Recorded calls as a file: what is a hash, an id or a caller's becomes a star, so that two recordings are the same."""
+"""Recorded calls as a file: hashes, ids and names of callers become a star, so that two recordings are the same."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Recorded = dict[str, list[Call]]
 
 
 def record() -> Recorded:
-    """Return what each function asks of AWS, in order, by running every scenario."""
+    """Return the AWS calls of each function, in order, by running every scenario."""
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)  # as a Lambda has one
     logging.disable(logging.CRITICAL)  # the scenarios fail on purpose
@@ -36,25 +36,25 @@ def record() -> Recorded:
 
 
 def load() -> Recorded:
-    """Return the recording that is kept."""
-    told: dict[str, list[Any]] = json.loads(FILE.read_text())
-    return {name: [_call(each) for each in calls] for name, calls in told.items()}
+    """Return the stored recording."""
+    stored: dict[str, list[Any]] = json.loads(FILE.read_text())
+    return {name: [_call(each) for each in calls] for name, calls in stored.items()}
 
 
 def save(recorded: Mapping[str, Iterable[Call]]) -> None:
-    """Keep the recording."""
-    told = {
+    """Store the recording."""
+    written = {
         name: [[call.action, call.resource, dict(call.context)] for call in calls] for name, calls in recorded.items()
     }
     lines = [
         f"  {json.dumps(name)}: [\n" + ",\n".join(f"    {json.dumps(each)}" for each in calls) + "\n  ]"
-        for name, calls in told.items()
+        for name, calls in written.items()
     ]
     FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
 def compared(made: Template, recorded: Recorded) -> dict[str, tuple[list[Call], list[Grant]]]:
-    """Return what each function may not do although it does, and what it may do although it does not."""
+    """Return each function's calls without a right, and its rights without a call."""
     found = {}
     for name in made.functions:
         rights, calls = Rights(made, name), recorded.get(name, [])
@@ -63,7 +63,7 @@ def compared(made: Template, recorded: Recorded) -> dict[str, tuple[list[Call], 
 
 
 def _general(call: Call) -> Iterator[Call]:
-    """Yield the call for each kind of keys that it names: which are named together differs from run to run."""
+    """Yield the call for each kind of keys that it names: the keys named together differ from run to run."""
     in_blobs = call.resource.startswith(f"{BUCKET_ARN}/blobs/")
     bare = Call(call.action, f"{BUCKET_ARN}/blobs/…" if in_blobs else call.resource)
     if not call.context:
@@ -73,6 +73,6 @@ def _general(call: Call) -> Iterator[Call]:
             yield bare._replace(context=((key, (kind_of(value) if key == KEYS else "blobs/…",)),))
 
 
-def _call(told: list[Any]) -> Call:
-    action, resource, context = told
+def _call(fields: list[Any]) -> Call:
+    action, resource, context = fields
     return Call(action, resource, tuple((key, tuple(values)) for key, values in context.items()))
