@@ -133,10 +133,7 @@ HAND_OVERS = (
                 "            self._subscribers.remove(subscriber)\n",
             ),
         ),
-        (
-            "tests/integration/turns/test_broadcast.py::"
-            "test_a_cursor_that_leaves_in_two_threads_at_once_leaves_once",
-        ),
+        ("tests/integration/turns/test_broadcast.py::test_a_cursor_that_leaves_in_two_threads_at_once_leaves_once",),
     ),
     Guard(
         Race.HAND_OVER,

@@ -249,20 +249,20 @@ def test_an_answer_is_not_stored_without_the_request_to_store_it(
 @STREAMED
 def test_the_end_of_an_answer_comes_after_it_is_stored(tmp_path: Path, stream: bool) -> None:
     tool = {"type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}, "id": "c1"}
-    messages = [
+    sent = [
         {"role": "user", "content": [{"type": "text", "text": "Add."}]},
         {"role": "assistant", "tool_calls": [tool]},
         {"role": "tool", "tool_call_id": "c1", "content": "3"},
     ]
     with world(tmp_path, script=[call_answer(("add", '{"a": 2}'))]) as (serving, _):
-        answer = serving.client.post(STORED, chat(messages=messages, store=True, metadata={"a": "b"}, stream=stream))
+        answer = serving.client.post(STORED, chat(messages=sent, store=True, metadata={"a": "b"}, stream=stream))
         (completion_id,) = {event["id"] for event in events_of(answer)} if stream else {answer.json()["id"]}
         stored = serving.client.get(f"{STORED}/{completion_id}").json()
         assert serving.client.get(f"/v1/chat/completions/{completion_id}").json() == stored
         messages = serving.client.get(f"{STORED}/{completion_id}/messages?limit=2").json()
         more = serving.client.get(f"{STORED}/{completion_id}/messages?after={messages['last_id']}").json()
         last = serving.client.get(f"{STORED}/{completion_id}/messages?order=desc&limit=1").json()
-    assert stored["input_messages"] == messages
+    assert stored["input_messages"] == sent
     assert stored["metadata"] == {"a": "b"}
     (choice,) = stored["choices"]
     assert (choice["finish_reason"], choice["message"]["tool_calls"][0]["function"]["name"]) == ("tool_calls", "add")

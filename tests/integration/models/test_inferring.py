@@ -168,8 +168,8 @@ def test_other_answers_than_the_first_are_no_part_of_it(tmp_path: Path) -> None:
         made["choices"][0]["index"] = index
         return made
 
-    answer = (chosen(1, "no"), chosen(0, "yes"), chosen(1, "no"), *ending("stop"))
-    with world(tmp_path, lambda _: answer) as (serving, _):
+    chunks = (chosen(1, "no"), chosen(0, "yes"), chosen(1, "no"), *ending("stop"))
+    with world(tmp_path, lambda _: chunks) as (serving, _):
         answer = serving.client.post(OPENAI_CHAT, request_to(OPENAI_CHAT)).json()
     assert answer["choices"][0]["message"]["content"] == "yes"
 
