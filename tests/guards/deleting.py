@@ -8,7 +8,7 @@ DELETION = "tests/integration/cleanup/test_deletion.py::"
 EPHEMERAL = "tests/integration/sessions/test_ephemeral_sessions.py::"
 DUE = "tests/integration/cleanup/test_due_jobs.py::"
 SWEEPER = "tests/integration/cleanup/test_sweeper.py::"
-BRINGS_NOTHING_BACK = f"{DELETION}test_a_turn_whose_session_another_process_deletes_brings_nothing_back"
+BRINGS_NOTHING_BACK = f"{DELETION}test_a_turn_whose_session_another_process_deletes_restores_nothing"
 OWNER_OR_ADMIN = f"{DELETION}test_only_its_owner_and_an_admin_may_delete_a_session"
 
 DELETIONS = (
@@ -190,7 +190,7 @@ CLEAN_UPS = (
         Race.SWEEP,
         "a sweep gives back no lease but its own",
         (ours("store/cleanup/sweeps.py", ', (AttributeIs("owner", lease.owner),))', ", ())"),),
-        (f"{DUE}test_a_sweep_that_was_killed_holds_the_next_one_up_only_until_its_time_is_over",),
+        (f"{DUE}test_a_killed_sweep_delays_the_next_one_only_until_its_time_is_over",),
     ),
     Guard(
         Race.NO_RACE,

@@ -39,7 +39,7 @@ NOT_STARTED = (
                 "lock.is_abandoned(now)",
             ),
         ),
-        (f"{EXPIRY}test_a_read_of_an_overdue_turn_has_it_reconciled",),
+        (f"{EXPIRY}test_reading_an_overdue_turn_reconciles_it",),
     ),
     Guard(
         Race.PAUSE_WITHOUT_EXECUTION,

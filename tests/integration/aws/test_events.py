@@ -259,7 +259,7 @@ def test_a_family_serves_its_routes(environment: None, bench: Bench, name: str) 
         assert served == routes_in(name.removesuffix(".family"))
     assert {ROUTES[route].handler._loads for route in served} - {"providers"} == {family.handler._loads}
     stored(bench, is_waiting=False)
-    for route in sorted(served, key=lambda name: (name.startswith("delete"), name)):  # what removes comes last
+    for route in sorted(served, key=lambda name: (name.startswith("delete"), name)):  # deletions come last
         if route == "delete_openai_model":  # which was unregistered before
             assert family.handler(load_event("register_model"), Context())["statusCode"] == 200
         assert family.handler(load_event(route), Context())["statusCode"] == 200

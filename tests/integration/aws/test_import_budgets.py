@@ -63,7 +63,7 @@ THIRD_PARTY = {
     "streaming": TYPES | CLIENT | MODELS | APP | {"uvicorn", "click", "httptools"},  # click: `import uvicorn` takes it
 }
 NEVER = {"fastapi", "openai", "aioboto3", "aws_xray_sdk"}
-# botocore and anyio take these where they are installed; in the layer they are not
+# botocore and anyio load these where they are installed; the layer does not have them
 NOT_IN_THE_LAYER = {"certifi", "sniffio"}
 NAMES_IN_THE_LAYER = {"dateutil": "python-dateutil", "aws_lambda_powertools": "aws-lambda-powertools"}
 LOCAL_ONLY = (
@@ -196,7 +196,7 @@ def test_every_function_of_the_template_is_measured() -> None:
     assert {function.module for function in FUNCTIONS} == handlers
 
 
-def test_a_streaming_function_that_does_not_stream_loads_what_a_buffered_one_does() -> None:
+def test_a_streaming_function_that_does_not_stream_loads_the_modules_of_a_buffered_one() -> None:
     for function in FUNCTIONS:
         if function.kind == "streaming":
             buffered = started(Function(function.module, "buffered"))

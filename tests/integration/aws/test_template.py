@@ -377,7 +377,7 @@ def test_the_gateway_refuses_as_the_functions_do(kind: str, error: Exception) ->
         ("DEFAULT_5XX", None, {}),
     ],
 )
-def test_the_gateway_answers_by_itself_with_what_clients_can_act_on(
+def test_the_gateways_own_answers_have_the_status_and_headers_that_clients_act_on(
     kind: str, status: str, sent: dict[str, str]
 ) -> None:
     response = responses()[kind]
@@ -478,7 +478,7 @@ def test_every_setting_exists_and_the_required_ones_are_set() -> None:
         assert (name == "Inference") == ("stored_completion_ttl_s" in given)
 
 
-def test_jobs_are_given_again_only_when_their_function_is_done_and_not_forever() -> None:
+def test_jobs_are_redelivered_only_when_their_function_is_done_and_not_forever() -> None:
     made = template(CleanUpConcurrency="40")
     queue, function = made.resources["Jobs"]["Properties"], made.functions["CleanUp"]
     ((_, source),) = made.of_type("AWS::Lambda::EventSourceMapping").items()

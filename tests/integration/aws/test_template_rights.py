@@ -82,7 +82,7 @@ def test_resources_that_no_parameter_names_may_not_be_used() -> None:
         assert Rights(made, name).missing(calls_of_name) == [], name
 
 
-def test_every_policy_has_a_statement_whatever_the_parameters() -> None:
+def test_every_policy_has_a_statement_for_all_parameters() -> None:
     for made in (template(), template(ModelApiKeySecretArn=MODEL_KEY), template(ModelsParameter="/m"), full_template()):
         for name, policy in made.of_type("AWS::IAM::ManagedPolicy").items():
             assert policy["PolicyDocument"]["Statement"], name
@@ -121,7 +121,7 @@ def test_a_model_that_is_not_named_may_not_be_called() -> None:
 
 
 def test_no_role_has_more_policies_than_a_role_takes() -> None:
-    """Source: the quotas of IAM, 10; one is left to what a network of one's own would add."""
+    """Source: the quotas of IAM, 10; one is left for a policy that a private network would add."""
     made = full_template()
     roles = [made.role(name) for name in made.functions]
     assert max(len(role["ManagedPolicyArns"]) for role in roles) <= 9

@@ -262,7 +262,7 @@ LATER_WRITES = {
 
 @pytest.mark.parametrize("is_cleaned", [False, True], ids=["deleted", "cleaned up"])
 @pytest.mark.parametrize("write", LATER_WRITES)
-def test_a_turn_whose_session_another_process_deletes_brings_nothing_back(
+def test_a_turn_whose_session_another_process_deletes_restores_nothing(
     serve: Serve, write: str, is_cleaned: bool
 ) -> None:
     writes, reply = LATER_WRITES[write]

@@ -204,7 +204,7 @@ def test_of_two_sweeps_that_find_no_lease_one_takes_it(
     assert taken == [SweepLease("second")]
 
 
-def test_a_sweep_that_was_killed_holds_the_next_one_up_only_until_its_time_is_over(emptied: Bench) -> None:
+def test_a_killed_sweep_delays_the_next_one_only_until_its_time_is_over(emptied: Bench) -> None:
     sweeps = SweepStore(DynamoRangeStore(emptied.dynamo, TABLE))
     killed = sweeps.try_take("killed", AT, AT + timedelta(minutes=10))
     assert killed is not None

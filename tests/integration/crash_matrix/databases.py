@@ -39,7 +39,7 @@ class Database(Protocol):
         """Return the ways of one process to it."""
 
     def records(self) -> list[Record]:
-        """Return everything that is stored, as it is stored."""
+        """Return every record in its stored form."""
 
     def blobs(self) -> set[str]:
         """Return the names of the payloads outside of the records."""

@@ -109,7 +109,7 @@ OVERRIDES: dict[str, dict[str, tuple[str, ...]]] = {
 
 
 class Process(Server):
-    """One process of the world, all of whose calls of ports can fail."""
+    """A process of the world; any of its calls of ports can fail."""
 
     def __init__(self, world: World, *, is_on_lambda: bool, **settings: Any) -> None:
         store, blobs = world.database.connect()

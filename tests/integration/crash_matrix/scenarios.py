@@ -66,7 +66,7 @@ def files_of_tools(world: World, client: Client) -> None:
 
 
 def shields_of_tools(world: World, client: Client) -> None:
-    """Shields judge calls and answers of tools; then one stops an answer beside which another tool ran."""
+    """Shields judge calls and answers of tools; then one stops an answer while another tool runs."""
     server = world.process()
     guarded = world.client(tools=GUARDED_TOOLS)
     guarded.register_shields(server)

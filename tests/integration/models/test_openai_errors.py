@@ -31,7 +31,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 def error_in(answer: Answered, kind: str, *, beside: bool = False) -> Mapping[str, Any]:
-    """Return the error, which is OpenAI's alone or stands beside Llama Stack's."""
+    """Return the error, which is OpenAI's alone or accompanied by Llama Stack's."""
     body = answer.json()
     assert set(body) == ({"error", "detail", "code"} if beside else {"error"})
     assert set(body["error"]) == {"message", "type", "param", "code"}

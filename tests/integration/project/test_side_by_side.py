@@ -48,7 +48,7 @@ def parties() -> Iterator[list[Party]]:
 
 
 def comparison(ours: int, peer: int, bar: float | None) -> Comparison:
-    """Return one in which so many requests were answered in one second."""
+    """Return a comparison with so many requests answered in one second."""
     measured = [Told(Asked([0.001] * number, took_s=1.0)) for number in (ours, peer)]
     return Comparison("get agent", 8, bar, *measured)
 
@@ -99,7 +99,7 @@ def test_processor_time_is_reported_per_thousand_requests() -> None:
     assert (measured.rate, measured.cpu_s_of_a_thousand, measured.client_share) == (5.0, 100.0, 0.2)
 
 
-def test_the_models_that_talk_come_first(tmp_path: Path) -> None:
+def test_chat_models_come_before_embedding_models(tmp_path: Path) -> None:
     config = tmp_path / "run.yaml"
     config.write_text(
         "models: [{model_id: e, model_type: embedding}, {model_id: a, model_type: llm}, {model_id: b, model_type: llm}]"

@@ -50,7 +50,7 @@ from turnstone.store.layout.oversize import OversizeStore
 from turnstone.store.registry.registry import RegistryStore
 from turnstone.store.registry.snapshot import RegistrySnapshot
 
-SLOW_S = 1.0  # long beside what a busy machine takes to begin a few threads
+SLOW_S = 1.0  # long compared with the start of a few threads on a busy machine
 
 NAMES = ["b", "a", "meta-llama/Llama-3.3-70B", "builtin::x", "a|b#%3A", "Zoë", "~", "x" * 256]
 

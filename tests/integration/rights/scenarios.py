@@ -271,7 +271,7 @@ def _run_of(stage: Stage, create: Callable[..., Any], session: Session, text: st
 
 
 def _run_after(stage: Stage, create: Callable[..., Any], before: TurnRef) -> Act:
-    """A turn of a session whose last one is left behind."""
+    """A turn of a session whose last turn is still open."""
     session = Session(before.agent_id, before.session_id)
     return lambda: create(stage, session, "hello", stage.key())
 
@@ -344,7 +344,7 @@ def _reads(stage: Stage, session: Session) -> Act:
 
 
 def _reads_of_turn(stage: Stage, ref: TurnRef) -> None:
-    """Read a turn whose process is gone in every way; the state machine supervises it then."""
+    """Read a turn without a process by every route; the state machine supervises it then."""
     session = Session(ref.agent_id, ref.session_id)
     turn = f"{session.path}/turn/{ref.turn_id}"
     ids = {"agent_id": ref.agent_id, "session_id": ref.session_id, "turn_id": ref.turn_id}

@@ -117,7 +117,10 @@ MODELS = ("calls", "default-model", "local", "claude", "whole", "signed")
 PAST, FUTURE = datetime(2026, 1, 1, tzinfo=UTC), datetime(2126, 1, 1, tzinfo=UTC)
 LARGE_BYTES = 20_000  # in place of the 350 KB that a record holds
 NOISE = "".join(random.Random(1).choices(string.ascii_letters + string.digits, k=40_000))
-MISHAPS = (TurnstoneError, AssertionError)  # how a function fails whose payload is lost, or whose write is throttled
+MISHAPS = (
+    TurnstoneError,
+    AssertionError,
+)  # the failures of a function whose payload is lost or whose write is throttled
 Act = Callable[[], object]
 
 

@@ -73,7 +73,7 @@ def test_a_model_receives_as_much_as_its_window_holds_beside_room_for_the_answer
     assert questions(server) == list(range(9 - turns, 10))
 
 
-def test_a_wider_window_than_was_read_for_is_filled_by_one_more_read(make: Make) -> None:
+def test_a_window_wider_than_the_records_read_is_filled_by_one_more_read(make: Make) -> None:
     server = make(*[ANSWER] * 22, context_tokens=1_000)
     ref = server.session()
     send_questions(server, ref, 20)
@@ -94,7 +94,7 @@ def test_a_session_that_was_read_whole_is_not_read_again_for_a_wide_window(make:
 
 
 def counting(factor: float) -> Callable[[InferenceRequest], Reply]:
-    """Return a reply of a model that counts so many tokens for each that we estimate."""
+    """Return a reply of a model that counts `factor` tokens for each estimated one."""
 
     def reply(request: InferenceRequest) -> Reply:
         return Says((ANSWER,), usage=TokenUsage(prompt_tokens=int(factor * prompt_tokens_of(request))))

@@ -127,7 +127,7 @@ def test_a_lone_write_pays_no_transaction_but_a_lone_check_does(counted: Counted
     assert billed(counted, Put(A, b""), Put(B, b"")).write_units == 4
 
 
-def test_a_write_pays_for_the_larger_of_what_was_and_what_will_be(counted: CountedStore) -> None:
+def test_a_write_pays_for_the_larger_of_the_old_and_the_new_item(counted: CountedStore) -> None:
     assert billed(counted, Put(A, bytes(3 * KB))).write_units == 4
     assert billed(counted, Put(A, b"")).write_units == 4
     assert billed(counted, Update(A, {"note": "x" * 2 * KB}, ())).write_units == 3

@@ -255,7 +255,7 @@ def test_an_abandoned_turn_is_cancelled_without_being_taken_over(make: Make) -> 
     assert other.inference.requests == []
 
 
-def test_what_is_not_there_or_not_the_callers_is_not_found(make: Make) -> None:
+def test_a_missing_turn_and_another_callers_are_not_found(make: Make) -> None:
     server = make(CLIENT_CALL)
     turn = server.paused(opened(server))
     for changes in ({"turn_id": "x"}, {"session_id": "x"}, {"agent_id": "x"}, {"tenant": "x"}):

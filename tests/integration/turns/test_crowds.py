@@ -53,7 +53,7 @@ def server(tmp_path: Path) -> Iterator[Harness]:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_whatever_a_crowd_does_at_once_no_published_step_is_lost(server: Harness, seed: int) -> None:
+def test_under_concurrent_requests_no_published_step_is_lost(server: Harness, seed: int) -> None:
     """Leases run out under running turns, too."""
     ref = server.session(toolgroups=["dice"], client_tools=[client_tool()])
     servers = (server, server.another([answering_slowly] * ENOUGH, DICE))

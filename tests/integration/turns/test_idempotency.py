@@ -75,7 +75,7 @@ def unavailable() -> None:
 
 
 def creating(server: Harness, what: str) -> Callable[..., str]:
-    """Return what creates an agent, or a session of one agent."""
+    """Return a function that creates an agent, or a session of one agent."""
     application = server.core
     if what == "agent":
         config = AgentConfig(model="scripted", instructions="")

@@ -290,7 +290,7 @@ def test_a_turn_whose_close_could_not_be_stored_is_left_to_the_supervisor(serve:
 
 
 def test_a_paused_turns_clean_up_leaves_the_steps_of_its_resume(serve: Serve) -> None:
-    """The client answers so fast that the run before has still to clean up behind itself, if it does."""
+    """The client answers before the previous run has cleaned up."""
     tidying, thinking = Gate(), Held("done")
     client_call = call("look", "c2")
     server = serve([Says(calls=(ROLL, client_call)), ROLL, thinking], DICE)
@@ -311,7 +311,7 @@ def test_a_paused_turns_clean_up_leaves_the_steps_of_its_resume(serve: Serve) ->
 
 
 def late_step(server: Harness, tool: Held, broadcast: TurnBroadcast) -> Callable[[], None]:
-    """Return what lets the process whose lease is over store one more step before its fence falls."""
+    """Return an act that lets a process without a lease store one more step before the fence is written."""
 
     def act() -> None:
         tool.open()

@@ -207,7 +207,7 @@ def test_the_servers_bound_of_inferences_and_the_tokens_of_the_day_hold_over_all
         poor.resume(completed(server), answer("1"))
 
 
-def test_a_turn_that_spent_what_it_may_keeps_its_answer(make: Make) -> None:
+def test_a_turn_that_used_up_its_budget_keeps_its_answer(make: Make) -> None:
     server = make("look", "look", max_turn_tokens=1)
     turn = completed(server)
     with pytest.raises(TurnLimitReached):

@@ -52,14 +52,14 @@ def silence(caplog: pytest.LogCaptureFixture) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("part", range(PARTS))
-def test_whatever_happens_in_whatever_order_every_turn_is_where_it_must_be(part: int) -> None:
+def test_in_any_order_of_events_every_turn_is_in_the_predicted_state(part: int) -> None:
     run(part)
 
 
 @pytest.mark.nightly
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("part", range(PARTS_AT_NIGHT))
-def test_whatever_else_happens_every_turn_is_where_it_must_be(part: int, fresh_seed: int) -> None:
+def test_with_a_fresh_seed_every_turn_is_in_the_predicted_state(part: int, fresh_seed: int) -> None:
     run(fresh_seed + part)
 
 

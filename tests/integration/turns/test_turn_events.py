@@ -491,7 +491,7 @@ def test_a_hand_off_ends_the_runs_followers_with_an_event_without_a_number(make:
 # ---- access to the events
 
 
-def test_what_is_not_there_or_not_the_callers_is_not_found(make: Make) -> None:
+def test_a_missing_turn_and_another_callers_are_not_found(make: Make) -> None:
     server = make("done")
     broadcast = started(server)
     server.hear(broadcast)

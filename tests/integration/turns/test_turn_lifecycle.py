@@ -435,7 +435,7 @@ def size_of(number: int) -> int:
     return 800_000 if number in LARGE else 6_000 if number in MEDIUM else 40
 
 
-def test_the_log_is_what_follows_from_the_turns_after_a_mixed_life(serve: Serve, tmp_path: Path) -> None:
+def test_the_log_equals_the_one_derived_from_the_turns_after_a_mixed_life(serve: Serve, tmp_path: Path) -> None:
     script = [reply for _ in range(ROUNDS) for replies, _ in LIVES.values() for reply in replies]
     server = serve([*script, "the end"], DICE, context_tokens=2_000_000)
     ref = server.session(toolgroups=["dice"], client_tools=[client_tool()], max_infer_iters=3)

@@ -51,7 +51,7 @@ def test_a_turn_reads_its_route_and_tools_once_and_decides_at_one_moment(make: M
     ref = server.session()
     server.say(ref)
     body = {"messages": [{"role": "user", "content": "again"}], "instructions": "Be brief."}
-    server.core.executor._pool = ThreadPoolExecutor(1)  # whose thread begins within the count
+    server.core.executor._pool = ThreadPoolExecutor(1)  # its thread begins within the count
     with counted_calls() as calls:
         new = CreateTurn.model_validate(body).to_new_turn()
         broadcast = server.turns.start(LOCAL_CALLER, ref, new, attempt())

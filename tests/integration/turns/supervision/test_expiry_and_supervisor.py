@@ -106,7 +106,7 @@ def test_a_turn_whose_deadline_is_over_expires(serve: Serve) -> None:
     assert "Not executed: no answer came before the deadline." in contents(server.inference.requests[-1].messages)
 
 
-def test_a_read_of_an_overdue_turn_has_it_reconciled(serve: Serve) -> None:
+def test_reading_an_overdue_turn_reconciles_it(serve: Serve) -> None:
     server, ref, turn = waiting(serve)
     for read in (
         lambda: server.reader.read(LOCAL_CALLER, turn).turn,

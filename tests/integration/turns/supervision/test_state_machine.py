@@ -45,7 +45,7 @@ DONE = outlook("done", status="completed")
 
 
 class Case:
-    """A turn of its own in the table, what the worker answers about it, and its execution."""
+    """A turn of its own in the table, the worker's answers about it, and its execution."""
 
     def __init__(self, bench: Bench, status: str = "awaiting_input") -> None:
         self.bench = bench
@@ -336,7 +336,7 @@ def test_every_state_can_be_reached_and_every_state_that_is_named_exists() -> No
         assert followers(state) or state["Type"] in ("Succeed", "Fail"), f"nothing comes after {name}"
 
 
-def test_the_definition_takes_exactly_what_the_template_gives() -> None:
+def test_the_definition_takes_exactly_the_values_of_the_template() -> None:
     text = json.dumps(load_definition())
 
     assert set(re.findall(r"\$\{(\w+)\}", text)) == set(SUBSTITUTIONS)

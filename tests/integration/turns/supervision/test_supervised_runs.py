@@ -310,7 +310,7 @@ def test_a_turn_that_no_worker_advances_fails_after_so_many_takeovers(
     worker.assert_whole(turn)
 
 
-def test_a_worker_that_can_not_store_what_it_did_is_followed_when_the_table_takes_it_again(stage: Stage) -> None:
+def test_a_worker_that_can_not_store_its_step_is_replaced_when_the_table_is_available_again(stage: Stage) -> None:
     turn = abandoned(stage)
     worker = stage.worker(answering, answering, answering, tools=DICE)
 
