@@ -26,7 +26,7 @@ from tests.golden.records import Left, left_in_dynamodb, lines_of
 from tests.golden.writing import body_lines, compact
 from tests.integration.rights.calls import BUCKET, TABLE
 from tests.integration.rights.functions import event_of
-from tests.integration.rights.stage import Stage, said, stage
+from tests.integration.rights.stage import Stage, stage, turn_body
 from tests.support.aws.aws_events import FOLDER, load_event, store_registered, store_what_events_name
 
 # long documents with tests of their own, and events of functions without a route
@@ -106,13 +106,13 @@ def life_of_a_turn(caller: Caller) -> None:
     agent_id = caller.send("POST", "/v1/agents", {"agent_config": config}, idempotency_key="a key")["agent_id"]
     path = f"/v1/agents/{agent_id}/session"
     session = f"{path}/{caller.send('POST', path, {'session_name': 's'})['session_id']}"
-    caller.send("POST", f"{session}/turn", said("hello"))
-    turn = caller.send("POST", f"{session}/turn", said(CALL), idempotency_key="a turn")
+    caller.send("POST", f"{session}/turn", turn_body("hello"))
+    turn = caller.send("POST", f"{session}/turn", turn_body(CALL), idempotency_key="a turn")
     (call,) = turn["output_message"]["tool_calls"]
     response = {"call_id": call["call_id"], "tool_name": "get_weather", "content": "rain"}
     resume = f"{session}/turn/{turn['turn_id']}/resume"
     caller.send("POST", resume, {"tool_responses": [response], "stream": False})
-    caller.send("POST", f"{session}/turn", said(CALL))
+    caller.send("POST", f"{session}/turn", turn_body(CALL))
     for target in (session, f"{session}/context", "/v1/agents", "/v1/usage", f"{session}/turn/{turn['turn_id']}"):
         caller.send("GET", target)
     for target in ("/v1/responses", "/v1/agents/unknown/session"):

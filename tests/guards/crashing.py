@@ -19,7 +19,7 @@ CRASHES = (
                 "    yield step_completed(step)\n    deps.recorder.save_step(inferred)\n",
             ),
         ),
-        (f"{LIFECYCLE}test_a_turn_with_a_server_tool_stores_each_step_before_it_is_told",),
+        (f"{LIFECYCLE}test_a_turn_with_a_server_tool_stores_each_step_before_it_is_published",),
     ),
     Guard(
         Race.CRASH_BEFORE_WRITE,
@@ -159,7 +159,7 @@ CRASHES = (
                 "        wake(self._deps.supervisor, state.token)\n        session, lease_until =",
             ),
         ),
-        (f"{FOLLOWING}test_a_resume_wakes_who_waits_once_and_after_it_is_stored",),
+        (f"{FOLLOWING}test_a_resume_wakes_the_waiting_execution_once_and_after_it_is_stored",),
     ),
     Guard(
         Race.CRASH_AFTER_RESUME,
@@ -172,14 +172,14 @@ CRASHES = (
             ),
         ),
         (
-            "tests/integration/turns/supervision/test_expiry_and_supervisor.py::test_open_turns_are_attended_to_after_a_restart",
+            "tests/integration/turns/supervision/test_expiry_and_supervisor.py::test_open_turns_are_reconciled_after_a_restart",
         ),
     ),
     Guard(
         Race.READ_DURING_WRITE,
         "a turn that ended while its steps were read is read again",
         (ours("store/sessions/turn_records.py", "if again.rev == record.rev:", "if True:"),),
-        (f"{LIFECYCLE}test_a_reader_never_sees_fewer_steps_than_were_told",),
+        (f"{LIFECYCLE}test_a_reader_never_sees_fewer_steps_than_were_published",),
     ),
     Guard(
         Race.READ_DURING_WRITE,
@@ -193,7 +193,7 @@ CRASHES = (
         ),
         (
             "tests/integration/turns/supervision/test_expiry_and_supervisor.py::"
-            "test_a_turn_that_is_resumed_while_it_is_read_is_looked_at_again",
+            "test_a_turn_that_is_resumed_while_it_is_read_is_read_again",
         ),
     ),
 )

@@ -8,8 +8,8 @@ DELETION = "tests/integration/cleanup/test_deletion.py::"
 EPHEMERAL = "tests/integration/sessions/test_ephemeral_sessions.py::"
 DUE = "tests/integration/cleanup/test_due_jobs.py::"
 SWEEPER = "tests/integration/cleanup/test_sweeper.py::"
-BRINGS_NOTHING_BACK = f"{DELETION}test_a_turn_whose_session_another_process_deletes_brings_nothing_back"
-OWNER_OR_ADMIN = f"{DELETION}test_its_owner_may_delete_it_and_an_admin_and_nobody_else"
+BRINGS_NOTHING_BACK = f"{DELETION}test_a_turn_whose_session_another_process_deletes_restores_nothing"
+OWNER_OR_ADMIN = f"{DELETION}test_only_its_owner_and_an_admin_may_delete_a_session"
 
 DELETIONS = (
     Guard(
@@ -45,13 +45,13 @@ DELETIONS = (
         Race.DELETE_DURING_TURN,
         "the run that is here stops",
         (ours("services/turns/local_runs.py", "                    lease.lose()\n", "                    pass\n"),),
-        (f"{DELETION}test_who_listens_in_the_process_that_deletes_hears_at_once_and_the_run_ends_at_its_next_event",),
+        (f"{DELETION}test_a_listener_in_the_deleting_process_is_notified_at_once_and_the_run_ends_at_its_next_event",),
     ),
     Guard(
         Race.DELETE_DURING_TURN,
         "the newest record of the log is the header: what is left of a session is none",
         (ours("store/sessions/turns.py", " or newest_first[0].key != session_key(ref)"),),
-        (f"{DELETION}test_who_deletes_while_a_turn_moves_the_header_still_deletes",),
+        (f"{DELETION}test_a_deletion_succeeds_while_a_turn_moves_the_header",),
     ),
     Guard(
         Race.DELETE_DURING_TURN,
@@ -70,13 +70,13 @@ DELETIONS = (
         Race.DELETE_AGAINST_CREATE,
         "a session begins only with an agent that is there",
         (ours("store/sessions/sessions.py", '            Check(agent, (AttributeIs("status", ACTIVE),)),\n'),),
-        (f"{DELETION}test_a_session_does_not_begin_whose_agent_is_deleted_meanwhile",),
+        (f"{DELETION}test_a_session_whose_agent_is_deleted_during_its_creation_does_not_begin",),
     ),
     Guard(
         Race.DELETE_AGAINST_CREATE,
         "an agent is deleted once",
         (ours("store/agents/agents.py", 'Delete(agent, (AttributeIs("status", ACTIVE),))', "Delete(agent)"),),
-        (f"{DELETION}test_of_two_deletions_at_once_one_finds_it_gone_and_leaves_no_job[delete_agent]",),
+        (f"{DELETION}test_of_two_deletions_at_once_one_finds_the_session_gone_and_leaves_no_job[delete_agent]",),
     ),
     Guard(
         Race.DELETE_AGAINST_CREATE,
@@ -88,7 +88,7 @@ DELETIONS = (
                 "Delete(session_key(ref))",
             ),
         ),
-        (f"{DELETION}test_of_two_deletions_at_once_one_finds_it_gone_and_leaves_no_job[delete_session]",),
+        (f"{DELETION}test_of_two_deletions_at_once_one_finds_the_session_gone_and_leaves_no_job[delete_session]",),
     ),
     Guard(
         Race.DELETE_AGAINST_CREATE,
@@ -100,7 +100,7 @@ DELETIONS = (
                 "Delete(session_key(ref))",
             ),
         ),
-        (f"{EPHEMERAL}test_one_that_is_used_while_it_is_being_ended_stays",),
+        (f"{EPHEMERAL}test_a_session_that_is_used_while_it_is_being_ended_stays",),
     ),
     Guard(
         Race.DELETE_AGAINST_CREATE,
@@ -112,7 +112,7 @@ DELETIONS = (
                 "",
             ),
         ),
-        (f"{DELETION}test_who_deletes_while_a_turn_moves_the_header_still_deletes",),
+        (f"{DELETION}test_a_deletion_succeeds_while_a_turn_moves_the_header",),
     ),
 )
 CLEAN_UPS = (
@@ -125,7 +125,7 @@ CLEAN_UPS = (
                 "        if not self._store.is_open(job):\n            return  # done, or rescheduled\n",
             ),
         ),
-        (f"{DELETION}test_a_job_that_is_sent_twice_is_done_once_and_goes_on_once",),
+        (f"{DELETION}test_a_job_that_is_sent_twice_is_done_once_and_continues_once",),
     ),
     Guard(
         Race.TWO_RUNS_OF_A_JOB,
@@ -137,7 +137,7 @@ CLEAN_UPS = (
         Race.TWO_RUNS_OF_A_JOB,
         "a clean-up looks once more for what comes in late",
         (ours("services/cleanup/cleaning.py", "if self._clock.now() < job.since + LATE_PAYLOADS:", "if False:"),),
-        (f"{DELETION}test_payloads_go_too_also_those_that_a_dying_process_left",),
+        (f"{DELETION}test_payloads_are_removed_too_also_those_that_a_dying_process_left",),
     ),
     Guard(
         Race.SWEEP,
@@ -190,7 +190,7 @@ CLEAN_UPS = (
         Race.SWEEP,
         "a sweep gives back no lease but its own",
         (ours("store/cleanup/sweeps.py", ', (AttributeIs("owner", lease.owner),))', ", ())"),),
-        (f"{DUE}test_a_sweep_that_was_killed_holds_the_next_one_up_only_until_its_time_is_over",),
+        (f"{DUE}test_a_killed_sweep_delays_the_next_one_only_until_its_time_is_over",),
     ),
     Guard(
         Race.NO_RACE,

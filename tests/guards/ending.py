@@ -52,13 +52,13 @@ CANCELLATIONS = (
                 "return nullcontext()",
             ),
         ),
-        (f"{CANCEL}test_a_run_that_finds_out_first_leaves_it_to_the_cancellation_to_tell[sqlite]",),
+        (f"{CANCEL}test_a_run_that_fails_before_the_cancellation_is_published_leaves_the_event_to_it[sqlite]",),
     ),
     Guard(
         Race.CANCEL_AGAINST_CLOSE,
         "who cancels stops the run that is here",
         (ours("services/turns/cancelling.py", "            if lease is not None:\n                lease.lose()\n"),),
-        (f"{CANCEL}test_the_model_is_not_listened_to_any_longer_than_its_next_word[sqlite]",),
+        (f"{CANCEL}test_a_cancelled_turn_reads_at_most_one_more_chunk_of_its_model[sqlite]",),
     ),
     Guard(
         Race.CANCEL_AGAINST_CLOSE,
@@ -95,7 +95,7 @@ CANCELLATIONS = (
                 "        if state.status is TurnStatus.CANCELLED:\n            return state\n",
             ),
         ),
-        (f"{CANCEL}test_cancelled_again_it_answers_the_same_and_writes_nothing",),
+        (f"{CANCEL}test_a_second_cancellation_returns_the_same_state_and_writes_nothing",),
     ),
     Guard(
         Race.CANCEL_AGAINST_CLOSE,
@@ -133,10 +133,7 @@ HAND_OVERS = (
                 "            self._subscribers.remove(subscriber)\n",
             ),
         ),
-        (
-            "tests/integration/turns/test_broadcast.py::"
-            "test_who_is_told_in_two_threads_at_once_that_its_client_has_left_leaves_once",
-        ),
+        ("tests/integration/turns/test_broadcast.py::test_a_cursor_that_leaves_in_two_threads_at_once_leaves_once",),
     ),
     Guard(
         Race.HAND_OVER,
@@ -148,7 +145,7 @@ HAND_OVERS = (
                 "        if False:\n            raise",
             ),
         ),
-        (f"{HAND_OVER}test_a_run_whose_turn_was_handed_over_writes_and_tells_nothing_any_more",),
+        (f"{HAND_OVER}test_after_a_hand_off_the_run_writes_and_publishes_nothing",),
     ),
     Guard(
         Race.HAND_OVER,
@@ -178,7 +175,7 @@ HAND_OVERS = (
                 "        if run.lease.in_hand:\n            is_reported",
             ),
         ),
-        (f"{HAND_OVER}test_what_the_model_says_during_the_hand_over_does_not_come_between",),
+        (f"{HAND_OVER}test_model_output_during_the_hand_off_is_not_published_before_its_end",),
     ),
     Guard(
         Race.HAND_OVER,
@@ -190,7 +187,7 @@ HAND_OVERS = (
                 "            session, state",
             ),
         ),
-        (f"{HAND_OVER}test_a_run_that_crashes_during_the_hand_over_does_not_fail_the_turn",),
+        (f"{HAND_OVER}test_a_run_that_crashes_during_the_hand_off_does_not_fail_the_turn",),
     ),
     Guard(
         Race.HAND_OVER,
@@ -214,7 +211,7 @@ HAND_OVERS = (
                 "        else:  # else the run",
             ),
         ),
-        (f"{HAND_OVER}test_a_turn_that_has_just_ended_tells_its_end",),
+        (f"{HAND_OVER}test_a_hand_off_of_a_turn_that_has_just_ended_publishes_its_end",),
     ),
     Guard(
         Race.HAND_OVER,
@@ -226,7 +223,7 @@ HAND_OVERS = (
                 "            pass\n        lease.lose()\n",
             ),
         ),
-        (f"{HAND_OVER}test_a_turn_that_was_handed_over_is_taken_over_by_the_same_process_too",),
+        (f"{HAND_OVER}test_after_a_hand_off_the_same_process_may_take_the_turn_over",),
     ),
 )
 ENDINGS = (*CANCELLATIONS, *HAND_OVERS)

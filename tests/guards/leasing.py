@@ -111,8 +111,8 @@ DEAD_WRITERS = (
             ),
         ),
         (
-            f"{LEASES}test_a_step_told_while_the_turn_is_being_repaired_is_kept",
-            f"{LEASES}test_a_step_told_while_the_turn_is_being_taken_over_is_kept",
+            f"{LEASES}test_a_step_published_while_the_turn_is_being_repaired_is_kept",
+            f"{LEASES}test_a_step_published_while_the_turn_is_being_taken_over_is_kept",
         ),
     ),
     Guard(
@@ -131,7 +131,7 @@ DEAD_WRITERS = (
             ),
         ),
         (
-            f"{LEASES}test_a_writer_that_lost_its_lease_leaves_the_steps_of_the_turn_that_goes_on",
+            f"{LEASES}test_a_writer_that_lost_its_lease_keeps_the_steps_of_the_continued_turn",
             f"{LEASES}test_a_paused_turns_clean_up_leaves_the_steps_of_its_resume",
         ),
     ),
@@ -155,7 +155,7 @@ SET_BACK = (
         Race.TWO_TURNS,
         "a lease that nobody renews ends though the clock was set back",
         (ours("services/turns/leases.py", "until <= now + self._duration", "until"),),
-        (f"{LEASES}test_a_lease_that_nobody_renews_ends_in_its_time_though_the_clock_was_set_back",),
+        (f"{LEASES}test_a_lease_that_is_not_renewed_ends_in_its_time_though_the_clock_was_set_back",),
     ),
     Guard(
         Race.TWO_TURNS,

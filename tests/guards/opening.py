@@ -60,6 +60,6 @@ OPENINGS = (
         Race.CLOCK_SKEW,
         "a process whose clock jumped renews the lease of the run it has",
         (ours("services/turns/recovery.py", "if self._deps.leases.is_held(ref, session.lock.fence):", "if False:"),),
-        (f"{LEASES}test_a_process_that_stood_still_goes_on_with_the_run_it_has",),
+        (f"{LEASES}test_a_process_that_stood_still_continues_its_run",),
     ),
 )

@@ -31,8 +31,8 @@ QUEUEING = (
             ),
         ),
         (
-            f"{WAITING}test_who_leaves_while_waiting_leaves_the_queue_at_once_and_takes_no_place",
-            f"{WAITING}test_whose_request_the_server_cancels_takes_no_place",
+            f"{WAITING}test_a_client_that_leaves_while_waiting_leaves_the_queue_at_once_and_takes_no_slot",
+            f"{WAITING}test_a_request_that_the_server_cancels_takes_no_slot",
         ),
     ),
     Guard(
@@ -47,7 +47,7 @@ QUEUEING = (
         ),
         (
             f"{WAITING}test_a_request_and_its_repetition_both_wait_and_are_one_turn",
-            f"{WAITING}test_the_session_is_looked_at_again_after_the_wait",
+            f"{WAITING}test_the_session_is_read_again_after_the_wait",
         ),
     ),
     Guard(
@@ -90,7 +90,7 @@ QUEUEING = (
         ),
         (
             "tests/integration/turns/supervision/test_expiry_and_supervisor.py::"
-            "test_a_takeover_has_its_turn_among_requests_that_wait_all_the_time",
+            "test_a_takeover_gets_a_slot_under_an_endless_queue_of_requests",
         ),
     ),
 )

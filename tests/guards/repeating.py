@@ -122,7 +122,7 @@ RETRIES = (
                 "if False:",
             ),
         ),
-        (f"{IDEMPOTENCY}test_equal_words_long_after_a_turn_ended_are_words_of_their_own",),
+        (f"{IDEMPOTENCY}test_an_equal_message_long_after_a_turn_ended_opens_a_new_turn",),
     ),
     Guard(
         Race.CLIENT_RETRY,
@@ -173,7 +173,7 @@ RETRIES = (
         Race.CLIENT_RETRY,
         "who joins is told the past before the present",
         (ours("services/streams/broadcast.py", "        with in_order:\n", "        if in_order:\n"),),
-        (f"{IDEMPOTENCY}test_who_joins_a_resumed_turn_is_told_the_past_before_the_present",),
+        (f"{IDEMPOTENCY}test_a_caller_that_joins_a_resumed_turn_receives_the_past_before_the_present",),
     ),
     Guard(
         Race.CLIENT_RETRY,
@@ -187,7 +187,7 @@ RETRIES = (
                 "        self._deps.supervisor.watch(ref, lock)\n        self._deps.follow(ref)\n",
             ),
         ),
-        (f"{FOLLOWING}test_who_tries_again_because_the_supervisor_could_not_be_told_is_not_left_waiting",),
+        (f"{FOLLOWING}test_a_retry_after_an_unavailable_supervisor_receives_the_end",),
     ),
     Guard(
         Race.CLIENT_RETRY,
@@ -199,7 +199,7 @@ RETRIES = (
                 "if name in self._followed:",
             ),
         ),
-        (f"{FOLLOWING}test_who_comes_while_the_last_look_finds_nobody_is_followed_too",),
+        (f"{FOLLOWING}test_a_subscriber_that_arrives_during_the_last_poll_is_followed_too",),
     ),
 )
 KEYS = (

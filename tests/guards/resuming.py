@@ -94,7 +94,7 @@ RESUMES = (
         "a resume of a completed turn: it is the session's newest",
         (ours("services/turns/transitions.py", "if session.last_order != state.order:", "if False:"),),
         (
-            f"{REOPENED}test_only_the_newest_turn_of_a_session_goes_on",
+            f"{REOPENED}test_only_the_newest_turn_of_a_session_continues",
             f"{REOPENED}test_a_new_turn_that_comes_before_the_resumes_write_wins",
         ),
     ),
@@ -108,7 +108,7 @@ RESUMES = (
                 "elif False:",
             ),
         ),
-        (f"{REOPENED}test_a_turn_that_ended_otherwise_does_not_go_on",),
+        (f"{REOPENED}test_a_turn_that_ended_otherwise_does_not_continue",),
     ),
     Guard(
         Race.RESUME_OF_ENDED,
@@ -120,7 +120,7 @@ RESUMES = (
         Race.RESUME_OF_ENDED,
         "a completed turn that goes on is charged for what it spends from then on",
         (ours("services/turns/transitions.py", "spent, at = ended.uncharged,", "spent, at = ended.spent,"),),
-        (f"{REOPENED}test_each_inference_is_charged_once_and_the_turn_tells_all_it_spent",),
+        (f"{REOPENED}test_each_inference_is_charged_once_and_the_turn_reports_its_whole_usage",),
     ),
     Guard(
         Race.RESUME_OF_ENDED,
@@ -171,7 +171,7 @@ RESUMES = (
         Race.EXPIRE_AGAINST_RESUME,
         f"an expiry whose turn is resumed before its write: {DOUBLED}",
         BOTH,
-        (f"{EXPIRY}test_a_turn_that_is_resumed_before_its_expiry_is_written_goes_on",),
+        (f"{EXPIRY}test_a_turn_that_is_resumed_before_its_expiry_is_written_continues",),
     ),
     Guard(
         Race.EXPIRE_AGAINST_RESUME,
@@ -183,7 +183,7 @@ RESUMES = (
                 "except LeaseLost:",
             ),
         ),
-        (f"{EXPIRY}test_a_turn_that_is_resumed_before_its_expiry_is_written_goes_on",),
+        (f"{EXPIRY}test_a_turn_that_is_resumed_before_its_expiry_is_written_continues",),
     ),
     Guard(
         Race.EXPIRE_AGAINST_RESUME,

@@ -8,7 +8,7 @@ EXPIRY = "tests/integration/turns/supervision/test_expiry_and_supervisor.py::"
 MACHINE = "tests/integration/turns/supervision/test_state_machine.py::"
 REQUESTS = "tests/unit/turns/test_step_functions_requests.py::"
 SUPERVISED = "tests/integration/turns/supervision/test_supervised_turns.py::"
-TOKEN_TOO_LATE = f"{MACHINE}test_a_turn_resumed_before_its_token_was_stored_is_attended_to_at_once_and_left_as_it_is"
+TOKEN_TOO_LATE = f"{MACHINE}test_a_turn_resumed_before_its_token_was_stored_is_reconciled_at_once_and_left_as_it_is"
 
 
 def of_the_machine(found: str, replaced_by: str = "") -> Edit:
@@ -39,7 +39,7 @@ NOT_STARTED = (
                 "lock.is_abandoned(now)",
             ),
         ),
-        (f"{EXPIRY}test_a_reader_has_an_overdue_turn_attended_to",),
+        (f"{EXPIRY}test_reading_an_overdue_turn_reconciles_it",),
     ),
     Guard(
         Race.PAUSE_WITHOUT_EXECUTION,
@@ -51,7 +51,7 @@ NOT_STARTED = (
                 "        raise\n",
             ),
         ),
-        (f"{SUPERVISED}test_a_reader_goes_on_when_the_machine_can_not_be_started_for_him_either",),
+        (f"{SUPERVISED}test_a_read_succeeds_when_the_machine_can_not_be_started_by_it_either",),
     ),
     Guard(
         Race.PAUSE_WITHOUT_EXECUTION,
@@ -169,13 +169,13 @@ TOKENS = (
                 "        raise\n",
             ),
         ),
-        (f"{FOLLOWING}test_who_can_not_be_woken_is_no_failure_of_the_request",),
+        (f"{FOLLOWING}test_a_failing_wake_up_is_no_failure_of_the_request",),
     ),
     Guard(
         Race.LATE_TOKEN,
         "the machine attends by itself when the client's time is over, whoever was not woken",
         (of_the_machine('      "TimeoutSecondsPath": "$.seconds",\n'),),
-        (f"{MACHINE}test_a_turn_whose_client_stays_away_is_attended_to_when_its_time_is_over",),
+        (f"{MACHINE}test_a_turn_whose_client_stays_away_is_reconciled_when_its_time_is_over",),
     ),
 )
 SUPERVISIONS = (*NOT_STARTED, *TOKENS)

@@ -28,7 +28,7 @@ BOB = Caller(tenant="other", principal="bob")
 
 
 def nameless(caller: Caller) -> Caller:
-    """Return the caller without the id of the key, which is another with each key."""
+    """Return the caller without the key's id, which differs for each key."""
     assert caller.key_id
     return caller.model_copy(update={"key_id": ""})
 
@@ -48,7 +48,7 @@ class MovedClock:
 
 
 @dataclass
-class Place:
+class Bench:
     keys: ApiKeys
     clock: MovedClock
     store: SqliteRangeStore
@@ -56,40 +56,40 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
+def bench(tmp_path: Path) -> Iterator[Bench]:
     store, clock = SqliteRangeStore(tmp_path / "turnstone.db"), MovedClock()
-    yield Place(ApiKeys(ApiKeyStore(store), clock, RandomIds(), os.urandom), clock, store, tmp_path)
+    yield Bench(ApiKeys(ApiKeyStore(store), clock, RandomIds(), os.urandom), clock, store, tmp_path)
     store.close()
 
 
-def test_a_key_names_whom_it_was_made_for(place: Place) -> None:
-    _, token = place.keys.create(ANN, "laptop")
-    assert nameless(place.keys.identity(token).caller) == ANN
-    assert place.keys.identity(token).valid_until is None
+def test_a_key_names_the_caller_it_was_made_for(bench: Bench) -> None:
+    _, token = bench.keys.create(ANN, "laptop")
+    assert nameless(bench.keys.identity(token).caller) == ANN
+    assert bench.keys.identity(token).valid_until is None
 
 
-def test_a_key_has_256_random_bits_and_no_two_are_the_same(place: Place) -> None:
-    asked: list[int] = []
+def test_a_key_has_256_random_bits_and_no_two_are_the_same(bench: Bench) -> None:
+    sizes: list[int] = []
 
     def counted(size: int) -> bytes:
-        asked.append(size)
+        sizes.append(size)
         return os.urandom(size)
 
-    keys = ApiKeys(ApiKeyStore(place.store), place.clock, RandomIds(), counted)
+    keys = ApiKeys(ApiKeyStore(bench.store), bench.clock, RandomIds(), counted)
     tokens = {keys.create(ANN, "laptop")[1] for _ in range(20)}
     assert len(tokens) == 20
-    assert set(asked) == {32}
+    assert set(sizes) == {32}
     assert all(FORM.fullmatch(token) for token in tokens)
 
 
-def test_no_byte_of_a_key_is_stored(place: Place) -> None:
-    key, token = place.keys.create(ANN, "laptop")
-    place.keys.identity(token)
-    place.keys.revoke("acme", key.key_id)
+def test_no_byte_of_a_key_is_stored(bench: Bench) -> None:
+    key, token = bench.keys.create(ANN, "laptop")
+    bench.keys.identity(token)
+    bench.keys.revoke("acme", key.key_id)
     secret = token.removeprefix("ts_")
-    stored = b"".join(path.read_bytes() for path in place.folder.iterdir())
+    stored = b"".join(path.read_bytes() for path in bench.folder.iterdir())
     assert b"laptop" in stored
-    for size in (43, 12):  # nor any part from which one could go on to guess
+    for size in (43, 12):  # nor any part that would make guessing easier
         assert not [at for at in range(len(secret) - size + 1) if secret[at : at + size].encode() in stored]
 
 
@@ -107,85 +107,85 @@ def test_no_byte_of_a_key_is_stored(place: Place) -> None:
         lambda token: "",
     ],
 )
-def test_what_is_not_exactly_the_key_names_nobody(place: Place, change: object) -> None:
-    _, token = place.keys.create(ANN, "laptop")
+def test_a_token_that_differs_from_the_key_is_refused(bench: Bench, change: object) -> None:
+    _, token = bench.keys.create(ANN, "laptop")
     with pytest.raises(Unauthenticated):
-        place.keys.identity(change(token))  # type: ignore[operator]
+        bench.keys.identity(change(token))  # type: ignore[operator]
 
 
-def test_the_hash_of_a_key_is_no_key(place: Place) -> None:
-    place.keys.create(ANN, "laptop")
-    (record,) = place.store.range(Range("acme|apikeys")).records
+def test_the_hash_of_a_key_is_no_key(bench: Bench) -> None:
+    bench.keys.create(ANN, "laptop")
+    (record,) = bench.store.range(Range("acme|apikeys")).records
     hashed = re.search(rb'"hash":"(\w{64})"', record.body)
     assert hashed is not None
     for text in (hashed[1].decode(), "ts_" + hashed[1].decode()[:43]):
         with pytest.raises(Unauthenticated):
-            place.keys.identity(text)
+            bench.keys.identity(text)
 
 
-def test_a_key_is_good_until_it_expires(place: Place) -> None:
-    _, token = place.keys.create(ANN, "laptop", timedelta(days=1))
-    assert place.keys.identity(token).valid_until == place.clock.time + timedelta(days=1)
-    place.clock.time += timedelta(days=1) - timedelta(microseconds=1)
-    place.keys.identity(token)
-    place.clock.time += timedelta(microseconds=1)
+def test_a_key_is_good_until_it_expires(bench: Bench) -> None:
+    _, token = bench.keys.create(ANN, "laptop", timedelta(days=1))
+    assert bench.keys.identity(token).valid_until == bench.clock.time + timedelta(days=1)
+    bench.clock.time += timedelta(days=1) - timedelta(microseconds=1)
+    bench.keys.identity(token)
+    bench.clock.time += timedelta(microseconds=1)
     with pytest.raises(Unauthenticated):
-        place.keys.identity(token)
+        bench.keys.identity(token)
 
 
-def test_a_revoked_key_names_nobody_and_the_others_still_do(place: Place) -> None:
-    revoked, token = place.keys.create(ANN, "laptop")
-    _, other = place.keys.create(ANN, "phone")
-    place.clock.time += timedelta(seconds=5)
-    assert place.keys.revoke("acme", revoked.key_id).revoked_at == place.clock.time
+def test_a_revoked_key_is_refused_and_the_others_are_accepted(bench: Bench) -> None:
+    revoked, token = bench.keys.create(ANN, "laptop")
+    _, other = bench.keys.create(ANN, "phone")
+    bench.clock.time += timedelta(seconds=5)
+    assert bench.keys.revoke("acme", revoked.key_id).revoked_at == bench.clock.time
     with pytest.raises(Unauthenticated):
-        place.keys.identity(token)
-    assert nameless(place.keys.identity(other).caller) == ANN
+        bench.keys.identity(token)
+    assert nameless(bench.keys.identity(other).caller) == ANN
 
 
-def test_a_key_that_is_revoked_again_was_revoked_when_it_was(place: Place) -> None:
-    key, _ = place.keys.create(ANN, "laptop")
-    first = place.keys.revoke("acme", key.key_id)
-    place.clock.time += timedelta(days=1)
-    assert place.keys.revoke("acme", key.key_id) == first
-    assert [listed.revoked_at for listed in place.keys.list("acme")] == [first.revoked_at]
+def test_a_second_revocation_of_a_key_keeps_the_time_of_the_first(bench: Bench) -> None:
+    key, _ = bench.keys.create(ANN, "laptop")
+    first = bench.keys.revoke("acme", key.key_id)
+    bench.clock.time += timedelta(days=1)
+    assert bench.keys.revoke("acme", key.key_id) == first
+    assert [listed.revoked_at for listed in bench.keys.list("acme")] == [first.revoked_at]
 
 
-def test_two_who_revoke_a_key_at_once_both_have_revoked_it(place: Place) -> None:
-    key, token = place.keys.create(ANN, "laptop")
-    write = place.store.write
+def test_of_two_revocations_of_a_key_at_once_both_succeed(bench: Bench) -> None:
+    key, token = bench.keys.create(ANN, "laptop")
+    write = bench.store.write
 
     def late(operations: list[Operation], nonce: str | None = None) -> None:
-        place.store.write = write  # type: ignore[method-assign]
-        place.keys.revoke("acme", key.key_id)
+        bench.store.write = write  # type: ignore[method-assign]
+        bench.keys.revoke("acme", key.key_id)
         write(operations, nonce)
 
-    place.store.write = late  # type: ignore[method-assign, assignment]
-    assert place.keys.revoke("acme", key.key_id).revoked_at == place.clock.time
+    bench.store.write = late  # type: ignore[method-assign, assignment]
+    assert bench.keys.revoke("acme", key.key_id).revoked_at == bench.clock.time
     with pytest.raises(Unauthenticated):
-        place.keys.identity(token)
+        bench.keys.identity(token)
 
 
-def test_a_list_shows_the_tenants_keys_in_the_order_they_were_made(place: Place) -> None:
+def test_a_list_shows_the_tenants_keys_in_the_order_they_were_made(bench: Bench) -> None:
     names = [f"key-{number}" for number in range(30)]
     for name in names:
-        place.keys.create(ANN, name)
-        place.clock.time += timedelta(milliseconds=1)
-    place.keys.create(BOB, "bobs")
-    listed = list(place.keys.list("acme"))
+        bench.keys.create(ANN, name)
+        bench.clock.time += timedelta(milliseconds=1)
+    bench.keys.create(BOB, "bobs")
+    listed = list(bench.keys.list("acme"))
     assert [key.name for key in listed] == names
     assert {key.caller for key in listed} == {ANN}
-    assert [key.name for key in place.keys.list("other")] == ["bobs"]
-    assert list(place.keys.list("nobody")) == []
+    assert [key.name for key in bench.keys.list("other")] == ["bobs"]
+    assert list(bench.keys.list("nobody")) == []
 
 
-def test_another_tenants_key_is_not_found(place: Place) -> None:
-    key, token = place.keys.create(ANN, "laptop")
+def test_another_tenants_key_is_not_found(bench: Bench) -> None:
+    key, token = bench.keys.create(ANN, "laptop")
     for tenant, key_id in (("other", key.key_id), ("acme", "unknown"), ("acme", "../x|y:z")):
         with pytest.raises(NotFound) as missing:
-            place.keys.revoke(tenant, key_id)
+            bench.keys.revoke(tenant, key_id)
         assert (missing.value.kind, missing.value.identifier) == ("API key", key_id)
-    assert nameless(place.keys.identity(token).caller) == ANN
+    assert nameless(bench.keys.identity(token).caller) == ANN
 
 
 @pytest.mark.parametrize(
@@ -204,18 +204,18 @@ def test_another_tenants_key_is_not_found(place: Place) -> None:
         (ANN, "laptop", timedelta(days=-1)),
     ],
 )
-def test_a_key_by_which_nobody_could_be_known_is_not_made(
-    place: Place, caller: Caller, name: str, valid_for: timedelta | None
+def test_a_key_that_could_identify_no_caller_is_not_made(
+    bench: Bench, caller: Caller, name: str, valid_for: timedelta | None
 ) -> None:
     with pytest.raises(InvalidRequest):
-        place.keys.create(caller, name, valid_for)
-    assert list(place.keys.list(caller.tenant)) == []
+        bench.keys.create(caller, name, valid_for)
+    assert list(bench.keys.list(caller.tenant)) == []
 
 
-def test_a_tenant_can_not_be_named_so_that_its_list_is_anothers_key(place: Place) -> None:
-    place.keys.create(Caller(tenant="apikey:x", principal="eve"), "eves")
-    assert place.store.get(Key("apikey:x", "#")) is None
-    assert [key.name for key in place.keys.list("apikey:x")] == ["eves"]
+def test_a_tenant_can_not_be_named_so_that_its_list_is_anothers_key(bench: Bench) -> None:
+    bench.keys.create(Caller(tenant="apikey:x", principal="eve"), "eves")
+    assert bench.store.get(Key("apikey:x", "#")) is None
+    assert [key.name for key in bench.keys.list("apikey:x")] == ["eves"]
 
 
 # ---- the command
@@ -239,18 +239,18 @@ def test_a_key_is_printed_alone_when_it_is_made_and_never_again(capsys: pytest.C
     key_id = made.err.split()[0]
     for arguments in (["list"], ["revoke", key_id], ["list"]):
         cli.main(["keys", *arguments])
-        told = capsys.readouterr()
-        assert made.out.strip() not in told.out + told.err
-        assert told.out.split()[0] == key_id
-        assert "principal=ann  roles=admin,staff" in told.out
-    assert "revoked" in told.out
+        shown = capsys.readouterr()
+        assert made.out.strip() not in shown.out + shown.err
+        assert shown.out.split()[0] == key_id
+        assert "principal=ann  roles=admin,staff" in shown.out
+    assert "revoked" in shown.out
 
 
 @pytest.mark.usefixtures("environment")
 @pytest.mark.parametrize(
     "arguments", [["revoke", "unknown"], ["create", ""], ["create", "x", "--principal", "p" * 5_000]]
 )
-def test_what_can_not_be_done_is_told_in_a_line(arguments: list[str]) -> None:
+def test_a_failed_command_prints_one_line(arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         cli.main(["keys", *arguments])
     assert str(ended.value.code).startswith("turnstone: ")
@@ -258,7 +258,7 @@ def test_what_can_not_be_done_is_told_in_a_line(arguments: list[str]) -> None:
 
 @pytest.mark.usefixtures("environment")
 @pytest.mark.parametrize("days", ["0", "-1", "nan", "inf", "soon", "1e9"])
-def test_a_time_that_is_none_is_refused(days: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_time_is_refused(days: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         cli.main(["keys", "create", "x", "--days", days])
     assert f"--days: must be a number above 0 and at most 36500, not '{days}'" in capsys.readouterr().err
@@ -279,7 +279,7 @@ LOOKING = ["keys list", "keys revoke x", "turns list", "turns list --all", "turn
 
 @pytest.mark.parametrize("arguments", LOOKING)
 @pytest.mark.parametrize("is_there", [True, False])
-def test_who_looks_where_no_data_is_learns_where_that_was_and_leaves_nothing(
+def test_a_list_without_a_database_names_the_folder_and_creates_nothing(
     environment: pytest.MonkeyPatch, tmp_path: Path, arguments: str, is_there: bool
 ) -> None:
     environment.delenv("TURNSTONE_DATA_DIR")

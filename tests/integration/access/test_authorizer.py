@@ -1,4 +1,4 @@
-"""The authorizer tells the gateway whom a token names, and the routes' functions believe the gateway.
+"""The authorizer passes a token's caller to the gateway, and the routes' functions trust the gateway.
 
 Covers: functions/authorizer, edge/authorizer, services/access/authentication
 """
@@ -67,14 +67,14 @@ def event_with(authorization: str | None) -> dict[str, Any]:
 
 
 def is_refused(event: dict[str, Any]) -> bool:
-    """Tell whether the gateway would answer 401: it does for exactly this text."""
+    """Return whether the gateway would answer 401: it does so for exactly this text."""
     try:
         authorizer()(event, Context())
     except Exception as refused:  # noqa: BLE001 - the gateway goes by its text
-        told = type(refused), str(refused)
+        outcome = type(refused), str(refused)
     else:
         return False
-    assert told == (Exception, "Unauthorized")
+    assert outcome == (Exception, "Unauthorized")
     return True
 
 
@@ -85,7 +85,7 @@ def test_the_event_is_one_that_the_gateway_sends() -> None:
     assert "authorizer" not in event["requestContext"]
 
 
-def test_a_key_lets_its_caller_use_the_whole_stage_because_the_gateway_remembers(token: str) -> None:
+def test_a_key_lets_its_caller_use_the_whole_stage_because_the_gateway_caches(token: str) -> None:
     answer = authorizer()(event_with(f"Bearer {token}"), Context())
     (statement,) = answer["policyDocument"]["Statement"]
     assert answer["principalId"] == "ann"
@@ -110,7 +110,7 @@ def test_an_event_with_the_placeholder_of_the_file_is_refused(environment: pytes
     assert is_refused(load_event("authorize"))
 
 
-def test_what_is_no_one_good_token_is_refused(token: str) -> None:
+def test_a_request_without_exactly_one_valid_token_is_refused(token: str) -> None:
     for authorization in (None, "", "Bearer", f"Basic {token}", token, f"Bearer {token}x", f"Bearer {token[:-1]}"):
         assert is_refused(event_with(authorization)), authorization
     twice = event_with(f"Bearer {token}")
@@ -129,25 +129,25 @@ def test_an_event_of_another_shape_is_refused(environment: pytest.MonkeyPatch, h
     assert is_refused({**load_event("authorize"), "headers": headers, "multiValueHeaders": several})
 
 
-def test_a_revoked_key_is_refused_at_once_because_the_gateway_alone_remembers(token: str) -> None:
-    asked = authorizer()
-    asked(event_with(f"Bearer {token}"), Context())
+def test_a_revoked_key_is_refused_at_once_because_only_the_gateway_caches(token: str) -> None:
+    authorize = authorizer()
+    authorize(event_with(f"Bearer {token}"), Context())
     with operated_keys() as keys:
         for key in keys.list("acme"):
             keys.revoke("acme", key.key_id)
     with pytest.raises(Exception, match=r"^Unauthorized$"):
-        asked(event_with(f"Bearer {token}"), Context())
+        authorize(event_with(f"Bearer {token}"), Context())
 
 
-def test_a_table_that_is_away_refuses_nobody(token: str, environment: pytest.MonkeyPatch) -> None:
+def test_an_unavailable_table_refuses_no_caller(token: str, environment: pytest.MonkeyPatch) -> None:
     """The gateway answers 503 then, and the client may try again."""
     environment.setenv("TURNSTONE_TABLE", "no-such-table")
     with pytest.raises(StoreUnavailable):
         authorizer()(event_with(f"Bearer {token}"), Context())
 
 
-def test_an_issuer_that_is_away_refuses_nobody_and_its_reason_is_in_the_log(environment: pytest.MonkeyPatch) -> None:
-    """What a function raises is what its log says."""
+def test_an_unavailable_issuer_refuses_no_caller_and_its_reason_is_in_the_log(environment: pytest.MonkeyPatch) -> None:
+    """The log of a function has the error it raises."""
     with Issuer() as issuer:
         issuer.add("one")
         token, url = issuer.token("one"), issuer.url
@@ -173,7 +173,7 @@ def test_the_authorizer_only_gets_items(token: str, bench: Bench, environment: p
     assert called == ["GetItem"]
 
 
-def test_a_token_of_an_issuer_is_known_by_the_same_code(environment: pytest.MonkeyPatch) -> None:
+def test_a_token_of_an_issuer_is_accepted_by_the_same_code(environment: pytest.MonkeyPatch) -> None:
     with Issuer() as issuer:
         issuer.add("one")
         for name, value in {
@@ -190,22 +190,22 @@ def test_a_token_of_an_issuer_is_known_by_the_same_code(environment: pytest.Monk
         assert is_refused(event_with(f"Bearer {issuer.token('one', exp=1)}"))
 
 
-def test_whom_the_authorizer_names_the_functions_know(
+def test_the_functions_accept_the_caller_that_the_authorizer_names(
     token: str, bench: Bench, environment: pytest.MonkeyPatch
 ) -> None:
     """The whole way: key, authorizer, gateway, route; another tenant's caller finds nothing there."""
-    told = authorizer()(event_with(f"Bearer {token}"), Context())["context"]
+    identity = authorizer()(event_with(f"Bearer {token}"), Context())["context"]
     environment.delenv("TURNSTONE_AUTH")
-    created = _asked(create_agent, "create_agent", told)
+    created = _answer_of(create_agent, "create_agent", identity)
     agent_id = json.loads(created["body"])["agent_id"]
     stored = {item["pk"]["S"] for item in bench.dynamo.scan(TableName=TABLE)["Items"]}
     assert f"acme|agent:{agent_id}" in stored
-    assert _asked(get_agent, "get_agent", told, agent_id)["statusCode"] == 200
-    assert _asked(get_agent, "get_agent", {**told, "tenant": "other"}, agent_id)["statusCode"] == 404
-    assert _asked(get_agent, "get_agent", {}, agent_id)["statusCode"] == 401
+    assert _answer_of(get_agent, "get_agent", identity, agent_id)["statusCode"] == 200
+    assert _answer_of(get_agent, "get_agent", {**identity, "tenant": "other"}, agent_id)["statusCode"] == 404
+    assert _answer_of(get_agent, "get_agent", {}, agent_id)["statusCode"] == 401
 
 
-def _asked(module: Any, name: str, authorizer: dict[str, str], agent_id: str | None = None) -> dict[str, Any]:
+def _answer_of(module: Any, name: str, authorizer: dict[str, str], agent_id: str | None = None) -> dict[str, Any]:
     event = load_event(name)
     event["requestContext"]["authorizer"] = authorizer
     if agent_id is not None:

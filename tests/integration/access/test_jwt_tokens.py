@@ -1,4 +1,4 @@
-"""Tokens of an issuer: only what it signed for us, and is good now, names anybody.
+"""Tokens of an issuer: only a valid token that the issuer signed for this audience names a caller.
 
 Covers: adapters/tokens/issuer_keys, adapters/tokens/jwt_tokens
 """
@@ -56,7 +56,7 @@ def shared_issuer() -> Iterator[Issuer]:
 
 @pytest.fixture
 def issuer(shared_issuer: Issuer) -> Iterator[Issuer]:
-    """The issuer with one key, as it was."""
+    """The issuer with its one original key."""
     shared_issuer.fetches, shared_issuer.answer, shared_issuer.takes_s = 0, None, 0.0
     yield shared_issuer
     shared_issuer.keys = {"one": shared_issuer.keys["one"]}
@@ -80,10 +80,10 @@ def is_refused(tokens: JwtTokens, token: str) -> bool:
     return False
 
 
-# ---- what is good
+# ---- accepted tokens
 
 
-def test_a_token_names_whom_its_claims_name(issuer: Issuer) -> None:
+def test_a_token_names_the_caller_of_its_claims(issuer: Issuer) -> None:
     token = issuer.token("one", **{ROLES: ["admin", "staff"], "groups": "red", "projects": None, "namespaces": ["x"]})
     identity = tokens_of(issuer).identity(token)
     assert identity.caller == Caller(tenant="acme", principal="ann", roles=("admin", "staff"), teams=("red",))
@@ -124,7 +124,7 @@ def test_an_audience_may_be_one_of_several(issuer: Issuer) -> None:
     assert not is_refused(tokens_of(issuer), issuer.token("one", aud=["others", AUDIENCE]))
 
 
-# ---- what is not
+# ---- refused tokens
 
 
 BAD_CLAIMS: dict[str, dict[str, Any]] = {
@@ -156,7 +156,7 @@ BAD_CLAIMS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("changed", BAD_CLAIMS.values(), ids=BAD_CLAIMS)
-def test_claims_that_are_not_all_right_name_nobody(issuer: Issuer, changed: dict[str, Any]) -> None:
+def test_a_token_with_an_invalid_claim_names_no_caller(issuer: Issuer, changed: dict[str, Any]) -> None:
     made = claims()
     for name, value in changed.items():
         made[name] = None if value is ... else value
@@ -168,7 +168,9 @@ def test_claims_that_are_not_all_right_name_nobody(issuer: Issuer, changed: dict
     assert is_refused(tokens, token)
 
 
-def test_why_a_tenant_is_refused_is_logged_without_its_name(issuer: Issuer, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_reason_why_a_tenant_is_refused_is_logged_without_its_name(
+    issuer: Issuer, caplog: pytest.LogCaptureFixture
+) -> None:
     with caplog.at_level(logging.INFO):
         assert is_refused(tokens_of(issuer), issuer.token("one", org="x" * 257))
         assert not is_refused(tokens_of(issuer), issuer.token("one", org="x" * 256))
@@ -182,51 +184,51 @@ def unsigned(header: dict[str, Any], signature: bytes = b"") -> str:
 
 
 @pytest.mark.parametrize("algorithm", ["none", "None", "NONE", "", "HS256", "RS256", None, 7, ["RS256"]])
-def test_a_token_without_a_signature_names_nobody(issuer: Issuer, algorithm: Any) -> None:
+def test_a_token_without_a_signature_names_no_caller(issuer: Issuer, algorithm: Any) -> None:
     assert is_refused(tokens_of(issuer), unsigned({"alg": algorithm, "typ": "JWT", "kid": "one"}))
 
 
 def test_a_public_key_is_no_secret_that_signs(issuer: Issuer) -> None:
-    """Who takes HS256 where RS256 is meant checks a signature with what everybody knows."""
+    """A verifier that takes HS256 instead of RS256 checks a signature with a public value."""
     public = issuer.keys["one"].public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     header, body, _ = unsigned({"alg": "HS256", "kid": "one"}).split(".")
     signed = jwt.algorithms.HMACAlgorithm(jwt.algorithms.HMACAlgorithm.SHA256).sign(f"{header}.{body}".encode(), public)
     assert is_refused(tokens_of(issuer), unsigned({"alg": "HS256", "kid": "one"}, signed))
 
 
-def test_an_issuer_that_shows_a_secret_makes_nobody_known_by_it(issuer: Issuer) -> None:
+def test_a_secret_among_an_issuers_keys_names_no_caller(issuer: Issuer) -> None:
     secret = b"x" * 64
     encoded = base64.urlsafe_b64encode(secret).rstrip(b"=").decode()
     issuer.answer = 200, json.dumps({"keys": [{"kty": "oct", "k": encoded, "kid": "s"}]}).encode()
     assert is_refused(tokens_of(issuer), jwt.encode(claims(), secret, "HS256", {"kid": "s"}))
 
 
-def test_another_key_under_a_known_id_names_nobody(issuer: Issuer) -> None:
+def test_another_key_under_a_published_id_names_no_caller(issuer: Issuer) -> None:
     assert is_refused(tokens_of(issuer), jwt.encode(claims(), rsa_key(), "RS256", {"kid": "one"}))
 
 
-def test_a_key_of_the_senders_own_names_nobody(issuer: Issuer) -> None:
+def test_a_key_of_the_senders_own_names_no_caller(issuer: Issuer) -> None:
     own = rsa_key()
     header = {"kid": "own", "jwk": public_jwk(own), "jku": "https://evil.example/keys"}
     assert is_refused(tokens_of(issuer), jwt.encode(claims(), own, "RS256", header))
 
 
-def test_a_token_that_names_no_key_names_nobody(issuer: Issuer) -> None:
+def test_a_token_that_names_no_key_names_no_caller(issuer: Issuer) -> None:
     assert is_refused(tokens_of(issuer), jwt.encode(claims(), issuer.keys["one"], "RS256"))  # type: ignore[arg-type]
 
 
-def test_a_token_that_demands_what_we_do_not_know_names_nobody(issuer: Issuer) -> None:
+def test_a_token_with_an_unsupported_critical_header_names_no_caller(issuer: Issuer) -> None:
     header = {"kid": "one", "crit": ["exp-policy"], "exp-policy": 1}
     assert is_refused(tokens_of(issuer), jwt.encode(claims(), issuer.keys["one"], "RS256", header))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("told", [{"use": "enc"}, {"alg": "RS512"}])
-def test_a_key_is_used_for_nothing_but_what_it_is_for(issuer: Issuer, told: dict[str, str]) -> None:
-    issuer.answer = 200, json.dumps({"keys": [public_jwk(issuer.keys["one"], kid="one", **told)]}).encode()
+@pytest.mark.parametrize("usage", [{"use": "enc"}, {"alg": "RS512"}])
+def test_a_key_for_another_use_verifies_no_token(issuer: Issuer, usage: dict[str, str]) -> None:
+    issuer.answer = 200, json.dumps({"keys": [public_jwk(issuer.keys["one"], kid="one", **usage)]}).encode()
     assert is_refused(tokens_of(issuer), issuer.token("one"))
 
 
-def test_a_key_that_is_too_short_names_nobody(issuer: Issuer) -> None:
+def test_a_key_that_is_too_short_names_no_caller(issuer: Issuer) -> None:
     issuer.add("short", rsa.generate_private_key(public_exponent=65537, key_size=1024))
     with pytest.warns(jwt.warnings.InsecureKeyLengthWarning):
         token = issuer.token("short")
@@ -234,7 +236,7 @@ def test_a_key_that_is_too_short_names_nobody(issuer: Issuer) -> None:
 
 
 @given(st.text(alphabet=st.sampled_from('ey0.-_AJ=+/{}"1:,algkd'), max_size=60) | st.binary(max_size=60).map(repr))
-def test_whatever_is_no_token_names_nobody(shared_issuer: Issuer, text: str) -> None:
+def test_a_malformed_token_names_no_caller(shared_issuer: Issuer, text: str) -> None:
     assert is_refused(tokens_of(shared_issuer), text)
 
 
@@ -249,7 +251,7 @@ HEADERS = st.recursive(
 
 
 @given(HEADERS)
-def test_whatever_a_header_says_a_token_that_is_not_signed_names_nobody(shared_issuer: Issuer, header: Any) -> None:
+def test_an_unsigned_token_names_no_caller_for_any_header(shared_issuer: Issuer, header: Any) -> None:
     assert is_refused(tokens_of(shared_issuer), unsigned(header, b"x"))
 
 
@@ -263,7 +265,7 @@ def test_keys_are_fetched_once_for_many_tokens(issuer: Issuer, ticks: Ticks) -> 
     assert issuer.fetches == 1
 
 
-def test_a_new_key_is_known_without_a_restart_and_the_old_one_as_long_as_it_is_shown(
+def test_a_new_key_is_accepted_without_a_restart_and_the_old_one_as_long_as_it_is_published(
     issuer: Issuer, ticks: Ticks
 ) -> None:
     tokens = tokens_of(issuer, ticks)
@@ -318,7 +320,7 @@ UNUSABLE: dict[str, tuple[int, bytes]] = {
 
 
 @pytest.mark.parametrize("answer", UNUSABLE.values(), ids=UNUSABLE)
-def test_without_its_keys_nobody_is_refused_and_the_issuer_is_left_in_peace(
+def test_without_the_issuers_keys_no_token_is_refused_and_the_issuer_is_not_called_again(
     issuer: Issuer, ticks: Ticks, answer: tuple[int, bytes]
 ) -> None:
     tokens, token = tokens_of(issuer, ticks), issuer.token("one")
@@ -332,7 +334,7 @@ def test_without_its_keys_nobody_is_refused_and_the_issuer_is_left_in_peace(
     assert not is_refused(tokens, token)
 
 
-def test_known_keys_stay_good_while_the_issuer_is_away(issuer: Issuer, ticks: Ticks) -> None:
+def test_cached_keys_stay_valid_while_the_issuer_is_unavailable(issuer: Issuer, ticks: Ticks) -> None:
     tokens, token = tokens_of(issuer, ticks), issuer.token("one")
     tokens.identity(token)
     issuer.answer = 503, b""
@@ -345,13 +347,13 @@ def test_known_keys_stay_good_while_the_issuer_is_away(issuer: Issuer, ticks: Ti
         tokens.identity(token)
 
 
-def test_an_issuer_that_is_not_there_is_told_from_one_that_refuses() -> None:
+def test_an_unreachable_issuer_is_distinguished_from_a_refusing_one() -> None:
     tokens = JwtTokens(IssuerKeys("http://127.0.0.1:9/keys"), Expected(ISSUER, AUDIENCE, MAPPED))
     with pytest.raises(IssuerUnavailable):
         tokens.identity(unsigned({"alg": "RS256", "kid": "one"}, b"x"))
 
 
-def test_the_log_says_what_was_wrong_and_nothing_of_the_token(issuer: Issuer, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_log_has_the_reason_and_nothing_of_the_token(issuer: Issuer, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     token = issuer.token("one", exp=1, sub="ann-the-principal")
     assert is_refused(tokens_of(issuer), token)

@@ -1,4 +1,4 @@
-"""What one caller makes, another sees only if the rules say so; of another tenant nobody sees a byte.
+"""A caller sees another's resources only if the access rules allow it, and nothing of another tenant.
 
 Covers: services/access/access, services/access/listing, domain/access/access
 """
@@ -49,7 +49,7 @@ class World:
         self.turn_id = broadcast.ref.turn_id
 
     def acts(self, caller: Caller) -> dict[str, Callable[[], Any]]:
-        """Return everything the caller can ask about her things, under the caller's own tenant as the edge does."""
+        """Return every request about Ann's resources, under the caller's own tenant as the edge does."""
         core, ref = self.server.core, self._ref(caller)
         turn = TurnRef(**ref.model_dump(), turn_id=self.turn_id)
         return {
@@ -67,12 +67,12 @@ class World:
         return SessionRef(tenant=caller.tenant, agent_id=self.agent_id, session_id=self.session_id)
 
 
-LOOK = call("look", "c1")
+CLIENT_CALL = call("look", "c1")
 
 
 @pytest.mark.parametrize("caller", [STRANGER, FOREIGNER], ids=["a stranger", "a foreigner"])
-def test_to_whom_it_is_hidden_everything_is_missing_and_nothing_happens(serve: Serve, caller: Caller) -> None:
-    server = serve([LOOK])
+def test_to_a_caller_without_access_everything_is_missing_and_nothing_changes(serve: Serve, caller: Caller) -> None:
+    server = serve([CLIENT_CALL])
     world = World(server)
     before = server.dump()
     for name, act in world.acts(caller).items():
@@ -85,8 +85,8 @@ def test_to_whom_it_is_hidden_everything_is_missing_and_nothing_happens(serve: S
     assert server.dump() == before
 
 
-def test_hidden_and_missing_are_told_in_the_same_words(serve: Serve) -> None:
-    world = World(serve([LOOK]))
+def test_hidden_and_missing_are_refused_in_the_same_words(serve: Serve) -> None:
+    world = World(serve([CLIENT_CALL]))
     for name in world.acts(STRANGER):
         with pytest.raises(NotFound) as hidden:
             world.acts(STRANGER)[name]()
@@ -95,8 +95,8 @@ def test_hidden_and_missing_are_told_in_the_same_words(serve: Serve) -> None:
         assert str(hidden.value) == str(missing.value)
 
 
-def test_who_has_a_group_in_common_in_every_category_may_see_and_go_on(serve: Serve) -> None:
-    world = World(serve([LOOK, "seen", "more"]))
+def test_a_caller_with_a_common_group_in_every_category_may_read_and_continue(serve: Serve) -> None:
+    world = World(serve([CLIENT_CALL, "seen", "more"]))
     core = world.server.core
     acts = world.acts(MATE)
     for name in ("get agent", "get session", "get turn", "create session", "list sessions"):
@@ -109,7 +109,7 @@ def test_who_has_a_group_in_common_in_every_category_may_see_and_go_on(serve: Se
 
 def test_a_session_of_a_mate_bears_the_mates_groups(serve: Serve) -> None:
     """Mate is of team blue, too, which does not hide the session from Ann: one match in a category is enough."""
-    server = serve([LOOK])
+    server = serve([CLIENT_CALL])
     world = World(server)
     server.clock.advance(1)
     session_id = world.acts(MATE)["create session"]()
@@ -118,11 +118,11 @@ def test_a_session_of_a_mate_bears_the_mates_groups(serve: Serve) -> None:
     assert entries[1].stamp.owner == "mate"
 
 
-def test_owner_only_hides_what_names_no_groups(serve: Serve) -> None:
+def test_owner_only_hides_resources_without_groups(serve: Serve) -> None:
     plain, other = Caller(tenant="t", principal="plain"), Caller(tenant="t", principal="other")
-    open_world = World(serve([LOOK]), owner=plain)
+    open_world = World(serve([CLIENT_CALL]), owner=plain)
     open_world.acts(other)["get session"]()
-    closed_world = World(serve([LOOK], owner_only=True), owner=plain)
+    closed_world = World(serve([CLIENT_CALL], owner_only=True), owner=plain)
     closed_world.acts(plain)["get session"]()
     with pytest.raises(NotFound):
         closed_world.acts(other)["get session"]()

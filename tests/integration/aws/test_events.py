@@ -89,8 +89,8 @@ SHOWN = {
     "health": {"status"},
     "version": {"version"},
 }
-SAYS_NOTHING = {"register_toolgroup", "unregister_model", "unregister_shield", "unregister_toolgroup"}
-SAYS_NOTHING |= {"delete_agent_2024", "delete_session_2024"}
+WITHOUT_BODY = {"register_toolgroup", "unregister_model", "unregister_shield", "unregister_toolgroup"}
+WITHOUT_BODY |= {"delete_agent_2024", "delete_session_2024"}
 DELETES = {"delete_agent", "delete_session"}
 MAKES_OWN = {"create_agent", "create_agent_2024", "register_model", "register_shield", "register_toolgroup"}
 LISTS = {"list_agents", "list_chat_completions", "list_models", "list_openai_models", "list_shields", "list_toolgroups"}
@@ -146,7 +146,7 @@ def test_an_event_is_addressed_to_the_route_it_is_named_after(name: str) -> None
     assert (event["httpMethod"], event["resource"]) == (route.method, resource)
     assert event["path"] == route.path.format(**(event["pathParameters"] or {}))
     assert event["requestContext"]["path"] == f"/{event['requestContext']['stage']}{event['path']}"
-    # the gateway identifies nobody where it lets everybody pass
+    # the gateway identifies no caller on open routes
     assert event["requestContext"]["identity"]["accountId"] == (None if route.is_open else ACCOUNT)
 
 
@@ -173,12 +173,12 @@ def test_the_function_answers_its_event(bench: Bench, name: str) -> None:
         assert answer["body"].startswith("id: 2\ndata: ")
         return
     assert answer["headers"]["content-type"] == "application/json"
-    said = json.loads(answer["body"])
-    assert (said is None) if name in SAYS_NOTHING else (SHOWN[name] <= said.keys())
+    body = json.loads(answer["body"])
+    assert (body is None) if name in WITHOUT_BODY else (SHOWN[name] <= body.keys())
 
 
 @pytest.mark.usefixtures("environment")
-def test_what_is_not_served_is_told_by_a_function_of_its_own() -> None:
+def test_an_unserved_route_is_answered_by_a_function_of_its_own() -> None:
     handler = LambdaHandler("another module", *unserved.ROUTES)
     answer = handler(load_event("unserved"), Context())
     assert (answer["statusCode"], answer["headers"]["x-should-retry"]) == (501, "false")
@@ -198,7 +198,7 @@ def test_the_worker_answers_its_event(bench: Bench) -> None:
 
 
 @pytest.mark.usefixtures("environment")
-def test_the_queue_gives_a_job_to_the_function_that_does_it_and_gets_back_what_failed(bench: Bench) -> None:
+def test_the_queue_passes_a_job_to_its_function_and_receives_the_failed_ones(bench: Bench) -> None:
     from functions.events import jobs
 
     ref = stored(bench, is_waiting=False)
@@ -208,9 +208,9 @@ def test_the_queue_gives_a_job_to_the_function_that_does_it_and_gets_back_what_f
     event = load_event("jobs")
     (record,) = event["Records"]
     assert json.loads(record["body"]).keys() == json.loads(message["Body"]).keys()
-    known = {**record, "body": message["Body"]}
+    valid = {**record, "body": message["Body"]}
     broken = {**record, "messageId": "broken", "body": "{}"}
-    answer = jobs.handler({"Records": [known, record, broken]}, Context())
+    answer = jobs.handler({"Records": [valid, record, broken]}, Context())
     assert answer == {"batchItemFailures": [{"itemIdentifier": "broken"}]}
     items = bench.dynamo.scan(TableName=TABLE)["Items"]
     assert not [item for item in items if ref.session_id in item["pk"]["S"] and "job:" not in item["pk"]["S"]]
@@ -259,7 +259,7 @@ def test_a_family_serves_its_routes(environment: None, bench: Bench, name: str) 
         assert served == routes_in(name.removesuffix(".family"))
     assert {ROUTES[route].handler._loads for route in served} - {"providers"} == {family.handler._loads}
     stored(bench, is_waiting=False)
-    for route in sorted(served, key=lambda name: (name.startswith("delete"), name)):  # what removes comes last
+    for route in sorted(served, key=lambda name: (name.startswith("delete"), name)):  # deletions come last
         if route == "delete_openai_model":  # which was unregistered before
             assert family.handler(load_event("register_model"), Context())["statusCode"] == 200
         assert family.handler(load_event(route), Context())["statusCode"] == 200
@@ -296,14 +296,12 @@ def test_a_family_of_several_services_serves_its_routes(environment: None, bench
         ("/", "/", ""),
     ],
 )
-def test_the_root_says_where_the_documentation_is_behind_a_stage_and_a_base_path(
-    path: str, whole: str, base: str
-) -> None:
+def test_the_root_links_the_documentation_behind_a_stage_and_a_base_path(path: str, whole: str, base: str) -> None:
     event = load_event("get_root")
     event["path"] = path
     event["requestContext"]["path"] = whole
-    told = json.loads(handler_of(ROUTES["get_root"])(event, Context())["body"])
-    assert [told[name] for name in ("docs", "openapi", "health")] == [
+    links = json.loads(handler_of(ROUTES["get_root"])(event, Context())["body"])
+    assert [links[name] for name in ("docs", "openapi", "health")] == [
         f"{base}/docs",
         f"{base}/openapi.json",
         f"{base}/v1/health",
@@ -312,7 +310,7 @@ def test_the_root_says_where_the_documentation_is_behind_a_stage_and_a_base_path
 
 @pytest.mark.usefixtures("environment")
 @pytest.mark.parametrize("scheme", ["bearer", "sigv4"])
-def test_the_document_says_what_callers_prove_who_they_are_by_though_nobody_was_asked(
+def test_the_document_names_the_credentials_of_callers_though_the_gateway_checked_none(
     monkeypatch: pytest.MonkeyPatch, scheme: str
 ) -> None:
     monkeypatch.setenv("TURNSTONE_AUTH_SCHEME", scheme)

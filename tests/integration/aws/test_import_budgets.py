@@ -49,7 +49,7 @@ SWEEPER = "events.sweeper"
 JOBS = "events.jobs"
 DELETES = ("agents.delete_agent", "sessions.delete_session")
 
-# ---- what may be loaded
+# ---- the allowed modules
 
 TYPES = {"typing_extensions"}
 CLIENT = {"boto3", "botocore", "dateutil", "jmespath", "s3transfer", "six", "urllib3"}
@@ -63,7 +63,7 @@ THIRD_PARTY = {
     "streaming": TYPES | CLIENT | MODELS | APP | {"uvicorn", "click", "httptools"},  # click: `import uvicorn` takes it
 }
 NEVER = {"fastapi", "openai", "aioboto3", "aws_xray_sdk"}
-# botocore and anyio take these where they are installed; in the layer they are not
+# botocore and anyio load these where they are installed; the layer does not have them
 NOT_IN_THE_LAYER = {"certifi", "sniffio"}
 NAMES_IN_THE_LAYER = {"dateutil": "python-dateutil", "aws_lambda_powertools": "aws-lambda-powertools"}
 LOCAL_ONLY = (
@@ -162,11 +162,11 @@ NOT_NEEDED = {
     AUTHORIZER: ("http.server.app", "dialects", "engine", "store.sessions.turns", "domain.agents.agents"),
 }
 
-# ---- what the first request may load, all of it Python's own
+# ---- modules that the first request may load, all of Python's own library
 
 AT_FIRST_REQUEST = {"encodings.idna", "stringprep", "unicodedata"}  # a name of a host, encoded for the first time
 
-# ---- what a start may take
+# ---- the allowed time of a start
 
 # Newer Pythons miss the bar of streaming functions (1.32 to 1.38 on 3.13): there, too, no start gets slower unnoticed.
 REACHED = {"streaming": 1.42} if sys.version_info >= (3, 12) else {}
@@ -196,7 +196,7 @@ def test_every_function_of_the_template_is_measured() -> None:
     assert {function.module for function in FUNCTIONS} == handlers
 
 
-def test_a_streaming_function_that_does_not_stream_loads_what_a_buffered_one_does() -> None:
+def test_a_streaming_function_that_does_not_stream_loads_the_modules_of_a_buffered_one() -> None:
     for function in FUNCTIONS:
         if function.kind == "streaming":
             buffered = started(Function(function.module, "buffered"))
@@ -223,7 +223,7 @@ def within(start: Started, packages: tuple[str, ...]) -> set[str]:
 
 @pytest.fixture(scope="module")
 def table() -> Iterator[str]:
-    """Serve a table with what the events name, over HTTP; yields the address."""
+    """Serve a table with the records that the events name, over HTTP; yields the address."""
     with mock_aws(), ThreadingHTTPServer(("127.0.0.1", 0), Moto) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
@@ -249,7 +249,7 @@ class Moto(BaseHTTPRequestHandler):
         """Keep quiet."""
 
 
-def store_anew(*, is_waiting: bool) -> None:
+def store_events(*, is_waiting: bool) -> None:
     client = botocore.session.get_session().create_client("dynamodb", region_name=REGION)
     if TABLE in client.list_tables()["TableNames"]:
         client.delete_table(TableName=TABLE)
@@ -289,11 +289,11 @@ def event_with_a_key(folder: Path) -> Path:
     return path
 
 
-def test_a_function_loads_what_its_routes_need_and_its_first_request_nothing_more(
+def test_a_function_loads_only_the_modules_of_its_routes_and_its_first_request_none(
     table: str, function: Function, tmp_path: Path
 ) -> None:
     """One start, because each takes half a second of processor time."""
-    store_anew(is_waiting=function.module in ("turns.resume_turn", "turns.cancel_turn", WORKER, SWEEPER))
+    store_events(is_waiting=function.module in ("turns.resume_turn", "turns.cancel_turn", WORKER, SWEEPER))
     event = event_with_a_key(tmp_path) if function.module == AUTHORIZER else event_for(function)
     start = started(function, event, AWS_ENDPOINT_URL=table)
     assert_loads_what_it_needs(function, start)
@@ -316,37 +316,39 @@ def is_answered(function: Function, answer: Mapping[str, Any]) -> bool:
     return answer.get("statusCode") == status or any(answer.get(name) == value for name, value in found.items())
 
 
-# ---- what a start takes
+# ---- the time of a start
 
 
 @pytest.mark.alone
 @pytest.mark.timeout(900)
-def test_a_start_takes_little_longer_than_what_no_function_can_do_without() -> None:
+def test_a_start_takes_little_longer_than_the_least_of_any_function() -> None:
     ratios = Ratios()
     slow = list(FUNCTIONS)
-    for _ in range(0, MOST_ROUNDS, ROUNDS):  # what else the machine does must not decide: try again what was too slow
+    for _ in range(
+        0, MOST_ROUNDS, ROUNDS
+    ):  # other work of the machine must not decide: slow functions are measured again
         ratios.measure(slow, ROUNDS)
         slow = [function for function in slow if ratios.of(function) > limit(function)]
         if not slow:
             return
-    told = ", ".join(f"{function} {ratios.of(function):.2f} > {limit(function)}" for function in slow)
-    pytest.fail(f"processor time in that of the baseline, {ratios.baseline_ms:.0f} ms: {told}")
+    too_slow = ", ".join(f"{function} {ratios.of(function):.2f} > {limit(function)}" for function in slow)
+    pytest.fail(f"processor time in that of the baseline, {ratios.baseline_ms:.0f} ms: {too_slow}")
 
 
 def limit(function: Function) -> float:
     return max(function.cpu_bar, REACHED.get(function.kind, 0))
 
 
-# ---- what makes it short
+# ---- the descriptions that make it short
 
 
 @pytest.mark.parametrize("description", ["endpoints", "partitions", "_retry", "dynamodb/2012-08-10/service-2"])
-def test_a_description_says_what_it_says_to_botocore(description: str) -> None:
+def test_a_description_is_loaded_as_by_botocore(description: str) -> None:
     ours = OurServices(file_loader=DescriptionFiles()).load_data(description)
     assert json.dumps(ours) == json.dumps(Loader().load_data(description))
 
 
-def test_a_description_that_there_is_not_is_missed_as_by_botocore() -> None:
+def test_a_missing_description_is_missed_as_by_botocore() -> None:
     for loader in (Loader(), OurServices(file_loader=DescriptionFiles())):
         with pytest.raises(DataNotFoundError):
             loader.load_data("no-such-thing")

@@ -1,4 +1,4 @@
-"""A function is frozen when its answer is out: whatever a request does at AWS is done by then.
+"""A function is frozen when its answer is out: every call of AWS is done by then.
 
 Covers: edge/gateway, services/threads/daemon_threads
 """
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("in_a_lambda")
 
 
 class Api:
-    """The functions, called one after the other, and what they ask of AWS."""
+    """The functions, called one after the other, and their calls of AWS."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.calls: list[str] = []
@@ -51,9 +51,9 @@ class Api:
 
     def made_later(self) -> list[str]:
         """Return the calls made since, by whatever still runs."""
-        known = len(self.calls)
+        before = len(self.calls)
         time.sleep(LATER_S)
-        return self.calls[known:]
+        return self.calls[before:]
 
 
 @pytest.fixture
@@ -70,12 +70,12 @@ def test_nothing_is_left_to_do_when_the_answer_is_there(api: Api) -> None:
     session, _ = api.post(create_session, "create_session", {"session_name": "s"}, **agent)
     ids = {**agent, **session}
 
-    plain, made = api.post(create_turn, "create_turn", said("what is current_time(timezone=UTC) now?"), **ids)
+    plain, made = api.post(create_turn, "create_turn", turn_body("what is current_time(timezone=UTC) now?"), **ids)
     assert [step["step_type"] for step in plain["steps"]] == ["inference", "tool_execution", "inference"]
     assert made.count("TransactWriteItems") == 4
     assert api.made_later() == []
 
-    paused, made = api.post(create_turn, "create_turn", said("please get_weather(city=Oslo)"), **ids)
+    paused, made = api.post(create_turn, "create_turn", turn_body("please get_weather(city=Oslo)"), **ids)
     assert made.count("StartExecution") == 1
     assert [call for call in api.made_later() if call != "UpdateItem"] == []  # the machine's own
 
@@ -89,5 +89,5 @@ def test_nothing_is_left_to_do_when_the_answer_is_there(api: Api) -> None:
     assert api.made_later() == []
 
 
-def said(words: str) -> dict[str, Any]:
+def turn_body(words: str) -> dict[str, Any]:
     return {"stream": False, "messages": [{"role": "user", "content": words}]}

@@ -41,7 +41,7 @@ def pins(path: Path) -> dict[str, str]:
 
 
 def needed(requirements: list[str]) -> set[str]:
-    """Return the names of what is required on a Lambda."""
+    """Return the names of the packages required on a Lambda."""
     parsed = map(Requirement, requirements)
     return {canonicalize_name(r.name) for r in parsed if r.marker is None or r.marker.evaluate(LAMBDA)}
 
@@ -52,7 +52,7 @@ def test_versions_are_those_of_the_tests() -> None:
     assert {name: tested.get(name) for name in shipped} == shipped
 
 
-def test_nothing_that_is_needed_is_missing() -> None:
+def test_no_required_package_is_missing() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     shipped = set(pins(SHARED / "requirements.txt"))
     ours = needed([*project["dependencies"], *project["optional-dependencies"]["aws"]])
@@ -98,11 +98,11 @@ def test_clients_are_the_same_with_the_few_endpoints_that_the_layer_keeps(
     assert (data / "endpoints.json").stat().st_size < (BOTOCORE / "endpoints.json").stat().st_size / 10
     for service in kept_services():
         for region in sorted(regions):
-            assert client_told(service, region, [data]) == client_told(service, region, []), (service, region)
+            assert client_settings(service, region, [data]) == client_settings(service, region, []), (service, region)
 
 
-def client_told(service: str, region: str, data: Sequence[Path]) -> tuple[object, ...]:
-    """Return where a client asks and how it signs, with the descriptions of that folder alone if there is one."""
+def client_settings(service: str, region: str, data: Sequence[Path]) -> tuple[object, ...]:
+    """Return the endpoint and the signing of a client, with the descriptions of that folder alone if there is one."""
     session = botocore.session.get_session()
     if data:
         loader = Loader(extra_search_paths=[str(path) for path in data], include_default_search_paths=False)

@@ -1,4 +1,4 @@
-"""The template says what the code needs: every route, every setting, no right too many.
+"""The template has every route and setting that the code needs, and no right too many.
 
 Covers: template.yaml, functions, settings
 """
@@ -51,7 +51,7 @@ STREAMING = {
     "llama_stack_2024.create_turn",
     "llama_stack_2024.get_session",
 }
-ASKING_MODELS = {"Models", "Inference"}
+CALLING_MODELS = {"Models", "Inference"}
 RUNNING_TURNS = {"CreateTurn", "ResumeTurn", "Turns2024", "RunTurn", "Sweeper"}
 SENDING_JOBS = {"DeleteAgent", "Agents2024", "DeleteSession", "StoredCompletions", "CleanUp", "Sweeper"}
 OPENING_SESSIONS = {"CreateSession", "Agents2024"}
@@ -72,7 +72,7 @@ MODES = {"adapter": {"StreamingMode": "adapter"}, "buffered": {"StreamingMode": 
 
 @dataclass(frozen=True)
 class Integration:
-    """How the API passes a route on."""
+    """The integration of a route in the API."""
 
     function: str
     streams: bool = False
@@ -154,7 +154,8 @@ def _fits(parts: list[str], resource: list[str]) -> bool:
     if resource[-1].endswith("+}"):
         parts, resource = parts[: len(resource) - 1], resource[:-1]
     return len(parts) == len(resource) and all(
-        part == wanted or wanted.startswith("{") for part, wanted in zip(parts, resource, strict=True)
+        part == template_part or template_part.startswith("{")
+        for part, template_part in zip(parts, resource, strict=True)
     )
 
 
@@ -170,7 +171,7 @@ def test_a_resource_is_chosen_as_the_gateway_does(path: str, expected: str) -> N
     assert resource_of(path, {"/{path+}", "/a/{id+}", "/a/{id}", "/a/b"}) == expected
 
 
-def test_whatever_a_client_has_a_method_for_reaches_the_function_that_names_it() -> None:
+def test_every_method_of_a_client_reaches_the_function_that_names_it() -> None:
     served = integrations(template())
     resources = {path for _, path in served}
     for route in UNSERVED_ROUTES:
@@ -188,10 +189,10 @@ def test_the_api_and_its_document_have_the_same_routes_and_stream_the_same_ones(
         for method, operation in item.items()
     }
     served = integrations(template())
-    told = [route for route in LOCAL_ROUTES if route.reply]
-    assert set(described) == {(route.method, path) for route in told for path in route.paths}
+    documented = [route for route in LOCAL_ROUTES if route.reply]
+    assert set(described) == {(route.method, path) for route in documented for path in route.paths}
     assert set(served) - set(UNSERVED) == {resource for route in LOCAL_ROUTES for resource in gateway_paths(route)}
-    told_as_stream = {
+    documented_as_stream = {
         route
         for route, operation in described.items()
         if "text/event-stream" in operation["responses"].get("200", {"content": ()})["content"]
@@ -203,7 +204,7 @@ def test_the_api_and_its_document_have_the_same_routes_and_stream_the_same_ones(
         if {FileReply, PiecesReply, TurnStreamReply, ModelStreamReply} & set(answers_of(route))
     }
     streamed = {route for route, integration in served.items() if integration.streams}
-    assert told_as_stream <= streamed
+    assert documented_as_stream <= streamed
     assert outgrow_a_function == streamed
 
 
@@ -238,7 +239,7 @@ def test_routes_of_agents_sessions_turns_and_steps_have_a_function_each() -> Non
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_what_streams_does_so_by_the_adapter_and_nothing_else_does(mode: str) -> None:
+def test_only_streamed_routes_use_the_adapter(mode: str) -> None:
     made = template(StreamingMode=mode)
     for integration in integrations(made).values():
         function = made.functions[integration.function]
@@ -255,7 +256,7 @@ def test_what_streams_does_so_by_the_adapter_and_nothing_else_does(mode: str) ->
         assert function["Timeout"] == (900 if can_stream else 30)
 
 
-def test_the_api_may_call_the_function_of_each_route_and_nobody_calls_another() -> None:
+def test_the_api_may_call_the_function_of_each_route_and_no_other() -> None:
     made = template()
     allowed = []
     for name, permission in made.of_type("AWS::Lambda::Permission").items():
@@ -283,7 +284,7 @@ def test_the_api_may_call_the_function_of_each_route_and_nobody_calls_another() 
 
 
 @pytest.mark.parametrize("auth", AUTHS)
-def test_the_gateway_lets_nobody_pass_but_to_the_routes_that_are_open(auth: str) -> None:
+def test_the_gateway_lets_unidentified_callers_pass_to_open_routes_only(auth: str) -> None:
     made = template(**AUTHS[auth])
     passed = set()
     for path, methods in made.body["paths"].items():
@@ -300,7 +301,7 @@ def test_the_gateway_lets_nobody_pass_but_to_the_routes_that_are_open(auth: str)
     assert not made.of_type("AWS::Lambda::Url")
 
 
-def test_every_way_to_prove_who_calls_is_tested_and_leads_to_the_one_authorizer() -> None:
+def test_every_kind_of_credential_is_tested_and_leads_to_the_one_authorizer() -> None:
     made = template()
     assert set(made.declared_parameters["Auth"]["AllowedValues"]) == set(AUTHS)
     assert made.parameters["Auth"] == "api_keys"
@@ -313,7 +314,7 @@ def test_every_way_to_prove_who_calls_is_tested_and_leads_to_the_one_authorizer(
 
 
 @pytest.mark.parametrize("auth", AUTHS)
-def test_the_authorizer_is_asked_by_the_api_only_and_only_where_callers_send_bearers(auth: str) -> None:
+def test_the_authorizer_is_called_by_the_api_only_and_only_where_callers_send_bearers(auth: str) -> None:
     permission = template(**AUTHS[auth]).resources.get("AuthorizePermission")
     assert (permission is None) == (auth == "AWS_IAM")
     if permission is not None:
@@ -376,7 +377,7 @@ def test_the_gateway_refuses_as_the_functions_do(kind: str, error: Exception) ->
         ("DEFAULT_5XX", None, {}),
     ],
 )
-def test_the_gateway_answers_by_itself_with_what_clients_can_act_on(
+def test_the_gateways_own_answers_have_the_status_and_headers_that_clients_act_on(
     kind: str, status: str, sent: dict[str, str]
 ) -> None:
     response = responses()[kind]
@@ -384,18 +385,18 @@ def test_the_gateway_answers_by_itself_with_what_clients_can_act_on(
 
 
 @pytest.mark.parametrize("auth", AUTHS)
-def test_whatever_the_gateway_says_is_in_the_envelope_of_either_api(auth: str) -> None:
+def test_every_refusal_of_the_gateway_is_in_the_envelope_of_either_api(auth: str) -> None:
     for kind, response in responses(**AUTHS[auth]).items():
         text = response["responseTemplates"]["application/json"]
         # Source: the developer guide of API Gateway: messageString is the message with quotes around it
-        told = json.loads(text.replace("$context.error.messageString", '"Forbidden"'))
-        assert set(told) == {"detail", "code", "error"}, kind
+        body = json.loads(text.replace("$context.error.messageString", '"Forbidden"'))
+        assert set(body) == {"detail", "code", "error"}, kind
         status = int(response.get("statusCode") or {"DEFAULT_4XX": 400, "DEFAULT_5XX": 500}[kind])
-        assert told == json.loads(SHARED.refusal(status, told["detail"], ErrorCode(told["code"]))), kind
-        assert "$context" not in json.dumps(told)
+        assert body == json.loads(SHARED.refusal(status, body["detail"], ErrorCode(body["code"]))), kind
+        assert "$context" not in json.dumps(body)
 
 
-def test_a_request_that_is_not_signed_is_told_so_where_requests_are_signed() -> None:
+def test_an_unsigned_request_is_refused_with_that_reason_where_requests_are_signed() -> None:
     assert responses(Auth="AWS_IAM")["MISSING_AUTHENTICATION_TOKEN"]["statusCode"] == "401"
 
 
@@ -431,8 +432,8 @@ def test_one_version_of_the_adapter_is_taken_wherever_it_is_published(architectu
 
 @pytest.mark.parametrize("region", ["cn-north-1", "cn-northwest-1", "me-south-1", "us-gov-east-1", "us-gov-west-1"])
 def test_where_the_adapter_is_not_published_one_must_be_named(region: str) -> None:
-    (told,) = template(region=region).refusals()
-    assert "name it in AdapterLayerArn, or set StreamingMode to buffered" in told
+    (refusal,) = template(region=region).refusals()
+    assert "name it in AdapterLayerArn, or set StreamingMode to buffered" in refusal
     buffered = template(region=region, StreamingMode="buffered")
     assert (buffered.refusals(), adapters(buffered)) == ([], set())
     own = f"arn:aws:lambda:{region}:123456789012:layer:adapter:3"
@@ -459,16 +460,16 @@ def test_variables_that_are_written_out_are_texts() -> None:
             assert all(isinstance(value, str) for value in written), name
 
 
-def test_every_setting_is_known_and_what_is_needed_is_set() -> None:
+def test_every_setting_exists_and_the_required_ones_are_set() -> None:
     for name, function in template(ModelApiKeySecretArn=KEY_ARN).functions.items():
         given = {key.removeprefix(PREFIX).lower() for key in variables(function) if key.startswith(PREFIX)}
         kind = AuthorizerSettings if name == "Authorize" else LambdaSettings
         assert given <= set(kind.model_fields)
         assert {"table", "bucket", "state_machine_arn", "max_infer_iters"} <= given
-        asks_model = name in RUNNING_TURNS | ASKING_MODELS | {"Shields", "Tools"}
+        calls_model = name in RUNNING_TURNS | CALLING_MODELS | {"Shields", "Tools"}
         assert ("config" in given) == (variables(function).get("TURNSTONE_MODEL_URL") == "offline")
-        assert not asks_model or "config" in given
-        assert asks_model == (variables(function).get("TURNSTONE_MODEL_API_KEY_SECRET") == KEY_ARN)
+        assert not calls_model or "config" in given
+        assert calls_model == (variables(function).get("TURNSTONE_MODEL_API_KEY_SECRET") == KEY_ARN)
         assert (name in RUNNING_TURNS) == ({"context_tokens", "await_seconds"} <= given)
         limits = {"summaries", "max_turn_tokens", "max_turn_seconds", "max_day_tokens"}
         assert (name in RUNNING_TURNS) == (limits <= given)
@@ -477,7 +478,7 @@ def test_every_setting_is_known_and_what_is_needed_is_set() -> None:
         assert (name == "Inference") == ("stored_completion_ttl_s" in given)
 
 
-def test_jobs_are_given_again_only_when_their_function_is_done_and_not_forever() -> None:
+def test_jobs_are_redelivered_only_when_their_function_is_done_and_not_forever() -> None:
     made = template(CleanUpConcurrency="40")
     queue, function = made.resources["Jobs"]["Properties"], made.functions["CleanUp"]
     ((_, source),) = made.of_type("AWS::Lambda::EventSourceMapping").items()
@@ -523,7 +524,7 @@ def test_tokens_name_their_tenant_in_one_way(given: dict[str, str], is_taken: bo
 
 
 @pytest.mark.parametrize("auth", AUTHS)
-def test_what_the_tests_deploy_with_is_taken(auth: str) -> None:
+def test_the_parameters_of_the_deployment_tests_are_accepted(auth: str) -> None:
     assert template(**AUTHS[auth]).refusals() == []
 
 
@@ -536,12 +537,12 @@ def test_what_the_tests_deploy_with_is_taken(auth: str) -> None:
         ("ModelUrl", "https://host/v1", "ftp://host"),
     ],
 )
-def test_a_parameter_takes_what_can_work(name: str, taken: str, refused: str) -> None:
+def test_a_parameter_accepts_only_workable_values(name: str, taken: str, refused: str) -> None:
     assert template(**{name: taken}).refusals() == []
     assert template(**{name: refused}).refusals() == [name]
 
 
-def test_the_throttle_says_that_it_is_one_of_each_method() -> None:
+def test_the_throttle_is_described_as_one_of_each_method() -> None:
     made = template(RequestsPerSecond="7", RequestBurst="9")
     ((_, stage),) = made.of_type("AWS::ApiGateway::Stage").items()
     (settings,) = stage["MethodSettings"]
@@ -594,13 +595,13 @@ def test_the_bucket_is_private() -> None:
     assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
 
 
-def test_what_is_kept_outlives_the_stack() -> None:
+def test_stored_data_outlives_the_stack() -> None:
     for resource in template().resources.values():
         if resource["Type"] in ("AWS::DynamoDB::Table", "AWS::S3::Bucket", "AWS::S3::BucketPolicy"):
             assert (resource["DeletionPolicy"], resource["UpdateReplacePolicy"]) == ("Retain", "Retain")
 
 
-def test_the_machine_is_given_what_its_definition_asks_for() -> None:
+def test_the_machine_is_given_every_value_of_its_definition() -> None:
     made = template()
     ((name, machine),) = made.of_type("AWS::StepFunctions::StateMachine").items()
     definition = (ROOT / local_path(machine["DefinitionS3Location"])).read_text()
@@ -614,6 +615,6 @@ def test_the_machine_is_given_what_its_definition_asks_for() -> None:
     assert made.outputs["StateMachineArn"]["Value"] == {"Ref": name}
 
 
-def test_a_stage_is_deployed_anew_when_only_a_parameter_changes() -> None:
-    """The transform names a deployment by what it deploys; `AlwaysDeploy` has it name each anew."""
+def test_a_stage_is_deployed_again_when_only_a_parameter_changes() -> None:
+    """The transform names a deployment by its content; `AlwaysDeploy` gives each a new name."""
     assert load_source(ROOT / "template.yaml")["Resources"]["Api"]["Properties"]["AlwaysDeploy"] is True

@@ -1,4 +1,4 @@
-"""A function may do what it does, and nothing else: its policies beside the calls recorded from its handler.
+"""A function has exactly the rights it uses: its policies beside the calls recorded from its handler.
 
 Covers: template.yaml, tests/integration/rights
 """
@@ -27,7 +27,7 @@ WRITES = ("PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "ConditionChe
 OPTIONAL = {"bedrock", "bedrock-agentcore", "secretsmanager", "ssm"}
 NAMES_NOTHING = "bedrock:InvokeGuardrailChecks"  # checks without a guardrail are no resource
 MACHINE = "TurnSupervisor"
-# Source: the service authorization reference knows no resource for these; a machine that logs needs them all
+# Source: the service authorization reference defines no resource for these; a machine that logs needs them all
 LOGS = {
     f"logs:{verb}"
     for verb in (
@@ -61,15 +61,15 @@ def test_functions_make_the_recorded_calls(plays: list[str] | None) -> None:
 
 
 @pytest.mark.parametrize("parameters", [{}, {"Auth": "AWS_IAM"}, {"StreamingMode": "adapter"}])
-def test_functions_may_do_what_they_do_and_nothing_else(parameters: dict[str, str]) -> None:
+def test_functions_have_exactly_the_rights_they_use(parameters: dict[str, str]) -> None:
     recorded = load()
     if parameters.get("Auth"):
-        recorded["Authorize"] = []  # nobody asks it
+        recorded["Authorize"] = []  # only the gateway calls it
     for name, (missing, surplus) in compared(full_template(**parameters), recorded).items():
         assert (name, missing, surplus) == (name, [], [])
 
 
-def test_without_its_right_a_call_is_missing_and_a_right_that_nobody_uses_is_surplus() -> None:
+def test_a_call_without_its_right_is_missing_and_an_unused_right_is_surplus() -> None:
     recorded = load()
     foreign = Call("s3:PutObject", "arn:aws:s3:::another/blobs/…")
     recorded["GetAgent"] = [*recorded["GetAgent"][1:], foreign]
@@ -78,7 +78,7 @@ def test_without_its_right_a_call_is_missing_and_a_right_that_nobody_uses_is_sur
     assert [grant.action for grant in surplus] == ["dynamodb:GetItem"]
 
 
-def test_what_no_parameter_names_may_not_be_used() -> None:
+def test_resources_that_no_parameter_names_may_not_be_used() -> None:
     made = template()
     for name in made.functions:
         services = {grant.action for grant in Rights(made, name).allowed if grant.action.split(":")[0] in OPTIONAL}
@@ -88,7 +88,7 @@ def test_what_no_parameter_names_may_not_be_used() -> None:
         assert Rights(made, name).missing(calls_of_name) == [], name
 
 
-def test_every_policy_has_a_statement_whatever_the_parameters() -> None:
+def test_every_policy_has_a_statement_for_all_parameters() -> None:
     for made in (template(), template(ModelApiKeySecretArn=MODEL_KEY), template(ModelsParameter="/m"), full_template()):
         for name, policy in made.of_type("AWS::IAM::ManagedPolicy").items():
             assert policy["PolicyDocument"]["Statement"], name
@@ -116,24 +116,24 @@ def test_rights_are_for_one_resource_each() -> None:
                 assert set(grant.resources) <= {MODEL_KEY, PROVIDER_KEY}
 
 
-def test_a_model_that_is_not_named_may_not_be_asked() -> None:
+def test_a_model_that_is_not_named_may_not_be_called() -> None:
     rights = Rights(
         full_template(BedrockModelArns="arn:aws:bedrock:eu-central-1::foundation-model/other"), "CreateTurn"
     )
-    (asked,) = {
+    (model_call,) = {
         call for call in load()["CreateTurn"] if call.action == "bedrock:InvokeModel" and CLAUDE in call.resource
     }
-    assert not rights.allow(asked)
+    assert not rights.allow(model_call)
 
 
 def test_no_role_has_more_policies_than_a_role_takes() -> None:
-    """Source: the quotas of IAM, 10; one is left to what a network of one's own would add."""
+    """Source: the quotas of IAM, 10; one is left for a policy that a private network would add."""
     made = full_template()
     roles = [made.role(name) for name in made.functions]
     assert max(len(role["ManagedPolicyArns"]) for role in roles) <= 9
 
 
-# ---- who makes keys
+# ---- rights over keys
 
 
 def forged(key: str) -> list[Call]:
@@ -147,7 +147,7 @@ def test_no_function_can_make_change_or_delete_a_key() -> None:
     for holder in holders(made):
         rights = Rights(made, holder)
         for call in (*forged(hashed.pk), *forged(listed_key.pk), beside):
-            if call.action != "dynamodb:ConditionCheckItem":  # which writes nothing
+            if call.action != "dynamodb:ConditionCheckItem":  # it writes nothing
                 assert not rights.allow(call), (holder, call)
 
 

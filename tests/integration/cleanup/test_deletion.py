@@ -1,4 +1,4 @@
-"""What is deleted is gone at once, for everybody, whatever runs meanwhile; and nothing of it is left afterwards.
+"""A deleted session or agent is gone at once for every caller, also during turns, and nothing of it is left afterwards.
 
 Covers: services/cleanup/deleting, services/cleanup/cleaning, adapters/machine/local_jobs
 """
@@ -46,7 +46,7 @@ from turnstone.store.layout.keys import session_key, session_partition, turn_key
 from turnstone.store.layout.oversize import RECORD_BYTES, OversizeStore
 
 Serve = Callable[..., Harness]
-LOOK = call("look", "c1")
+CLIENT_CALL = call("look", "c1")
 DICE = {"dice": {"roll": lambda arguments: "4"}}
 ANN = Caller(tenant="local", principal="ann", teams=("red",))
 MATE = Caller(tenant="local", principal="mate", teams=("red",))
@@ -112,7 +112,7 @@ def uses(server: Harness, turn: TurnRef) -> dict[str, Callable[[], object]]:
 def test_a_deleted_session_is_gone_for_every_reader_before_and_after_it_is_cleaned_up(
     serve: Serve, delete: Callable[[Harness, SessionRef], None]
 ) -> None:
-    server = serve([LOOK])
+    server = serve([CLIENT_CALL])
     ref = server.session(client_tools=[client_tool()])
     turn = server.paused(ref, by=KEY)
     delete(server, ref)
@@ -171,7 +171,7 @@ def test_a_deleted_session_is_in_no_list_and_its_neighbours_are(serve: Serve) ->
     ids=["owner", "admin", "an admin of no team", "who sees it", "who does not"],
 )
 @pytest.mark.parametrize("kind", ["agent", "session"])
-def test_its_owner_may_delete_it_and_an_admin_and_nobody_else(
+def test_only_its_owner_and_an_admin_may_delete_a_session(
     serve: Serve, kind: str, caller: Caller, refusal: type[Exception] | None
 ) -> None:
     server = serve()
@@ -220,7 +220,7 @@ WRITES = {"step": saves_step, "end": completes_turn}
 
 @either
 @pytest.mark.parametrize("write", WRITES)
-def test_a_turn_that_runs_stores_nothing_more_and_its_listener_hears_that_it_is_gone(
+def test_a_running_turn_stores_nothing_more_and_its_listener_receives_that_it_is_gone(
     serve: Serve, delete: Callable[[Harness, SessionRef], None], write: str
 ) -> None:
     server = serve([call("roll", "r"), "done"], DICE)
@@ -240,7 +240,7 @@ def test_a_turn_that_runs_stores_nothing_more_and_its_listener_hears_that_it_is_
 def test_a_turn_does_not_pause_into_a_deleted_session(
     serve: Serve, delete: Callable[[Harness, SessionRef], None]
 ) -> None:
-    server = serve([LOOK])
+    server = serve([CLIENT_CALL])
     ref = server.session(client_tools=[client_tool()])
 
     def delete_and_clean() -> None:
@@ -253,12 +253,16 @@ def test_a_turn_does_not_pause_into_a_deleted_session(
     assert left_of(server, ref) == []
 
 
-LATER_WRITES = {"step": (saves_step, call("roll", "r")), "pause": (pauses_turn, LOOK), "end": (completes_turn, "done")}
+LATER_WRITES = {
+    "step": (saves_step, call("roll", "r")),
+    "pause": (pauses_turn, CLIENT_CALL),
+    "end": (completes_turn, "done"),
+}
 
 
 @pytest.mark.parametrize("is_cleaned", [False, True], ids=["deleted", "cleaned up"])
 @pytest.mark.parametrize("write", LATER_WRITES)
-def test_a_turn_whose_session_another_process_deletes_brings_nothing_back(
+def test_a_turn_whose_session_another_process_deletes_restores_nothing(
     serve: Serve, write: str, is_cleaned: bool
 ) -> None:
     writes, reply = LATER_WRITES[write]
@@ -299,7 +303,7 @@ def test_a_renewal_finds_out_that_the_session_is_deleted_and_the_engine_stops(se
 
 
 @either
-def test_who_listens_in_the_process_that_deletes_hears_at_once_and_the_run_ends_at_its_next_event(
+def test_a_listener_in_the_deleting_process_is_notified_at_once_and_the_run_ends_at_its_next_event(
     serve: Serve, delete: Callable[[Harness, SessionRef], None]
 ) -> None:
     thinking, also_thinking = Held(Says(texts=("a", "b", "c"))), Held("done")
@@ -336,7 +340,7 @@ def test_a_turn_of_a_dead_process_is_not_taken_over_in_a_deleted_session(serve: 
     assert (left_of(heir, ref), heir.inference.requests) == ([], [])
 
 
-def test_who_deletes_while_a_turn_moves_the_header_still_deletes(serve: Serve) -> None:
+def test_a_deletion_succeeds_while_a_turn_moves_the_header(serve: Serve) -> None:
     server = serve(["one", "two"])
     ref = server.session()
 
@@ -349,7 +353,7 @@ def test_who_deletes_while_a_turn_moves_the_header_still_deletes(serve: Serve) -
         server.say(ref)
 
 
-def test_a_session_does_not_begin_whose_agent_is_deleted_meanwhile(serve: Serve) -> None:
+def test_a_session_whose_agent_is_deleted_during_its_creation_does_not_begin(serve: Serve) -> None:
     server = serve()
     agent_id = server.agent()
     other = server.another()
@@ -364,7 +368,7 @@ def test_a_session_does_not_begin_whose_agent_is_deleted_meanwhile(serve: Serve)
 
 
 @either
-def test_of_two_deletions_at_once_one_finds_it_gone_and_leaves_no_job(
+def test_of_two_deletions_at_once_one_finds_the_session_gone_and_leaves_no_job(
     serve: Serve, delete: Callable[[Harness, SessionRef], None]
 ) -> None:
     server = serve()
@@ -399,7 +403,7 @@ def test_a_request_with_a_key_that_is_repeated_resurrects_nothing(serve: Serve) 
         core.sessions.read(LOCAL_CALLER, ref, None)
 
 
-# ---- what is left, and how it goes
+# ---- the clean-up
 
 
 def large() -> str:
@@ -407,7 +411,7 @@ def large() -> str:
 
 
 @either
-def test_payloads_go_too_also_those_that_a_dying_process_left(
+def test_payloads_are_removed_too_also_those_that_a_dying_process_left(
     serve: Serve, tmp_path: Path, delete: Callable[[Harness, SessionRef], None]
 ) -> None:
     server = serve(["hello"])
@@ -454,7 +458,7 @@ def test_a_job_whose_sending_failed_is_sent_again_some_minutes_later(serve: Serv
     assert (job.kind, job.session_ref) == ("clean_session", ref)
 
 
-def test_a_job_that_is_sent_twice_is_done_once_and_goes_on_once(serve: Serve) -> None:
+def test_a_job_that_is_sent_twice_is_done_once_and_continues_once(serve: Serve) -> None:
     server = serve()
     delete_session(server, server.session())
     (job,) = server.jobs.taken()
@@ -495,13 +499,13 @@ def test_the_sessions_of_an_agent_are_cleaned_each_by_a_job_of_its_own(serve: Se
 
 
 def filled(server: Harness, ref: SessionRef, turns: int) -> None:
-    """Store turns with a step each beside them, as fast as that goes."""
+    """Store turns with a step each beside them, in batches."""
     puts = [Put(turn_key(ref, f"{number:06}"), b"turn", {"status": "completed"}) for number in range(turns)]
     for first in range(0, turns, MAX_OPERATIONS):
         server.records.write(puts[first : first + MAX_OPERATIONS])
 
 
-def test_ten_thousand_turns_go_in_parts_each_of_so_many_calls(serve: Serve) -> None:
+def test_ten_thousand_turns_are_removed_in_parts_of_bounded_calls(serve: Serve) -> None:
     server = serve()
     ref = server.session()
     filled(server, ref, 10_000)
@@ -510,14 +514,14 @@ def test_ten_thousand_turns_go_in_parts_each_of_so_many_calls(serve: Serve) -> N
     parts = server.run_jobs()
     calls = [found.verb for found in server.store.calls[before:]]
     assert parts == 10_000 // RECORDS_AT_ONCE + 1
-    assert calls.count("clear") == parts + 1  # the last part looks at the list's entry, too
+    assert calls.count("clear") == parts + 1  # the last part reads the list's entry, too
     assert len(calls) <= 4 * parts + 2
     assert left_of(server, ref) == [key for key in left_of(server, ref) if key[0].startswith("job:")]
     server.clean_up()
     assert left_of(server, ref) == []
 
 
-def test_a_job_goes_on_within_its_time_without_being_sent(serve: Serve) -> None:
+def test_a_job_continues_within_its_time_without_being_sent(serve: Serve) -> None:
     server = serve()
     ref = server.session()
     filled(server, ref, 3 * RECORDS_AT_ONCE)
@@ -532,7 +536,7 @@ def acting(server: Harness, moment: str) -> Callable[[Matches, Callable[[], obje
 
 
 def scene(fresh: Serve) -> tuple[Harness, SessionRef]:
-    script: list[Scripted] = [call("roll", "r"), "done", LOOK]
+    script: list[Scripted] = [call("roll", "r"), "done", CLIENT_CALL]
     server = fresh(script, DICE)
     ref = server.session(toolgroups=["dice"], client_tools=[client_tool()])
     server.say(ref)
@@ -573,7 +577,7 @@ def test_a_crash_at_any_call_of_deletion_and_clean_up(
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_a_crash_at_any_call_after_the_deletion_needs_no_second_deletion(fresh: Serve, moment: str) -> None:
-    """Once the session is gone for a reader, whoever looks for what is due removes the rest."""
+    """Once the session is gone for a reader, the next sweep for due jobs removes the rest."""
     server, ref = scene(fresh)
     before = len(server.store.calls)
     delete_agent(server, ref)

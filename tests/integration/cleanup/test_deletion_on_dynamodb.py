@@ -86,7 +86,7 @@ def test_an_agent_with_a_running_turn_and_large_payloads_leaves_nothing(bench: B
 
 @pytest.mark.slow
 @pytest.mark.parametrize("turns", rest_at_night((TURNS, TURNS_AT_NIGHT), always=(TURNS,)))
-def test_many_turns_go_in_batches_and_parts(bench: Bench, turns: int) -> None:
+def test_many_turns_are_removed_in_batches_and_parts(bench: Bench, turns: int) -> None:
     cloud = Cloud(bench)
     ref = cloud.session()
     fill(bench, ref, turns)
@@ -94,9 +94,9 @@ def test_many_turns_go_in_batches_and_parts(bench: Bench, turns: int) -> None:
     cloud.recorded.requests.clear()
     parts = cloud.run_all()
     assert parts == turns // RECORDS_AT_ONCE + 2
-    asked = Counter(request.name for request in cloud.recorded.requests)
-    assert asked["BatchWriteItem"] == turns // BATCH_DELETES
-    assert asked["Query"] == parts
+    requests = Counter(request.name for request in cloud.recorded.requests)
+    assert requests["BatchWriteItem"] == turns // BATCH_DELETES
+    assert requests["Query"] == parts
     assert not [line for line in left(bench) if ref.session_id in line]
 
 

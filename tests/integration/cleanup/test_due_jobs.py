@@ -1,4 +1,4 @@
-"""Clean-ups that are due are sent at the rate at which they become due, by one sweep at a time.
+"""Due clean-ups are sent at the rate at which they become due, by one sweep at a time.
 
 Covers: store/cleanup/jobs, store/cleanup/sweeps, edge/sweep
 """
@@ -94,7 +94,7 @@ def test_a_job_that_was_sent_is_not_sent_again_by_the_next_sweep_but_after_an_ho
     assert sweep.send_newly_due(FAR) == 500
 
 
-def test_a_sweep_whose_time_is_over_sends_no_more_and_the_next_goes_on_behind_it(store: SqliteRangeStore) -> None:
+def test_a_sweep_whose_time_is_over_sends_no_more_and_the_next_continues_behind_it(store: SqliteRangeStore) -> None:
     due = stored(store, 2_000)
     jobs, clock = RecordedJobs(), Ticking(AT + timedelta(hours=1))
     sweep = cleaning(store, jobs, clock)
@@ -106,7 +106,7 @@ def test_a_sweep_whose_time_is_over_sends_no_more_and_the_next_goes_on_behind_it
     assert sorted(sent) == sorted(job.session_id for job in due)
 
 
-def test_what_the_queue_does_not_take_is_sent_by_the_next_sweep(store: SqliteRangeStore) -> None:
+def test_a_job_that_the_queue_does_not_accept_is_sent_by_the_next_sweep(store: SqliteRangeStore) -> None:
     stored(store, 300)
     jobs = RecordedJobs()
     sweep = cleaning(store, jobs, Ticking(AT + timedelta(hours=1)))
@@ -135,7 +135,7 @@ def emptied(bench: Bench) -> Bench:
 
 
 def counted(bench: Bench) -> list[str]:
-    """Return the ids of the sessions that the messages in the queue are about, and leave it empty."""
+    """Return the session ids of the messages in the queue, and empty it."""
     found: list[str] = []
     while messages := bench.sqs.receive_message(QueueUrl=bench.queue_url, MaxNumberOfMessages=10).get("Messages"):
         found += [Job.model_validate_json(message["Body"]).session_id for message in messages]
@@ -151,7 +151,7 @@ def test_jobs_are_sent_in_batches_and_none_is_lost(emptied: Bench) -> None:
     assert sorted(counted(emptied)) == sorted(job.session_id for job in due)
 
 
-def test_a_batch_that_was_taken_in_part_is_told(emptied: Bench) -> None:
+def test_a_partly_accepted_batch_is_reported(emptied: Bench) -> None:
     class Refusing:
         def send_message_batch(self, Entries: list[dict[str, Any]], **_: Any) -> dict[str, Any]:
             return {"Successful": Entries[1:], "Failed": [{"Id": "0", "Code": "Throttled"}]}
@@ -204,7 +204,7 @@ def test_of_two_sweeps_that_find_no_lease_one_takes_it(
     assert taken == [SweepLease("second")]
 
 
-def test_a_sweep_that_was_killed_holds_the_next_one_up_only_until_its_time_is_over(emptied: Bench) -> None:
+def test_a_killed_sweep_delays_the_next_one_only_until_its_time_is_over(emptied: Bench) -> None:
     sweeps = SweepStore(DynamoRangeStore(emptied.dynamo, TABLE))
     killed = sweeps.try_take("killed", AT, AT + timedelta(minutes=10))
     assert killed is not None

@@ -1,4 +1,4 @@
-"""What the sweeper finds: turns whose processes were killed, and that no supervisor knows of. On either store.
+"""The sweeper finds turns of killed processes that no supervisor watches. On either store.
 
 Covers: services/cleanup/sweeping, adapters/machine/repeated, edge/sweep
 """
@@ -29,13 +29,13 @@ from turnstone.services.cleanup.sweeping import Sweeper, Swept
 from turnstone.settings.local_settings import LocalSettings
 
 ROLL = call("roll", "r")
-LOOK = call("look", "l")
+CLIENT_CALL = call("look", "l")
 LONG = timedelta(seconds=600)
 
 
 @pytest.fixture(autouse=True)
 def _no_supervisor(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody is told of turns that should be looked after, as if the process had died just before."""
+    """No supervisor is notified of open turns, as if the process had died just before."""
     monkeypatch.setattr("turnstone.adapters.aws.step_functions.StepFunctionsSupervisor.watch", lambda *_: None)
 
 
@@ -60,14 +60,14 @@ def swept(server: Server, **more: Any) -> Swept:
 
 
 def found_by_handler(server: Server, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Return what the function answers the schedule's event."""
+    """Return the function's answer to the schedule's event."""
     monkeypatch.setattr(sweep, "datetime", SimpleNamespace(now=lambda _: server.clock.now()))
     handler = ScheduledSweep("another module")
     handler._core = server.core
     return handler(load_event("sweeper"), Context())
 
 
-def test_a_turn_whose_process_was_killed_is_taken_over_and_seen_to_its_end(
+def test_a_turn_whose_process_was_killed_is_taken_over_and_run_to_its_end(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     turn = abandoned(make)
@@ -83,7 +83,7 @@ def test_a_turn_whose_process_was_killed_is_taken_over_and_seen_to_its_end(
 
 
 def test_a_turn_whose_client_did_not_come_back_expires(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    server, sweeper = make(LOOK), make()
+    server, sweeper = make(CLIENT_CALL), make()
     turn = server.paused(opened(server))
     assert found_by_handler(sweeper, monkeypatch)["seen"] >= 1
     assert sweeper.state(turn).status is TurnStatus.AWAITING_INPUT
@@ -108,14 +108,14 @@ def test_one_broken_turn_does_not_stop_the_others(make: Make) -> None:
     turns = [abandoned(make) for _ in range(3)]
     sweeper = make(*["done"] * 4)
     sweeper.clock.advance(LEASE_S + 1)  # type: ignore[attr-defined]
-    attend = sweeper.core.recovery.reconcile
+    reconcile = sweeper.core.recovery.reconcile
 
     def breaking(ref: TurnRef) -> Any:
         if ref == turns[0]:
             raise StoreUnavailable("not now")
         if ref == turns[1]:
             raise ValueError("a record that nobody understands")
-        return attend(ref)
+        return reconcile(ref)
 
     found = Sweeper(sweeper.core.turn_store, breaking, sweeper.clock).sweep(sweeper.clock.now() + LONG)
     sweeper.settle()
@@ -146,14 +146,14 @@ def test_the_other_duties_are_done_and_one_that_fails_stops_none(make: Make) -> 
 
 
 def test_every_part_of_the_index_is_swept_wherever_the_sweep_begins(make: Make) -> None:
-    server = make(*[LOOK] * 12)
+    server = make(*[CLIENT_CALL] * 12)
     turns = {server.paused(opened(server)) for _ in range(12)}
     for shard in range(9):
         assert turns <= set(server.core.turn_store.each_open(shard))
         assert len(list(server.core.turn_store.each_open(shard))) == len(server.core.turn_store.open_turns())
 
 
-def test_what_is_still_running_when_the_function_must_end_is_left_to_a_supervisor(
+def test_a_turn_still_running_when_the_function_must_end_is_left_to_a_supervisor(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     turn = abandoned(make)
@@ -199,7 +199,7 @@ def test_a_server_on_one_machine_sweeps_by_itself(often: None, tmp_path: Path) -
     assert len(sweeps) == made
 
 
-def test_what_fails_once_is_done_the_next_time() -> None:
+def test_an_act_that_fails_once_is_done_the_next_time() -> None:
     tries: list[int] = []
 
     def act() -> None:

@@ -75,7 +75,7 @@ def test_a_damaged_database_makes_no_backup(data_dir: Path, tmp_path: Path) -> N
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data"]
 
 
-def test_what_is_lost_already_is_named_and_stops_neither_backup_nor_restore(
+def test_a_lost_payload_is_named_and_stops_neither_backup_nor_restore(
     data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stored(data_dir, large(A))
@@ -83,9 +83,9 @@ def test_what_is_lost_already_is_named_and_stops_neither_backup_nor_restore(
     stored(data_dir, large(B))
     lost.write_bytes(b"other")
     cli.main(["backup", str(tmp_path / "backup")])
-    told = capsys.readouterr()
-    assert " 1 payloads, " in told.out
-    assert [line for line in told.err.splitlines() if lost.stem in line]
+    output = capsys.readouterr()
+    assert " 1 payloads, " in output.out
+    assert [line for line in output.err.splitlines() if lost.stem in line]
     monkeypatch.setenv("TURNSTONE_DATA_DIR", str(tmp_path / "new"))
     cli.main(["restore", str(tmp_path / "backup")])
     with closing(SqliteRangeStore(tmp_path / "new" / "turnstone.db")) as sqlite:
@@ -129,7 +129,7 @@ def test_a_changed_payload_is_not_restored(data_dir: Path, tmp_path: Path, monke
     assert list((tmp_path / "new").iterdir()) == []
 
 
-def test_a_restore_needs_a_backup_and_puts_data_aside_only_when_it_is_told(data_dir: Path, tmp_path: Path) -> None:
+def test_a_restore_needs_a_backup_and_moves_data_aside_only_with_the_option(data_dir: Path, tmp_path: Path) -> None:
     assert "no backup" in refused("restore", tmp_path / "backup")
     stored(data_dir, Put(A, b"old"))
     cli.main(["backup", str(tmp_path / "backup")])

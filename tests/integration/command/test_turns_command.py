@@ -1,4 +1,4 @@
-"""`turnstone turns`: what is open, and an end to it, beside the server that runs it. On either store.
+"""`turnstone turns`: list and cancel open turns beside the server that runs them. On either store.
 
 Covers: functions/command, services/operations/open_turns, store/sessions/turns
 """
@@ -25,13 +25,13 @@ from turnstone.store.layout.frames import frame
 from turnstone.store.layout.keys import open_shard, session_key, turn_key_of
 from turnstone.store.sessions.turns import SessionView, TurnStore
 
-LOOK = call("look", "l")
+CLIENT_CALL = call("look", "l")
 SECRET = "what somebody said"
 
 
 @pytest.fixture
 def command(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Make) -> Make:
-    """Have the command work on what the processes that are made work on; return what makes them."""
+    """Run the command over the store of the made processes; return their factory."""
     for name in [name for name in os.environ if name.startswith("TURNSTONE_")]:
         monkeypatch.delenv(name)
     if request.node.callspec.params["make"] == "sqlite":
@@ -51,33 +51,33 @@ def names_of(turn: TurnRef) -> str:
     return f"agent={turn.agent_id}  session={turn.session_id}  tenant=local"
 
 
-def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
+def output_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
     cli.main(["turns", *arguments])
     return capsys.readouterr().out.splitlines()
 
 
-def test_the_list_shows_what_has_not_ended(command: Make, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_list_shows_open_turns(command: Make, capsys: pytest.CaptureFixture[str]) -> None:
     thinking = Held("done")
-    server = command(LOOK, thinking)
-    assert said(capsys, "list") == []
+    server = command(CLIENT_CALL, thinking)
+    assert output_of(capsys, "list") == []
     turn = paused(server)
     running = server.start(server.session())
     thinking.wait()
-    lines = {line.split()[0]: line for line in said(capsys, "list")}
+    lines = {line.split()[0]: line for line in output_of(capsys, "list")}
     assert lines.keys() == {turn.turn_id, running.ref.turn_id}
     assert "  awaiting_input  since 20" in lines[turn.turn_id]
     assert names_of(turn) in lines[turn.turn_id]
     assert "  in_progress  " in lines[running.ref.turn_id]
-    assert said(capsys, "list", "--tenant", "another") == []
-    assert len(said(capsys, "list", "--tenant", "another", "--all")) == 2
+    assert output_of(capsys, "list", "--tenant", "another") == []
+    assert len(output_of(capsys, "list", "--tenant", "another", "--all")) == 2
     thinking.open()
     server.hear(running)
 
 
 def test_turns_that_are_named_are_cancelled_and_no_others(command: Make, capsys: pytest.CaptureFixture[str]) -> None:
-    server = command(LOOK, LOOK, LOOK)
+    server = command(CLIENT_CALL, CLIENT_CALL, CLIENT_CALL)
     first, second, third = paused(server), paused(server), paused(server)
-    lines = said(capsys, "cancel", first.turn_id, second.turn_id)
+    lines = output_of(capsys, "cancel", first.turn_id, second.turn_id)
     assert [line.split()[:2] for line in lines] == [[turn.turn_id, "cancelled"] for turn in (first, second)]
     statuses = [server.state(turn).status for turn in (first, second, third)]
     assert statuses == [TurnStatus.CANCELLED, TurnStatus.CANCELLED, TurnStatus.AWAITING_INPUT]
@@ -87,22 +87,22 @@ def test_turns_that_are_named_are_cancelled_and_no_others(command: Make, capsys:
 def test_all_of_a_tenant_are_cancelled_while_their_server_runs(
     command: Make, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    thinking = Held(LOOK)
-    server = command(LOOK, thinking)
+    thinking = Held(CLIENT_CALL)
+    server = command(CLIENT_CALL, thinking)
     turn = paused(server)
     running = server.start(server.session(client_tools=[client_tool()]))
     thinking.wait()
-    assert said(capsys, "cancel", "--all", "--tenant", "another") == []
-    assert len(said(capsys, "cancel", "--all")) == 2
+    assert output_of(capsys, "cancel", "--all", "--tenant", "another") == []
+    assert len(output_of(capsys, "cancel", "--all")) == 2
     thinking.open()
     assert outline(server.hear(running)).endswith("failed:ended")
     assert {server.state(each).status for each in (turn, running.ref)} == {TurnStatus.CANCELLED}
-    assert said(capsys, "list") == []
+    assert output_of(capsys, "list") == []
 
 
-def test_a_turn_that_is_over_is_told_as_one_that_is_not_open(command: Make, capsys: pytest.CaptureFixture[str]) -> None:
-    turn = paused(command(LOOK))
-    said(capsys, "cancel", turn.turn_id)
+def test_an_ended_turn_is_reported_as_not_open(command: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    turn = paused(command(CLIENT_CALL))
+    output_of(capsys, "cancel", turn.turn_id)
     with pytest.raises(SystemExit) as ended:
         cli.main(["turns", "cancel", turn.turn_id])
     not_open = f"no open turn {turn.turn_id!r} in tenant 'local'; it has ended, or belongs to another tenant"
@@ -110,7 +110,7 @@ def test_a_turn_that_is_over_is_told_as_one_that_is_not_open(command: Make, caps
 
 
 def test_a_turn_that_is_not_open_is_named_and_none_is_cancelled(command: Make) -> None:
-    server = command(LOOK)
+    server = command(CLIENT_CALL)
     turn = paused(server)
     for arguments in ([turn.turn_id, "unknown"], ["--tenant", "another", turn.turn_id]):
         with pytest.raises(SystemExit, match=r"^turnstone: no open turn .* in tenant "):
@@ -119,57 +119,55 @@ def test_a_turn_that_is_not_open_is_named_and_none_is_cancelled(command: Make) -
 
 
 def break_turn(server: Server, turn: TurnRef) -> None:
-    """Have the turn's record say nothing that anybody understands, while the index still has it."""
+    """Make the turn's record unreadable, while the index still has it."""
     attributes = {"status": "awaiting_input", "open": open_shard(turn)}
     body = frame({}, json.dumps({"turn_id": [SECRET]}).encode())
     server.records.write([Put(turn_key_of(turn), body, attributes)])
 
 
 def in_trouble(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[list[str], list[str]]:
-    """Return the lines of what is told, and of what is wrong, by a command that ends with an error."""
+    """Return the lines of output and of errors of a command that ends with an error."""
     with pytest.raises(SystemExit) as ended:
         cli.main(["turns", *arguments])
     assert ended.value.code == 1
-    told, wrong = capsys.readouterr()
-    return told.splitlines(), wrong.splitlines()
+    output, errors = capsys.readouterr()
+    return output.splitlines(), errors.splitlines()
 
 
 def ids_in(lines: list[str]) -> set[str]:
     return {line.removeprefix("turnstone: ").split()[0] for line in lines}
 
 
-def test_all_are_cancelled_but_those_that_can_not_be_which_are_named(
-    command: Make, capsys: pytest.CaptureFixture[str]
-) -> None:
-    server = command(*[LOOK] * 5)
+def test_all_turns_are_cancelled_and_failures_are_named(command: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    server = command(*[CLIENT_CALL] * 5)
     turns = [paused(server) for _ in range(5)]
     in_order = server.core.turn_store.open_turns()
     broken, gone = in_order[0], in_order[1]
     break_turn(server, broken)
     server.records.write([Delete(session_key(gone))])  # its session was deleted, and the clean-up is still to come
-    told, wrong = in_trouble(capsys, "cancel", "--all")
-    assert ids_in(told) == {turn.turn_id for turn in turns} - {broken.turn_id, gone.turn_id}
-    assert ids_in(wrong) == {broken.turn_id}
-    assert "can't be cancelled: what is stored of it can't be understood" in wrong[0]
-    assert SECRET not in wrong[0]
+    output, errors = in_trouble(capsys, "cancel", "--all")
+    assert ids_in(output) == {turn.turn_id for turn in turns} - {broken.turn_id, gone.turn_id}
+    assert ids_in(errors) == {broken.turn_id}
+    assert "can't be cancelled: what is stored of it can't be understood" in errors[0]
+    assert SECRET not in errors[0]
 
 
 def test_a_turn_that_is_gone_when_it_would_be_cancelled_is_no_error_unless_it_was_named(
     command: Make, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    server = command(LOOK)
+    server = command(CLIENT_CALL)
     turn = paused(server)
     server.records.write([Delete(session_key(turn))])
-    assert said(capsys, "cancel", "--all") == []
-    told, wrong = in_trouble(capsys, "cancel", turn.turn_id)
-    assert (told, ids_in(wrong)) == ([], {turn.turn_id})
-    assert "not found" in wrong[0]
+    assert output_of(capsys, "cancel", "--all") == []
+    output, errors = in_trouble(capsys, "cancel", turn.turn_id)
+    assert (output, ids_in(errors)) == ([], {turn.turn_id})
+    assert "not found" in errors[0]
 
 
 def test_a_turn_that_the_store_does_not_give_is_named_and_the_others_are_cancelled(
     command: Make, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server = command(*[LOOK] * 3)
+    server = command(*[CLIENT_CALL] * 3)
     turns = [paused(server) for _ in range(3)]
     first, *others = server.core.turn_store.open_turns()
     view = TurnStore.view
@@ -180,28 +178,26 @@ def test_a_turn_that_the_store_does_not_give_is_named_and_the_others_are_cancell
         return view(store, ref, *more)
 
     monkeypatch.setattr(TurnStore, "view", failing)
-    told, wrong = in_trouble(capsys, "cancel", *(turn.turn_id for turn in turns))
-    assert ids_in(told) == {turn.turn_id for turn in others}
-    assert wrong == [f"turnstone: {first.turn_id} can't be cancelled: not now  {names_of(first)}"]
+    output, errors = in_trouble(capsys, "cancel", *(turn.turn_id for turn in turns))
+    assert ids_in(output) == {turn.turn_id for turn in others}
+    assert errors == [f"turnstone: {first.turn_id} can't be cancelled: not now  {names_of(first)}"]
     assert {server.state(turn).status for turn in others} == {TurnStatus.CANCELLED}
 
 
-def test_the_list_goes_on_past_a_turn_that_nobody_understands(
-    command: Make, capsys: pytest.CaptureFixture[str]
-) -> None:
-    server = command(*[LOOK] * 3)
+def test_the_list_continues_past_an_unreadable_turn(command: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    server = command(*[CLIENT_CALL] * 3)
     turns = {paused(server) for _ in range(3)}
     broken = server.core.turn_store.open_turns()[0]
     break_turn(server, broken)
-    told, wrong = in_trouble(capsys, "list")
-    assert ids_in(told) == {turn.turn_id for turn in turns - {broken}}
-    assert wrong[0].startswith(f"turnstone: {broken.turn_id} can't be read: what is stored of it can't be understood")
-    assert wrong[0].endswith(names_of(broken))
-    assert SECRET not in wrong[0]
+    output, errors = in_trouble(capsys, "list")
+    assert ids_in(output) == {turn.turn_id for turn in turns - {broken}}
+    assert errors[0].startswith(f"turnstone: {broken.turn_id} can't be read: what is stored of it can't be understood")
+    assert errors[0].endswith(names_of(broken))
+    assert SECRET not in errors[0]
 
 
 @pytest.mark.parametrize("arguments", [[], ["--all", "x"]])
-def test_which_turns_must_be_said_one_way(
+def test_turns_must_be_selected_in_one_way(
     command: Make, capsys: pytest.CaptureFixture[str], arguments: list[str]
 ) -> None:
     command()

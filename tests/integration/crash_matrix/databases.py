@@ -1,4 +1,4 @@
-"""The two kinds of database, each made new for every crash, and what lies in them, key by key."""
+"""The two kinds of database, each made new for every crash, and their records, key by key."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Database(Protocol):
         """Return the ways of one process to it."""
 
     def records(self) -> list[Record]:
-        """Return everything that is stored, as it is stored."""
+        """Return every record in its stored form."""
 
     def blobs(self) -> set[str]:
         """Return the names of the payloads outside of the records."""
@@ -118,7 +118,7 @@ def moto_databases(folder: Path) -> Iterator[Make]:
 
 @contextmanager
 def small_limits() -> Iterator[None]:
-    """Have limits that few records reach: what takes many of them elsewhere takes a handful within the block."""
+    """Lower the limits within the block, so that a handful of records reaches them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(oversize, "RECORD_BYTES", LARGE_FROM_BYTES)
         patch.setattr(keys, "OPEN_SHARDS", OPEN_SHARDS)

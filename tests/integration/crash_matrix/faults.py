@@ -64,7 +64,7 @@ class Fault:
 
 
 class Faults:
-    """Counts the calls that all processes make from `begin` on, and strikes at one of them, if told to, once."""
+    """Counts the calls of all processes from `begin` on, and strikes at one of them, if configured, once."""
 
     def __init__(self, fault: Fault | None = None) -> None:
         self.fault = fault
@@ -108,10 +108,10 @@ class Line:
         try:
             return effect()
         finally:
-            ended()  # also when it was refused: the refusal can get lost as any answer can
+            ended()  # also after a refusal, which can get lost as any answer can
 
     def begin(self, port: str, verb: str, error: type[Exception]) -> Callable[[], None]:
-        """Begin a call; return what its end has to call once it has had its effect."""
+        """Begin a call; return the function to call after its effect."""
         if self._is_dead():
             raise ProcessDied
         call = self._faults.counted(port, verb)
@@ -126,7 +126,7 @@ class Line:
 
 
 class FaultyStore:
-    """A RangeStore over such a line. `on_written` hears of what was stored, be it that the caller never does."""
+    """A RangeStore over such a line. `on_written` receives each stored write, even if the caller never does."""
 
     def __init__(self, inner: RangeStore, line: Line, on_written: Callable[[Sequence[Operation]], None]) -> None:
         self._inner = inner
@@ -178,7 +178,7 @@ class FaultyBlobs:
 
 
 class FaultyModel:
-    """A model that can break off behind its words, before the answer is whole."""
+    """A model that can fail after its words, before the answer is whole."""
 
     def __init__(self, inner: Inference, line: Line) -> None:
         self._inner = inner

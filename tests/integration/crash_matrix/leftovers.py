@@ -1,12 +1,12 @@
-"""What lies in a database and nothing leads to.
+"""The records of a database that no other record leads to.
 
-What was deleted is led to by a clean-up job until that has removed it, and the open index leads to the job.
+A clean-up job leads to deleted records until it has removed them, and the open index leads to the job.
 
-What sessions spent is led to by the days, whatever became of the sessions.
+The days lead to the usage of sessions, also of deleted ones.
 
-Three things may be left, and nobody reads any: the step records of an ended turn, which holds its steps itself, when
-its process was gone before it removed them, or somebody else ended it; files of a tool whose answer was never stored;
-and blobs that no record names any more, or that the write of never came. All go with their session.
+Three kinds may be left, and no reader needs them: the step records of an ended turn, which holds its steps itself, when
+its process was gone before it removed them, or another process ended it; files of a tool whose answer was never stored;
+and blobs that no record names any more, or whose write never came. All are removed with their session.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _BLOB_CODECS = ("blob", "zlib+blob")
 
 @dataclass
 class Leftovers:
-    """What nothing leads to: `orphans` must not be, the rest may be under the conditions told above.
+    """Records that nothing leads to: `orphans` must be empty, the rest may be left under the conditions above.
 
     Attributes:
-        sessions: the ids of those that are there.
-        jobs: those that are still to be done.
+        sessions: the ids of existing sessions.
+        jobs: the unfinished jobs.
     """
 
     orphans: list[str] = field(default_factory=list)
@@ -53,7 +53,7 @@ class Leftovers:
 
 
 def leftovers(records: Iterable[Record], blobs: set[str], store: OversizeStore) -> Leftovers:
-    """Return what is left, given the records as they are stored and the store that knows to read them."""
+    """Return the leftovers of stored records; `store` decodes them."""
     stored = list(records)
     found = _Walk([store._decoded(record) for record in stored]).leftovers
     found.blobs = blobs - blobs_named_by(stored)
@@ -66,7 +66,7 @@ def blobs_named_by(records: Iterable[Record | Operation]) -> set[str]:
 
 
 class _Walk:
-    """Goes from the list of agents and from the jobs to everything that can be reached, and notes the rest."""
+    """Walks from the list of agents and from the jobs to every record in reach, and notes the rest."""
 
     def __init__(self, records: list[Record]) -> None:
         self.leftovers = Leftovers()
@@ -123,10 +123,10 @@ class _Walk:
                 self.leftovers.orphans.append(f"{turn.key} is {turn.attributes}")
         for step in (record for record in records if record.key.sk[:5] == "step:"):
             self._walk_step(step, turns)
-        told = b"".join(record.body for record in records if record.key.sk[:5] in ("turn:", "step:"))
+        turn_bodies = b"".join(record.body for record in records if record.key.sk[:5] in ("turn:", "step:"))
         for attachment in (record for record in records if record.key.sk.startswith("attachment:")):
             self._reach(attachment)
-            if attachment.key.sk.removeprefix("attachment:").encode() not in told:
+            if attachment.key.sk.removeprefix("attachment:").encode() not in turn_bodies:
                 self.leftovers.attachments.append(attachment.key.sk)
         for remembered in (record for record in records if record.key.sk.startswith("idempotency:")):
             if from_json(remembered.body)["answer"]["turn_id"] in turns:
@@ -156,7 +156,7 @@ class _Walk:
         job = Job.model_validate_json(record.body)
         self.leftovers.jobs.append(job)
         if record.key != job_key(job) or dict(record.attributes) != {"open": job_shard(record.key)}:
-            return  # nobody will find it
+            return  # no sweep will find it
         self._reach(record)
         sessions = session_list(job.tenant, job.agent_id)
         if job.kind == "clean_session":

@@ -1,6 +1,6 @@
 """A process that may die at any call of a port.
 
-Its model and its tools answer by what was said, so that it does not matter how often they are asked.
+Its model and its tools answer by the last message, so that repeated calls do not matter.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ OVERRIDES: dict[str, dict[str, tuple[str, ...]]] = {
 
 
 class Process(Server):
-    """One process of the world, all of whose calls of ports can fail."""
+    """A process of the world; any of its calls of ports can fail."""
 
     def __init__(self, world: World, *, is_on_lambda: bool, **settings: Any) -> None:
         store, blobs = world.database.connect()
@@ -127,37 +127,37 @@ class Process(Server):
         self.supervisor = ManualSupervisor(world.clock)
         self.queue = world.queue
         self.jobs = FaultyJobs(world.queue, line)  # type: ignore[assignment]
-        known = Settings(lease_seconds=LEASE_S, await_seconds=AWAIT_S, **settings)
-        self.load(FaultySupervisor(self.supervisor, line), known, is_on_lambda=is_on_lambda)
+        configured = Settings(lease_seconds=LEASE_S, await_seconds=AWAIT_S, **settings)
+        self.load(FaultySupervisor(self.supervisor, line), configured, is_on_lambda=is_on_lambda)
 
     def _reply(self, request: InferenceRequest) -> Reply:
         self.on_question()
         if request.messages[0].content == TASK:
             return "They asked plain questions."
-        asked = max(index for index, message in enumerate(request.messages) if message.role == "user")
-        given = [message for message in request.messages[asked:] if message.role == "assistant"]
-        return REPLIES[word_of(request.messages[asked].content)][len(given)]
+        last_user = max(index for index, message in enumerate(request.messages) if message.role == "user")
+        given = [message for message in request.messages[last_user:] if message.role == "assistant"]
+        return REPLIES[word_of(request.messages[last_user].content)][len(given)]
 
     @property
     def is_dead(self) -> bool:
         return self.store.is_dead
 
-    def go_on(self, after_s: float = LEASE_S) -> None:
-        """Let time pass, and attend to what is due until nothing is; what fails is tried again a little later."""
+    def pass_time(self, after_s: float = LEASE_S) -> None:
+        """Let time pass, and reconcile due turns until none is left; a failure is retried a little later."""
         self.clock.advance(after_s)
         for _ in range(ROUNDS):
-            self.supervisor.attend_due(self._attend)
+            self.supervisor.attend_due(self._reconcile)
             self.settle()
             self.clock.advance(SOON_S)
 
-    def attend_open(self) -> None:
-        """Attend to every open turn, as a process does that starts."""
+    def reconcile_open(self) -> None:
+        """Reconcile every open turn, as a starting process does."""
         for turn in self.core.turn_store.open_turns():
             self.supervisor.attend_at(turn, self.clock.now())
-        self.go_on(0)
+        self.pass_time(0)
 
     def see_through(self, turn: TurnRef) -> None:
-        """Be the worker that the state machine invokes, again when it failed, and as often as it says."""
+        """Act as the worker that the state machine invokes, again after a failure, until its outlook ends."""
         for _ in range(ROUNDS):
             again_at = self._seen_through(turn)
             self.settle()
@@ -166,7 +166,7 @@ class Process(Server):
             self.clock.advance(max(0.0, (again_at - self.clock.now()).total_seconds()))
 
     def work_off(self) -> None:
-        """Be the worker of the queue, and who sends what is due again, until nothing is; a failure is tried again."""
+        """Act as the queue's worker and as the sweeper until no job is due; a failure is retried."""
         for _ in range(ROUNDS):
             while self.queue.sent:
                 self._done(self.queue.sent[0])
@@ -176,13 +176,13 @@ class Process(Server):
                     return
 
     def work(self) -> None:
-        """Do what the queue has for the next second."""
+        """Do the jobs that the queue has for the next second."""
         until = self.clock.now() + timedelta(seconds=1)
         while due := [job for job in self.queue.sent if job.due_at <= until]:
             self._done(due[0])
 
     def _done(self, job: Job) -> None:
-        """Do a job once it is due. A message stays in the queue until it is done; who dies leaves it there."""
+        """Do a job once it is due. A message stays in the queue until it is done, also when the process dies."""
         self.clock.at = max(self.clock.now(), job.due_at)
         with suppress(StoreUnavailable):
             self.core.cleaning.run_for(job, timedelta(0))
@@ -195,7 +195,7 @@ class Process(Server):
         still_waits = AttributeIs("status", TurnStatus.AWAITING_INPUT.value)
         self.records.write([Update(record.key, {"token": "token"}, (RevIs(record.rev), still_waits))])
 
-    def _attend(self, turn: TurnRef) -> datetime | None:
+    def _reconcile(self, turn: TurnRef) -> datetime | None:
         try:
             return self.core.recovery.reconcile(turn).check_at
         except StoreUnavailable:

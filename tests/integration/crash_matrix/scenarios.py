@@ -1,4 +1,4 @@
-"""What clients do while one call of one port fails, and how many calls that takes at least.
+"""The acts of clients while one call of one port fails, and the least number of calls they take.
 
 A scenario makes its processes, has the counting begin, and acts; it ends early when the process it needs is dead.
 """
@@ -27,27 +27,27 @@ def creations(world: World, client: Client) -> None:
 def plain_turn(world: World, client: Client) -> None:
     server = world.process()
     world.faults.begin()
-    client.say(server, "plain", key="a key")
+    client.send(server, "plain", key="a key")
 
 
 def client_leaves(world: World, client: Client) -> None:
     server = world.process()
     world.faults.begin()
-    client.say(server, "roll", leaves=True)
+    client.send(server, "roll", leaves=True)
 
 
 def server_tools(world: World, client: Client) -> None:
     server = world.process()
     world.faults.begin()
-    client.say(server, "roll")
+    client.send(server, "roll")
 
 
 def shields(world: World, client: Client) -> None:
-    """Shields judge the question and the answer, and find nothing; where one fails, what it was to judge goes on."""
+    """Shields judge the question and the answer, and find nothing; the subject of a failing shield passes."""
     server = world.process()
     client.register_shields(server)
     world.faults.begin()
-    client.say(server, "guarded")
+    client.send(server, "guarded")
 
 
 def shields_that_stop(world: World, client: Client) -> None:
@@ -55,38 +55,38 @@ def shields_that_stop(world: World, client: Client) -> None:
     server = world.process()
     client.register_shields(server)
     world.faults.begin()
-    client.say(server, "forbidden", key="a key")
-    client.say(server, "leaky")
+    client.send(server, "forbidden", key="a key")
+    client.send(server, "leaky")
 
 
 def files_of_tools(world: World, client: Client) -> None:
     server = world.process()
     world.faults.begin()
-    client.say(server, "print")
+    client.send(server, "print")
 
 
 def shields_of_tools(world: World, client: Client) -> None:
-    """Shields judge calls and answers of tools; then one stops an answer beside which another tool ran."""
+    """Shields judge calls and answers of tools; then one stops an answer while another tool runs."""
     server = world.process()
     guarded = world.client(tools=GUARDED_TOOLS)
     guarded.register_shields(server)
     world.faults.begin()
-    guarded.say(server, "probe")
-    guarded.say(server, "spill")
+    guarded.send(server, "probe")
+    guarded.send(server, "spill")
 
 
 def two_pauses(world: World, client: Client) -> None:
     server = world.process()
     world.faults.begin()
-    client.say(server, "look-twice", key="a key")
+    client.send(server, "look-twice", key="a key")
     client.answer(server, "a door", key="another key")
     client.answer(server, "a wall")
 
 
 def opened_again(world: World, client: Client) -> None:
-    """A completed turn whose client read a call out of its text goes on, and runs a tool of the server."""
+    """A completed turn whose client read a call out of its text continues, and runs a tool of the server."""
     server = world.process()
-    client.say(server, "write", key="a key")
+    client.send(server, "write", key="a key")
     world.faults.begin()
     client.answer_in_text(server, key="another key")
 
@@ -94,39 +94,39 @@ def opened_again(world: World, client: Client) -> None:
 def mixed_calls(world: World, client: Client) -> None:
     server = world.process()
     world.faults.begin()
-    client.say(server, "look-and-roll")
+    client.send(server, "look-and-roll")
     client.answer(server)
 
 
 def superseding(world: World, client: Client) -> None:
     server = world.process()
-    client.say(server, "look")
+    client.send(server, "look")
     server.store_token(open_turn(world, client))
     world.faults.begin()
-    client.say(server, "roll")
+    client.send(server, "roll")
 
 
 def expiry(world: World, client: Client) -> None:
     server = world.process()
     world.faults.begin()
-    client.say(server, "look")
+    client.send(server, "look")
     server.go_on(AWAIT_S)
 
 
 def late_resume(world: World, client: Client) -> None:
     server = world.process()
-    client.say(server, "look")
+    client.send(server, "look")
     server.store_token(open_turn(world, client))
     world.faults.begin()
     client.answer(server)
 
 
 def taken_over(world: World, client: Client) -> None:
-    """The process of a turn dies before the turn's end; a worker goes on with it."""
+    """The process of a turn dies before the turn's end; a worker continues it."""
     first, worker = world.process(), world.process(is_on_lambda=True)
     first.store.before(completes_turn, first.store.die)
     broadcast = first.start(client.ref, "roll")
-    client.said.append("roll")
+    client.messages.append("roll")
     first.hear(broadcast)
     world.clock.advance(LEASE_S)
     world.faults.begin()
@@ -134,19 +134,19 @@ def taken_over(world: World, client: Client) -> None:
 
 
 def handed_over(world: World, client: Client) -> None:
-    """The first process has no time left while the model speaks; a worker goes on with the turn."""
+    """The first process has no time left while the model answers; a worker continues the turn."""
     server, worker = world.process(is_on_lambda=True), world.process(is_on_lambda=True)
-    handed: list[TurnRef] = []
+    turns: list[TurnRef] = []
 
-    def hand_over() -> None:
-        if not handed:
-            handed.append(open_turn(world, client))
-            server.turns.hand_off(handed[0])
+    def hand_off() -> None:
+        if not turns:
+            turns.append(open_turn(world, client))
+            server.turns.hand_off(turns[0])
 
-    server.on_question = hand_over
+    server.on_question = hand_off
     world.faults.begin()
-    client.say(server, "roll")
-    for turn in handed:
+    client.send(server, "roll")
+    for turn in turns:
         worker.see_through(turn)
 
 
@@ -154,36 +154,36 @@ def large_payloads(world: World, client: Client) -> None:
     """Question and tool's answer are too large for a record."""
     server = world.process()
     world.faults.begin()
-    client.say(server, f"shuffle {LARGE}")
+    client.send(server, f"shuffle {LARGE}")
 
 
 def summing_up(world: World, client: Client) -> None:
-    """The window has no room for another turn as long as these, each too long to stand in the log."""
+    """The context window has no room for another turn as long as these, each too long for the log."""
     server = world.process(context_tokens=3_000, summaries=True)
-    client.say(server, f"plain {LARGE}")
+    client.send(server, f"plain {LARGE}")
     world.faults.begin()
-    client.say(server, f"plain {LARGE} again")
+    client.send(server, f"plain {LARGE} again")
 
 
 def cancel_of_a_running_turn(world: World, client: Client) -> None:
-    """Another client cancels the turn by way of another process, while the model speaks for the second time."""
+    """Another client cancels the turn over another process, during the model's second answer."""
     server, other = world.process(), world.process()
-    asked: list[TurnRef] = []
+    cancelled: list[TurnRef] = []
 
     def cancel_once() -> None:
-        if world.reader.states(client.ref)[-1].turn.steps and not asked:
-            asked.append(open_turn(world, client))
+        if world.reader.states(client.ref)[-1].turn.steps and not cancelled:
+            cancelled.append(open_turn(world, client))
             with suppress(ProcessDied):
-                client.cancel(other, asked[0])
+                client.cancel(other, cancelled[0])
 
     server.on_question = cancel_once
     world.faults.begin()
-    client.say(server, "roll")
+    client.send(server, "roll")
 
 
 def cancel_of_a_waiting_turn(world: World, client: Client) -> None:
     server, other = world.process(), world.process()
-    client.say(server, "look")
+    client.send(server, "look")
     turn = open_turn(world, client)
     server.store_token(turn)
     world.faults.begin()
@@ -193,7 +193,7 @@ def cancel_of_a_waiting_turn(world: World, client: Client) -> None:
 def deletion_of_an_idle_session(world: World, client: Client) -> None:
     server, worker = world.process(), world.process()
     for one in (world.client(client.ref.agent_id), client):
-        one.say(server, f"plain {LARGE}", key="a key")
+        one.send(server, f"plain {LARGE}", key="a key")
     world.faults.begin()
     client.delete_session(server)
     worker.work_off()
@@ -201,14 +201,14 @@ def deletion_of_an_idle_session(world: World, client: Client) -> None:
 
 def deletion_of_a_session_whose_turn_waits(world: World, client: Client) -> None:
     server, worker = world.process(), world.process()
-    client.say(server, "look")
+    client.send(server, "look")
     world.faults.begin()
     client.delete_session(server)
     worker.work_off()
 
 
 def deletion_of_a_session_whose_turn_runs(world: World, client: Client) -> None:
-    """The session is deleted and cleaned up while the model speaks, but for what comes in late: a large payload."""
+    """The session is deleted and cleaned up while the model answers, except for a late large payload."""
     server, other, worker = world.process(), world.process(), world.process()
 
     def delete() -> None:
@@ -217,14 +217,14 @@ def deletion_of_a_session_whose_turn_runs(world: World, client: Client) -> None:
 
     server.on_question = _once(delete)
     world.faults.begin()
-    client.say(server, f"plain {LARGE}")
+    client.send(server, f"plain {LARGE}")
     worker.work_off()
 
 
 def deletion_of_an_agent_one_of_whose_sessions_runs_a_turn(world: World, client: Client) -> None:
     server, other, worker = world.process(), world.process(), world.process()
     world.client()
-    world.client(client.ref.agent_id).say(server, f"plain {LARGE}", key="a key")
+    world.client(client.ref.agent_id).send(server, f"plain {LARGE}", key="a key")
 
     def delete() -> None:
         client.delete_agent(other)
@@ -232,23 +232,23 @@ def deletion_of_an_agent_one_of_whose_sessions_runs_a_turn(world: World, client:
 
     server.on_question = _once(delete)
     world.faults.begin()
-    client.say(server, "plain")
+    client.send(server, "plain")
     worker.work_off()
 
 
 def end_of_a_session_that_nobody_keeps(world: World, client: Client) -> None:
     server, worker = world.process(), world.process()
     forgetful = world.client(enable_session_persistence=False)
-    forgetful.say(server, f"plain {LARGE}", key="a key")
+    forgetful.send(server, f"plain {LARGE}", key="a key")
     world.clock.advance(DAY_S)
-    world.gone.asked.add(forgetful.ref.session_id)
-    world.gone.told.add(forgetful.ref.session_id)
+    world.gone.requested.add(forgetful.ref.session_id)
+    world.gone.confirmed.add(forgetful.ref.session_id)
     world.faults.begin()
     worker.work_off()
 
 
 def _once(act: Callable[[], None]) -> Callable[[], None]:
-    """Return the act, done the first time only; who dies in it is another process than the caller's."""
+    """Return the act, done the first time only; a process that dies in it is another one than the caller's."""
     left = [act]
 
     def act_once() -> None:
@@ -265,14 +265,14 @@ def open_turn(world: World, client: Client) -> TurnRef:
     return client.ref.turn(lock.order)
 
 
-# scenario: the calls of each port in it, as they were counted once. Fewer would mean that something is not tried.
+# scenario: its calls of each port, as counted once; fewer would mean that some call is never failed
 SCENARIOS: dict[Scenario, dict[str, int]] = {
     creations: {"store": 3},
     plain_turn: {"store": 5, "model": 1},
     client_leaves: {"store": 10, "model": 2, "tools": 3},
     server_tools: {"store": 10, "model": 2, "tools": 3},
     shields: {"store": 13, "model": 2, "tools": 1, "shields": 4},
-    shields_that_stop: {"store": 13, "model": 1, "shields": 2},  # one that is given up may never be asked
+    shields_that_stop: {"store": 13, "model": 1, "shields": 2},  # a cancelled shield may never be called
     files_of_tools: {"store": 10, "blobs": 2, "model": 2, "tools": 2},
     shields_of_tools: {"store": 20, "model": 3, "tools": 4, "shields": 7},
     two_pauses: {"store": 17, "model": 3, "supervisor": 2},

@@ -1,11 +1,11 @@
-"""Any one call of any port fails, before its effect or after it, with the process or without; nothing told is lost.
+"""Any one call of any port fails, before or after its effect, with the process or without; nothing published is lost.
 
-On either database: what clients were told is there, once; every turn ends or waits; the session goes on, and its
-context is what follows from its turns; what is told to be gone stays gone, and nothing is left of it in the end;
-nothing lies about that nobody can reach (`leftovers.py` says what may be left).
+On either database: every published step is stored, once; every turn ends or waits; the session continues, and its
+context follows from its turns; a confirmed deletion stays, and nothing of it is left in the end;
+every record can be reached (`leftovers.py` names the exceptions).
 
 Each run tries one failure at each point, in turns; each night tries every failure. DynamoDB's double takes ten times as
-long. There each run fails the calls of the store alone, which is what differs, each before its effect or after it.
+long. There each run fails the calls of the store alone, the only port that differs, each before or after its effect.
 
 Covers: services, store, engine
 """
@@ -29,13 +29,13 @@ from tests.integration.crash_matrix.scenarios import SCENARIOS, Scenario
 from tests.integration.crash_matrix.world import World
 from tests.support.engine.harness import ProcessDied
 
-RECOVERIES = ("repeated", "attended to", "a new turn")
+RECOVERIES = ("repeated", "reconciled", "a new turn")
 CASES = [(scenario, port) for scenario, calls in SCENARIOS.items() for port in calls]
 CallsOf = Callable[[Scenario], list[PortCall]]
 
 
 def matrix(*kinds: str, ports: frozenset[str] = frozenset(PORTS)) -> list[Any]:
-    """Return what one test takes at a time: kind of database, scenario and port."""
+    """Return the parameters of a test: kind of database, scenario and port."""
     return [
         pytest.param(kind, scenario, port, id=f"{kind}-{scenario.__name__}-{port}")
         for kind in kinds
@@ -68,7 +68,7 @@ def calls_of(make: Make) -> CallsOf:
 
 @pytest.fixture(autouse=True)
 def silence(caplog: pytest.LogCaptureFixture) -> None:
-    """Processes die with long last words."""
+    """Silence the log: dying processes write long tracebacks."""
     caplog.set_level(logging.CRITICAL)
 
 
@@ -78,7 +78,7 @@ def silence(caplog: pytest.LogCaptureFixture) -> None:
     indirect=["kind"],
     scope="module",
 )
-def test_a_failure_of_any_call_loses_nothing_told(
+def test_a_failure_of_any_call_loses_nothing_published(
     make: Make, calls_of: CallsOf, kind: str, scenario: Scenario, port: str
 ) -> None:
     fail_each_call(make, calls_of(scenario), scenario, port, blow_of_two_points if kind == "dynamodb" else blow_in_turn)
@@ -87,7 +87,7 @@ def test_a_failure_of_any_call_loses_nothing_told(
 @pytest.mark.nightly
 @pytest.mark.timeout(1_800)
 @pytest.mark.parametrize(("kind", "scenario", "port"), matrix(*KINDS), indirect=["kind"], scope="module")
-def test_either_failure_of_any_call_loses_nothing_told(
+def test_either_failure_of_any_call_loses_nothing_published(
     make: Make, calls_of: CallsOf, scenario: Scenario, port: str
 ) -> None:
     fail_each_call(make, calls_of(scenario), scenario, port, every_blow)
@@ -104,9 +104,9 @@ def fail_each_call(
         for blow in blows(number):
             fault = Fault(call, moment, blow)
             if blow is Blow.ERROR:
-                went_on_after_a_failure(make, scenario, fault)
+                continue_after_a_failure(make, scenario, fault)
             else:
-                recovered_from_a_death(make, scenario, fault, next(recovery))
+                recover_from_a_death(make, scenario, fault, next(recovery))
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
@@ -149,19 +149,19 @@ def calls_without_failure(make: Make, scenario: Scenario) -> list[PortCall]:
         return world.faults.calls
 
 
-def went_on_after_a_failure(make: Make, scenario: Scenario, fault: Fault) -> None:
+def continue_after_a_failure(make: Make, scenario: Scenario, fault: Fault) -> None:
     with over(make, fault) as (world, client):
         scenario(world, client)
         assert world.faults.has_struck, str(fault)
         world.faults.end()
         world.assert_true()
         for process in world.living:
-            process.go_on()
+            process.pass_time()
         world.finish(world.process())
         world.assert_over()
 
 
-def recovered_from_a_death(make: Make, scenario: Scenario, fault: Fault, recovery: str) -> None:
+def recover_from_a_death(make: Make, scenario: Scenario, fault: Fault, recovery: str) -> None:
     with over(make, fault) as (world, client):
         with suppress(ProcessDied):
             scenario(world, client)
@@ -172,13 +172,13 @@ def recovered_from_a_death(make: Make, scenario: Scenario, fault: Fault, recover
         if recovery == "repeated":
             client.repeat(heir)
         world.clock.advance(LEASE_S)
-        if recovery == "attended to":
-            world.queue.taken()  # the queue loses what it has
-            heir.attend_open()
+        if recovery == "reconciled":
+            world.queue.taken()  # the queue loses its messages
+            heir.reconcile_open()
             world.assert_true()
         if recovery != "a new turn":
             world.finish(heir)
-        world.say(heir, "plain again")
+        world.send(heir, "plain again")
         world.assert_over()
 
 

@@ -1,4 +1,4 @@
-"""The DynamoDB of the matrix, which has no wire, does what every RangeStore does.
+"""The DynamoDB of the matrix, without a wire, conforms to the contract of a RangeStore.
 
 Covers: tests/integration/crash_matrix/unwired_dynamo
 """

@@ -1,6 +1,6 @@
-"""moto's DynamoDB without the wire between: a call takes a tenth of the time when nothing is signed, sent or parsed.
+"""moto's DynamoDB without the wire: a call takes a tenth of the time when nothing is signed, sent or parsed.
 
-It does what a botocore client does as far as `DynamoRangeStore` asks it, which the store's own suite holds.
+It does the part of a botocore client that `DynamoRangeStore` calls, which the store's own suite holds.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class UnwiredDynamo:
                 try:
                     answer = getattr(handler, verb)()
                 except (JsonRESTError, ServiceException) as error:
-                    raise ClientError(_told(error), verb) from error
+                    raise ClientError(_as_read(error), verb) from error
             assert isinstance(answer, ActionResult), f"{verb} answers {answer!r}"
             result: dict[str, Any] = answer.result  # type: ignore[assignment]
             return result
@@ -43,12 +43,12 @@ class UnwiredDynamo:
         return call
 
 
-def _told(error: Exception) -> Any:
+def _as_read(error: Exception) -> Any:
     """Return the error as botocore would have read it."""
-    said: dict[str, Any] = json.loads(str(getattr(error, "description", "") or "{}"))
-    code = str(said.get("__type") or getattr(error, "code", "")).rpartition("#")[2]
-    reasons = [_with_item(reason) for reason in said.get("CancellationReasons", [])]
-    return {**_with_item(said), "Error": {"Code": code, "Message": str(error)}, "CancellationReasons": reasons}
+    error_body: dict[str, Any] = json.loads(str(getattr(error, "description", "") or "{}"))
+    code = str(error_body.get("__type") or getattr(error, "code", "")).rpartition("#")[2]
+    reasons = [_with_item(reason) for reason in error_body.get("CancellationReasons", [])]
+    return {**_with_item(error_body), "Error": {"Code": code, "Message": str(error)}, "CancellationReasons": reasons}
 
 
 def _with_item(reason: Mapping[str, Any]) -> dict[str, Any]:

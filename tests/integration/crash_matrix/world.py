@@ -1,4 +1,4 @@
-"""A database, processes and clients over it, and what must hold."""
+"""A database, processes and clients over it, and the laws that hold."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class World:
 
     @property
     def reader(self) -> Process:
-        """Return a process that only looks on, by ways that never fail."""
+        """Return a process that only reads, over ports that never fail."""
         return self._processes[0]
 
     @property
@@ -62,15 +62,15 @@ class World:
         self._ever_named |= blobs_named_by(operations)
 
     def finish(self, server: Process) -> None:
-        """Have every client that still has a session finish what waits, and take another turn."""
+        """Let every client that still has a session answer its waiting calls and take another turn."""
         for client in self.clients:
             if self.is_there(client):
                 client.finish(server)
 
-    def say(self, server: Process, said: str) -> None:
+    def send(self, server: Process, text: str) -> None:
         for client in self.clients:
             if self.is_there(client):
-                client.say(server, said)
+                client.send(server, text)
 
     def close(self) -> None:
         for process in self._processes:
@@ -78,27 +78,29 @@ class World:
         self.database.close()
 
     def is_there(self, client: Client) -> bool:
-        """Tell whether the client's session is there, and its agent is."""
+        """Return whether the client's session and its agent exist."""
         ref, records = client.ref, self.reader.records
         header = records.get(session_key(ref))
         is_over = header is None or session_of(header).is_over(self.clock.now())
         return not is_over and records.get(agent_key(ref.tenant, ref.agent_id)) is not None
 
     def assert_true(self) -> Leftovers:
-        """Assert that everything told is there, once, and nothing that nobody can reach."""
+        """Assert that everything published is stored, once, and that every record can be reached."""
         reader = self.reader
         where = str(self.faults.fault)
         for client in self.clients:
             if self.is_there(client):
-                assert not client.is_told_gone, where
-                self._assert_told(reader, client, where)
+                assert not client.is_gone, where
+                self._assert_published(reader, client, where)
             else:
                 assert client.may_be_gone, where
                 self._assert_gone(client)
         left = leftovers(self.database.records(), self.database.blobs(), reader.records)
         fault = self.faults.fault
         assert left.orphans == [], where
-        is_cut_off = self.has_lambdas or self.faults.has_struck or any(client.told_cancelled for client in self.clients)
+        is_cut_off = (
+            self.has_lambdas or self.faults.has_struck or any(client.cancelled_turns for client in self.clients)
+        )
         assert is_cut_off or left.steps == [], where
         assert is_cut_off or left.attachments == [], where
         spilt = [r.key for r in self.database.records() if SPILT.encode() in reader.records._decoded(r).body]
@@ -108,11 +110,11 @@ class World:
         )
         nameless = len(left.blobs - self._ever_named)
         assert nameless <= (1 if may_be_nameless else 0), where
-        self._assert_tools_asked_alike(where)
+        self._assert_tools_called_alike(where)
         return left
 
     def assert_over(self) -> None:
-        """Assert that every turn has ended, the last one as it should, and that nothing is left of what is gone."""
+        """Assert that every turn has ended, the last one completed, and that nothing is left of deleted sessions."""
         if self.assert_true().jobs:
             self.process().work_off()
             left = self.assert_true()
@@ -122,7 +124,7 @@ class World:
             if not self.is_there(client):
                 self._assert_nothing_left(client)
                 continue
-            assert self._created() in ([[1]] if client.was_told_created else [[], [0], [1]]), str(self.faults.fault)
+            assert self._created() in ([[1]] if client.was_created else [[], [0], [1]]), str(self.faults.fault)
             states = self.reader.states(client.ref)
             assert [state.order for state in states if not state.status.is_terminal] == [], str(self.faults.fault)
             assert states[-1].status is TurnStatus.COMPLETED, str(self.faults.fault)
@@ -134,19 +136,19 @@ class World:
         ids = [entry.fields["agent_id"] for entry in listing]
         return [len(list(sessions.list(LOCAL_CALLER, agent_id, ListQuery()))) for agent_id in ids]
 
-    def _assert_told(self, reader: Process, client: Client, where: str) -> None:
+    def _assert_published(self, reader: Process, client: Client, where: str) -> None:
         reader.assert_whole(client.ref)
         states = reader.states(client.ref)
         stored = [step for state in states for step in state.turn.steps]
-        assert [step for step in stored if step in client.told] == client.told, where
+        assert [step for step in stored if step in client.published] == client.published, where
         texts = [str(state.turn.input_messages[0].content) for state in states]
-        assert texts == [text for text in client.said if text in texts], where
+        assert texts == [text for text in client.messages if text in texts], where
         for state, text in zip(states, texts, strict=True):
             found = [step.step_type for step in state.turn.steps]
             kinds = (KINDS[word_of(text)], *ALSO.get(word_of(text), ()))
             length = None if state.status is TurnStatus.COMPLETED else len(found)
             assert found in [whole[:length] for whole in kinds], f"{where} {text} {found}"
-            assert state.status is TurnStatus.CANCELLED or state.order not in client.told_cancelled, where
+            assert state.status is TurnStatus.CANCELLED or state.order not in client.cancelled_turns, where
             called = [call.call_id for step in state.turn.steps for call in getattr(step, "tool_calls", ())]
             assert len(called) == len(set(called)), where
 
@@ -166,18 +168,18 @@ class World:
             assert ref.session_id not in [entry.fields["session_id"] for entry in listed]
 
     def _assert_nothing_left(self, client: Client) -> None:
-        """Assert that no key, no record and no payload is left of what the client had."""
+        """Assert that no key, no record and no payload of the client is left."""
         where, ref = str(self.faults.fault), client.ref
         gone = [ref.session_id]
         folders = [_folder(session_partition(ref))]
-        if ref.agent_id in self.gone.told:
+        if ref.agent_id in self.gone.confirmed:
             gone.append(ref.agent_id)
             folders.append(_folder(agent_key(ref.tenant, ref.agent_id).pk))
         records = [self.reader.records._decoded(record) for record in self.database.records()]
         assert [r.key for r in records if any(g in r.key.pk or g.encode() in r.body for g in gone)] == [], where
         assert [name for name in self.database.blobs() if name.startswith(tuple(folders))] == [], where
 
-    def _assert_tools_asked_alike(self, where: str) -> None:
+    def _assert_tools_called_alike(self, where: str) -> None:
         runs = [run for process in self._processes for run in process.scripted_tools.invocations]
         keys: dict[Any, set[str]] = {}
         for run in runs:

@@ -69,7 +69,7 @@ def test_an_answer_cut_into_any_pieces_is_the_same(asking: Asking, split: int) -
     assert len({call.call_id for call in inferred.message.tool_calls}) == 2
 
 
-def test_the_first_delta_is_out_before_the_model_goes_on(asking: Asking) -> None:
+def test_the_first_delta_is_out_before_the_model_continues(asking: Asking) -> None:
     has_arrived = threading.Event()
 
     def until_it_arrived() -> Iterator[Item]:
@@ -86,12 +86,12 @@ def test_the_first_delta_is_out_before_the_model_goes_on(asking: Asking) -> None
         assert texts_of(list(stream)) == ["b"]
 
 
-def test_a_tool_loop_tells_the_call_and_its_answer_by_the_names_of_bedrock(asking: Asking) -> None:
+def test_a_tool_loop_sends_the_call_and_its_answer_in_bedrocks_shapes(asking: Asking) -> None:
     with BedrockServer([frames.call_answer(("get_weather", "{}")), frames.text_answer("rain")]) as server:
         called = asking.asked(server, request(tools=(WEATHER,)))[-1].message
         answer = ToolResponseMessage(call_id=called.tool_calls[0].call_id, content="4 degrees")
-        told = asking.asked(server, request(QUESTION, called, answer, tools=(WEATHER,)))[-1]
-    assert told.message.content == "rain"
+        second = asking.asked(server, request(QUESTION, called, answer, tools=(WEATHER,)))[-1]
+    assert second.message.content == "rain"
     _, assistant, user = server.requests[1]["messages"]
     use = {"toolUseId": "tooluse_get_weather_0", "name": "get_weather", "input": {}}
     assert assistant == {"role": "assistant", "content": [{"toolUse": use}]}
@@ -99,7 +99,7 @@ def test_a_tool_loop_tells_the_call_and_its_answer_by_the_names_of_bedrock(askin
     assert user == {"role": "user", "content": [{"toolResult": result}]}
 
 
-def test_a_call_that_nobody_asked_for_is_not_passed_on(asking: Asking) -> None:
+def test_a_call_of_a_tool_that_was_not_offered_is_not_passed_on(asking: Asking) -> None:
     answer = (frames.START, *frames.text("well"), *frames.call("f", "{}"), *frames.ending("tool_use"))
     with BedrockServer([answer]) as server:
         inferred = asking.asked(server)[-1]
@@ -116,7 +116,7 @@ def test_a_call_id_that_the_history_has_already_is_replaced(asking: Asking) -> N
     assert again.tool_calls[0].call_id.startswith("call_")
 
 
-def test_a_model_that_does_not_stream_is_asked_by_converse(asking: Asking) -> None:
+def test_a_model_that_does_not_stream_is_called_by_converse(asking: Asking) -> None:
     use = {"toolUse": {"toolUseId": "t1", "name": "f", "input": {"x": 1}}}
     answer = frames.whole_answer([{"text": "hi"}, use], "tool_use")
     options = BedrockOptions(is_streaming=False)
@@ -128,7 +128,7 @@ def test_a_model_that_does_not_stream_is_asked_by_converse(asking: Asking) -> No
     assert inferred.usage.total_tokens == 12
 
 
-def test_everything_that_can_be_asked_for_passes_botocores_own_checks(asking: Asking) -> None:
+def test_every_request_field_passes_botocores_own_checks(asking: Asking) -> None:
     png = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(20)).decode()
     question = request(
         SystemMessage(content="be kind"),
@@ -170,7 +170,7 @@ def test_a_slow_answer_that_is_never_silent_for_long_is_no_timeout(asking: Askin
         assert len(texts_of(list(asking.inference(server.url, timeout_s=0.4).stream(request())))) == 6
 
 
-def test_one_connection_serves_question_after_question_whatever_the_answers(asking: Asking) -> None:
+def test_one_connection_serves_request_after_request_whatever_the_answers(asking: Asking) -> None:
     refused = frames.refusal(400, "ValidationException", "no")
     whole = frames.text_answer("a")
     with BedrockServer([whole, refused, refused, frames.call_answer(("f", "{}")), whole]) as server:
@@ -187,7 +187,7 @@ def test_one_connection_serves_question_after_question_whatever_the_answers(aski
     assert server.connections == 1
 
 
-def test_closing_early_drops_the_connection_and_the_next_question_gets_another(asking: Asking) -> None:
+def test_closing_early_drops_the_connection_and_the_next_request_gets_another(asking: Asking) -> None:
     endless = (item for _ in range(1000) for item in (frames.text("a")[0], Pause(0.005)))
     with BedrockServer([endless, frames.text_answer("b")]) as server:
         inference = asking.inference(server.url)
@@ -202,7 +202,7 @@ def test_closing_early_drops_the_connection_and_the_next_question_gets_another(a
     assert server.connections == 2
 
 
-def test_a_bedrock_that_leaves_the_response_open_after_its_answer_does_not_hold_us_up(asking: Asking) -> None:
+def test_a_response_left_open_after_its_answer_does_not_delay_the_caller(asking: Asking) -> None:
     with BedrockServer([(*frames.text_answer("a"), Pause(5))]) as server:
         started = time.monotonic()
         assert texts_of(asking.asked(server)) == ["a"]
@@ -226,14 +226,14 @@ def test_many_threads_each_get_their_own_answer(asking: Asking) -> None:
     with BedrockServer(echo) as server:
         inference = asking.inference(server.url)
 
-        def heard(number: int) -> set[str]:
+        def texts_for(number: int) -> set[str]:
             return set(texts_of(list(inference.stream(request(UserMessage(content=f"n{number}"))))))
 
         with ThreadPoolExecutor(16) as threads:
-            assert list(threads.map(heard, range(64))) == [{f"n{number}"} for number in range(64)]
+            assert list(threads.map(texts_for, range(64))) == [{f"n{number}"} for number in range(64)]
 
 
-def test_a_provider_of_the_operators_file_is_asked_as_the_file_says(
+def test_a_provider_of_the_operators_file_is_called_by_its_options(
     asking: Asking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     guardrail = {"identifier": "gr1", "version": "2"}

@@ -1,4 +1,4 @@
-"""How BedrockInference fails: what it says, what it repeats, what cuts it, and what it keeps to itself.
+"""How BedrockInference fails: its messages, its retries, its cancellation, and the data it never shows.
 
 Covers: adapters/models/bedrock/bedrock, adapters/aws/bedrock_errors
 """
@@ -32,7 +32,7 @@ __all__ = ["asking"]
 SILENCE_S = 20
 AT_ONCE_S = 5
 OK = frames.text_answer("ok")
-SAID = (frames.START, frames.text("a")[0])
+STARTED = (frames.START, frames.text("a")[0])
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +40,7 @@ def no_credentials_service(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
 
 
-def test_a_request_that_bedrock_calls_invalid_is_told_from_its_other_failures(asking: Asking) -> None:
+def test_a_request_that_bedrock_calls_invalid_is_distinguished_from_its_other_failures(asking: Asking) -> None:
     for code, kind in (("ValidationException", ModelRefused), ("AccessDeniedException", ModelFailed)):
         with BedrockServer([frames.refusal(400, code, "no")]) as server, pytest.raises(ModelFailed) as caught:
             asking.asked(server)
@@ -48,7 +48,7 @@ def test_a_request_that_bedrock_calls_invalid_is_told_from_its_other_failures(as
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "reason"),
     [
         (
             frames.refusal(400, "ValidationException", "too long"),
@@ -64,20 +64,23 @@ def test_a_request_that_bedrock_calls_invalid_is_told_from_its_other_failures(as
         (HttpAnswer(400, b"plain\n  text"), r"refused or failed \(400\): plain text$"),
         (HttpAnswer(400, b""), r"refused or failed \(400\)"),
         (HttpAnswer(200, b"<html>it works</html>"), r"can't talk to Bedrock.*\(ChecksumMismatch\)"),
-        ((*SAID, frames.exception("modelStreamErrorException", "oh")), r"while it answered: .*Exception\): oh"),
-        ((*SAID, frames.exception("throttlingException", "busy")), "while it answered: .*takes no more requests"),
-        ((*SAID, frames.exception("validationException", "no")), r"while it answered: .*\(ValidationException\): no"),
-        ((*SAID, frames.BROKEN_FRAME), r"broke off \(ChecksumMismatch\)"),
-        (SAID, "broke off before its end"),
+        ((*STARTED, frames.exception("modelStreamErrorException", "oh")), r"while it answered: .*Exception\): oh"),
+        ((*STARTED, frames.exception("throttlingException", "busy")), "while it answered: .*takes no more requests"),
+        (
+            (*STARTED, frames.exception("validationException", "no")),
+            r"while it answered: .*\(ValidationException\): no",
+        ),
+        ((*STARTED, frames.BROKEN_FRAME), r"broke off \(ChecksumMismatch\)"),
+        (STARTED, "broke off before its end"),
         ((), "broke off before its end"),
-        ((*SAID, BreakOff()), "broke off"),
-        ((*SAID, frames.ending()[1]), "broke off before its end"),
+        ((*STARTED, BreakOff()), "broke off"),
+        ((*STARTED, frames.ending()[1]), "broke off before its end"),
         ((frames.START, *frames.ending("malformed_tool_use")), r"can't be read \(malformed_tool_use\)"),
         ((frames.START, *frames.ending("guardrail_intervened")), r"withheld the answer \(guardrail_intervened\)"),
     ],
 )
-def test_a_failure_says_what_happened_and_is_not_repeated(asking: Asking, answer: Answer, said: str) -> None:
-    with BedrockServer([answer, OK]) as server, pytest.raises(ModelFailed, match=said):
+def test_a_failure_has_its_reason_and_is_not_repeated(asking: Asking, answer: Answer, reason: str) -> None:
+    with BedrockServer([answer, OK]) as server, pytest.raises(ModelFailed, match=reason):
         asking.asked(server)
     assert len(server.requests) == 1
 
@@ -97,8 +100,8 @@ IN_THE_STREAM = (
 )
 
 
-def test_a_broken_stream_is_told_with_its_cause(asking: Asking) -> None:
-    with BedrockServer([(*SAID, frames.BROKEN_FRAME)]) as server, pytest.raises(ModelFailed) as caught:
+def test_the_error_of_a_broken_stream_has_its_cause(asking: Asking) -> None:
+    with BedrockServer([(*STARTED, frames.BROKEN_FRAME)]) as server, pytest.raises(ModelFailed) as caught:
         asking.asked(server)
     assert type(caught.value.__cause__).__name__ == "ChecksumMismatch"
 
@@ -107,7 +110,7 @@ def test_a_broken_stream_is_told_with_its_cause(asking: Asking) -> None:
     ("busy", "is_streaming"),
     [*((busy, True) for busy in (*AT_THE_DOOR, *IN_THE_STREAM)), *((busy, False) for busy in AT_THE_DOOR)],
 )
-def test_what_may_pass_is_asked_again_at_most_twice_before_the_answer_began(
+def test_a_transient_failure_before_the_answer_is_retried_at_most_twice(
     asking: Asking, busy: Any, is_streaming: bool
 ) -> None:
     options = BedrockOptions(is_streaming=is_streaming)
@@ -120,7 +123,7 @@ def test_what_may_pass_is_asked_again_at_most_twice_before_the_answer_began(
     assert caught.value.is_outage
 
 
-def test_a_short_wait_that_is_asked_for_is_waited_and_a_long_one_is_not(asking: Asking) -> None:
+def test_a_short_retry_after_is_waited_for_and_a_long_one_is_not(asking: Asking) -> None:
     short, long = (frames.refusal(429, "ThrottlingException", "busy", {"Retry-After": wait}) for wait in ("1", "60"))
     with BedrockServer([short, OK]) as server:
         started = time.monotonic()
@@ -131,7 +134,7 @@ def test_a_short_wait_that_is_asked_for_is_waited_and_a_long_one_is_not(asking: 
     assert len(server.requests) == 1
 
 
-def test_a_bedrock_that_is_not_there_is_looked_for_in_its_region(asking: Asking) -> None:
+def test_an_unreachable_bedrock_is_named_by_its_region(asking: Asking) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
@@ -141,18 +144,18 @@ def test_a_bedrock_that_is_not_there_is_looked_for_in_its_region(asking: Asking)
 
 
 @pytest.mark.parametrize(
-    ("items", "said"),
+    ("items", "reason"),
     [
         ((Pause(5),), "did not answer in time"),
         ((frames.START, Pause(5)), "did not answer in time"),
-        ((*SAID, Pause(5)), "fell silent while it answered"),
+        ((*STARTED, Pause(5)), "fell silent while it answered"),
         (frames.refusal(408, "ModelTimeoutException", "slow"), r"did not answer in time \(ModelTimeoutException\)"),
     ],
 )
 def test_silence_before_and_within_an_answer_is_a_timeout_and_not_repeated(
-    asking: Asking, items: Any, said: str
+    asking: Asking, items: Any, reason: str
 ) -> None:
-    with BedrockServer([items, OK]) as server, pytest.raises(ModelTimedOut, match=said):
+    with BedrockServer([items, OK]) as server, pytest.raises(ModelTimedOut, match=reason):
         list(asking.inference(server.url, timeout_s=0.2).stream(request()))
     assert len(server.requests) == 1
 
@@ -165,7 +168,7 @@ def test_without_credentials_nothing_is_sent(asking: Asking, monkeypatch: pytest
     assert not server.requests
 
 
-def test_what_converse_does_not_offer_is_refused_before_anything_is_sent(asking: Asking) -> None:
+def test_a_parameter_that_converse_does_not_offer_is_refused_before_anything_is_sent(asking: Asking) -> None:
     with BedrockServer([OK]) as server, pytest.raises(InvalidRequest, match="repetition_penalty"):
         asking.asked(server, request(sampling=SamplingParams(repetition_penalty=1.1)))
     assert not server.requests
@@ -176,7 +179,7 @@ def test_what_converse_does_not_offer_is_refused_before_anything_is_sent(asking:
     [
         lambda echo: frames.refusal(400, "ValidationException", "x" * 490 + echo),
         lambda echo: HttpAnswer(500, echo.encode()),
-        lambda echo: (*SAID, frames.exception("validationException", echo)),
+        lambda echo: (*STARTED, frames.exception("validationException", echo)),
     ],
 )
 def test_neither_credentials_nor_a_message_nor_an_account_gets_into_an_error_or_a_log(
@@ -189,18 +192,18 @@ def test_neither_credentials_nor_a_message_nor_an_account_gets_into_an_error_or_
     with BedrockServer([wrap(echo)] * 3) as server, pytest.raises(ModelFailed) as caught:
         asking.asked(server, request(QUESTION, UserMessage(content="hi", context=context)))
     error: BaseException | None = caught.value
-    told = caplog.text
+    shown = caplog.text
     while error is not None:
-        told += repr(error)
+        shown += repr(error)
         error = error.__cause__ or error.__context__
     secrets = (KEY, SECRET, "question that", context, "secret-role", "123456789012")
-    assert not [secret for secret in secrets if secret in told]
+    assert not [secret for secret in secrets if secret in shown]
 
 
-def test_a_question_that_botocore_refuses_is_not_repeated_in_the_error(asking: Asking) -> None:
-    asked = request(tools=(ToolDef(name="f"),))
+def test_a_request_that_botocore_refuses_is_not_repeated_in_the_error(asking: Asking) -> None:
+    refused = request(tools=(ToolDef(name="f"),))
     with BedrockServer([OK]) as server, pytest.raises(ModelFailed, match="check the model's id") as caught:
-        asking.asked(server, request(**{**{"model": ""}, "tools": asked.tools}))
+        asking.asked(server, request(**{**{"model": ""}, "tools": refused.tools}))
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None
 
@@ -213,18 +216,18 @@ def test_a_question_that_botocore_refuses_is_not_repeated_in_the_error(asking: A
     [
         (Pause(SILENCE_S), *OK),
         (frames.START, Pause(SILENCE_S), *OK[1:]),
-        (*SAID, Pause(SILENCE_S), *frames.ending()),
+        (*STARTED, Pause(SILENCE_S), *frames.ending()),
     ],
     ids=["before its answer", "after the word that it comes", "within its answer"],
 )
 @pytest.mark.parametrize("is_streaming", [True, False])
-def test_who_waits_for_a_silent_model_is_freed_by_the_signal_and_does_not_ask_again(
+def test_a_caller_waiting_for_a_silent_model_is_freed_by_the_signal_without_a_retry(
     asking: Asking, answer: tuple[Item, ...], is_streaming: bool
 ) -> None:
     assert_the_signal_frees(asking, answer, is_streaming=is_streaming)
 
 
-def test_over_tls_too_an_answer_is_heard_and_who_waits_is_freed(
+def test_over_tls_too_an_answer_is_read_and_a_waiting_caller_is_freed(
     asking: Asking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tls, trusted = loopback_tls(tmp_path)
@@ -235,17 +238,17 @@ def test_over_tls_too_an_answer_is_heard_and_who_waits_is_freed(
         inference = asking.inference(server.url)
         assert [texts_of(list(inference.stream(request()))) for _ in range(2)] == [["ok"]] * 2
     assert server.connections == 1
-    assert_the_signal_frees(asking, (*SAID, Pause(SILENCE_S), *frames.ending()), is_streaming=True, tls=tls)
+    assert_the_signal_frees(asking, (*STARTED, Pause(SILENCE_S), *frames.ending()), is_streaming=True, tls=tls)
 
 
 def assert_the_signal_frees(
     asking: Asking, answer: tuple[Item, ...], *, is_streaming: bool, tls: ssl.SSLContext | None = None
 ) -> None:
     stop = StopSignal()
-    asked, failed = Event(), Event()
+    received, failed = Event(), Event()
 
     def reply(_: object) -> tuple[Item, ...]:
-        asked.set()
+        received.set()
         return answer
 
     server = BedrockServer(reply)
@@ -253,14 +256,14 @@ def assert_the_signal_frees(
     with server:
         inference = asking.inference(server.url, BedrockOptions(is_streaming=is_streaming), timeout_s=SILENCE_S)
 
-        def ask() -> None:
+        def wait() -> None:
             with pytest.raises(ModelFailed):
                 list(inference.stream(request(stop=stop)))
             failed.set()
 
-        waiting = Thread(target=ask)
+        waiting = Thread(target=wait)
         waiting.start()
-        assert asked.wait(AT_ONCE_S)
+        assert received.wait(AT_ONCE_S)
         assert not failed.wait(0.3)
         stop.set()
         assert failed.wait(AT_ONCE_S)
@@ -268,7 +271,7 @@ def assert_the_signal_frees(
         assert len(server.requests) == server.connections == 1
 
 
-def test_the_signal_ends_the_wait_for_a_busy_model_which_is_not_asked_again(
+def test_the_signal_ends_the_wait_for_a_busy_model_without_a_retry(
     asking: Asking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("turnstone.adapters.models.bedrock.bedrock.FIRST_BACKOFF_S", 8.0)
@@ -284,7 +287,7 @@ def test_the_signal_ends_the_wait_for_a_busy_model_which_is_not_asked_again(
     assert len(server.requests) == 1
 
 
-def test_a_signal_that_was_given_before_the_question_cuts_the_line_when_it_is_there(asking: Asking) -> None:
+def test_a_signal_that_was_set_before_the_request_cuts_the_connection_once_it_is_open(asking: Asking) -> None:
     stop = StopSignal()
     stop.set()
     with BedrockServer([(Pause(SILENCE_S), *OK)]) as server:
@@ -292,12 +295,14 @@ def test_a_signal_that_was_given_before_the_question_cuts_the_line_when_it_is_th
         with pytest.raises(ModelFailed):
             list(asking.inference(server.url, timeout_s=SILENCE_S).stream(request(stop=stop)))
         assert time.monotonic() - began < AT_ONCE_S
-        while not server.connections or server.open_connections:  # it sees the line only after it was cut
+        while (
+            not server.connections or server.open_connections
+        ):  # the server accepts the connection only after it was cut
             assert time.monotonic() - began < AT_ONCE_S
             time.sleep(0.01)
 
 
-def test_a_signal_after_the_answer_leaves_the_kept_line_to_the_next_question(asking: Asking) -> None:
+def test_a_signal_after_the_answer_leaves_the_kept_connection_to_the_next_request(asking: Asking) -> None:
     stop = StopSignal()
     with BedrockServer([OK, OK]) as server:
         inference = asking.inference(server.url)

@@ -1,4 +1,4 @@
-"""Models asked directly: what they are sent, what goes wrong as a status or an event, and who breaks an answer off.
+"""Direct inference: the requests of models, failures as a status or an event, and cancellation by the client.
 
 Covers: services/models/inferring, services/models/answer_stream, adapters/models/openai/openai_logprobs
 """
@@ -38,7 +38,7 @@ PATIENCE_S = 5.0
 KEYS = (b"x-llamastack-provider-data", b'{"openai_api_key": "sk-own"}')
 
 
-def asked(path: str, **fields: Any) -> dict[str, Any]:
+def request_to(path: str, **fields: Any) -> dict[str, Any]:
     name = "model_id" if path in (CHAT, EMBED) else "model"
     return {name: "m", "messages": [HELLO], **fields}
 
@@ -55,7 +55,7 @@ def world(
 @STREAMED
 def test_a_model_error_before_the_first_word_is_a_status(tmp_path: Path, path: str, stream: bool) -> None:
     with world(tmp_path, [error_answer(400, "too hard")]) as (serving, _):
-        answer = serving.client.post(path, asked(path, stream=stream))
+        answer = serving.client.post(path, request_to(path, stream=stream))
     assert answer.status == 400
     assert "too hard" in answer.refusal()
     assert HELLO["content"] not in answer.refusal()
@@ -63,29 +63,29 @@ def test_a_model_error_before_the_first_word_is_a_status(tmp_path: Path, path: s
 
 
 @BOTH
-def test_a_model_that_breaks_off_is_an_event_in_a_stream_and_a_status_otherwise(tmp_path: Path, path: str) -> None:
+def test_a_model_that_fails_midway_is_an_event_in_a_stream_and_a_status_otherwise(tmp_path: Path, path: str) -> None:
     broken = (text_chunk("Once"), Pause(0.05), BreakOff())
     with world(tmp_path, [broken, broken]) as (serving, _):
-        streamed = serving.client.post(path, asked(path, stream=True))
-        whole = serving.client.post(path, asked(path))
+        streamed = serving.client.post(path, request_to(path, stream=True))
+        whole = serving.client.post(path, request_to(path))
     assert (streamed.status, whole.status) == (200, 502)
-    *said, last = events_of(streamed)
-    assert "Once" in json.dumps(said)
+    *chunks, last = events_of(streamed)
+    assert "Once" in json.dumps(chunks)
     assert "broke off" in last["error"]["message"]
     assert b"[DONE]" not in streamed.body
 
 
-def test_a_question_reaches_the_model_as_it_was_put(tmp_path: Path) -> None:
+def test_a_request_reaches_the_model_unchanged(tmp_path: Path) -> None:
     tools = [
         {"tool_name": "add", "description": "Add.", "parameters": {"a": {"param_type": "int", "description": "One"}}}
     ]
-    said = [{"role": "system", "content": "Be brief."}, HELLO]
+    messages = [{"role": "system", "content": "Be brief."}, HELLO]
     sampling = {"strategy": {"type": "top_p", "temperature": 0.5, "top_p": 0.9}, "max_tokens": 7, "stop": ["END"]}
-    fields = {"messages": said, "tools": tools, "tool_choice": "required", "sampling_params": sampling}
+    fields = {"messages": messages, "tools": tools, "tool_choice": "required", "sampling_params": sampling}
     with world(tmp_path, [call_answer(("add", '{"a": 1}'))]) as (serving, model):
-        answer = serving.client.post(CHAT, asked(CHAT, **fields)).json()
+        answer = serving.client.post(CHAT, request_to(CHAT, **fields)).json()
     (sent,) = model.requests
-    assert sent["messages"] == said
+    assert sent["messages"] == messages
     assert (sent["temperature"], sent["top_p"], sent["max_tokens"], sent["stop"]) == (0.5, 0.9, 7, ["END"])
     assert sent["tool_choice"] == "required"
     assert sent["tools"][0]["function"] == {
@@ -102,9 +102,9 @@ def test_a_question_reaches_the_model_as_it_was_put(tmp_path: Path) -> None:
     assert message["stop_reason"] == "end_of_message"
 
 
-def test_what_only_such_servers_take_is_passed_on_to_them(tmp_path: Path) -> None:
+def test_fields_of_openai_servers_alone_are_passed_on(tmp_path: Path) -> None:
     with world(tmp_path) as (serving, model):
-        assert serving.client.post(OPENAI_CHAT, asked(OPENAI_CHAT, seed=7, user="ann", min_p=0.1)).status == 200
+        assert serving.client.post(OPENAI_CHAT, request_to(OPENAI_CHAT, seed=7, user="ann", min_p=0.1)).status == 200
         body = {"model": "m", "input": ["one"], "user": "ann", "dimensions": 5, "input_type": "query"}
         assert serving.client.post(OPENAI_EMBED, body).status == 200
     chat, embedding = model.requests
@@ -130,23 +130,27 @@ def rated(text: str, *entries: Any) -> dict[str, Any]:
 
 
 @STREAMED
-def test_logprobs_are_answered_where_they_are_asked_for(tmp_path: Path, stream: bool) -> None:
+def test_logprobs_are_returned_on_request(tmp_path: Path, stream: bool) -> None:
     answer = (rated("", SCORE), rated("ok", SCORE), rated("!", *ODD), *ending("stop"))
     with world(tmp_path, lambda _: answer) as (serving, model):
-        wanted, not_wanted = (
-            serving.client.post(OPENAI_CHAT, asked(OPENAI_CHAT, stream=stream, **fields))
+        rated_answer, plain_answer = (
+            serving.client.post(OPENAI_CHAT, request_to(OPENAI_CHAT, stream=stream, **fields))
             for fields in ({"logprobs": True, "top_logprobs": 1}, {})
         )
-    choices = [choice for event in (events_of(wanted) if stream else [wanted.json()]) for choice in event["choices"]]
-    told = [entry for choice in choices if choice["logprobs"] for entry in choice["logprobs"]["content"]]
-    assert told == [SCORE, SCORE, UNLIKELY, UNLIKELY, SCORE | {"bytes": None, "top_logprobs": []}]
+    choices = [
+        choice
+        for event in (events_of(rated_answer) if stream else [rated_answer.json()])
+        for choice in event["choices"]
+    ]
+    entries = [entry for choice in choices if choice["logprobs"] for entry in choice["logprobs"]["content"]]
+    assert entries == [SCORE, SCORE, UNLIKELY, UNLIKELY, SCORE | {"bytes": None, "top_logprobs": []}]
     if stream:
         assert [(c["delta"].get("content"), len(c["logprobs"]["content"])) for c in choices if c["logprobs"]] == [
             ("", 1),
             ("ok", 1),
             ("!", 3),
         ]
-    assert b"-0.25" not in not_wanted.body
+    assert b"-0.25" not in plain_answer.body
     assert [(sent.get("logprobs"), sent.get("top_logprobs")) for sent in model.requests] == [(True, 1), (None, None)]
 
 
@@ -154,8 +158,8 @@ def test_a_flood_of_logprobs_ends_the_answer(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr("turnstone.adapters.models.openai.openai_logprobs.MOST_ENTRIES", 20)
     answer = (*(rated("o", SCORE) for _ in range(11)), *ending("stop"))
     with world(tmp_path, lambda _: answer) as (serving, _):
-        told = serving.client.post(OPENAI_CHAT, asked(OPENAI_CHAT, logprobs=True, top_logprobs=1))
-    assert (told.status, "ask for fewer top_logprobs" in told.refusal()) == (502, True)
+        refused = serving.client.post(OPENAI_CHAT, request_to(OPENAI_CHAT, logprobs=True, top_logprobs=1))
+    assert (refused.status, "ask for fewer top_logprobs" in refused.refusal()) == (502, True)
 
 
 def test_other_answers_than_the_first_are_no_part_of_it(tmp_path: Path) -> None:
@@ -164,29 +168,29 @@ def test_other_answers_than_the_first_are_no_part_of_it(tmp_path: Path) -> None:
         made["choices"][0]["index"] = index
         return made
 
-    answer = (chosen(1, "no"), chosen(0, "yes"), chosen(1, "no"), *ending("stop"))
-    with world(tmp_path, lambda _: answer) as (serving, _):
-        told = serving.client.post(OPENAI_CHAT, asked(OPENAI_CHAT)).json()
-    assert told["choices"][0]["message"]["content"] == "yes"
+    chunks = (chosen(1, "no"), chosen(0, "yes"), chosen(1, "no"), *ending("stop"))
+    with world(tmp_path, lambda _: chunks) as (serving, _):
+        answer = serving.client.post(OPENAI_CHAT, request_to(OPENAI_CHAT)).json()
+    assert answer["choices"][0]["message"]["content"] == "yes"
 
 
 @STREAMED
-def test_a_fallback_of_another_kind_answers_without_what_it_does_not_take(tmp_path: Path, stream: bool) -> None:
+def test_a_fallback_of_another_kind_answers_without_the_fields_it_does_not_take(tmp_path: Path, stream: bool) -> None:
     tool = {"type": "function", "function": {"name": "add", "strict": True, "parameters": {"type": "object"}}}
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo=", "detail": "low"}}
-    said = [{"role": "user", "name": "ann", "content": [{"type": "text", "text": "hi"}, image]}]
+    messages = [{"role": "user", "name": "ann", "content": [{"type": "text", "text": "hi"}, image]}]
     with ModelServer(lambda _: error_answer(500, "out of order")) as model:
         file = tmp_path / "turnstone.toml"
         file.write_text(FILE.format(url=model.url))
         with served(tmp_path, config=file) as serving:
-            body = {"model": "two", "messages": said, "tools": [tool], "top_k": 3, "user": "ann", "stream": stream}
+            body = {"model": "two", "messages": messages, "tools": [tool], "top_k": 3, "user": "ann", "stream": stream}
             answer = serving.client.post(OPENAI_CHAT, body)
             refused = serving.client.post(OPENAI_CHAT, {**body, "logprobs": True})
     assert answer.status == 200
     assert b"offline" in answer.body
     (sent,) = model.requests
     assert (sent["messages"], sent["tools"], sent["top_k"]) == (
-        said,
+        messages,
         [tool | {"function": sent["tools"][0]["function"]}],
         3,
     )
@@ -201,15 +205,15 @@ def test_a_fallback_of_another_kind_answers_without_what_it_does_not_take(tmp_pa
 def test_nothing_is_stored(tmp_path: Path, path: str) -> None:
     with world(tmp_path) as (serving, _):
         before = serving.marks()
-        assert serving.client.post(path, asked(path)).status == 200
+        assert serving.client.post(path, request_to(path)).status == 200
         assert serving.marks() == before
 
 
 @pytest.mark.parametrize(("path", "body"), [
-    (CHAT, asked(CHAT)), (OPENAI_CHAT, asked(OPENAI_CHAT)),
+    (CHAT, request_to(CHAT)), (OPENAI_CHAT, request_to(OPENAI_CHAT)),
     (EMBED, {"model_id": "m", "contents": ["a"]}), (OPENAI_EMBED, {"model": "m", "input": "a"}),
 ])  # fmt: skip
-def test_a_callers_own_key_is_handed_on(tmp_path: Path, path: str, body: Mapping[str, Any]) -> None:
+def test_a_callers_own_key_is_passed_on(tmp_path: Path, path: str, body: Mapping[str, Any]) -> None:
     with world(tmp_path, model_api_key="sk-ours") as (serving, model):
         for headers in ((), (KEYS,), ((KEYS[0], b"no JSON"),)):
             answer = serving.client.send(Raw("POST", path.encode(), (json.dumps(body).encode(),), headers))
@@ -219,10 +223,12 @@ def test_a_callers_own_key_is_handed_on(tmp_path: Path, path: str, body: Mapping
 
 def test_vectors_come_in_the_order_of_the_texts(tmp_path: Path) -> None:
     with world(tmp_path) as (serving, _):
-        told = serving.client.post(EMBED, {"model_id": "m", "contents": ["a", {"type": "text", "text": "bbb"}]}).json()
+        vectors = serving.client.post(
+            EMBED, {"model_id": "m", "contents": ["a", {"type": "text", "text": "bbb"}]}
+        ).json()
         openai = serving.client.post(OPENAI_EMBED, {"model": "m", "input": ["a", "bbb"]}).json()
-    assert told == {"embeddings": [[1.0, 0.0, 0.0], [3.0, 1.0, 0.0]]}
-    assert [entry["embedding"] for entry in openai["data"]] == told["embeddings"]
+    assert vectors == {"embeddings": [[1.0, 0.0, 0.0], [3.0, 1.0, 0.0]]}
+    assert [entry["embedding"] for entry in openai["data"]] == vectors["embeddings"]
     assert openai["usage"] == {"prompt_tokens": 7, "total_tokens": 7}
 
 
@@ -235,20 +241,20 @@ def test_vectors_come_in_the_order_of_the_texts(tmp_path: Path) -> None:
         (None, None),
     ],
 )
-def test_a_text_that_is_too_long_for_a_model_of_known_length_is_cut_where_the_caller_says(
+def test_a_text_too_long_for_a_model_of_registered_length_is_cut_at_the_requested_end(
     tmp_path: Path, cut_at: str | None, sent: list[str] | None
 ) -> None:
     contents = ["abcdefghijklmnopqrst", "short", "\N{EURO SIGN}" * 9, "x" + "\u00e9" * 5]
     with world(tmp_path) as (serving, model):
-        known = {"model_id": "known", "metadata": {"context_tokens": 4, "embedding_dimension": 3}}
-        assert serving.client.post("/v1/models", {**known, "model_type": "embedding"}).status == 200
+        limited = {"model_id": "known", "metadata": {"context_tokens": 4, "embedding_dimension": 3}}
+        assert serving.client.post("/v1/models", {**limited, "model_type": "embedding"}).status == 200
         for model_id in ("known", "unknown"):
             body = {"model_id": model_id, "contents": contents, "text_truncation": cut_at}
             assert serving.client.post(EMBED, body).status == 200
     assert [body["input"] for body in model.requests] == [sent or contents, contents]
 
 
-def test_what_a_server_repeats_of_a_text_is_not_shown(tmp_path: Path) -> None:
+def test_text_that_a_servers_error_repeats_is_not_shown(tmp_path: Path) -> None:
     with world(tmp_path) as (serving, _):
         answer = serving.client.post(OPENAI_EMBED, {"model": "broken", "input": [HELLO["content"]]})
     assert answer.status == 400
@@ -280,7 +286,7 @@ embedding_dimension = 4
 
 
 @pytest.mark.parametrize(
-    ("path", "body", "status", "said"),
+    ("path", "body", "status", "reason"),
     [
         (OPENAI_CHAT, {"model": "talks", "messages": [HELLO]}, 200, ""),
         (OPENAI_CHAT, {"model": "unknown", "messages": [HELLO]}, 404, "this server has no model 'unknown'"),
@@ -300,8 +306,8 @@ embedding_dimension = 4
         (EMBED, {"model_id": "off", "contents": ["a"], "output_dimension": 9}, 400, "output_dimension: model 'off'"),
     ],
 )
-def test_the_operators_models_are_asked_for_what_they_can_do(
-    tmp_path: Path, path: str, body: Mapping[str, Any], status: int, said: str
+def test_the_operators_models_are_used_within_their_capabilities(
+    tmp_path: Path, path: str, body: Mapping[str, Any], status: int, reason: str
 ) -> None:
     with ModelServer() as model:
         file = tmp_path / "turnstone.toml"
@@ -309,43 +315,43 @@ def test_the_operators_models_are_asked_for_what_they_can_do(
         with served(tmp_path, config=file) as serving:
             answer = serving.client.post(path, body)
     assert answer.status == status, answer
-    assert status == 200 or said in answer.refusal()
+    assert status == 200 or reason in answer.refusal()
 
 
 @BOTH
 def test_an_answer_too_many_is_refused(tmp_path: Path, path: str) -> None:
     with world(tmp_path, max_running_turns=1, place_wait_seconds=0) as (serving, _):
         with serving.server.core.executor.permit("acme"):
-            refused = serving.client.post(path, asked(path))
+            refused = serving.client.post(path, request_to(path))
         assert (refused.status, refused.refusal()) == (503, str(Overloaded(1)))
-        assert serving.client.post(path, asked(path)).status == 200
+        assert serving.client.post(path, request_to(path)).status == 200
 
 
 @BOTH
 @STREAMED
-def test_who_leaves_breaks_the_answer_off(tmp_path: Path, path: str, stream: bool) -> None:
+def test_a_client_that_leaves_cancels_the_answer(tmp_path: Path, path: str, stream: bool) -> None:
     endless = (text_chunk("Once"), *[Pause(0.1), text_chunk(" more")] * 600)
     with world(tmp_path, lambda _: endless) as (serving, model):
         began = time.monotonic()
-        serving.client._loop.run_until_complete(Leaver(asked(path, stream=stream)).ask(serving.client.app, path))
+        serving.client._loop.run_until_complete(Leaver(request_to(path, stream=stream)).ask(serving.client.app, path))
         serving._settle()
         assert time.monotonic() - began < PATIENCE_S
         assert len(model.requests) == 1
 
 
 @BOTH
-def test_a_server_that_stops_says_so(tmp_path: Path, path: str) -> None:
+def test_a_server_that_stops_reports_it(tmp_path: Path, path: str) -> None:
     endless = (text_chunk("Once"), *[Pause(0.1), text_chunk(" more")] * 600)
     with world(tmp_path, lambda _: endless) as (serving, _):
         for stream in (True, False):
-            sent = serving.client._loop.run_until_complete(cancelled(serving, path, asked(path, stream=stream)))
+            sent = serving.client._loop.run_until_complete(cancelled(serving, path, request_to(path, stream=stream)))
             assert b"the server is shutting down" in b"".join(message.get("body", b"") for message in sent)
             assert sent[0]["status"] == (200 if stream else 503)
         serving._settle()
 
 
 async def cancelled(serving: Served, path: str, body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return what is sent of an answer whose task the server cancels when it stops."""
+    """Return the parts of an answer whose task the server cancels when it stops."""
     sent: list[Mapping[str, Any]] = []
     incoming = [{"type": "http.request", "body": json.dumps(body).encode(), "more_body": False}]
 

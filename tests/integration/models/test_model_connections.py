@@ -36,9 +36,9 @@ def test_an_answer_without_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(openai_compatible, "MAX_ANSWER_BYTES", 100_000)
     with ModelServer([[text_chunk("word ") for _ in range(5_000)]]) as server:
         inference = OpenAICompatibleInference(server.url, None)
-        asked = InferenceRequest(model="m", messages=(UserMessage(content="hello"),))
+        question_without_end = InferenceRequest(model="m", messages=(UserMessage(content="hello"),))
         with pytest.raises(ModelFailed, match="without end"):
-            list(inference.stream(asked))
+            list(inference.stream(question_without_end))
 
 
 SILENCE_S = 20
@@ -54,25 +54,25 @@ def question(stop: StopSignal) -> InferenceRequest:
     [(Pause(SILENCE_S), *text_answer("late")), (text_chunk("a word"), Pause(SILENCE_S), *ending("stop"))],
     ids=["before its answer", "within its answer"],
 )
-def test_who_waits_for_a_silent_model_is_freed_by_the_signal_and_does_not_ask_again(answer: tuple[Item, ...]) -> None:
+def test_a_caller_waiting_for_a_silent_model_is_freed_by_the_signal_without_a_retry(answer: tuple[Item, ...]) -> None:
     stop = StopSignal()
-    asked, failed = Event(), Event()
+    received, failed = Event(), Event()
 
     def reply(_: object) -> tuple[Item, ...]:
-        asked.set()
+        received.set()
         return answer
 
     with ModelServer(reply) as server:
         inference = OpenAICompatibleInference(server.url, None)
 
-        def ask() -> None:
+        def wait() -> None:
             with pytest.raises(ModelFailed):
                 list(inference.stream(question(stop)))
             failed.set()
 
-        waiting = Thread(target=ask)
+        waiting = Thread(target=wait)
         waiting.start()
-        assert asked.wait(AT_ONCE_S)
+        assert received.wait(AT_ONCE_S)
         assert not failed.wait(0.3)
         stop.set()
         assert failed.wait(AT_ONCE_S)
@@ -80,7 +80,7 @@ def test_who_waits_for_a_silent_model_is_freed_by_the_signal_and_does_not_ask_ag
         assert len(server.requests) == 1
 
 
-def test_the_signal_ends_the_wait_for_a_busy_model_which_is_not_asked_again() -> None:
+def test_the_signal_ends_the_wait_for_a_busy_model_without_a_retry() -> None:
     stop = LateStop()
 
     def reply(_: object) -> HttpAnswer:
@@ -93,7 +93,7 @@ def test_the_signal_ends_the_wait_for_a_busy_model_which_is_not_asked_again() ->
     assert len(server.requests) == 1
 
 
-def test_a_signal_that_was_given_before_the_question_cuts_the_line_when_it_is_there() -> None:
+def test_a_signal_that_was_set_before_the_request_cuts_the_connection_once_it_is_open() -> None:
     stop = StopSignal()
     stop.set()
     with ModelServer([(Pause(SILENCE_S), *text_answer("late"))]) as server:
@@ -101,12 +101,14 @@ def test_a_signal_that_was_given_before_the_question_cuts_the_line_when_it_is_th
         with pytest.raises(ModelFailed):
             list(OpenAICompatibleInference(server.url, None).stream(question(stop)))
         assert time.monotonic() - began < AT_ONCE_S
-        while not server.connections or server.open_connections:  # it sees the line only after it was cut
+        while (
+            not server.connections or server.open_connections
+        ):  # the server accepts the connection only after it was cut
             assert time.monotonic() - began < AT_ONCE_S
             time.sleep(0.01)
 
 
-def test_a_signal_after_the_answer_leaves_the_kept_line_to_the_next_question() -> None:
+def test_a_signal_after_the_answer_leaves_the_kept_connection_to_the_next_request() -> None:
     stop = StopSignal()
     with ModelServer([text_answer("one"), text_answer("two")]) as server:
         inference = OpenAICompatibleInference(server.url, None)

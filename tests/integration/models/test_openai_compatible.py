@@ -72,7 +72,7 @@ def test_arguments_split_over_chunks_without_index_or_id_are_one_call():
     assert (call.tool_name, call.arguments) == ("f", {"x": 1})
 
 
-def test_the_first_chunk_is_out_before_the_server_goes_on():
+def test_the_first_chunk_is_out_before_the_server_continues():
     has_arrived = threading.Event()
 
     def until_it_arrived() -> Iterator[Item]:
@@ -94,8 +94,8 @@ def test_a_tool_loop_passes_the_rules_of_a_strict_server_and_a_dangling_call_doe
     with ModelServer() as server:
         called = asked(server, request(model="tool:f", tools=tools))[-1].message
         response = ToolResponseMessage(call_id=called.tool_calls[0].call_id, content="done")
-        told = asked(server, request(QUESTION, called, response, model="tool:f", tools=tools))
-        assert told[-1].message.content == "ok"
+        second = asked(server, request(QUESTION, called, response, model="tool:f", tools=tools))
+        assert second[-1].message.content == "ok"
         with pytest.raises(ModelFailed, match=r"HTTP 400.*must be followed by tool messages"):
             asked(server, request(QUESTION, called, model="tool:f", tools=tools))
 
@@ -123,7 +123,7 @@ def test_a_slow_answer_that_is_never_silent_for_long_is_no_timeout():
         assert len(texts_of(asked(server, timeout_s=0.4))) == 6
 
 
-def test_a_server_that_does_not_stream_is_heard_all_the_same():
+def test_a_server_that_does_not_stream_is_read_too():
     call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"x":1}'}}
     choice = {"index": 0, "message": {"role": "assistant", "content": "hi", "tool_calls": [call]}}
     body = {"choices": [{**choice, "finish_reason": "tool_calls"}], "usage": {"prompt_tokens": 3}}
@@ -172,7 +172,7 @@ def test_closing_early_drops_the_connection_and_the_next_request_gets_another():
     assert server.connections == 2
 
 
-def test_a_server_that_leaves_the_response_open_after_its_answer_does_not_hold_us_up():
+def test_a_response_left_open_after_its_answer_does_not_delay_the_caller():
     with ModelServer([(*text_answer("a"), Pause(5))]) as server:
         started = time.monotonic()
         assert texts_of(asked(server)) == ["a"]
@@ -186,11 +186,11 @@ def test_many_threads_each_get_their_own_answer():
     with ModelServer(echo) as server:
         inference = OpenAICompatibleInference(server.url, None)
 
-        def heard(number: int) -> set[str]:
+        def texts_for(number: int) -> set[str]:
             return set(texts_of(list(inference.stream(request(UserMessage(content=f"n{number}"))))))
 
         with ThreadPoolExecutor(16) as threads:
-            assert list(threads.map(heard, range(64))) == [{f"n{number}"} for number in range(64)]
+            assert list(threads.map(texts_for, range(64))) == [{f"n{number}"} for number in range(64)]
 
 
 def test_the_models_are_those_the_server_lists():
@@ -201,29 +201,29 @@ def test_the_models_are_those_the_server_lists():
 @pytest.mark.parametrize(
     ("server_kind", "field"), [("vllm", "structured_outputs"), ("llama.cpp", "grammar"), (None, "")]
 )
-def test_a_grammar_is_sent_to_servers_that_are_said_to_take_one(server_kind: GrammarServer | None, field: str):
+def test_a_grammar_is_sent_to_servers_configured_to_take_one(server_kind: GrammarServer | None, field: str):
     grammar = GrammarFormat(bnf={"grammar": 'root ::= "yes"'})
     with ModelServer([text_answer("yes")]) as server:
         inference = OpenAICompatibleInference(server.url, None, grammar_server=server_kind)
-        asked_for = request()._replace(response_format=grammar)
+        question = request()._replace(response_format=grammar)
         assert ("grammar" in inference.capabilities()) == (server_kind is not None)
         if server_kind is None:
             with pytest.raises(ModelFailed, match="no grammar"):
-                list(inference.stream(asked_for))
+                list(inference.stream(question))
         else:
-            assert texts_of(list(inference.stream(asked_for))) == ["yes"]
+            assert texts_of(list(inference.stream(question))) == ["yes"]
             assert 'root ::= "yes"' in str(server.requests[0][field])
 
 
-def test_tools_told_in_words_leave_a_strict_server_nothing_to_refuse():
+def test_prompted_tools_leave_a_strict_server_nothing_to_refuse():
     tools = (ToolDef(name="f"),)
     with ModelServer([text_answer("<function=f>", '{"x": 1}</function>'), text_answer("done")]) as server:
         inference = PromptedTools(OpenAICompatibleInference(server.url, None))
-        asked_for = request(tools=tools)._replace(tool_prompt_format="function_tag")
-        (inferred,) = inference.stream(asked_for)
+        question = request(tools=tools)._replace(tool_prompt_format="function_tag")
+        (inferred,) = inference.stream(question)
         (call,) = inferred.message.tool_calls
         assert (call.tool_name, call.arguments) == ("f", {"x": 1})
-        told = (*asked_for.messages, inferred.message, ToolResponseMessage(call_id=call.call_id, content="42"))
-        assert texts_of(list(inference.stream(asked_for._replace(messages=told)))) == ["done"]
+        second = (*question.messages, inferred.message, ToolResponseMessage(call_id=call.call_id, content="42"))
+        assert texts_of(list(inference.stream(question._replace(messages=second)))) == ["done"]
     assert [message["role"] for message in server.requests[1]["messages"]] == ["system", "user", "assistant", "user"]
     assert "tools" not in server.requests[1]

@@ -1,4 +1,4 @@
-"""Errors on paths that OpenAI's clients ask for, in the envelope of which they show the message.
+"""Errors on paths of OpenAI's clients, in the envelope whose message they show.
 
 Covers: dialects/openai/errors, http/errors, http/server/app
 """
@@ -20,7 +20,7 @@ from turnstone.domain.errors import StoreUnavailable
 from turnstone.http.server.app import NO_PATH
 
 CHAT, EMBED = "/v1/openai/v1/chat/completions", "/v1/openai/v1/embeddings"
-ASKED = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
+REQUEST = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
 MOST_BYTES = 5_000
 
 
@@ -31,13 +31,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 def error_in(answer: Answered, kind: str, *, beside: bool = False) -> Mapping[str, Any]:
-    """Return the error, which is OpenAI's alone or stands beside Llama Stack's."""
-    told = answer.json()
-    assert set(told) == ({"error", "detail", "code"} if beside else {"error"})
-    assert set(told["error"]) == {"message", "type", "param", "code"}
-    assert told["error"]["message"] == told.get("detail", told["error"]["message"])
-    assert told["error"]["type"] == kind
-    error: Mapping[str, Any] = told["error"]
+    """Return the error, which is OpenAI's alone or accompanied by Llama Stack's."""
+    body = answer.json()
+    assert set(body) == ({"error", "detail", "code"} if beside else {"error"})
+    assert set(body["error"]) == {"message", "type", "param", "code"}
+    assert body["error"]["message"] == body.get("detail", body["error"]["message"])
+    assert body["error"]["type"] == kind
+    error: Mapping[str, Any] = body["error"]
     return error
 
 
@@ -90,24 +90,26 @@ def test_a_page_of_another_site_is_refused_in_the_envelope_of_the_path(server: S
     error_in(answer, "permission_error", beside=path == "/v1/models")
 
 
-def test_who_has_no_key_and_who_has_one_is_told_so(tmp_path: Path) -> None:
+def test_requests_without_a_key_are_refused_and_those_with_one_are_accepted(tmp_path: Path) -> None:
     with served(tmp_path, auth="api_keys") as serving:
         key = bearer(key_for(serving, Caller(tenant="acme", principal="ann")))
         for path in (CHAT, "/v1/chat/completions", "/v1/openai/v1/models", "/v1/models"):
             method = "GET" if path.endswith("models") else "POST"
-            refused = serving.client.send(Raw(method, path.encode(), (json.dumps(ASKED).encode(),)))
+            refused = serving.client.send(Raw(method, path.encode(), (json.dumps(REQUEST).encode(),)))
             assert (refused.status, refused.headers["www-authenticate"]) == (401, "Bearer")
             error = error_in(refused, "authentication_error", beside=path == "/v1/models")
             assert error["code"] == "invalid_api_key"
-            assert serving.client.send(Raw(method, path.encode(), (json.dumps(ASKED).encode(),), (key,))).status == 200
+            assert (
+                serving.client.send(Raw(method, path.encode(), (json.dumps(REQUEST).encode(),), (key,))).status == 200
+            )
 
 
-def test_a_store_and_a_place_that_can_t_be_had_are_503(server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unavailable_store_and_a_full_server_are_503(server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise StoreUnavailable("gone")
 
     monkeypatch.setattr(server.server.core.inferring._routing._directory, "refresh", fail)
-    answer = server.client.post(CHAT, ASKED)
+    answer = server.client.post(CHAT, REQUEST)
     assert (answer.status, answer.headers["retry-after"]) == (503, "1")
     error_in(answer, "server_error")
 
@@ -120,7 +122,7 @@ BUSY = HttpAnswer(429, {"error": {"message": "slow down"}}, {"Retry-After": "17"
 def test_a_busy_model_is_429_with_its_own_wait(tmp_path: Path, path: str, stream: bool) -> None:
     name = "model" if path == CHAT else "model_id"
     with ModelServer(lambda _: BUSY) as model, served(tmp_path, model_url=model.url) as serving:
-        answer = serving.client.post(path, {name: "m", "messages": ASKED["messages"], "stream": stream})
+        answer = serving.client.post(path, {name: "m", "messages": REQUEST["messages"], "stream": stream})
     assert (answer.status, answer.headers["retry-after"]) == (429, "17")
     assert "x-should-retry" not in answer.headers
     assert "slow down" in answer.refusal()
@@ -140,7 +142,7 @@ def test_busy_embeddings_and_a_busy_list_of_models_are_429(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("retry_after", ["17", None])
-def test_a_turn_with_a_busy_model_is_429_and_says_so_when_it_is_read(tmp_path: Path, retry_after: str | None) -> None:
+def test_a_turn_with_a_busy_model_is_429_also_when_it_is_read(tmp_path: Path, retry_after: str | None) -> None:
     busy = HttpAnswer(429, {"error": {"message": "slow down"}}, {"Retry-After": retry_after or "9" * 5_000})
     with ModelServer(lambda _: busy) as model, served(tmp_path, model_url=model.url) as serving:
         answer = turn(serving, stream=False)
@@ -161,8 +163,8 @@ def test_a_model_that_its_provider_does_not_have_is_404(tmp_path: Path) -> None:
         ModelServer(lambda _: error_answer(404, "The model `m` does not exist")) as model,
         served(tmp_path, model_url=model.url) as serving,
     ):
-        answer = serving.client.post(CHAT, ASKED)
-        other = serving.client.post("/v1/inference/chat-completion", {"model_id": "m", "messages": ASKED["messages"]})
+        answer = serving.client.post(CHAT, REQUEST)
+        other = serving.client.post("/v1/inference/chat-completion", {"model_id": "m", "messages": REQUEST["messages"]})
     assert (answer.status, answer.headers["x-should-retry"]) == (404, "false")
     assert error_in(answer, "invalid_request_error")["code"] == "model_not_found"
     assert other.status == 502
@@ -170,12 +172,12 @@ def test_a_model_that_its_provider_does_not_have_is_404(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("status", [400, 413, 422])
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-def test_what_a_provider_does_not_accept_is_400(tmp_path: Path, status: int, stream: bool) -> None:
+def test_a_request_that_a_provider_does_not_accept_is_400(tmp_path: Path, status: int, stream: bool) -> None:
     refused = error_answer(status, "Unrecognized request argument supplied: top_k")
     with ModelServer(lambda _: refused) as model, served(tmp_path, model_url=model.url) as serving:
-        answer = serving.client.post(CHAT, {**ASKED, "top_k": 3, "stream": stream})
+        answer = serving.client.post(CHAT, {**REQUEST, "top_k": 3, "stream": stream})
         other = serving.client.post(
-            "/v1/inference/chat-completion", {"model_id": "m", "messages": ASKED["messages"], "stream": stream}
+            "/v1/inference/chat-completion", {"model_id": "m", "messages": REQUEST["messages"], "stream": stream}
         )
     assert answer.status == 400
     error = error_in(answer, "invalid_request_error")
@@ -191,9 +193,9 @@ def test_a_list_of_models_that_is_refused_is_no_fault_of_the_caller(tmp_path: Pa
 
 
 @pytest.mark.parametrize("status", [401, 403, 500])
-def test_what_is_wrong_between_this_server_and_a_provider_is_502(tmp_path: Path, status: int) -> None:
+def test_a_failure_between_this_server_and_a_provider_is_502(tmp_path: Path, status: int) -> None:
     with ModelServer(lambda _: error_answer(status, "no")) as model, served(tmp_path, model_url=model.url) as serving:
-        answer = serving.client.post(CHAT, ASKED)
+        answer = serving.client.post(CHAT, REQUEST)
     assert answer.status == 502
     error_in(answer, "server_error")
 
@@ -208,17 +210,17 @@ FAILING: tuple[tuple[str, Answer], ...] = (
 @pytest.mark.parametrize("answer", [answer for _, answer in FAILING], ids=[name for name, _ in FAILING])
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 def test_no_error_names_the_address_of_the_model_server(tmp_path: Path, answer: Any, stream: bool) -> None:
-    def told(_: Any) -> Answer:
+    def reply(_: Any) -> Answer:
         at = f"127.0.0.1:{model.port}"
         if isinstance(answer, HttpAnswer):
             return HttpAnswer(answer.status, json.loads(json.dumps(answer.body).replace("{at}", at)))
         return tuple(json.loads(json.dumps(i).replace("{at}", at)) if isinstance(i, dict) else i for i in answer)
 
-    with ModelServer(told) as model, served(tmp_path, model_url=model.url) as serving:
+    with ModelServer(reply) as model, served(tmp_path, model_url=model.url) as serving:
         answers = [
-            serving.client.post(CHAT, {**ASKED, "stream": stream}),
+            serving.client.post(CHAT, {**REQUEST, "stream": stream}),
             serving.client.post(
-                "/v1/inference/chat-completion", {"model_id": "m", "messages": ASKED["messages"], "stream": stream}
+                "/v1/inference/chat-completion", {"model_id": "m", "messages": REQUEST["messages"], "stream": stream}
             ),
             turn(serving, stream),
         ]
@@ -232,15 +234,15 @@ def turn(serving: Served, stream: bool) -> Answered:
     made = serving.client.post("/v1/agents", {"agent_config": {"model": "m", "instructions": ""}}).json()
     path = f"/v1/agents/{made['agent_id']}/session"
     session = serving.client.post(path, {"session_name": "s"}).json()["session_id"]
-    return serving.client.post(f"{path}/{session}/turn", {"messages": ASKED["messages"], "stream": stream})
+    return serving.client.post(f"{path}/{session}/turn", {"messages": REQUEST["messages"], "stream": stream})
 
 
-def test_a_model_server_that_is_gone_is_named_to_nobody(tmp_path: Path) -> None:
+def test_the_address_of_an_unreachable_model_server_is_not_shown(tmp_path: Path) -> None:
     with ModelServer() as model:
         url, port = model.url, str(model.port).encode()
     with served(tmp_path, model_url=url) as serving:
         answers = [
-            serving.client.post(CHAT, ASKED),
+            serving.client.post(CHAT, REQUEST),
             serving.client.post(EMBED, {"model": "m", "input": "x"}),
             serving.client.get("/v1/models"),
             serving.client.get("/v1/openai/v1/models/m"),
@@ -253,7 +255,7 @@ def test_a_model_server_that_is_gone_is_named_to_nobody(tmp_path: Path) -> None:
 def test_an_error_within_a_stream_is_openais_too(tmp_path: Path) -> None:
     broken = (text_chunk("Once"), Pause(0.05), BreakOff())
     with ModelServer(lambda _: broken) as model, served(tmp_path, model_url=model.url) as serving:
-        answer = serving.client.post(CHAT, {**ASKED, "stream": True})
+        answer = serving.client.post(CHAT, {**REQUEST, "stream": True})
     last = json.loads(answer.body.decode().strip().split("\n\n")[-1].removeprefix("data: "))
     assert last["error"]["type"] == "server_error"
     assert set(last["error"]) == {"message", "type", "param", "code"}
@@ -270,10 +272,10 @@ def test_an_error_within_a_stream_is_openais_too(tmp_path: Path) -> None:
         (((b"user-agent", b"mine"), (b"x-llamastack-client-version", b"0.3.5")), False),
     ],
 )
-def test_done_is_sent_to_clients_that_know_it(
+def test_done_is_sent_to_clients_that_expect_it(
     tmp_path: Path, headers: tuple[tuple[bytes, bytes], ...], is_done_sent: bool
 ) -> None:
     with ModelServer(lambda _: text_answer("o", "k")) as model, served(tmp_path, model_url=model.url) as serving:
-        body = json.dumps({**ASKED, "stream": True}).encode()
+        body = json.dumps({**REQUEST, "stream": True}).encode()
         answer = serving.client.send(Raw("POST", CHAT.encode(), (body,), headers))
     assert (b"[DONE]" in answer.body) is is_done_sent

@@ -1,4 +1,4 @@
-"""How OpenAICompatibleInference fails: what it says, what it repeats, and what it keeps to itself.
+"""How OpenAICompatibleInference fails: its messages, its retries, and the data it never shows.
 
 Covers: adapters/outgoing/failed_attempt, adapters/models/openai/openai_compatible, adapters/models/openai/model_access,
   adapters/models/openai/model_responses, adapters/outgoing/quoting
@@ -37,14 +37,14 @@ from turnstone.domain.values.content import TextItem
 
 
 def failure_of(script: Script, error: type[Exception] = ModelFailed, timeout_s: float = 5) -> tuple[str, int]:
-    """Return what the failure says, and how often the server was asked."""
+    """Return the message of the failure, and how many requests the server received."""
     with ModelServer(script) as server, pytest.raises(error) as caught:
         asked(server, timeout_s=timeout_s)
     return str(caught.value), len(server.requests)
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "reason"),
     [
         (HttpAnswer(400, {"error": {"message": "too long"}}), r"\(HTTP 400\): too long"),
         (HttpAnswer(422, {"detail": [{"loc": ["body"], "msg": "no"}]}), r"\(HTTP 422\): \['body'\]: no"),
@@ -67,14 +67,14 @@ def failure_of(script: Script, error: type[Exception] = ModelFailed, timeout_s: 
         ((b"data: " + b"x" * 17 * 1024 * 1024,), "more than 16777216 bytes"),
     ],
 )
-def test_a_failure_says_what_happened_and_is_not_repeated(answer: Answer, said: str):
-    with ModelServer([answer, text_answer("again")]) as server, pytest.raises(ModelFailed, match=said):
+def test_a_failure_has_its_reason_and_is_not_repeated(answer: Answer, reason: str):
+    with ModelServer([answer, text_answer("again")]) as server, pytest.raises(ModelFailed, match=reason):
         asked(server)
     assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "reason"),
     [
         (HttpAnswer(401, {"error": "no"}), "the key; check providers.near.api_key_env"),
         (HttpAnswer(404, {"error": "no"}), "check the agent's model and providers.near.url"),
@@ -82,9 +82,9 @@ def test_a_failure_says_what_happened_and_is_not_repeated(answer: Answer, said: 
         (HttpAnswer(200, b"<html>"), "check providers.near.url"),
     ],
 )
-def test_a_provider_of_the_file_is_named_by_its_keys_in_the_file(answer: Answer, said: str):
+def test_a_provider_of_the_file_is_named_by_its_keys_in_the_file(answer: Answer, reason: str):
     named = SettingNames("providers.near.url", "providers.near.api_key_env")
-    with ModelServer(lambda _: answer) as server, pytest.raises(ModelFailed, match=said) as caught:
+    with ModelServer(lambda _: answer) as server, pytest.raises(ModelFailed, match=reason) as caught:
         list(OpenAICompatibleInference(server.url, ModelAccess(KEY, names=named)).stream(request()))
     assert "TURNSTONE_" not in str(caught.value)
     gone = OpenAICompatibleInference(server.url, ModelAccess(KEY, names=named))
@@ -95,20 +95,20 @@ def test_a_provider_of_the_file_is_named_by_its_keys_in_the_file(answer: Answer,
 
 
 def test_a_caller_s_own_key_that_is_not_accepted_is_named():
-    asking = request(provider_data=ProviderData({"own": "sk-x"}))
+    question = request(provider_data=ProviderData({"own": "sk-x"}))
     with ModelServer([HttpAnswer(401, {"error": "no"})]) as server:
         inference = OpenAICompatibleInference(server.url, ModelAccess(KEY, "own"))
         with pytest.raises(ModelFailed, match="check 'own' of the provider data"):
-            list(inference.stream(asking))
+            list(inference.stream(question))
 
 
 def test_the_servers_text_is_cut_short():
-    said, _ = failure_of([HttpAnswer(400, {"error": "x" * 5000})])
-    assert said.count("x") == 500
+    reason, _ = failure_of([HttpAnswer(400, {"error": "x" * 5000})])
+    assert reason.count("x") == 500
 
 
 @pytest.mark.parametrize("status", [429, 502, 503, 504])
-def test_an_overloaded_server_is_asked_again_at_most_twice(status: int):
+def test_an_overloaded_server_is_retried_at_most_twice(status: int):
     busy = HttpAnswer(status, {"error": "busy"}, {"Retry-After": "0"})
     with ModelServer([busy, busy, text_answer("ok")]) as server:
         assert texts_of(asked(server)) == ["ok"]
@@ -116,21 +116,21 @@ def test_an_overloaded_server_is_asked_again_at_most_twice(status: int):
 
 
 @pytest.mark.parametrize(
-    ("status", "handed_on", "is_outage"),
+    ("status", "own_data", "is_outage"),
     [
         (429, NO_PROVIDER_DATA, True),
         (429, ProviderData({"own": "sk-of-the-caller"}), False),
         (500, ProviderData({"own": "sk-of-the-caller"}), True),
     ],
 )
-def test_the_limit_of_a_caller_s_own_key_is_no_outage_for_others(status: int, handed_on: ProviderData, is_outage: bool):
+def test_the_limit_of_a_caller_s_own_key_is_no_outage_for_others(status: int, own_data: ProviderData, is_outage: bool):
     full = HttpAnswer(status, {"error": "quota"}, {"Retry-After": "60"})
     with ModelServer([full]) as server, pytest.raises(ModelFailed) as caught:
-        list(OpenAICompatibleInference(server.url, ModelAccess(KEY, "own")).stream(request(provider_data=handed_on)))
+        list(OpenAICompatibleInference(server.url, ModelAccess(KEY, "own")).stream(request(provider_data=own_data)))
     assert caught.value.is_outage is is_outage
 
 
-def test_a_server_that_asks_for_a_short_wait_gets_it_and_for_a_long_one_is_not_asked_again():
+def test_a_short_retry_after_is_waited_for_and_a_long_one_is_not_retried():
     short, long = (HttpAnswer(503, {"error": "busy"}, {"Retry-After": seconds}) for seconds in ("1", "60"))
     with ModelServer([short, text_answer("ok")]) as server:
         started = time.monotonic()
@@ -139,11 +139,11 @@ def test_a_server_that_asks_for_a_short_wait_gets_it_and_for_a_long_one_is_not_a
     assert failure_of([long, text_answer("ok")])[1] == 1
 
 
-def test_a_server_that_hangs_up_before_it_answers_is_asked_again_at_most_twice():
+def test_a_server_that_hangs_up_before_it_answers_is_retried_at_most_twice():
     with ModelServer([HangUp(), HangUp(), text_answer("ok")]) as server:
         assert texts_of(asked(server)) == ["ok"]
-    said, count = failure_of([HangUp()] * 4)
-    assert "hung up before it answered" in said
+    reason, count = failure_of([HangUp()] * 4)
+    assert "hung up before it answered" in reason
     assert count == 3
 
 
@@ -153,10 +153,10 @@ def test_the_address_of_a_server_that_is_not_there_is_logged_and_not_shown(caplo
         port = free.getsockname()[1]
     inference = OpenAICompatibleInference(f"http://user:password@127.0.0.1:{port}/v1", None)
     caplog.set_level(logging.INFO)
-    for ask in (lambda: list(inference.stream(request())), inference.models):
+    for request_once in (lambda: list(inference.stream(request())), inference.models):
         caplog.clear()
         with pytest.raises(ModelFailed, match="can't connect to the model server; is it running") as caught:
-            ask()
+            request_once()
         assert not {"127.0.0.1", str(port), "http"} & set(str(caught.value).replace(":", " ").split())
         (line,) = [
             record for record in caplog.records if record.name == "turnstone.adapters.models.openai.openai_compatible"
@@ -179,7 +179,7 @@ def test_the_address_of_a_server_that_is_not_there_is_logged_and_not_shown(caplo
         lambda at: HttpAnswer(307, b"", {"Location": f"http://{at}/"}),
     ],
 )
-def test_no_failure_shows_the_address_whoever_names_it(answer: Callable[[str], Answer]):
+def test_no_failure_shows_the_address_wherever_it_appears(answer: Callable[[str], Answer]):
     server = ModelServer(lambda _: answer(f"127.0.0.1:{server.port}"))
     with server, pytest.raises(ModelFailed) as caught:
         asked(server)
@@ -187,7 +187,7 @@ def test_no_failure_shows_the_address_whoever_names_it(answer: Callable[[str], A
 
 
 @pytest.mark.parametrize(
-    ("told", "shown"),
+    ("text", "shown"),
     [
         ("HTTPConnectionPool(host='model', port=8000): refused", "HTTPConnectionPool([redacted], [redacted]): refused"),
         ("no route to model:8000", "no route to [redacted]"),
@@ -196,9 +196,9 @@ def test_no_failure_shows_the_address_whoever_names_it(answer: Callable[[str], A
         ("messages[0:1] of 10.0.0.7:80 at http://vllm-0/v1, [::1]:9 or LOCALHOST:9", None),
     ],
 )
-def test_addresses_are_taken_out_of_what_a_server_says_and_nothing_else(told: str, shown: str | None):
+def test_addresses_and_nothing_else_are_redacted_from_a_servers_message(text: str, shown: str | None):
     shown = shown or "messages[0:1] of [redacted] at [redacted] [redacted] or [redacted]"
-    assert without_address(told, "model", 8000) == shown
+    assert without_address(text, "model", 8000) == shown
     assert without_address("https://u:p@api.inner.corp:1/v1?k=v, api.inner.corp", "api.inner.corp", 1) == (
         "[redacted] [redacted]"
     )
@@ -214,7 +214,7 @@ def test_a_busy_server_s_wait_is_passed_on(retry_after: str, expected_s: int | N
     assert caught.value.retry_after_s == expected_s
 
 
-def test_a_model_that_is_not_there_is_told_from_an_address_that_is_wrong():
+def test_a_missing_model_is_distinguished_from_a_wrong_address():
     with pytest.raises(ModelNotFound), ModelServer([HttpAnswer(404, {"error": "The model `m` is unknown"})]) as server:
         asked(server)
     with pytest.raises(ModelFailed) as caught, ModelServer([HttpAnswer(404, {"detail": "no such path"})]) as server:
@@ -223,12 +223,12 @@ def test_a_model_that_is_not_there_is_told_from_an_address_that_is_wrong():
 
 
 @pytest.mark.parametrize(
-    ("items", "said"),
+    ("items", "reason"),
     [((Pause(5),), "did not answer in time"), ((text_chunk("a"), Pause(5)), "fell silent while it answered")],
 )
-def test_silence_before_and_within_an_answer_is_a_timeout_and_not_repeated(items: tuple[Item, ...], said: str):
+def test_silence_before_and_within_an_answer_is_a_timeout_and_not_repeated(items: tuple[Item, ...], reason: str):
     message, count = failure_of([items, text_answer("ok")], ModelTimedOut, timeout_s=0.2)
-    assert said in message
+    assert reason in message
     assert count == 1
 
 
@@ -248,17 +248,17 @@ def test_neither_the_key_nor_a_message_gets_into_an_error_or_a_log(wrap: Any, ca
     with ModelServer([wrap(echo)]) as server, pytest.raises(ModelFailed) as caught:
         asked(server, request(QUESTION, UserMessage(content="hi", context=context)))
     error: BaseException | None = caught.value
-    told = caplog.text
+    shown = caplog.text
     while error is not None:
-        told += repr(error)
+        shown += repr(error)
         error = error.__cause__ or error.__context__
-    assert not [secret for secret in (KEY[:9], "question that", context) if secret in told]
+    assert not [secret for secret in (KEY[:9], "question that", context) if secret in shown]
 
 
 @pytest.mark.parametrize("wrap", [str, json.dumps, lambda body: json.dumps(json.dumps(body))])
 def test_no_part_of_a_repeated_request_gets_into_an_error_however_it_is_escaped(wrap: Any):
-    asked_for = {"place": 'a "private" street', "at": ["the 7th of \u2603 in private"]}
-    made = call_from_json("c1", "look", json.dumps(asked_for))
+    arguments = {"place": 'a "private" street', "at": ["the 7th of \u2603 in private"]}
+    made = call_from_json("c1", "look", json.dumps(arguments))
     messages = (
         UserMessage(content='my "private"\nquestion \u2603'),
         UserMessage(content=(TextItem(text="one private\tpart"), TextItem(text="two private parts"))),
@@ -282,7 +282,7 @@ def test_a_key_that_no_header_can_carry_is_refused_without_being_shown():
 
 
 @pytest.mark.parametrize(
-    ("listed", "said"),
+    ("listed", "reason"),
     [
         (HttpAnswer(404, {"error": "no"}), "the list of models not found"),
         (HttpAnswer(401, {"error": "no"}), "TURNSTONE_MODEL_API_KEY"),
@@ -291,6 +291,6 @@ def test_a_key_that_no_header_can_carry_is_refused_without_being_shown():
         (HttpAnswer(200, {"models": []}), "does not list models"),
     ],
 )
-def test_models_that_cannot_be_listed_fail(listed: HttpAnswer, said: str):
-    with ModelServer(listed=listed) as server, pytest.raises(ModelFailed, match=said):
+def test_models_that_cannot_be_listed_fail(listed: HttpAnswer, reason: str):
+    with ModelServer(listed=listed) as server, pytest.raises(ModelFailed, match=reason):
         OpenAICompatibleInference(server.url, None).models()

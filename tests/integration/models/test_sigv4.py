@@ -1,4 +1,4 @@
-"""Requests to Bedrock's OpenAI endpoint are signed, each anew, and not by a key.
+"""Requests to Bedrock's OpenAI endpoint are signed, each by itself, and not by a key.
 
 Covers: adapters/aws/sigv4, adapters/models/openai/model_access
 """
@@ -52,7 +52,7 @@ def test_each_request_is_signed_for_its_service_and_region(credentials: None) ->
         assert (headers["x-amz-security-token"], "secret" in str(headers.values())) == ("of-the-session", False)
 
 
-def test_without_an_address_bedrocks_own_is_asked(credentials: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_an_address_bedrocks_own_is_called(credentials: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
     catalogue = Catalogue.model_validate({"providers": {"p": {"type": "openai", "auth": "sigv4"}}})
     provider = build_inference(catalogue, ProviderDeps(10, lambda name, entry: None, AwsClients)).provider("p")
@@ -64,7 +64,7 @@ def test_without_an_address_bedrocks_own_is_asked(credentials: None, monkeypatch
         build_inference(catalogue, ProviderDeps(10, lambda name, entry: None, AwsClients)).provider("p")
 
 
-def test_without_credentials_the_model_can_not_be_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_credentials_the_model_can_not_be_called(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")

@@ -1,4 +1,4 @@
-"""Stored chat completions, over both stores: kept for a time, seen by whom they are for, listed page by page.
+"""Stored chat completions, over both stores: kept for a time, visible to their owner and team, listed page by page.
 
 Covers: services/models/stored_completions, store/models, functions/stored_completions,
   store/models/stored_completions
@@ -48,7 +48,7 @@ ADMIN = Caller(tenant="acme", principal="root", roles=("admin",))
 
 
 class Counting:
-    """Counts the calls of a store, and does something before one of its writes."""
+    """Counts the calls of a store, and runs an action before one of its writes."""
 
     def __init__(self, store: RangeStore) -> None:
         self._store = store
@@ -80,7 +80,7 @@ class Counting:
         return self._store.clear(pk, limit, sk)
 
 
-class Place:
+class World:
     """The use cases over one store, a clock that is set by hand, and a queue that tests empty."""
 
     def __init__(self, bare: RangeStore, folder: Path) -> None:
@@ -101,9 +101,9 @@ class Place:
         )
         return StoredCompletions(deps)
 
-    def keep(self, number: int, caller: Caller = ANN, *, model: str = "m", said: str = "hi", **metadata: str) -> str:
+    def keep(self, number: int, caller: Caller = ANN, *, model: str = "m", text: str = "hi", **metadata: str) -> str:
         name = completion_id(number)
-        self.kept.keep(caller, name, model, metadata, wire(name, said, metadata))
+        self.kept.keep(caller, name, model, metadata, wire(name, text, metadata))
         return name
 
     def listed(self, caller: Caller = ANN, **query: Any) -> tuple[list[str], str | None]:
@@ -124,10 +124,10 @@ class Place:
 
 
 @pytest.fixture(params=["sqlite", "dynamodb"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     if request.param == "sqlite":
         sqlite = SqliteRangeStore(tmp_path / "turnstone.db")
-        yield Place(sqlite, tmp_path)
+        yield World(sqlite, tmp_path)
         sqlite.close()
         return
     with mock_aws():
@@ -136,7 +136,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
         client = session.create_client("dynamodb", region_name="eu-central-1")
         create_table(client, "completions")
         dynamo = DynamoRangeStore(client, "completions")
-        yield Place(dynamo, tmp_path)
+        yield World(dynamo, tmp_path)
         dynamo.close()
 
 
@@ -144,197 +144,197 @@ def completion_id(number: int) -> str:
     return f"chatcmpl-{number:08x}-0000-7000-8000-000000000000"
 
 
-def wire(name: str, said: str, metadata: Mapping[str, str]) -> bytes:
-    return json.dumps({"id": name, "said": said, "metadata": metadata}).encode()
+def wire(name: str, text: str, metadata: Mapping[str, str]) -> bytes:
+    return json.dumps({"id": name, "said": text, "metadata": metadata}).encode()
 
 
-def read(place: Place, name: str, caller: Caller = ANN) -> Any:
-    return json.loads(joined(place.kept.wire(caller, name)))
+def read(world: World, name: str, caller: Caller = ANN) -> Any:
+    return json.loads(joined(world.kept.wire(caller, name)))
 
 
 def joined(wire: bytes | Iterable[bytes]) -> bytes:
     return wire if isinstance(wire, bytes) else b"".join(wire)
 
 
-def test_what_is_kept_is_read_as_it_was_and_for_one_write(place: Place) -> None:
-    name = place.keep(1, topic="a")
-    assert place.store.calls == ["write"]
-    assert read(place, name) == {"id": name, "said": "hi", "metadata": {"topic": "a"}}
+def test_a_stored_completion_is_read_unchanged_and_costs_one_write(world: World) -> None:
+    name = world.keep(1, topic="a")
+    assert world.store.calls == ["write"]
+    assert read(world, name) == {"id": name, "said": "hi", "metadata": {"topic": "a"}}
 
 
-def test_the_newest_comes_first_and_pages_go_on_behind_the_last_one(place: Place) -> None:
-    names = [place.keep(number) for number in range(7)]
-    found, cursor = place.listed(limit=3)
+def test_the_newest_comes_first_and_pages_continue_behind_the_last_entry(world: World) -> None:
+    names = [world.keep(number) for number in range(7)]
+    found, cursor = world.listed(limit=3)
     assert found == names[:3:-1]
-    more, cursor = place.listed(limit=3, after=cursor)
+    more, cursor = world.listed(limit=3, after=cursor)
     assert more == names[3:0:-1]
-    assert place.listed(limit=3, after=cursor) == (names[:1], None)
-    assert place.listed(limit=3, is_newest_first=False)[0] == names[:3]
-    assert place.listed(limit=3, is_newest_first=False, after=names[2])[0] == names[3:6]
-    place.kept.delete(ANN, names[4])
-    assert place.listed(limit=3, after=names[4])[0] == names[3:0:-1], "a place that is gone is a place"
+    assert world.listed(limit=3, after=cursor) == (names[:1], None)
+    assert world.listed(limit=3, is_newest_first=False)[0] == names[:3]
+    assert world.listed(limit=3, is_newest_first=False, after=names[2])[0] == names[3:6]
+    world.kept.delete(ANN, names[4])
+    assert world.listed(limit=3, after=names[4])[0] == names[3:0:-1], "the id of a deleted entry is a cursor"
 
 
-def test_a_page_reads_no_more_than_it_shows(place: Place) -> None:
+def test_a_page_reads_no_more_than_it_shows(world: World) -> None:
     for number in range(60):
-        place.keep(number)
-    place.store.calls.clear()
-    assert len(place.listed(limit=5)[0]) == 5
-    assert place.store.calls == ["range", "gather"]
+        world.keep(number)
+    world.store.calls.clear()
+    assert len(world.listed(limit=5)[0]) == 5
+    assert world.store.calls == ["range", "gather"]
 
 
-def test_filters_find_what_is_far_behind(place: Place) -> None:
-    wanted = place.keep(0, model="rare", topic="a")
-    for number in range(1, 8 * COMPLETIONS_AT_ONCE):  # many reads behind
-        place.keep(number, topic="b")
-    assert place.listed(model="rare")[0] == place.listed(metadata={"topic": "a"})[0] == [wanted]
-    assert place.listed(model="rare", metadata={"topic": "b"}) == ([], None)
+def test_filters_find_entries_many_reads_away(world: World) -> None:
+    expected = world.keep(0, model="rare", topic="a")
+    for number in range(1, 8 * COMPLETIONS_AT_ONCE):  # many reads further on
+        world.keep(number, topic="b")
+    assert world.listed(model="rare")[0] == world.listed(metadata={"topic": "a"})[0] == [expected]
+    assert world.listed(model="rare", metadata={"topic": "b"}) == ([], None)
 
 
-def test_who_may_not_see_one_is_told_what_the_missing_are(place: Place) -> None:
-    name = place.keep(1)
+def test_a_hidden_completion_and_a_missing_one_are_refused_alike(world: World) -> None:
+    name = world.keep(1)
     missing = completion_id(2)
     for caller in (STRANGER, FOREIGNER):
         for act in (
-            lambda caller, name: place.kept.wire(caller, name),
-            lambda caller, name: place.kept.update(caller, name, {}, with_metadata),
-            lambda caller, name: place.kept.delete(caller, name),
+            lambda caller, name: world.kept.wire(caller, name),
+            lambda caller, name: world.kept.update(caller, name, {}, with_metadata),
+            lambda caller, name: world.kept.delete(caller, name),
         ):
             errors = []
-            for wanted in (name, missing):
+            for identifier in (name, missing):
                 with pytest.raises(NotFound) as refused:
-                    act(caller, wanted)
-                errors.append(str(refused.value).replace(wanted, ""))
+                    act(caller, identifier)
+                errors.append(str(refused.value).replace(identifier, ""))
             assert errors[0] == errors[1]
-        assert place.listed(caller) == ([], None)
-    assert read(place, name, TEAMMATE)["id"] == name
+        assert world.listed(caller) == ([], None)
+    assert read(world, name, TEAMMATE)["id"] == name
     for change in (
-        lambda: place.kept.update(TEAMMATE, name, {}, with_metadata),
-        lambda: place.kept.delete(TEAMMATE, name),
+        lambda: world.kept.update(TEAMMATE, name, {}, with_metadata),
+        lambda: world.kept.delete(TEAMMATE, name),
     ):
         with pytest.raises(Forbidden, match="only its owner"):
             change()
-    place.kept.delete(ADMIN, name)
-    assert place.left(name) == []
+    world.kept.delete(ADMIN, name)
+    assert world.left(name) == []
 
 
-def test_metadata_are_replaced_in_the_list_too(place: Place) -> None:
-    name = place.keep(1, topic="a")
-    told = json.loads(place.kept.update(ANN, name, {"topic": "b"}, with_metadata))
-    assert told == read(place, name) == {"id": name, "said": "hi", "metadata": {"topic": "b"}}
-    assert (place.listed(metadata={"topic": "a"})[0], place.listed(metadata={"topic": "b"})[0]) == ([], [name])
-    place.kept.delete(ANN, name)
-    assert place.left(name) == []
+def test_metadata_are_replaced_in_the_list_too(world: World) -> None:
+    name = world.keep(1, topic="a")
+    updated = json.loads(world.kept.update(ANN, name, {"topic": "b"}, with_metadata))
+    assert updated == read(world, name) == {"id": name, "said": "hi", "metadata": {"topic": "b"}}
+    assert (world.listed(metadata={"topic": "a"})[0], world.listed(metadata={"topic": "b"})[0]) == ([], [name])
+    world.kept.delete(ANN, name)
+    assert world.left(name) == []
 
 
-def test_of_two_changes_at_once_none_is_lost_and_a_deletion_stays(place: Place) -> None:
-    name = place.keep(1)
-    other = place.over(OversizeStore(place.bare, FileBlobStore(place.blobs)))
-    place.store.before_write.append(lambda: other.update(ANN, name, {"by": "other"}, with_metadata))
-    place.kept.update(ANN, name, {"by": "me"}, with_metadata)
-    assert read(place, name)["metadata"] == {"by": "me"}
-    place.store.before_write.append(lambda: other.delete(ANN, name))
+def test_of_two_changes_at_once_none_is_lost_and_a_deletion_stays(world: World) -> None:
+    name = world.keep(1)
+    other = world.over(OversizeStore(world.bare, FileBlobStore(world.blobs)))
+    world.store.before_write.append(lambda: other.update(ANN, name, {"by": "other"}, with_metadata))
+    world.kept.update(ANN, name, {"by": "me"}, with_metadata)
+    assert read(world, name)["metadata"] == {"by": "me"}
+    world.store.before_write.append(lambda: other.delete(ANN, name))
     with pytest.raises(NotFound):
-        place.kept.update(ANN, name, {"by": "late"}, with_metadata)
-    assert place.left(name) == []
-    again = place.keep(2)
-    place.store.before_write.append(lambda: other.delete(ANN, again))
+        world.kept.update(ANN, name, {"by": "late"}, with_metadata)
+    assert world.left(name) == []
+    again = world.keep(2)
+    world.store.before_write.append(lambda: other.delete(ANN, again))
     with pytest.raises(NotFound):
-        place.kept.delete(ANN, again)
+        world.kept.delete(ANN, again)
 
 
-def test_one_that_changes_all_the_time_is_given_back_to_the_caller(place: Place) -> None:
-    name = place.keep(1)
-    other = place.over(OversizeStore(place.bare, FileBlobStore(place.blobs)))
-    place.store.before_write = [lambda: other.update(ANN, name, {"by": "other"}, with_metadata)] * 10
+def test_an_update_under_endless_contention_is_refused(world: World) -> None:
+    name = world.keep(1)
+    other = world.over(OversizeStore(world.bare, FileBlobStore(world.blobs)))
+    world.store.before_write = [lambda: other.update(ANN, name, {"by": "other"}, with_metadata)] * 10
     with pytest.raises(StoreUnavailable):
-        place.kept.update(ANN, name, {"by": "me"}, with_metadata)
+        world.kept.update(ANN, name, {"by": "me"}, with_metadata)
 
 
-def test_its_time_ends_it_for_every_reader_before_it_is_removed(place: Place) -> None:
-    name = place.keep(1)
-    place.clock.advance(TTL_S / 2)
-    place.kept.update(ANN, name, {"a": "b"}, with_metadata)
-    place.clock.advance(TTL_S / 2 - 1)
-    assert place.listed()[0] == [name]
-    place.clock.advance(1)
-    assert place.listed() == ([], None)
+def test_an_expired_completion_is_gone_for_every_reader_before_it_is_removed(world: World) -> None:
+    name = world.keep(1)
+    world.clock.advance(TTL_S / 2)
+    world.kept.update(ANN, name, {"a": "b"}, with_metadata)
+    world.clock.advance(TTL_S / 2 - 1)
+    assert world.listed()[0] == [name]
+    world.clock.advance(1)
+    assert world.listed() == ([], None)
     for act in (
-        lambda: place.kept.wire(ANN, name),
-        lambda: place.kept.update(ANN, name, {}, with_metadata),
-        lambda: place.kept.delete(ANN, name),
+        lambda: world.kept.wire(ANN, name),
+        lambda: world.kept.update(ANN, name, {}, with_metadata),
+        lambda: world.kept.delete(ANN, name),
     ):
         with pytest.raises(NotFound):
             act()
-    assert {int(record.attributes["ttl"]) for record in place.left(name)} == {int(place.clock.now().timestamp())}
-    if isinstance(place.bare, SqliteRangeStore):  # which a table does by itself
-        assert place.bare.drop_expired(place.clock.now()) == 2
-        assert place.left(name) == []
+    assert {int(record.attributes["ttl"]) for record in world.left(name)} == {int(world.clock.now().timestamp())}
+    if isinstance(world.bare, SqliteRangeStore):  # DynamoDB removes expired items by itself
+        assert world.bare.drop_expired(world.clock.now()) == 2
+        assert world.left(name) == []
 
 
-def test_a_large_one_is_a_payload_which_a_job_removes_when_its_time_is_over(place: Place) -> None:
-    small, large = place.keep(1), place.keep(2, said="x" * LARGE_BYTES)
-    assert len(place.payloads()) == 1
-    place.kept.update(ANN, large, {"a": "b"}, with_metadata)
-    assert read(place, large)["said"] == "x" * LARGE_BYTES
-    assert place.cleaning().due() == ()
-    place.clock.advance(TTL_S)
-    (job,) = place.cleaning().due()
+def test_a_large_completion_is_a_payload_which_a_job_removes_when_its_time_is_over(world: World) -> None:
+    small, large = world.keep(1), world.keep(2, text="x" * LARGE_BYTES)
+    assert len(world.payloads()) == 1
+    world.kept.update(ANN, large, {"a": "b"}, with_metadata)
+    assert read(world, large)["said"] == "x" * LARGE_BYTES
+    assert world.cleaning().due() == ()
+    world.clock.advance(TTL_S)
+    (job,) = world.cleaning().due()
     assert (job.kind, job.order) == ("clean_completion", large)
-    place.cleaning().run(job, place.clock.now())
-    assert (place.left(large), place.payloads()) == ([], [])
-    assert len(place.left(small)) == 2
-    assert place.cleaning().due() == ()
+    world.cleaning().run(job, world.clock.now())
+    assert (world.left(large), world.payloads()) == ([], [])
+    assert len(world.left(small)) == 2
+    assert world.cleaning().due() == ()
 
 
-def test_a_large_one_that_is_deleted_leaves_no_payload(place: Place) -> None:
-    name = place.keep(1, said="x" * LARGE_BYTES)
-    place.kept.delete(ANN, name)
-    assert place.listed() == ([], None)
+def test_a_large_completion_that_is_deleted_leaves_no_payload(world: World) -> None:
+    name = world.keep(1, text="x" * LARGE_BYTES)
+    world.kept.delete(ANN, name)
+    assert world.listed() == ([], None)
     done: list[Job] = []
     for _ in range(3):
-        for job in place.cleaning().due():
-            place.cleaning().run(job, place.clock.now())
+        for job in world.cleaning().due():
+            world.cleaning().run(job, world.clock.now())
             done.append(job)
-        place.clock.advance(LATE_PAYLOADS.total_seconds())
-    assert (place.left(name), place.payloads()) == ([], [])
-    assert done[0] == place.jobs.sent[0]
+        world.clock.advance(LATE_PAYLOADS.total_seconds())
+    assert (world.left(name), world.payloads()) == ([], [])
+    assert done[0] == world.jobs.sent[0]
 
 
-def test_two_large_ones_of_one_moment_have_a_job_each(place: Place) -> None:
-    names = {place.keep(number, said="x" * LARGE_BYTES) for number in (1, 2)}
-    place.clock.advance(TTL_S)
-    assert {job.order for job in place.cleaning().due()} == names
+def test_two_large_completions_of_one_moment_have_a_job_each(world: World) -> None:
+    names = {world.keep(number, text="x" * LARGE_BYTES) for number in (1, 2)}
+    world.clock.advance(TTL_S)
+    assert {job.order for job in world.cleaning().due()} == names
 
 
-def test_one_whose_payload_is_lost_is_listed_read_as_lost_and_can_be_deleted(place: Place) -> None:
-    name = place.keep(1, said="x" * LARGE_BYTES)
-    for payload in place.payloads():
+def test_a_completion_whose_payload_is_lost_is_listed_read_as_lost_and_can_be_deleted(world: World) -> None:
+    name = world.keep(1, text="x" * LARGE_BYTES)
+    for payload in world.payloads():
         payload.unlink()
-    _, entries = place.kept.list(ANN, CompletionsQuery(limit=20))
+    _, entries = world.kept.list(ANN, CompletionsQuery(limit=20))
     assert [(completion.completion_id, wire) for completion, wire in entries] == [(name, None)]
     with pytest.raises(ContentLost):
-        place.kept.wire(ANN, name)
+        world.kept.wire(ANN, name)
     with pytest.raises(NotFound):
-        place.kept.wire(STRANGER, name)
-    place.kept.delete(ANN, name)
-    assert place.left(name) == []
+        world.kept.wire(STRANGER, name)
+    world.kept.delete(ANN, name)
+    assert world.left(name) == []
 
 
-def test_owners_only_see_where_that_is_set(place: Place) -> None:
-    name = place.keep(1, Caller(tenant="acme", principal="ann"))
-    hidden = place.over(place.store, owner_only=True)
-    nobody = Caller(tenant="acme", principal="tim")
-    assert read(place, name, nobody)["id"] == name
+def test_only_owners_see_a_completion_where_that_is_set(world: World) -> None:
+    name = world.keep(1, Caller(tenant="acme", principal="ann"))
+    hidden = world.over(world.store, owner_only=True)
+    teamless = Caller(tenant="acme", principal="tim")
+    assert read(world, name, teamless)["id"] == name
     with pytest.raises(NotFound):
-        hidden.wire(nobody, name)
+        hidden.wire(teamless, name)
 
 
-@pytest.mark.parametrize(("query", "is_wanted"), [({"metadata": {"a": "1"}}, True), ({"metadata": {"a": "2"}}, False)])
-def test_filters_look_at_all_that_is_named(query: dict[str, Any], is_wanted: bool) -> None:
+@pytest.mark.parametrize(("query", "is_match"), [({"metadata": {"a": "1"}}, True), ({"metadata": {"a": "2"}}, False)])
+def test_filters_compare_every_named_field(query: dict[str, Any], is_match: bool) -> None:
     at = FakeClock().now()
     completion = StoredCompletion(
         completion_id="c", model="m", created_at=at, ends_at=at, metadata={"a": "1", "b": "2"}
     )
-    assert CompletionsQuery(limit=1, **query).matches(completion) is is_wanted
+    assert CompletionsQuery(limit=1, **query).matches(completion) is is_match
     assert not CompletionsQuery(limit=1, model="x", **query).matches(completion)

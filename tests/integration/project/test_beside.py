@@ -1,4 +1,4 @@
-"""Two servers compared by what a client sees: what differs is found, and what has a reason is not reported.
+"""Two servers compared by the responses to a client: differences are found, and explained ones are not reported.
 
 Covers: tests/beside
 """
@@ -43,7 +43,7 @@ def test_contents_do_not_differ_but_statuses_and_types_do() -> None:
     assert found(answered({}, 200), answered({}, 404)) == [("status", "200", "404")]
 
 
-def test_what_is_inside_of_something_that_is_missing_is_one_difference() -> None:
+def test_a_missing_part_is_one_difference_with_all_it_contains() -> None:
     assert found(answered({"a": {"b": {"c": 1}}}), answered({})) == [("field a", "object", "absent")]
     assert found(answered({"a": [{"b": 1}]}), answered({"a": None})) == [("field a", "list", "null")]
 
@@ -70,10 +70,10 @@ def test_a_reason_explains_only_what_all_its_patterns_match() -> None:
     assert list(unexplained([one, *others], [reason])) == others
 
 
-def test_the_recorder_passes_on_and_remembers_what_was_exchanged() -> None:
+def test_the_recorder_forwards_and_records_the_exchange() -> None:
     with ModelServer() as model, recorder(model.url.removesuffix("/v1")) as recording:
-        asked = {"model": "words-2", "messages": [{"role": "user", "content": "x"}], "stream": True}
-        answer = httpx.post(f"{recording.url}/v1/chat/completions", json=asked)
+        body = {"model": "words-2", "messages": [{"role": "user", "content": "x"}], "stream": True}
+        answer = httpx.post(f"{recording.url}/v1/chat/completions", json=body)
         assert answer.text.endswith("data: [DONE]\n\n")
         listing, _ = httpx.get(f"{recording.url}/v1/models"), httpx.get(f"{recording.url}/v1/none")
         chat, models, none = recording.taken()

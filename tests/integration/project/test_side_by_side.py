@@ -1,4 +1,4 @@
-"""Two servers measured beside each other: they take turns, the same is asked of both, and a missed bar is marked.
+"""Two servers measured beside each other: they alternate, receive the same requests, and a missed bar is marked.
 
 Covers: tests/benchmarks/side_by_side
 """
@@ -23,16 +23,16 @@ from tests.benchmarks.processes import Server, model_server
 from tests.benchmarks.side_by_side import Comparison, Pace, Party, Told, compared, messages_of_last, table_of_rates
 from tests.fakes.models.openai_server import ModelServer
 
-NO_PLACE = Place("", "", "", "", deque(), deque(), deque(), deque(), deque())
+NO_HISTORY = Place("", "", "", "", deque(), deque(), deque(), deque(), deque())
 MODELS = encoded("GET", "/v1/models")
 SESSION = {"session_id": "s1", "session_name": "past", "turns": []}
-SAID = {"role": "assistant", "content": "ok", "tool_calls": []}
+ANSWER = {"role": "assistant", "content": "ok", "tool_calls": []}
 TURN = {
     "turn_id": "t1",
     "session_id": "s1",
     "input_messages": [{"role": "user", "content": "instant"}],
-    "steps": [{"turn_id": "t1", "step_id": "p1", "step_type": "inference", "model_response": SAID}],
-    "output_message": SAID,
+    "steps": [{"turn_id": "t1", "step_id": "p1", "step_type": "inference", "model_response": ANSWER}],
+    "output_message": ANSWER,
     "started_at": "2026-01-01T00:00:00Z",
 }
 
@@ -42,21 +42,21 @@ def parties() -> Iterator[list[Party]]:
     with ExitStack() as stack:
         servers = [stack.enter_context(ModelServer()) for _ in range(2)]
         yield [
-            Party(name, Server(server.port, os.getpid(), 0), replace(NO_PLACE, model=name))
+            Party(name, Server(server.port, os.getpid(), 0), replace(NO_HISTORY, model=name))
             for name, server in zip(("ours", "peer"), servers, strict=True)
         ]
 
 
 def comparison(ours: int, peer: int, bar: float | None) -> Comparison:
-    """Return one in which so many requests were answered in one second."""
-    told = [Told(Asked([0.001] * number, took_s=1.0)) for number in (ours, peer)]
-    return Comparison("get agent", 8, bar, *told)
+    """Return a comparison with so many requests answered in one second."""
+    measured = [Told(Asked([0.001] * number, took_s=1.0)) for number in (ours, peer)]
+    return Comparison("get agent", 8, bar, *measured)
 
 
 def kind_noted_in(order: list[str]) -> Kind:
-    def operations(place: Place) -> Iterator[Operation]:
+    def operations(history: Place) -> Iterator[Operation]:
         while True:
-            order.append(place.model)
+            order.append(history.model)
             yield _one()
 
     def _one() -> Operation:
@@ -67,12 +67,12 @@ def kind_noted_in(order: list[str]) -> Kind:
 
 def test_parties_take_turns(parties: list[Party]) -> None:
     order: list[str] = []
-    told = compared(kind_noted_in(order), 1, parties, parties[0].server, Pace(rounds=2, seconds=60))
+    rates = compared(kind_noted_in(order), 1, parties, parties[0].server, Pace(rounds=2, seconds=60))
     assert order == [*["ours"] * 3, *["peer"] * 3] * 2
-    assert [(name, one.requests) for name, one in told.items()] == [("ours", 6), ("peer", 6)]
+    assert [(name, one.requests) for name, one in rates.items()] == [("ours", 6), ("peer", 6)]
 
 
-def test_who_has_used_up_the_time_is_asked_no_more(parties: list[Party]) -> None:
+def test_a_party_whose_time_is_used_up_receives_no_more_requests(parties: list[Party]) -> None:
     order: list[str] = []
     compared(kind_noted_in(order), 1, parties, parties[0].server, Pace(rounds=2, seconds=1e-9))
     assert order == ["ours", "peer"]
@@ -89,17 +89,17 @@ def test_a_ratio_below_its_bar_is_marked(ours: int, peer: int, bar: float | None
 
 
 def test_quantiles_are_times_that_were_seen() -> None:
-    told = Told(Asked([number / 1_000 for number in range(100, 0, -1)]))
-    assert [told.quantile_ms(share) for share in (0.5, 0.99, 1.0)] == [50, 99, 100]
+    measured = Told(Asked([number / 1_000 for number in range(100, 0, -1)]))
+    assert [measured.quantile_ms(share) for share in (0.5, 0.99, 1.0)] == [50, 99, 100]
     assert Told().quantile_ms(0.99) == 0
 
 
-def test_processor_time_is_told_for_a_thousand_requests() -> None:
-    told = Told(Asked([0.1] * 50, took_s=10.0, own_cpu_s=2.0), cpu_s=5.0)
-    assert (told.rate, told.cpu_s_of_a_thousand, told.client_share) == (5.0, 100.0, 0.2)
+def test_processor_time_is_reported_per_thousand_requests() -> None:
+    measured = Told(Asked([0.1] * 50, took_s=10.0, own_cpu_s=2.0), cpu_s=5.0)
+    assert (measured.rate, measured.cpu_s_of_a_thousand, measured.client_share) == (5.0, 100.0, 0.2)
 
 
-def test_the_models_that_talk_come_first(tmp_path: Path) -> None:
+def test_chat_models_come_before_embedding_models(tmp_path: Path) -> None:
     config = tmp_path / "run.yaml"
     config.write_text(
         "models: [{model_id: e, model_type: embedding}, {model_id: a, model_type: llm}, {model_id: b, model_type: llm}]"
@@ -130,14 +130,14 @@ def test_a_history_of_the_peers_has_ids_of_its_own_and_texts_as_long_as_ours(tmp
     assert len(set(steps)) == 6
 
 
-def test_the_model_answers_as_it_was_told_last() -> None:
+def test_the_model_answers_by_the_last_user_message() -> None:
     parts = [{"type": "text", "text": "words-"}, {"type": "text", "text": "2"}]
     messages = [{"role": "user", "content": "instant"}, {"role": "user", "content": parts}]
     assert said_last([*messages, {"role": "assistant", "content": "ok"}]) == "words-2"
     with model_server("as-told") as model, model.connect() as connection:
         body = {"model": "as-told", "stream": True, "messages": messages}
-        told = connection.post("/v1/chat/completions", body).body
+        answer = connection.post("/v1/chat/completions", body).body
         listed = connection.get("/v1/models").json()["data"]
         assert messages_of_last(model) == 2
-    assert [f'"word{number} "'.encode() in told for number in range(3)] == [True, True, False]
+    assert [f'"word{number} "'.encode() in answer for number in range(3)] == [True, True, False]
     assert listed[0]["id"] == "as-told"

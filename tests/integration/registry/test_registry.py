@@ -1,4 +1,4 @@
-"""What is registered is there once, as it was defined, for its tenant; on both stores.
+"""Registered resources exist once, as they were defined, for their tenant; on both stores.
 
 Covers: services/models/registry, services/shields/shields, services/tools/toolgroups, store/registry/registry,
   services/tools/lookup, services/tools/tool_answers
@@ -50,7 +50,7 @@ from turnstone.store.layout.oversize import OversizeStore
 from turnstone.store.registry.registry import RegistryStore
 from turnstone.store.registry.snapshot import RegistrySnapshot
 
-SLOW_S = 1.0  # long beside what a busy machine takes to begin a few threads
+SLOW_S = 1.0  # long compared with the start of a few threads on a busy machine
 
 NAMES = ["b", "a", "meta-llama/Llama-3.3-70B", "builtin::x", "a|b#%3A", "Zoë", "~", "x" * 256]
 
@@ -82,7 +82,7 @@ def model(identifier: str, **metadata: Any) -> Model:
 
 
 class Interrupted:
-    """A store in which something happens before the first write."""
+    """A store that runs an action before its first write."""
 
     def __init__(self, inner: RangeStore, act: Any) -> None:
         self._inner = inner
@@ -112,7 +112,7 @@ def test_everything_registered_is_found_by_its_name_and_listed_for_its_tenant_on
     assert models(store).find("one", "a") is not None
 
 
-def test_the_same_once_more_is_fine_and_another_definition_is_not(store: RangeStore) -> None:
+def test_an_equal_definition_is_accepted_again_and_another_is_refused(store: RangeStore) -> None:
     for _ in range(2):
         models(store).register("t", model("m", window=[1, 2.5, None]), attempt(), AT)
     with pytest.raises(AlreadyRegistered) as raised:
@@ -121,7 +121,7 @@ def test_the_same_once_more_is_fine_and_another_definition_is_not(store: RangeSt
     assert models(store).list("t") == (model("m", window=[1, 2.5, None]),)
 
 
-def test_what_was_removed_is_gone_and_may_be_defined_anew(store: RangeStore) -> None:
+def test_a_removed_resource_is_gone_and_may_be_defined_again(store: RangeStore) -> None:
     models(store).register("t", model("m"), attempt(), AT)
     models(store).remove("t", "m")
     assert models(store).find("t", "m") is None
@@ -141,7 +141,7 @@ def test_of_two_definitions_at_once_one_is_refused(store: RangeStore) -> None:
     assert models(store).list("t") == (model("m", by="rival"),)
 
 
-def test_who_registers_the_same_at_once_is_not_refused(store: RangeStore) -> None:
+def test_concurrent_equal_registrations_are_not_refused(store: RangeStore) -> None:
     interrupted: Any = Interrupted(store, lambda: models(store).register("t", model("m"), attempt(), AT))
     models(interrupted).register("t", model("m"), attempt(), AT)
     assert models(store).list("t") == (model("m"),)
@@ -193,7 +193,7 @@ class SilentToolbox(ScriptedToolbox):
 
 
 class PartlySilentTools(ScriptedTools):
-    """Scripted tools, beside which a group `silent` may be registered that can't be asked."""
+    """Scripted tools, beside which an unreachable group `silent` may be registered."""
 
     def build(self, group: Toolgroup) -> ScriptedToolbox:
         return SilentToolbox(self, ()) if group.identifier == "silent" else super().build(group)
@@ -221,7 +221,7 @@ def group(identifier: str, provider_id: str = "model-context-protocol") -> Toolg
     return Toolgroup(identifier=identifier, provider_resource_id=identifier, provider_id=provider_id)
 
 
-def test_what_comes_with_the_server_is_there_before_what_was_registered(toolgroups: Toolgroups) -> None:
+def test_built_in_resources_are_listed_before_registered_ones(toolgroups: Toolgroups) -> None:
     for name in ("zebra", "ape"):
         toolgroups.register(LOCAL_CALLER, group(name), attempt())
     toolgroups.register(LOCAL_CALLER, group("dice", "builtin"), attempt())
@@ -232,13 +232,13 @@ def test_what_comes_with_the_server_is_there_before_what_was_registered(toolgrou
         toolgroups.get(LOCAL_CALLER, "lion")
 
 
-def test_what_comes_with_the_server_is_not_defined_anew_and_stays_where_it_is_unregistered(
+def test_a_built_in_resource_is_not_redefined_and_stays_when_it_is_unregistered(
     toolgroups: Toolgroups,
 ) -> None:
-    with pytest.raises(InvalidRequest) as anew:
+    with pytest.raises(InvalidRequest) as refused:
         toolgroups.register(LOCAL_CALLER, group("dice"), attempt())
-    assert anew.value.location == ("toolgroup_id",)
-    assert "toolgroup_id: 'dice' comes with the server" in str(anew.value)
+    assert refused.value.location == ("toolgroup_id",)
+    assert "toolgroup_id: 'dice' comes with the server" in str(refused.value)
     before = toolgroups.list(LOCAL_CALLER)
     toolgroups.unregister(LOCAL_CALLER, "dice")
     assert toolgroups.list(LOCAL_CALLER) == before
@@ -251,30 +251,30 @@ def test_a_group_that_the_server_does_not_have_is_refused_with_those_it_has(tool
     assert str(refused.value) == "toolgroup_id: nobody wrote the tools of 'chess'"
 
 
-def test_tools_are_told_with_their_groups_and_found_by_name(toolgroups: Toolgroups) -> None:
-    def told(*groups: str, named_by: str = "") -> list[tuple[str, str]]:
+def test_tools_are_listed_with_their_groups_and_found_by_name(toolgroups: Toolgroups) -> None:
+    def names_of(*groups: str, named_by: str = "") -> list[tuple[str, str]]:
         listed = toolgroups.tools(LOCAL_CALLER, NO_PROVIDER_DATA, groups, named_by)
         return [(group.identifier, tool.name) for group, tools in listed for tool in tools]
 
-    assert told() == [("dice", "roll"), ("dice", "flip"), ("clock", "now")]
-    assert told("clock") == [("clock", "now")]
-    assert told("dice/flip") == [("dice", "flip")]
+    assert names_of() == [("dice", "roll"), ("dice", "flip"), ("clock", "now")]
+    assert names_of("clock") == [("clock", "now")]
+    assert names_of("dice/flip") == [("dice", "flip")]
     found, tool = toolgroups.tool(LOCAL_CALLER, "now")
     assert (found.identifier, tool.name) == ("clock", "now")
     for name in ("fly", "/now", "dice/now", "clock//now"):
         with pytest.raises(NotFound, match=f"tool '{name}' not found"):
             toolgroups.tool(LOCAL_CALLER, name)
     with pytest.raises(Unsupported, match="there is no toolgroup 'chess'") as refused:
-        told("chess", named_by="toolgroup_id")
+        names_of("chess", named_by="toolgroup_id")
     assert refused.value.location == ("toolgroup_id",)
 
 
-def test_of_a_group_that_only_the_operator_can_turn_on_nobody_is_told_to_register_it(toolgroups: Toolgroups) -> None:
+def test_the_refusal_of_an_operators_group_does_not_suggest_to_register_it(toolgroups: Toolgroups) -> None:
     with pytest.raises(Unsupported, match="nobody wrote the tools of 'builtin::chess'"):
         toolgroups.tools(LOCAL_CALLER, NO_PROVIDER_DATA, ("builtin::chess",), "toolgroup_id")
 
 
-def test_a_tool_whose_group_can_t_be_asked_is_not_told_to_be_missing(toolgroups: Toolgroups) -> None:
+def test_a_tool_of_an_unreachable_group_is_not_reported_as_missing(toolgroups: Toolgroups) -> None:
     toolgroups.register(LOCAL_CALLER, group("silent"), attempt())
     for name in ("silent/roar", "roar"):
         with pytest.raises(ToolgroupUnavailable):
@@ -295,7 +295,7 @@ def test_a_call_has_the_idempotency_key_of_the_same_request_of_the_same_tenant_o
     toolgroups: Toolgroups, tools: ScriptedTools
 ) -> None:
     other = Caller(tenant="b", principal=LOCAL_CALLER.principal)
-    for caller, asked in (
+    for caller, by in (
         (LOCAL_CALLER, attempt("roll", key="k")),
         (LOCAL_CALLER, attempt("roll", key="k", is_retry=True)),
         (LOCAL_CALLER, attempt("another roll", key="k")),
@@ -304,14 +304,14 @@ def test_a_call_has_the_idempotency_key_of_the_same_request_of_the_same_tenant_o
         (LOCAL_CALLER, attempt("roll")),
         (other, attempt("roll", key="k")),
     ):
-        toolgroups.invoke(caller, "dice/roll", {}, asked)
+        toolgroups.invoke(caller, "dice/roll", {}, by)
     first, *others = [invocation.idempotency_key for invocation in tools.invocations]
     assert [key == first for key in others] == [True, False, False, False, False, False]
     assert len(set(others)) == len(others)
 
 
 class SlowTools(ScriptedTools):
-    """Kinds whose registered groups take a while to say which tools they have."""
+    """Kinds whose registered groups take a while to list their tools."""
 
     def build(self, group: Toolgroup) -> ScriptedToolbox:
         made = super().build(group)
@@ -320,7 +320,7 @@ class SlowTools(ScriptedTools):
         return made
 
 
-def test_several_groups_are_looked_up_at_the_same_time(tmp_path: Path) -> None:
+def test_several_groups_are_read_at_the_same_time(tmp_path: Path) -> None:
     sqlite = SqliteRangeStore(tmp_path / "turnstone.db")
     clock, kinds = FakeClock(), SlowTools({"dice": {"roll": lambda _: "4"}})
     directory = RegistrySnapshot(sqlite, clock)

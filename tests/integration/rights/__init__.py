@@ -1,4 +1,4 @@
-"""What each function of the template asks of AWS, recorded while its handler runs, beside what its role allows.
+"""The AWS calls of each function of the template, recorded while its handler runs, beside the rights of its role.
 
-`python -m tests.integration.rights` records anew and writes `recorded.json`.
+`python -m tests.integration.rights` records the calls and writes `recorded.json`.
 """

@@ -1,4 +1,4 @@
-"""Record what functions ask of AWS, and keep it in `recorded.json`."""
+"""Record the AWS calls of the functions, and keep them in `recorded.json`."""
 
 from tests.integration.rights.recorded import record, save
 

@@ -24,7 +24,7 @@ OF_TRANSACTION = {
 OF_S3 = {"PutObject": "PutObject", "GetObject": "GetObject", "DeleteObject": "DeleteObject"}
 # Source: the service authorization reference of Bedrock: Converse needs the rights of InvokeModel
 OF_MODELS = {"Converse": "InvokeModel", "ConverseStream": "InvokeModelWithResponseStream", "InvokeModel": "InvokeModel"}
-# what a partition key is about; what is a caller's or a hash becomes a star
+# the kind of a partition key; a caller's name and a hash become a star
 KINDS = (
     (re.compile(r"^apikey:.*"), "apikey:*"),
     (re.compile(r"^job:\d$|^turn:\d$"), "a shard of the open index"),
@@ -36,41 +36,41 @@ KINDS = (
 
 
 class Call(NamedTuple):
-    """One thing that a policy must allow. `context` has the values of condition keys, each a tuple."""
+    """A call that a policy must allow. `context` has the values of condition keys, each a tuple."""
 
     action: str
     resource: str
     context: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
-def calls_of(service: str, operation: str, asked: Mapping[str, Any]) -> Iterator[Call]:
-    """Yield what IAM is asked for a call of botocore. Raises NotImplementedError for a call that is not known here."""
+def calls_of(service: str, operation: str, params: Mapping[str, Any]) -> Iterator[Call]:
+    """Yield the IAM calls of a call of botocore. Raises NotImplementedError for an unsupported call."""
     match service:
         case "dynamodb":
-            yield from _of_dynamodb(operation, asked)
+            yield from _of_dynamodb(operation, params)
         case "s3":
-            yield from _of_s3(operation, asked)
+            yield from _of_s3(operation, params)
         case "sqs" if operation in ("SendMessage", "SendMessageBatch"):
             yield Call("sqs:SendMessage", QUEUE_ARN)
         case "stepfunctions" if operation == "StartExecution":
-            yield Call("states:StartExecution", asked["stateMachineArn"])
+            yield Call("states:StartExecution", params["stateMachineArn"])
         case "stepfunctions" if operation == "SendTaskSuccess":
             # AWS judges the machine whose token it is
             yield Call("states:SendTaskSuccess", machine_arn())
         case "ssm" if operation == "GetParameter":
-            yield Call("ssm:GetParameter", f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter{asked['Name']}")
+            yield Call("ssm:GetParameter", f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter{params['Name']}")
         case "secretsmanager" if operation == "GetSecretValue":
-            yield Call("secretsmanager:GetSecretValue", asked["SecretId"])
+            yield Call("secretsmanager:GetSecretValue", params["SecretId"])
         case "bedrock-runtime":
-            yield from _of_bedrock(operation, asked)
+            yield from _of_bedrock(operation, params)
         case "bedrock-agentcore":
-            yield Call(f"bedrock-agentcore:{operation}", interpreter_arn(asked["codeInterpreterIdentifier"]))
+            yield Call(f"bedrock-agentcore:{operation}", interpreter_arn(params["codeInterpreterIdentifier"]))
         case _:
             raise NotImplementedError(f"which right {operation} of {service} needs is not known here")
 
 
 def signed_call(url: str, body: Mapping[str, Any]) -> Call:
-    """Return what IAM is asked for a question that is signed by itself, to Bedrock's OpenAI endpoint."""
+    """Return the IAM call of a request that is signed by itself, to Bedrock's OpenAI endpoint."""
     assert url.endswith("/chat/completions"), f"which right {url} needs is not known here"
     action = "InvokeModelWithResponseStream" if body.get("stream") else "InvokeModel"
     return Call(f"bedrock:{action}", model_arn(body["model"]))
@@ -89,65 +89,65 @@ def guardrail_arn(guardrail: str) -> str:
 
 
 def kind_of(key: str) -> str:
-    """Return what a partition key is about, such as `*|session:*`."""
+    """Return the kind of a partition key, such as `*|session:*`."""
     for pattern, kind in KINDS:
         if pattern.search(key):
             return pattern.sub(kind, key, count=1)
     raise NotImplementedError(f"{key!r} is a key of no kind that is known here")
 
 
-def _of_dynamodb(operation: str, asked: Mapping[str, Any]) -> Iterator[Call]:
+def _of_dynamodb(operation: str, params: Mapping[str, Any]) -> Iterator[Call]:
     def call(action: str, resource: str, *keys: str) -> Call:
         return Call(f"dynamodb:{action}", resource, ((KEYS, keys),))
 
     match operation:
         case "TransactWriteItems":
-            for item in asked["TransactItems"]:
+            for item in params["TransactItems"]:
                 ((verb, request),) = item.items()
                 key = request.get("Key") or request["Item"]
                 yield call(OF_TRANSACTION[verb], _table_arn(request["TableName"]), key["pk"]["S"])
         case "BatchGetItem":
-            for table, request in asked["RequestItems"].items():
+            for table, request in params["RequestItems"].items():
                 yield call(operation, _table_arn(table), *(key["pk"]["S"] for key in request["Keys"]))
         case "BatchWriteItem":
-            for table, requests in asked["RequestItems"].items():
+            for table, requests in params["RequestItems"].items():
                 keys = [request["DeleteRequest"]["Key"]["pk"]["S"] for request in requests]
                 yield call(operation, _table_arn(table), *keys)
         case "Query":
-            table, values = _table_arn(asked["TableName"]), asked["ExpressionAttributeValues"]
-            resource = f"{table}/index/{asked['IndexName']}" if "IndexName" in asked else table
-            yield call(operation, resource, values[":shard" if "IndexName" in asked else ":pk"]["S"])
+            table, values = _table_arn(params["TableName"]), params["ExpressionAttributeValues"]
+            resource = f"{table}/index/{params['IndexName']}" if "IndexName" in params else table
+            yield call(operation, resource, values[":shard" if "IndexName" in params else ":pk"]["S"])
         case "GetItem" | "PutItem" | "UpdateItem" | "DeleteItem":
-            key = asked.get("Key") or asked["Item"]
-            yield call(operation, _table_arn(asked["TableName"]), key["pk"]["S"])
+            key = params.get("Key") or params["Item"]
+            yield call(operation, _table_arn(params["TableName"]), key["pk"]["S"])
         case _:
             raise NotImplementedError(f"which right {operation} of DynamoDB needs is not known here")
 
 
-def _of_s3(operation: str, asked: Mapping[str, Any]) -> Iterator[Call]:
-    bucket = f"arn:aws:s3:::{asked['Bucket']}"
+def _of_s3(operation: str, params: Mapping[str, Any]) -> Iterator[Call]:
+    bucket = f"arn:aws:s3:::{params['Bucket']}"
     if operation == "ListObjectsV2":
-        yield Call("s3:ListBucket", bucket, ((PREFIX, (asked["Prefix"],)),))
+        yield Call("s3:ListBucket", bucket, ((PREFIX, (params["Prefix"],)),))
     elif operation == "DeleteObjects":
-        for entry in asked["Delete"]["Objects"]:
+        for entry in params["Delete"]["Objects"]:
             yield Call("s3:DeleteObject", f"{bucket}/{entry['Key']}")
     else:
-        yield Call(f"s3:{OF_S3[operation]}", f"{bucket}/{asked['Key']}")
+        yield Call(f"s3:{OF_S3[operation]}", f"{bucket}/{params['Key']}")
         # Source: the reference of GetObject: a missing object is a 404 only where the bucket may be listed, else a 403
         if operation == "GetObject":
             yield Call("s3:ListBucket", bucket)
 
 
-def _of_bedrock(operation: str, asked: Mapping[str, Any]) -> Iterator[Call]:
+def _of_bedrock(operation: str, params: Mapping[str, Any]) -> Iterator[Call]:
     if operation == "ApplyGuardrail":
-        yield Call("bedrock:ApplyGuardrail", guardrail_arn(asked["guardrailIdentifier"]))
+        yield Call("bedrock:ApplyGuardrail", guardrail_arn(params["guardrailIdentifier"]))
     elif operation == "InvokeGuardrailChecks":
         yield Call("bedrock:InvokeGuardrailChecks", "*")
     else:
-        yield Call(f"bedrock:{OF_MODELS[operation]}", model_arn(asked["modelId"]))
-        # Source: the user guide of Bedrock: a guardrail within a question needs the right to apply it
-        if "guardrailConfig" in asked:
-            yield Call("bedrock:ApplyGuardrail", guardrail_arn(asked["guardrailConfig"]["guardrailIdentifier"]))
+        yield Call(f"bedrock:{OF_MODELS[operation]}", model_arn(params["modelId"]))
+        # Source: the user guide of Bedrock: a guardrail within a request needs the right to apply it
+        if "guardrailConfig" in params:
+            yield Call("bedrock:ApplyGuardrail", guardrail_arn(params["guardrailConfig"]["guardrailIdentifier"]))
 
 
 def _table_arn(name: str) -> str:
@@ -155,7 +155,7 @@ def _table_arn(name: str) -> str:
 
 
 def interpreter_arn(identifier: str) -> str:
-    # those that AWS has are of no account
+    # interpreters of AWS belong to no account
     if identifier.startswith("aws."):
         return f"arn:aws:bedrock-agentcore:{REGION}:aws:code-interpreter/{identifier}"
     return f"arn:aws:bedrock-agentcore:{REGION}:{ACCOUNT}:code-interpreter-custom/{identifier}"

@@ -1,4 +1,4 @@
-"""An account of AWS for functions in this process, which notes what each asks of it.
+"""An account of AWS for functions in this process, which notes the calls of each.
 
 moto keeps the table, the bucket, the queue and the texts. Models, guardrails, interpreters and the state machine are
 answered by script, before anything is sent.
@@ -57,7 +57,7 @@ class Cloud:
     """The account, while its `with` block lasts.
 
     Attributes:
-        calls: what each function asked for.
+        calls: the calls of each function.
         texts: secrets and parameters by their names.
         writes: how many conditional writes were tried since `refuse` was called.
         large_writes: how many of them had a payload of its own.
@@ -78,7 +78,7 @@ class Cloud:
 
     @contextmanager
     def running(self, function: str) -> Iterator[None]:
-        """Note what is asked within the block as that function's, and what threads ask that it has started."""
+        """Note the calls within the block as that function's, with those of threads that it starts."""
         before = self._running_now.set(function)
         try:
             yield
@@ -102,7 +102,7 @@ class Cloud:
         dynamodb_backends[ACCOUNT][REGION].tables[TABLE].items.clear()
 
     def client(self, service: str) -> Any:
-        """Return a client of nobody's, whose calls are not noted."""
+        """Return a client whose calls are not noted."""
         session = botocore.session.Session()
         session.set_credentials("testing", "testing")
         return session.create_client(service, region_name=REGION)
@@ -134,7 +134,7 @@ class Cloud:
         return self
 
     def _patch_threads(self) -> None:
-        """Have work that is left to threads count as that of the function which left it to them."""
+        """Attribute the work of threads to the function that started it."""
         submit, run, start = ThreadPoolExecutor.submit, DaemonThreads.run, Thread.start
 
         def submit_carried(pool: ThreadPoolExecutor, act: Callable[..., Any], /, *args: Any, **named: Any) -> Any:
@@ -167,17 +167,17 @@ class Cloud:
             self._add(*calls_of(model.service_model.service_name, model.name, params))
 
     def _answer(self, model: Any, context: dict[str, Any], **_: Any) -> tuple[Any, dict[str, Any]] | None:
-        asked = context["turnstone_asked"]
+        params = context["turnstone_asked"]
         if model.service_model.service_name == "dynamodb":
-            return self._refusal(model.name, asked) if self._running is not None else None
+            return self._refusal(model.name, params) if self._running is not None else None
         if model.name == "GetObject" and self.is_losing and self._running is not None:
             return _refused(404, "NoSuchKey")
-        answer = self._scripted(model.name, asked)
+        answer = self._scripted(model.name, params)
         return None if answer is None else (SimpleNamespace(status_code=200), answer)
 
-    def _refusal(self, operation: str, asked: dict[str, Any]) -> tuple[Any, dict[str, Any]] | None:
-        """Return that a condition does not hold, if this is the write that is to be refused and there are some."""
-        items = [next(iter(item.values())) for item in asked.get("TransactItems", [{"": asked}])]
+    def _refusal(self, operation: str, params: dict[str, Any]) -> tuple[Any, dict[str, Any]] | None:
+        """Return a failed condition if this is the conditional write to refuse."""
+        items = [next(iter(item.values())) for item in params.get("TransactItems", [{"": params}])]
         conditional = ["ConditionExpression" in item for item in items]
         if operation not in WRITES or not any(conditional):
             return None
@@ -190,30 +190,30 @@ class Cloud:
             return None
         failed = conditional.index(True)
         reasons = [{"Code": "ConditionalCheckFailed" if at == failed else "None"} for at in range(len(items))]
-        code = "TransactionCanceledException" if "TransactItems" in asked else "ConditionalCheckFailedException"
+        code = "TransactionCanceledException" if "TransactItems" in params else "ConditionalCheckFailedException"
         return _refused(400, code, CancellationReasons=reasons)
 
-    def _scripted(self, operation: str, asked: dict[str, Any]) -> dict[str, Any] | None:
+    def _scripted(self, operation: str, params: dict[str, Any]) -> dict[str, Any] | None:
         match operation:
             case "GetSecretValue":
-                return {"SecretString": self.texts[asked["SecretId"]]}
+                return {"SecretString": self.texts[params["SecretId"]]}
             case "GetParameter":
-                return {"Parameter": {"Value": self.texts[asked["Name"]]}}
+                return {"Parameter": {"Value": self.texts[params["Name"]]}}
             case "StartExecution":
-                return {"executionArn": f"arn:aws:states:{REGION}:{ACCOUNT}:execution:turnstone:{asked['name']}"}
+                return {"executionArn": f"arn:aws:states:{REGION}:{ACCOUNT}:execution:turnstone:{params['name']}"}
             case "StartCodeInterpreterSession":
                 self._files = 0
                 return {"sessionId": "session"}
             case "InvokeCodeInterpreter":
-                return {"stream": Stream({"result": self._of_code(asked["name"])})}
+                return {"stream": Stream({"result": self._of_code(params["name"])})}
             case "InvokeModel":
                 return {"body": Body(json.dumps({"images": [base64.b64encode(PNG).decode()]}).encode())}
             case "ConverseStream":
-                return {"stream": Stream(*_said(asked), {"metadata": {}})}
+                return {"stream": Stream(*_model_events(params), {"metadata": {}})}
         return ALWAYS.get(operation)
 
     def _of_code(self, name: str) -> dict[str, Any]:
-        """Return what AgentCore says of code that prints much and leaves a file."""
+        """Return AgentCore's answer about code that prints much and leaves a file."""
         match name:
             case "listFiles":
                 self._files += 1
@@ -227,23 +227,23 @@ class Cloud:
 
 
 def carried(act: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the act, to be done in a thread as in the present context."""
+    """Return the act, to be run in a thread under the present context."""
     context = copy_context()
     return lambda *args, **named: context.run(act, *args, **named)
 
 
 def _refused(status: int, code: str, **more: Any) -> tuple[Any, dict[str, Any]]:
-    told = {"Error": {"Code": code, "Message": "refused"}, **more}
-    return SimpleNamespace(status_code=status), {**told, "ResponseMetadata": {"HTTPStatusCode": status}}
+    body = {"Error": {"Code": code, "Message": "refused"}, **more}
+    return SimpleNamespace(status_code=status), {**body, "ResponseMetadata": {"HTTPStatusCode": status}}
 
 
-def _said(asked: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return what a model says: that all is safe, but calls of the tools that the one answer of a tool names."""
+def _model_events(params: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return a model's answer: the text "safe", or calls of the tools that the only tool answer names."""
     answers = [
-        block["toolResult"] for message in asked["messages"] for block in message["content"] if "toolResult" in block
+        block["toolResult"] for message in params["messages"] for block in message["content"] if "toolResult" in block
     ]
     offered = [
-        tool["toolSpec"]["name"] for tool in asked.get("toolConfig", {"tools": []})["tools"] if "toolSpec" in tool
+        tool["toolSpec"]["name"] for tool in params.get("toolConfig", {"tools": []})["tools"] if "toolSpec" in tool
     ]
     called = [name for name in offered if len(answers) == 1 and name in json.dumps(answers)]
     if not called:

@@ -1,4 +1,4 @@
-"""What `make check` tells of the template: how large it is on AWS, and whether its rights are those that are used."""
+"""The figures that `make check` prints of the template: its size on AWS, and whether its rights are those in use."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def main() -> int:
 
 
 def path_nodes(made: Template) -> set[str]:
-    """Return what API Gateway makes a resource of: each beginning of a path that ends at a slash."""
+    """Return the paths that API Gateway makes a resource of: each prefix of a path that ends at a slash."""
     nodes = set()
     for path in made.body["paths"]:
         parts = path.strip("/").split("/")
@@ -45,7 +45,7 @@ def path_nodes(made: Template) -> set[str]:
 
 
 def resource_policies(made: Template) -> dict[str, int]:
-    """Return how many bytes the permissions of each function take together, about as Lambda writes them."""
+    """Return the bytes of each function's permissions together, roughly as Lambda writes them."""
     sizes: dict[str, int] = {}
     for name, permission in made.of_type("AWS::Lambda::Permission").items():
         function = permission["FunctionName"]["Ref"]

@@ -31,7 +31,7 @@ class Functions:
         self._routes = dict(_routes(made))
 
     def invoke(self, name: str, event: dict[str, Any], context: Context | None = None) -> Any:
-        """Return what the function returns for the event; what it asks of AWS meanwhile is noted as its own."""
+        """Return the function's result for the event; its calls of AWS are noted as its own."""
         with self._cloud.running(name), environment_of(self._made, name):
             if name not in self._started:
                 self._started[name] = started(self._made, name)
@@ -40,24 +40,24 @@ class Functions:
     def answer(
         self, method: str, path: str, body: Any = None, context: Context | None = None, **headers: str
     ) -> tuple[int, Any]:
-        """Return status and body of the answer to a request, from the function that the API passes it on to."""
+        """Return status and body of the answer to a request, from the function that serves it."""
         answer = self.invoke(self.function_of(method, path), event_of(method, path, body, headers), context)
         text = answer["body"]
         is_json = text and answer["headers"].get("content-type") == "application/json"
         return answer["statusCode"], json.loads(text) if is_json else text
 
     def function_of(self, method: str, path: str) -> str:
-        """Return the function that the API passes such a request on to."""
+        """Return the function that serves such a request."""
         bare = path.partition("?")[0]
         fitting = [resource for (verb, resource) in self._routes if verb == method and _takes(resource, bare)]
-        # the gateway prefers what is written out to what is variable, from the left on
+        # the gateway prefers literal path parts to variable ones, from the left
         chosen = min(fitting, key=lambda resource: ["{" in part for part in resource.split("/")])
         return self._routes[method, chosen]
 
 
 @contextmanager
 def environment_of(made: Template, name: str) -> Iterator[None]:
-    """Have the environment of the function within the block, and nothing else of ours."""
+    """Set the environment of the function within the block, and no other variable of ours."""
     given = {key: physical(value) for key, value in variables(made.functions[name]).items()}
     with pytest.MonkeyPatch.context() as patch:
         for key in [key for key in os.environ if key.startswith(("TURNSTONE_", "AWS_"))]:
@@ -101,7 +101,7 @@ def _takes(resource: str, path: str) -> bool:
 def event_of(method: str, path: str, body: Any, headers: Mapping[str, str]) -> dict[str, Any]:
     event = load_event("create_turn")
     bare, _, query = path.partition("?")
-    asked = dict(part.split("=", 1) for part in query.split("&") if part)
+    query_fields = dict(part.split("=", 1) for part in query.split("&") if part)
     sent = {**event["headers"], **{name.replace("_", "-"): value for name, value in headers.items()}}
     return {
         **event,
@@ -109,8 +109,8 @@ def event_of(method: str, path: str, body: Any, headers: Mapping[str, str]) -> d
         "path": bare,
         "headers": sent,
         "multiValueHeaders": {name: [value] for name, value in sent.items()},
-        "queryStringParameters": asked or None,
-        "multiValueQueryStringParameters": {name: [value] for name, value in asked.items()} or None,
+        "queryStringParameters": query_fields or None,
+        "multiValueQueryStringParameters": {name: [value] for name, value in query_fields.items()} or None,
         "body": None if body is None else json.dumps(body),
         "requestContext": {**event["requestContext"], "httpMethod": method, "path": f"/live{bare}"},
     }

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from tests.integration.rights.calls import BUCKET, BUCKET_ARN, QUEUE_ARN, TABLE, TABLE_ARN, Call, machine_arn
 from tests.support.aws.cloudformation import ACCOUNT, REGION, Template, listed
 
-# the resources of the stack, by what a template calls them
+# the resources of the stack, by their names in the template
 NAMES: dict[str, str] = {
     "Table": TABLE,
     "Table.Arn": TABLE_ARN,
@@ -33,7 +33,7 @@ class Grant(NamedTuple):
 
 
 class Rights:
-    """What a function or a state machine may do."""
+    """The rights of a function or a state machine."""
 
     def __init__(self, made: Template, holder: str) -> None:
         statements = list(made.statements(holder))
@@ -41,7 +41,7 @@ class Rights:
         self.denied = _grants(statements, "Deny")
 
     def allow(self, call: Call) -> bool:
-        """Tell whether the call may be made: something allows it, and nothing denies it."""
+        """Return whether the call is allowed: a grant allows it, and none denies it."""
         if any(_covers(grant, call) for grant in self.denied):
             return False
         return any(_covers(grant, call) for grant in self.allowed)
@@ -51,13 +51,13 @@ class Rights:
         return [call for call in calls if not self.allow(call)]
 
     def surplus(self, calls: Iterable[Call]) -> list[Grant]:
-        """Return what is allowed and no call asks for."""
+        """Return the grants that no call needs."""
         made = list(calls)
         return [grant for grant in self.allowed if not any(_covers(grant, call) for call in made)]
 
 
 def physical(value: Any) -> str:
-    """Return what a reference to a resource of the stack is on AWS."""
+    """Return the value on AWS of a reference to a resource of the stack."""
     match value:
         case {"Ref": name}:
             return NAMES[name]
@@ -79,12 +79,12 @@ def _grants(statements: Iterable[Mapping[str, Any]], effect: str) -> list[Grant]
 
 def _covers(grant: Grant, call: Call) -> bool:
     is_named = fnmatchcase(call.action, grant.action) and any(_like(call.resource, name) for name in grant.resources)
-    return is_named and all(_holds(operator, wanted, call) for operator, wanted in grant.condition.items())
+    return is_named and all(_holds(operator, conditions, call) for operator, conditions in grant.condition.items())
 
 
-def _holds(operator: str, wanted: Mapping[str, Any], call: Call) -> bool:
+def _holds(operator: str, conditions: Mapping[str, Any], call: Call) -> bool:
     context = dict(call.context)
-    for key, patterns in wanted.items():
+    for key, patterns in conditions.items():
         given = context.get(key, ())
         fits = [any(_like(value, pattern) for pattern in listed(patterns)) for value in given]
         match operator:
@@ -102,6 +102,6 @@ def _holds(operator: str, wanted: Mapping[str, Any], call: Call) -> bool:
 
 
 def _like(text: str, pattern: str) -> bool:
-    """Tell whether the text is as the pattern, in which stars and question marks stand for others, says."""
+    """Return whether the text matches the pattern, in which stars and question marks are wildcards."""
     expression = "".join({"*": ".*", "?": "."}.get(character, re.escape(character)) for character in pattern)
     return re.fullmatch(expression, text, re.DOTALL) is not None

@@ -1,4 +1,4 @@
-"""Recorded calls as a file: what is a hash, an id or a caller's becomes a star, so that two recordings are the same."""
+"""Recorded calls as a file: hashes, ids and names of callers become a star, so that two recordings are the same."""
 
 from __future__ import annotations
 
@@ -68,27 +68,27 @@ def chosen_plays() -> list[str]:
 
 
 def load() -> Recorded:
-    """Return the recording that is kept."""
-    told: dict[str, list[Any]] = json.loads(FILE.read_text())
-    return {name: [_call(each) for each in calls] for name, calls in told.items()}
+    """Return the stored recording."""
+    stored: dict[str, list[Any]] = json.loads(FILE.read_text())
+    return {name: [_call(each) for each in calls] for name, calls in stored.items()}
 
 
 def save(plays: Plays) -> None:
-    """Keep the recording, and the names of plays that are enough for it."""
+    """Store the recording, and the names of plays that are enough for it."""
     recorded = joined(plays)
     PLAYS.write_text(json.dumps(enough(plays), indent=2) + "\n")
-    told = {
+    written = {
         name: [[call.action, call.resource, dict(call.context)] for call in calls] for name, calls in recorded.items()
     }
     lines = [
         f"  {json.dumps(name)}: [\n" + ",\n".join(f"    {json.dumps(each)}" for each in calls) + "\n  ]"
-        for name, calls in told.items()
+        for name, calls in written.items()
     ]
     FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
 def compared(made: Template, recorded: Recorded) -> dict[str, tuple[list[Call], list[Grant]]]:
-    """Return what each function may not do although it does, and what it may do although it does not."""
+    """Return each function's calls without a right, and its rights without a call."""
     found = {}
     for name in made.functions:
         rights, calls = Rights(made, name), recorded.get(name, [])
@@ -97,7 +97,7 @@ def compared(made: Template, recorded: Recorded) -> dict[str, tuple[list[Call], 
 
 
 def _general(call: Call) -> Iterator[Call]:
-    """Yield the call for each kind of keys that it names: which are named together differs from run to run."""
+    """Yield the call for each kind of keys that it names: the keys named together differ from run to run."""
     in_blobs = call.resource.startswith(f"{BUCKET_ARN}/blobs/")
     bare = Call(call.action, f"{BUCKET_ARN}/blobs/…" if in_blobs else call.resource)
     if not call.context:
@@ -107,6 +107,6 @@ def _general(call: Call) -> Iterator[Call]:
             yield bare._replace(context=((key, (kind_of(value) if key == KEYS else "blobs/…",)),))
 
 
-def _call(told: list[Any]) -> Call:
-    action, resource, context = told
+def _call(fields: list[Any]) -> Call:
+    action, resource, context = fields
     return Call(action, resource, tuple((key, tuple(values)) for key, values in context.items()))

@@ -1,7 +1,7 @@
-"""What is asked of the functions while their calls are recorded: every route, and what happens beside requests.
+"""The requests to the functions while their calls are recorded: every route, and the events beside requests.
 
-Each scenario is run once as it is, once more for each of its conditional writes, which is refused then, as if somebody
-else had been faster, or throttled, and once more with every payload lost.
+Each scenario runs as it is, then again for each of its conditional writes, which is then refused, as if another
+writer had been faster, or throttled, and again with every payload lost.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.integration.rights.stage import (
     Act,
     Session,
     Stage,
-    said,
+    turn_body,
 )
 from tests.support.aws.aws_events import FOLDER, Context, load_event
 from turnstone.adapters.aws.dynamodb import DynamoRangeStore
@@ -66,7 +66,7 @@ def run_all(stage: Stage) -> None:
     for name, scenario in with_writes:
         if stage.is_chosen(name):
             stage.every_way(name, scenario)
-    for name, scenario in (*_named("models", _asked(stage)), *others):
+    for name, scenario in (*_named("models", _inferences(stage)), *others):
         if stage.is_chosen(name):
             stage.play(name, scenario)
     for name, scenario in (*with_writes, *others):
@@ -94,7 +94,7 @@ def _with_another_file(stage: Stage, file: str) -> Act:
 
 
 def _requests(stage: Stage) -> Iterator[Callable[[], Act]]:
-    """Yield scenarios of agents, sessions and what is registered."""
+    """Yield scenarios of agents, sessions and registered resources."""
     for instructions in ("", NOISE):
         config = {"model": "local", "instructions": instructions, "toolgroups": TOOLS}
         yield lambda config=config: lambda: _twice(stage, "/v1/agents", {"agent_config": config})
@@ -108,17 +108,17 @@ def _requests(stage: Stage) -> Iterator[Callable[[], Act]]:
     yield lambda: _opens_session(stage, stage.agent(instructions=NOISE), NOISE)
     yield lambda: _deletes(stage, stage.session(**large))
     yield lambda: _deletes_2024(stage, stage.session(**large))
-    for said_to_model in ("hello", LARGE):
-        yield lambda said_to_model=said_to_model: lambda: _stores_completion(stage, said_to_model)
+    for prompt in ("hello", LARGE):
+        yield lambda prompt=prompt: lambda: _stores_completion(stage, prompt)
     yield lambda: _names_what_is_registered(stage)
     for kind, definition in REGISTERED:
         yield lambda kind=kind, definition=definition: lambda: _registers(stage, kind, definition)
 
 
-def _asked(stage: Stage) -> Iterator[Callable[[], Act]]:
-    """Yield scenarios of models and tools, from whichever function they are asked."""
-    yield lambda: lambda: _asks_directly(stage)
-    yield lambda: lambda: _asks_of_all(stage)
+def _inferences(stage: Stage) -> Iterator[Callable[[], Act]]:
+    """Yield scenarios of models and tools, over every function that calls them."""
+    yield lambda: lambda: _infers_directly(stage)
+    yield lambda: lambda: _reads_from_all(stage)
     guarded = {"input_shields": SHIELDS, "output_shields": SHIELDS, "toolgroups": TOOLS}
     for model in MODELS:
         for create in (_create, _create_2024):
@@ -131,19 +131,19 @@ def _asked(stage: Stage) -> Iterator[Callable[[], Act]]:
 def _turns(stage: Stage) -> Iterator[Callable[[], Act]]:
     """Yield scenarios of turns, on today's paths and on those of 2024, and of clean-ups."""
     for create in (_create, _create_2024):
-        for says in (CALL, MAKE, NOISE):
-            yield lambda create=create, says=says: _run_of(stage, create, stage.session(toolgroups=TOOLS), says)
+        for text in (CALL, MAKE, NOISE):
+            yield lambda create=create, text=text: _run_of(stage, create, stage.session(toolgroups=TOOLS), text)
         yield lambda create=create: _run_after(stage, create, stage.overdue())
         yield lambda create=create: _run_after(stage, create, stage.abandoned())
         yield lambda create=create: _run_with_history(stage, create)
     for answer in ("4 degrees", MAKE, CALL, NOISE):
-        asking = {"until": FUTURE, "toolgroups": TOOLS, "model": "claude"}
-        yield lambda asking=asking, answer=answer: _resumed(stage, stage.overdue(**asking), answer)
+        config = {"until": FUTURE, "toolgroups": TOOLS, "model": "claude"}
+        yield lambda config=config, answer=answer: _resumed(stage, stage.overdue(**config), answer)
     yield lambda: _cancelled(stage, stage.session())
     yield lambda: _cancelled(stage, stage.session(name=NOISE, instructions=NOISE))
-    for says in (CALL, MAKE, NOISE):
-        yield lambda says=says: _taken_over(stage, stage.abandoned(says, toolgroups=TOOLS))
-        yield lambda says=says: _swept(stage, stage.abandoned(says, toolgroups=TOOLS))
+    for text in (CALL, MAKE, NOISE):
+        yield lambda text=text: _taken_over(stage, stage.abandoned(text, toolgroups=TOOLS))
+        yield lambda text=text: _swept(stage, stage.abandoned(text, toolgroups=TOOLS))
     yield lambda: _taken_over(stage, stage.overdue())
     yield lambda: _swept(stage, stage.overdue())
     yield lambda: _clears(stage)
@@ -161,7 +161,7 @@ def _others(stage: Stage) -> Iterator[Callable[[], Act]]:
 
 
 def _twice(stage: Stage, path: str, body: Any) -> None:
-    """Ask twice under one key, as a client does that missed the first answer."""
+    """Send a request twice under one key, as a client does that missed the first answer."""
     key = stage.key()
     for _ in range(2):
         stage.functions.answer("POST", path, body, idempotency_key=key)
@@ -171,9 +171,9 @@ def _reads_of_agent(stage: Stage, agent_id: str) -> Act:
     stage.agent()
 
     def act() -> None:
-        stage.asked("GET", f"/v1/agents/{agent_id}")
+        stage.request("GET", f"/v1/agents/{agent_id}")
         for query in ("", "?limit=1"):
-            stage.asked("GET", f"/v1/agents{query}")
+            stage.request("GET", f"/v1/agents{query}")
 
     return act
 
@@ -185,7 +185,7 @@ def _opens_session(stage: Stage, agent_id: str, name: str = "s") -> Act:
     def act() -> None:
         _twice(stage, f"/v1/agents/{agent_id}/session", {"session_name": name})
         _twice(stage, "/agents/session/create", {"agent_id": agent_id, "session_name": name})
-        stage.asked("GET", f"/v1/agents/{agent_id}/sessions")
+        stage.request("GET", f"/v1/agents/{agent_id}/sessions")
 
     return act
 
@@ -200,21 +200,21 @@ def _names_what_is_registered(stage: Stage) -> Act:
         for path in ("/v1/agents", "/agents/create"):
             stage.functions.answer("POST", path, {"agent_config": config})
         body = {"model": "large", "messages": [{"role": "user", "content": "hello"}]}
-        stage.asked("POST", "/v1/chat/completions", body)
-        stage.asked("GET", "/v1/usage")
+        stage.request("POST", "/v1/chat/completions", body)
+        stage.request("GET", "/v1/usage")
 
     return act
 
 
-def _stores_completion(stage: Stage, says: str) -> None:
+def _stores_completion(stage: Stage, text: str) -> None:
     path = "/v1/chat/completions"
-    body = {"model": "local", "messages": [{"role": "user", "content": says}], "store": True}
+    body = {"model": "local", "messages": [{"role": "user", "content": text}], "store": True}
     _, answer = stage.functions.answer("POST", path, body)
     completion_id = answer.get("id", "chatcmpl-00000000-0000-7000-8000-000000000000")
     stage.functions.answer("GET", path)
     stage.functions.answer("GET", f"{path}/{completion_id}")
     stage.functions.answer("GET", f"{path}/{completion_id}/messages")
-    stage.functions.answer("POST", f"{path}/{completion_id}", {"metadata": {"topic": says[:500]}})
+    stage.functions.answer("POST", f"{path}/{completion_id}", {"metadata": {"topic": text[:500]}})
     stage.functions.answer("DELETE", f"{path}/{completion_id}")
 
 
@@ -245,52 +245,52 @@ def _registers(stage: Stage, kind: str, definition: dict[str, Any]) -> None:
     stage.functions.answer("DELETE", f"/v1/{kind}/{identifier}")
 
 
-def _asks_directly(stage: Stage) -> None:
+def _infers_directly(stage: Stage) -> None:
     messages = [{"role": "user", "content": "hello"}]
     for model in MODELS:
         for is_stream in (False, True):
             body = {"model": model, "messages": messages, "stream": is_stream}
-            stage.asked("POST", "/v1/chat/completions", body)
+            stage.request("POST", "/v1/chat/completions", body)
     for model in ("local", "calls"):
-        stage.asked("POST", "/v1/embeddings", {"model": model, "input": "hello"})
-    stage.asked("POST", "/v1/completions", {"model": "calls", "prompt": "Once upon"})
+        stage.request("POST", "/v1/embeddings", {"model": model, "input": "hello"})
+    stage.request("POST", "/v1/completions", {"model": "calls", "prompt": "Once upon"})
 
 
-def _asks_of_all(stage: Stage) -> None:
+def _reads_from_all(stage: Stage) -> None:
     for name in ("/v1/models", "/v1/openai/v1/models", "/v1/providers", "/v1/tools", "/v1/health", "/v1/usage"):
-        stage.asked("GET", name)
+        stage.request("GET", name)
     for name, arguments in TOOL_CALLS:
-        stage.asked("POST", "/v1/tool-runtime/invoke", {"tool_name": name, "kwargs": arguments})
+        stage.request("POST", "/v1/tool-runtime/invoke", {"tool_name": name, "kwargs": arguments})
     for shield in (*SHIELDS, *OTHER_SHIELDS):
         body = {"shield_id": shield, "messages": [{"role": "user", "content": "hello"}], "params": {}}
-        stage.asked("POST", "/v1/safety/run-shield", body)
+        stage.request("POST", "/v1/safety/run-shield", body)
     status, _ = stage.functions.answer("GET", "/v1/nothing")
     assert status == 404
 
 
-def _create(stage: Stage, session: Session, says: str, key: str) -> Any:
-    return stage.functions.answer("POST", f"{session.path}/turn", said(says), idempotency_key=key)
+def _create(stage: Stage, session: Session, text: str, key: str) -> Any:
+    return stage.functions.answer("POST", f"{session.path}/turn", turn_body(text), idempotency_key=key)
 
 
-def _create_2024(stage: Stage, session: Session, says: str, key: str) -> Any:
+def _create_2024(stage: Stage, session: Session, text: str, key: str) -> Any:
     ids = {"agent_id": session.agent_id, "session_id": session.session_id}
-    return stage.functions.answer("POST", "/agents/turn/create", {**ids, **said(says)}, idempotency_key=key)
+    return stage.functions.answer("POST", "/agents/turn/create", {**ids, **turn_body(text)}, idempotency_key=key)
 
 
-def _run_of(stage: Stage, create: Callable[..., Any], session: Session, says: str = "hello") -> Act:
+def _run_of(stage: Stage, create: Callable[..., Any], session: Session, text: str = "hello") -> Act:
     key = stage.key()
 
     def act() -> None:
-        status, _ = create(stage, session, says, key)
+        status, _ = create(stage, session, text, key)
         if status == 200:  # a repeated request waits for a turn that was not seen to its end
-            create(stage, session, says, key)
+            create(stage, session, text, key)
         stage.functions.answer("GET", session.path)
 
     return act
 
 
 def _run_after(stage: Stage, create: Callable[..., Any], before: TurnRef) -> Act:
-    """A turn of a session whose last one is left behind."""
+    """A turn of a session whose last turn is still open."""
     session = Session(before.agent_id, before.session_id)
     return lambda: create(stage, session, "hello", stage.key())
 
@@ -298,8 +298,8 @@ def _run_after(stage: Stage, create: Callable[..., Any], before: TurnRef) -> Act
 def _run_with_history(stage: Stage, create: Callable[..., Any]) -> Act:
     """A turn whose history is not in the log of its session, because its messages are too large."""
     session = stage.session()
-    for says in ("hello", NOISE, "hello again"):
-        stage.turn(session, says)
+    for text in ("hello", NOISE, "hello again"):
+        stage.turn(session, text)
     return lambda: create(stage, session, "hello", stage.key())
 
 
@@ -337,7 +337,7 @@ def _swept(stage: Stage, ref: TurnRef) -> Act:
 
 
 def _reads(stage: Stage, session: Session) -> Act:
-    """Read what a turn made, and a turn too large for its record."""
+    """Read the records and files of a turn, and of a turn too large for its record."""
     made = stage.turn(session, MAKE)
     stage.turn(session, NOISE)
     step = made["steps"][0]["step_id"]
@@ -346,30 +346,32 @@ def _reads(stage: Stage, session: Session) -> Act:
 
     def act() -> None:
         for path in ("", f"?turn_ids={made['turn_id']}", "/context", f"/turn/{made['turn_id']}"):
-            stage.asked("GET", f"{session.path}{path}")
+            stage.request("GET", f"{session.path}{path}")
         for path in (f"/turn/{made['turn_id']}/step/{step}", f"/turn/{made['turn_id']}/events?after=0"):
-            stage.asked("GET", f"{session.path}{path}")
+            stage.request("GET", f"{session.path}{path}")
         for attachment in made["output_attachments"]:
-            stage.asked("GET", attachment["content"]["uri"])
-        stage.asked("GET", f"/v1/usage?agent_id={session.agent_id}")
-        stage.asked("POST", "/agents/session/get", {k: ids[k] for k in ("agent_id", "session_id")})
-        stage.asked("POST", "/agents/turn/get", ids)
-        stage.asked("GET", f"/agents/turn/get?{query}")
-        stage.asked("POST", "/agents/step/get", {**ids, "step_id": step})
-        stage.asked("GET", f"/agents/step/get?{query}&step_id={step}")
+            stage.request("GET", attachment["content"]["uri"])
+        stage.request("GET", f"/v1/usage?agent_id={session.agent_id}")
+        stage.request("POST", "/agents/session/get", {k: ids[k] for k in ("agent_id", "session_id")})
+        stage.request("POST", "/agents/turn/get", ids)
+        stage.request("GET", f"/agents/turn/get?{query}")
+        stage.request("POST", "/agents/step/get", {**ids, "step_id": step})
+        stage.request("GET", f"/agents/step/get?{query}&step_id={step}")
         stage.functions.answer("GET", f"/agents/turn/get?agent_id={session.agent_id}&turn_id={made['turn_id']}")
 
     return act
 
 
 def _reads_of_turn(stage: Stage, ref: TurnRef) -> None:
-    """Read a turn in every way whose process is gone, which the state machine is asked to look after."""
+    """Read a turn without a process by every route; the state machine supervises it then."""
     session = Session(ref.agent_id, ref.session_id)
     turn = f"{session.path}/turn/{ref.turn_id}"
     ids = {"agent_id": ref.agent_id, "session_id": ref.session_id, "turn_id": ref.turn_id}
     for path in (session.path, turn, f"{turn}/step/none"):
         stage.functions.answer("GET", path)
-    in_a_hurry = Context(remaining_ms=FOLLOWED_MS)  # else what nobody runs is followed until the function's end
+    in_a_hurry = Context(
+        remaining_ms=FOLLOWED_MS
+    )  # otherwise a turn without a run is followed until the function's end
     stage.functions.answer("GET", f"{turn}/events?after=0", context=in_a_hurry)
     stage.functions.answer("POST", "/agents/session/get", {k: ids[k] for k in ("agent_id", "session_id")})
     stage.functions.answer("POST", "/agents/turn/get", ids)
@@ -397,7 +399,7 @@ def _clears(stage: Stage) -> Act:
         stage.job("end_session", ended, PAST),
         stage.job("end_session", stage.over(agent.agent_id), PAST),
         stage.job("end_session", stage.session(name=NOISE), PAST),
-        stage.job("clean_session", stage.session(), now),  # to be looked at again
+        stage.job("clean_session", stage.session(), now),  # to be checked again later
     ]
     for _ in range(len(job_shards()) + 1):  # so that one shard has two, which are read together
         stage.job("end_session", stage.session(), now - timedelta(minutes=10))
@@ -410,7 +412,7 @@ def _clears(stage: Stage) -> Act:
 
 
 def _answers_events(stage: Stage) -> None:
-    """Give each function its event; most name what is not there."""
+    """Give each function its event; most name missing resources."""
     for path in FOLDER.glob("*.json"):
         event = load_event(path.stem)
         if "httpMethod" in event and path.stem not in ("authorize", "get_docs", "get_openapi"):

@@ -1,4 +1,4 @@
-"""An account with every function of the template in it, and what scenarios are made of."""
+"""An account with every function of the template in it, and the parts of scenarios."""
 
 from __future__ import annotations
 
@@ -118,18 +118,19 @@ MODELS = ("calls", "default-model", "local", "claude", "whole", "signed")
 PAST, FUTURE = datetime(2026, 1, 1, tzinfo=UTC), datetime(2126, 1, 1, tzinfo=UTC)
 LARGE_BYTES = 20_000  # in place of the 350 KB that a record holds
 NOISE = "".join(random.Random(1).choices(string.ascii_letters + string.digits, k=40_000))
-MISHAPS = (TurnstoneError, AssertionError)  # how a function fails whose payload is lost, or whose write is throttled
+# the failures of a function whose payload is lost or whose write is throttled
+MISHAPS = (TurnstoneError, AssertionError)
 Act = Callable[[], object]
 Calls = defaultdict[str, set[Call]]
 
 
 def full_template(**parameters: str) -> Template:
-    """Return the template with everything that an operator can choose."""
+    """Return the template with every option that an operator can choose."""
     return template(**{"ModelUrl": "http://127.0.0.1/v1", **PARAMETERS, **parameters})
 
 
 class Session(NamedTuple):
-    """A session, and where it is served."""
+    """A session and its path."""
 
     agent_id: str
     session_id: str
@@ -144,7 +145,7 @@ class Session(NamedTuple):
 
 
 class Stage:
-    """The functions over an account, and what scenarios are made of.
+    """The functions over an account, and the parts of scenarios.
 
     Attributes:
         plays: the calls of each play, by function.
@@ -185,11 +186,11 @@ class Stage:
     def play(
         self, name: str, scenario: Callable[[], Act], refused: int | None = None, failing: int | None = None
     ) -> tuple[int, int]:
-        """Run the scenario over an empty table, with that write refused, or that one of a payload throttled.
+        """Run the scenario over an empty table, with that write refused, or that write of a payload throttled.
 
         Returns the number of writes that were tried, and of those that had payloads.
         """
-        self.cloud.empty()  # else every later sweep finds the leftovers of a refused write
+        self.cloud.empty()  # otherwise every later sweep reads the records that a refused write leaves open
         with self._recorded(name):
             act = scenario()
             self.cloud.refuse(refused)
@@ -217,24 +218,24 @@ class Stage:
         self.cloud.calls = self.plays[name] = defaultdict(set)
         yield
 
-    def asked(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
-        """Return what is answered to a request that succeeds, unless payloads are lost."""
+    def request(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
+        """Return the answer to a request that succeeds, unless payloads are lost."""
         status, answer = self.functions.answer(method, path, body, **headers)
         assert status in (200, 204) or self.cloud.is_losing, (status, answer)
         return answer
 
     def agent(self, model: str = "calls", **config: Any) -> str:
-        told = {"model": model, "instructions": "", "client_tools": [CLIENT_TOOL], **config}
-        agent_id: str = self.asked("POST", "/v1/agents", {"agent_config": told})["agent_id"]
+        config_body = {"model": model, "instructions": "", "client_tools": [CLIENT_TOOL], **config}
+        agent_id: str = self.request("POST", "/v1/agents", {"agent_config": config_body})["agent_id"]
         return agent_id
 
     def session(self, agent_id: str | None = None, name: str = "s", **config: Any) -> Session:
         agent_id = agent_id or self.agent(**config)
-        answer = self.asked("POST", f"/v1/agents/{agent_id}/session", {"session_name": name})
+        answer = self.request("POST", f"/v1/agents/{agent_id}/session", {"session_name": name})
         return Session(agent_id, answer["session_id"])
 
-    def turn(self, session: Session, says: str = "hello", **more: Any) -> Any:
-        return self.asked("POST", f"{session.path}/turn", said(says, **more))
+    def turn(self, session: Session, text: str = "hello", **more: Any) -> Any:
+        return self.request("POST", f"{session.path}/turn", turn_body(text, **more))
 
     def key(self) -> str:
         return f"key-{next(self._numbers)}"
@@ -242,31 +243,33 @@ class Stage:
     def turns(self) -> TurnStore:
         return TurnStore(self.store)
 
-    def abandoned(self, says: str = "hello", **config: Any) -> TurnRef:
+    def abandoned(self, text: str = "hello", **config: Any) -> TurnRef:
         """Return a turn whose process is gone."""
-        return self._opened(self.session(**config), says, PAST)[0]
+        return self._opened(self.session(**config), text, PAST)[0]
 
     def overdue(self, until: datetime = PAST, **config: Any) -> TurnRef:
-        """Return a turn that the state machine waits with; its client had until then to answer."""
+        """Return a turn whose state machine waits for its client until that time."""
         session = self.session(**config)
         ref, state = self._opened(session, CALL, FUTURE)
         call = ToolCall(call_id="c", tool_name="get_weather", arguments={})
-        asks = CompletionMessage(content="", stop_reason="end_of_turn", tool_calls=(call,))
-        step = InferenceStep(turn_id=ref.turn_id, step_id="s", started_at=PAST, completed_at=PAST, model_response=asks)
+        calling = CompletionMessage(content="", stop_reason="end_of_turn", tool_calls=(call,))
+        step = InferenceStep(
+            turn_id=ref.turn_id, step_id="s", started_at=PAST, completed_at=PAST, model_response=calling
+        )
         header = SessionStore(self.store).header(ref)
         assert header is not None
-        self.turns().commit(ref, paused(header, state.with_step(step), asks, until))
+        self.turns().commit(ref, paused(header, state.with_step(step), calling, until))
         self.wait_with(ref)
         return ref
 
     def over(self, agent_id: str) -> Session:
-        """Return a session that is to end, and was to long ago."""
+        """Return a session whose end has been overdue for long."""
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(SystemClock, "now", lambda _: PAST)
             return self.session(agent_id)
 
     def wait_with(self, ref: TurnRef) -> None:
-        """Store a token of the state machine's, as it does when it waits for a client."""
+        """Store a task token, as the state machine does when it waits for a client."""
         self.cloud.dynamo.update_item(
             TableName=TABLE,
             Key=encoded_key(turn_key_of(ref)),
@@ -275,12 +278,12 @@ class Stage:
             ExpressionAttributeValues={":token": {"S": "a token"}},
         )
 
-    def _opened(self, session: Session, says: str, lease_until: datetime) -> tuple[TurnRef, TurnState]:
+    def _opened(self, session: Session, text: str, lease_until: datetime) -> tuple[TurnRef, TurnState]:
         turn_id = RandomIds().new_id()
         turn = Turn(
             turn_id=turn_id,
             session_id=session.session_id,
-            input_messages=(UserMessage(content=says),),
+            input_messages=(UserMessage(content=text),),
             output_message=silent_output(),
             started_at=PAST,
         )
@@ -292,8 +295,8 @@ class Stage:
 
     def job(self, kind: str, session: Session, at: datetime, order: str = "") -> Job:
         """Store a job and return it."""
-        told = {"agent_id": session.agent_id, "session_id": session.session_id, "order": order or session.session_id}
-        job = Job.model_validate({"kind": kind, "tenant": ACCOUNT, "since": at, "due_at": at, **told})
+        ids = {"agent_id": session.agent_id, "session_id": session.session_id, "order": order or session.session_id}
+        job = Job.model_validate({"kind": kind, "tenant": ACCOUNT, "since": at, "due_at": at, **ids})
         self.store.write([put_job(job)])
         return job
 
@@ -305,13 +308,13 @@ class Stage:
         return answer
 
 
-def said(text: str, **more: Any) -> dict[str, Any]:
+def turn_body(text: str, **more: Any) -> dict[str, Any]:
     return {"messages": [{"role": "user", "content": text}], "stream": False, **more}
 
 
 @contextmanager
 def stage() -> Iterator[Stage]:
-    """Lend an account with the functions of the full template in it."""
+    """Yield an account with the functions of the full template in it."""
     with ModelServer() as server, Cloud() as cloud, pytest.MonkeyPatch.context() as patch:
         patch.setattr(oversize, "RECORD_BYTES", LARGE_BYTES)
         cloud.texts |= {MODEL_KEY: "a-key", PROVIDER_KEY: "another-key"}

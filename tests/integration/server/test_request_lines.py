@@ -1,4 +1,4 @@
-"""The log's line of a request: the path pattern of which it was, and how it ended for a client that left.
+"""The log's line of a request: its path pattern, and its status for a client that left.
 
 Covers: edge/logs, http/server/app
 """
@@ -19,10 +19,10 @@ from tests.fakes.models.openai_server import ModelServer
 from tests.support.server.asgi_client import Raw, scope_of, served
 from turnstone.edge.logs import JsonLines
 
-ASKED = {"messages": [{"role": "user", "content": "hello"}]}
+REQUEST = {"messages": [{"role": "user", "content": "hello"}]}
 DIRECT = {
-    "/v1/openai/v1/chat/completions": {"model": "m", **ASKED},
-    "/v1/inference/chat-completion": {"model_id": "m", **ASKED},
+    "/v1/openai/v1/chat/completions": {"model": "m", **REQUEST},
+    "/v1/inference/chat-completion": {"model_id": "m", **REQUEST},
 }
 
 
@@ -53,7 +53,7 @@ def test_a_line_names_the_pattern_that_was_requested(
 
 def test_an_alias_of_openai_s_paths_is_named_itself(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with served(tmp_path) as serving, caplog.at_level(logging.INFO, "turnstone.http"):
-        assert serving.client.post("/v1/chat/completions", {"model": "offline", **ASKED}).status == 200
+        assert serving.client.post("/v1/chat/completions", {"model": "offline", **REQUEST}).status == 200
     assert [line["route"] for line in request_lines(caplog)] == ["/v1/chat/completions"]
 
 

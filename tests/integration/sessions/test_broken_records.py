@@ -1,4 +1,4 @@
-"""Records that nobody understands, of a damaged store or a newer version, stop nothing but themselves.
+"""Unreadable records, of a damaged store or a newer version, stop no other work.
 
 Covers: store/layout/frames, store/sessions/turns, services/cleanup/cleaning
 """
@@ -26,7 +26,7 @@ from turnstone.settings.local_settings import LocalSettings
 from turnstone.store.layout.keys import job_key, job_shards, open_shard, open_shards, turn_key, turn_key_of
 from turnstone.store.sessions.turns import TurnStore
 
-LOOK = call("look", "l")
+CLIENT_CALL = call("look", "l")
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 SECRET = "what somebody said"
 LONG_NAME = "#" + 64 * "0"
@@ -56,7 +56,7 @@ def spoil_index(server: Server) -> int:
 
 
 def break_turn(server: Server, turn: TurnRef) -> None:
-    """Have the turn's record say nothing that anybody understands, while the index still has it."""
+    """Make the turn's record unreadable, while the index still has it."""
     attributes = {"status": "in_progress", "open": open_shard(turn)}
     server.records.write([Put(turn_key_of(turn), SECRET.encode(), attributes)])
 
@@ -85,9 +85,9 @@ def spoil_jobs(server: Server, ref: SessionRef) -> list[Key]:
     return spoilt
 
 
-@pytest.mark.parametrize("look", ["due", "send_due"])
-def test_what_is_deleted_is_cleaned_up_beside_jobs_that_nobody_understands(
-    make: Make, look: str, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("sweep", ["due", "send_due"])
+def test_deleted_sessions_are_cleaned_up_beside_unreadable_jobs(
+    make: Make, sweep: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     server = make()
     ref, other = server.session(), server.session()
@@ -96,7 +96,7 @@ def test_what_is_deleted_is_cleaned_up_beside_jobs_that_nobody_understands(
     server.jobs.taken()
     server.clock.advance(SENT_AGAIN_AFTER.total_seconds())  # type: ignore[attr-defined]
     with caplog.at_level(logging.WARNING):
-        if look == "send_due":
+        if sweep == "send_due":
             assert server.core.cleaning.send_due() == 1
             (job,) = server.jobs.taken()
         else:
@@ -111,7 +111,7 @@ def test_what_is_deleted_is_cleaned_up_beside_jobs_that_nobody_understands(
 def test_a_key_that_names_no_turn_is_left_out_of_the_open_turns(
     make: Make, key: Key, caplog: pytest.LogCaptureFixture
 ) -> None:
-    server = make(LOOK)
+    server = make(CLIENT_CALL)
     turn = paused(server)
     server.records.write([Put(key, SECRET.encode(), {"open": open_shard(turn)})])
     with caplog.at_level(logging.WARNING):
@@ -120,8 +120,8 @@ def test_a_key_that_names_no_turn_is_left_out_of_the_open_turns(
     assert SECRET not in caplog.text
 
 
-def test_the_sweeper_goes_on_past_odd_keys_and_broken_turns(make: Make) -> None:
-    server = make(LOOK, LOOK)
+def test_the_sweeper_continues_past_odd_keys_and_broken_turns(make: Make) -> None:
+    server = make(CLIENT_CALL, CLIENT_CALL)
     turn, broken = paused(server), paused(server)
     spoil_index(server)
     break_turn(server, broken)
@@ -135,7 +135,7 @@ def test_the_sweeper_goes_on_past_odd_keys_and_broken_turns(make: Make) -> None:
 def test_a_server_starts_and_does_its_work_over_odd_keys_broken_turns_and_broken_jobs(tmp_path: Path) -> None:
     clock = FakeClock()
     clock.at = datetime.now(UTC) - timedelta(seconds=2 * AWAIT_S)
-    before = Harness(tmp_path, [LOOK, LOOK], clock=clock)
+    before = Harness(tmp_path, [CLIENT_CALL, CLIENT_CALL], clock=clock)
     turn, broken = paused(before), paused(before)
     deleted = before.session()
     before.core.deleting.delete_session(LOCAL_CALLER, deleted)
@@ -152,8 +152,8 @@ def test_a_server_starts_and_does_its_work_over_odd_keys_broken_turns_and_broken
         before.close()
 
 
-def test_a_session_is_read_beside_turns_that_nobody_understands(make: Make, caplog: pytest.LogCaptureFixture) -> None:
-    server = make(LOOK, "ok", "ok")
+def test_a_session_is_read_beside_unreadable_turns(make: Make, caplog: pytest.LogCaptureFixture) -> None:
+    server = make(CLIENT_CALL, "ok", "ok")
     broken = paused(server)
     server.say(broken)
     server.say(broken)

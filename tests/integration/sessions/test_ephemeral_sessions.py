@@ -21,7 +21,7 @@ from turnstone.services.cleanup.cleaning import RECHECK_AFTER, SENT_AGAIN_AFTER
 
 Serve = Callable[..., Harness]
 TTL_S = 600
-LOOK = call("look", "c1")
+CLIENT_CALL = call("look", "c1")
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def ephemeral(server: Harness, agent_id: str | None = None) -> SessionRef:
 
 
 def is_there(server: Harness, ref: SessionRef) -> bool:
-    """Tell whether readers find the session; all of them, or none."""
+    """Return whether readers find the session; all of them, or none."""
     listed = server.core.sessions.list(LOCAL_CALLER, ref.agent_id, ListQuery())
     is_listed = ref.session_id in [entry.fields["session_id"] for entry in listed]
     try:
@@ -53,7 +53,7 @@ def left_of(server: Harness, ref: SessionRef) -> list[tuple[str, str]]:
     return [(row[0], row[1]) for row in server.dump() if ref.session_id in f"{row[0]} {row[4]!r}"]
 
 
-def test_it_is_gone_for_readers_when_its_time_is_over_before_anybody_cleans_up(serve: Serve) -> None:
+def test_an_expired_session_is_gone_for_readers_before_its_clean_up(serve: Serve) -> None:
     server = serve()
     ref = ephemeral(server)
     server.clock.advance(TTL_S - 1)
@@ -68,7 +68,7 @@ def test_it_is_gone_for_readers_when_its_time_is_over_before_anybody_cleans_up(s
     assert left_of(server, ref) == []
 
 
-def test_one_of_an_agent_that_keeps_its_sessions_stays(serve: Serve) -> None:
+def test_a_session_of_an_agent_that_keeps_its_sessions_stays(serve: Serve) -> None:
     server = serve(["hello"])
     ref = server.session(enable_session_persistence=True)
     server.clock.advance(100 * TTL_S)
@@ -77,8 +77,8 @@ def test_one_of_an_agent_that_keeps_its_sessions_stays(serve: Serve) -> None:
     assert server.header(ref).ends_at is None
 
 
-def test_a_turn_makes_it_live_longer_from_its_opening_and_a_resume_does(serve: Serve) -> None:
-    server = serve(["hello", LOOK, "done"])
+def test_a_turn_extends_the_session_from_its_opening_and_so_does_a_resume(serve: Serve) -> None:
+    server = serve(["hello", CLIENT_CALL, "done"])
     ref = ephemeral(server)
     for use in (lambda: server.say(ref), lambda: server.paused(ref)):
         server.clock.advance(TTL_S - 1)
@@ -89,7 +89,7 @@ def test_a_turn_makes_it_live_longer_from_its_opening_and_a_resume_does(serve: S
     server.clock.advance(TTL_S - 1)
     assert is_there(server, ref)
     server.clean_up()
-    assert is_there(server, ref) is False  # `clean_up` lets minutes pass
+    assert is_there(server, ref) is False  # `clean_up` takes minutes
     server.clock.advance(TTL_S)
     server.clean_up()
     assert left_of(server, ref) == []
@@ -120,8 +120,8 @@ def test_a_turn_costs_no_more_calls_of_the_store(serve: Serve) -> None:
     assert counts[0] == counts[1]
 
 
-def test_a_waiting_turn_keeps_it_alive_until_it_ends(serve: Serve) -> None:
-    server = serve([LOOK, "done"])
+def test_a_waiting_turn_keeps_the_session_alive_until_it_ends(serve: Serve) -> None:
+    server = serve([CLIENT_CALL, "done"])
     ref = ephemeral(server)
     turn = server.paused(ref)
     server.clock.advance(TTL_S + 1)
@@ -143,7 +143,7 @@ def test_a_waiting_turn_keeps_it_alive_until_it_ends(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize("used_after_s", [3, TTL_S - 1])
-def test_its_end_waits_for_a_later_one_if_it_was_used_since(serve: Serve, used_after_s: int) -> None:
+def test_the_end_of_a_session_used_since_is_deferred(serve: Serve, used_after_s: int) -> None:
     server = serve(["hello"])
     ref = ephemeral(server)
     server.clock.advance(used_after_s)
@@ -160,7 +160,7 @@ def test_its_end_waits_for_a_later_one_if_it_was_used_since(serve: Serve, used_a
     assert (job.kind, job.due_at) == ("end_session", ends_at)
 
 
-def test_a_turn_that_opens_while_it_is_being_ended_wins_or_finds_it_gone(serve: Serve) -> None:
+def test_a_turn_that_opens_while_the_session_is_being_ended_wins_or_finds_it_gone(serve: Serve) -> None:
     server = serve(["hello"])
     ref = ephemeral(server)
     server.clock.advance(TTL_S - 1)
@@ -176,7 +176,7 @@ def test_a_turn_that_opens_while_it_is_being_ended_wins_or_finds_it_gone(serve: 
     assert not is_there(server, ref)
 
 
-def test_one_that_is_used_while_it_is_being_ended_stays(serve: Serve) -> None:
+def test_a_session_that_is_used_while_it_is_being_ended_stays(serve: Serve) -> None:
     server = serve(["hello"])
     ref = ephemeral(server)
     server.clock.advance(TTL_S)
@@ -197,7 +197,7 @@ def test_one_that_is_used_while_it_is_being_ended_stays(serve: Serve) -> None:
     assert left_of(server, ref) == []
 
 
-def test_its_end_comes_from_whoever_sends_what_is_due(serve: Serve) -> None:
+def test_the_sweeper_sends_the_end_of_a_session(serve: Serve) -> None:
     server = serve()
     ref = ephemeral(server)
     assert server.jobs.taken() == ()
@@ -212,7 +212,7 @@ def test_its_end_comes_from_whoever_sends_what_is_due(serve: Serve) -> None:
     assert left_of(server, ref) == []
 
 
-def test_deleted_before_its_time_it_leaves_nothing_either(serve: Serve) -> None:
+def test_a_session_deleted_before_its_time_leaves_nothing_either(serve: Serve) -> None:
     server = serve(["hello"])
     agent_id = server.agent(enable_session_persistence=False)
     refs = [ephemeral(server, agent_id) for _ in range(2)]
@@ -223,7 +223,7 @@ def test_deleted_before_its_time_it_leaves_nothing_either(serve: Serve) -> None:
     assert [row for row in server.dump() if agent_id in row[0]] == []
 
 
-def test_a_long_list_of_sessions_that_are_over_is_looked_at_in_parts(serve: Serve) -> None:
+def test_a_long_list_of_expired_sessions_is_read_in_parts(serve: Serve) -> None:
     server = serve()
     agent_id = server.agent(enable_session_persistence=False)
     by_key = attempt("s", key="s")

@@ -1,4 +1,4 @@
-"""Large turns, steps, events and files, which are drawn as they are read: they say what small ones say.
+"""Large turns, steps, events and files, which are streamed while they are read, have the content of small ones.
 
 Covers: store/sessions/long_texts, store/sessions/wire_turns, store/sessions/turn_records
 """
@@ -29,7 +29,7 @@ from turnstone.store.layout.frames import frame
 from turnstone.store.layout.keys import attachment_key
 from turnstone.store.sessions import long_texts
 
-NOISE = b64encode(Random(1).randbytes(1_500_000)).decode()  # that does not fit into a record
+NOISE = b64encode(Random(1).randbytes(1_500_000)).decode()  # too large for a record
 QUESTION = NOISE + 'a "question"\\ of \u2603 lines\n' * 20_000
 ANSWER = 'an \u00fcber-long \\answer\\ with \U0001f600 and "quotes" in it\t' * 20_000
 TOOL = {"name": "look", "description": "Look.", "parameters": []}
@@ -80,13 +80,13 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 @contextmanager
 def held_whole() -> Iterator[None]:
-    """Have every text count as short, and so all be read whole."""
+    """Count every text as short, so that all are read whole."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(long_texts, "LONG_BYTES", 1 << 40)
         yield
 
 
-def test_a_large_turn_is_what_its_stream_told(large: World) -> None:
+def test_a_large_turn_equals_its_streamed_events(large: World) -> None:
     answer = large.get(large.path)
     assert answer.status == 200
     assert answer.json() == large.turn
@@ -97,7 +97,7 @@ def test_a_large_turn_is_what_its_stream_told(large: World) -> None:
 
 
 @pytest.mark.parametrize("after", [0, 1, 3, 5, 7, 9])
-def test_the_events_of_a_large_turn_are_those_that_are_made_of_all_of_it(large: World, after: int) -> None:
+def test_the_events_of_a_large_turn_equal_those_made_of_the_whole_turn(large: World, after: int) -> None:
     answer = large.get(f"{large.path}/events?after={after}")
     with held_whole():
         expected = large.get(f"{large.path}/events?after={after}")
@@ -127,7 +127,7 @@ def test_clients_of_2024_read_the_same(large: World) -> None:
 
 
 @pytest.mark.parametrize("size", [10, 16 * 1024 + 7, 3_000_000])
-def test_a_file_of_any_size_comes_as_it_was_made(large: World, size: int) -> None:
+def test_a_file_of_any_size_is_read_as_it_was_made(large: World, size: int) -> None:
     made = bytes(range(256)) * (size // 256 + 1)
     body = frame({"name": "a.bin", "mime_type": "application/octet-stream"}, made[:size])
     large.serving.server.core._ports.store.write([Put(attachment_key(large.ref(), f"f{size}"), body, is_apart=True)])
@@ -152,16 +152,16 @@ def stored_chat(there: World, text: str) -> tuple[str, bytes]:
 
 
 @pytest.mark.parametrize("text", ["short", LONG])
-def test_a_stored_chat_completion_of_any_size_is_read_as_it_was_asked(tmp_path: Path, text: str) -> None:
+def test_a_stored_chat_completion_of_any_size_is_read_as_it_was_requested(tmp_path: Path, text: str) -> None:
     with world(tmp_path, [text_answer("ok")]) as there:
-        path, asked = stored_chat(there, text)
+        path, sent = stored_chat(there, text)
         read, messages = there.get(path), there.get(f"{path}/messages?order=desc")
         changed = there.serving.client.post(path, {"metadata": {"a": "b"}})
         assert there.get(f"{path}/messages?after={messages.json()['first_id']}").json()["data"] == []
-    assert read.json()["input_messages"] == json.loads(asked)
+    assert read.json()["input_messages"] == json.loads(sent)
     assert changed.json() == read.json() | {"metadata": {"a": "b"}}
     plain, parted = messages.json()["data"]
-    assert (plain["content"], parted["content_parts"]) == (text, json.loads(asked)[0]["content"])
+    assert (plain["content"], parted["content_parts"]) == (text, json.loads(sent)[0]["content"])
     for answer in (read, messages, changed):
         assert answer.headers["content-type"] == "application/json"
         assert ("content-length" in answer.headers) == (text == "short")
@@ -209,7 +209,7 @@ def test_a_reader_that_stands_still_holds_little_of_a_stored_chat_completion(tmp
 
 
 @pytest.mark.parametrize("of", ["turn", "events"])
-def test_a_turn_that_is_removed_while_it_is_read_breaks_the_answer_off(tmp_path: Path, of: str) -> None:
+def test_a_turn_that_is_removed_while_it_is_read_aborts_the_answer(tmp_path: Path, of: str) -> None:
     with world(tmp_path) as there:
         path = there.path if of == "turn" else f"{there.path}/events"
         sent: list[Mapping[str, Any]] = []

@@ -35,11 +35,11 @@ from turnstone.store.sessions.sessions import SessionStore
 
 Serve = Callable[..., Harness]
 EVERYONE = Ownership()
-NOBODY = Ownership(owner="somebody else")
+OTHER_OWNER = Ownership(owner="somebody else")
 
 
-def without_stamp(record: Record) -> Put:
-    """Return the write that leaves the record as it was before there were stamps."""
+def without_owner(record: Record) -> Put:
+    """Return the write that removes the owner from a record, as in records of older versions."""
     if b"\n" not in record.body:
         fields = from_json(record.body)
         del fields["stamp"]
@@ -55,13 +55,13 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
     yield from serving(tmp_path)
 
 
-def listed(server: Harness, agent_id: str, **wanted: object) -> tuple[list[str], Listing]:
-    listing = server.core.sessions.list(LOCAL_CALLER, agent_id, ListQuery(**wanted))
+def listed(server: Harness, agent_id: str, **query: object) -> tuple[list[str], Listing]:
+    listing = server.core.sessions.list(LOCAL_CALLER, agent_id, ListQuery(**query))
     return [entry.fields["session_id"] for entry in listing], listing
 
 
-def entries(stamps: list[Ownership]) -> Iterator[ListEntry]:
-    return (ListEntry(f"{number:05}", {"number": number}, stamp) for number, stamp in enumerate(stamps))
+def entries(owners: list[Ownership]) -> Iterator[ListEntry]:
+    return (ListEntry(f"{number:05}", {"number": number}, owner) for number, owner in enumerate(owners))
 
 
 def test_sessions_are_listed_in_the_order_of_their_creation_as_soon_as_they_are_there(serve: Serve) -> None:
@@ -76,7 +76,7 @@ def test_sessions_are_listed_in_the_order_of_their_creation_as_soon_as_they_are_
 
 
 @pytest.mark.parametrize(
-    ("wanted", "expected", "has_more"),
+    ("query", "expected", "has_more"),
     [
         ({}, [0, 1, 2, 3, 4], False),
         ({"limit": 0}, [], True),
@@ -88,8 +88,8 @@ def test_sessions_are_listed_in_the_order_of_their_creation_as_soon_as_they_are_
         ({"start_index": 9, "limit": 2}, [], False),
     ],
 )
-def test_a_part_of_a_list_is_what_was_asked_for(
-    serve: Serve, wanted: dict[str, int], expected: list[int], has_more: bool
+def test_a_part_of_a_list_is_the_requested_one(
+    serve: Serve, query: dict[str, int], expected: list[int], has_more: bool
 ) -> None:
     server = serve()
     agent_id = server.agent()
@@ -97,7 +97,7 @@ def test_a_part_of_a_list_is_what_was_asked_for(
     for _ in range(5):
         server.clock.advance(1)
         made.append(server.session(agent_id).session_id)
-    found, listing = listed(server, agent_id, **wanted)
+    found, listing = listed(server, agent_id, **query)
     assert (found, listing.has_more) == ([made[number] for number in expected], has_more)
 
 
@@ -116,7 +116,9 @@ def test_agents_are_listed_whole_and_by_name(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize("start_index", [0, 2])
-def test_who_wants_no_entries_is_told_whether_there_are_any_and_where_to_go_on(serve: Serve, start_index: int) -> None:
+def test_a_list_with_a_limit_of_zero_reports_whether_there_are_entries_and_a_cursor(
+    serve: Serve, start_index: int
+) -> None:
     server = serve()
     agent_id = server.agent()
     _, empty = listed(server, agent_id, limit=0)
@@ -143,20 +145,20 @@ def test_a_list_of_the_sessions_of_an_unknown_agent_is_not_found(serve: Serve) -
 
 
 @given(
-    stamps=st.lists(st.sampled_from([EVERYONE, NOBODY]), max_size=40),
+    owners=st.lists(st.sampled_from([EVERYONE, OTHER_OWNER]), max_size=40),
     limit=st.integers(1, 7),
     start=st.integers(0, 5),
 )
-def test_a_list_read_by_cursors_is_the_list(stamps: list[Ownership], limit: int, start: int) -> None:
+def test_a_list_read_by_cursors_is_the_list(owners: list[Ownership], limit: int, start: int) -> None:
     rules = AccessRules(owner_only=True)
-    shown = [number for number, stamp in enumerate(stamps) if rules.may_see(LOCAL_CALLER, stamp)]
+    shown = [number for number, owner in enumerate(owners) if rules.may_see(LOCAL_CALLER, owner)]
     found: list[int] = []
     cursor: str | None = None
     has_more = True
     while has_more:
-        behind = (entry for entry in entries(stamps) if cursor is None or entry.order > cursor)
-        wanted = ListQuery(limit=limit, cursor=cursor, start_index=0 if found or cursor else start)
-        listing = Listing(behind, wanted, lambda entry: rules.may_see(LOCAL_CALLER, entry.stamp))
+        behind = (entry for entry in entries(owners) if cursor is None or entry.order > cursor)
+        query = ListQuery(limit=limit, cursor=cursor, start_index=0 if found or cursor else start)
+        listing = Listing(behind, query, lambda entry: rules.may_see(LOCAL_CALLER, entry.stamp))
         part = [entry.fields["number"] for entry in listing]
         assert len(part) <= limit
         assert listing.has_more == (listing.cursor is not None)
@@ -165,29 +167,29 @@ def test_a_list_read_by_cursors_is_the_list(stamps: list[Ownership], limit: int,
     assert found == shown[start:]
 
 
-def test_of_a_list_that_hides_nearly_everything_a_request_looks_at_a_bounded_part() -> None:
-    looked_at: list[str] = []
+def test_of_a_list_that_hides_nearly_everything_a_request_reads_a_bounded_part() -> None:
+    reads: list[str] = []
 
-    def looked() -> Iterator[ListEntry]:
-        for entry in entries([NOBODY] * 5_000 + [EVERYONE]):
-            looked_at.append(entry.order)
+    def read_entries() -> Iterator[ListEntry]:
+        for entry in entries([OTHER_OWNER] * 5_000 + [EVERYONE]):
+            reads.append(entry.order)
             yield entry
 
     rules = AccessRules(owner_only=True)
-    listing = Listing(looked(), ListQuery(limit=10), lambda entry: rules.may_see(LOCAL_CALLER, entry.stamp))
+    listing = Listing(read_entries(), ListQuery(limit=10), lambda entry: rules.may_see(LOCAL_CALLER, entry.stamp))
     assert list(listing) == []
-    assert (listing.has_more, listing.cursor, len(looked_at)) == (True, looked_at[-1], MOST_HIDDEN)
+    assert (listing.has_more, listing.cursor, len(reads)) == (True, reads[-1], MOST_HIDDEN)
 
 
 @pytest.mark.parametrize("cursor", ["x", "", "#", "019b76da-a800-7000-8000-00000000000", "turn:0", "é" * 36])
-def test_a_cursor_that_no_answer_gave_is_refused(cursor: str) -> None:
+def test_a_cursor_that_was_not_issued_is_refused(cursor: str) -> None:
     with pytest.raises(InvalidRequest, match="cursor"):
         checked_cursor(cursor)
 
 
 @pytest.mark.slow
-def test_the_thousandth_page_of_a_hundred_thousand_sessions_costs_what_the_first_does(tmp_path: Path) -> None:
-    """And no turn is read: turns are in other partitions, which a list has no reason to look at."""
+def test_the_thousandth_page_of_a_hundred_thousand_sessions_costs_as_much_as_the_first(tmp_path: Path) -> None:
+    """No turn is read: turns are in other partitions, which a list does not read."""
     sqlite = SqliteRangeStore(tmp_path / "turnstone.db")
     counted = CountedStore(sqlite)
     server = Harness(tmp_path)
@@ -230,16 +232,16 @@ def test_listing_while_agents_are_made_misses_none_that_was_there(serve: Serve) 
     assert len(list(rest)) == 2
 
 
-def test_what_was_stored_before_there_were_stamps_is_listed_and_read(serve: Serve) -> None:
+def test_records_without_an_owner_are_listed_and_read(serve: Serve) -> None:
     server = serve()
     agent_id = server.agent()
     ref = server.session(agent_id)
     ranges = [Range(agent_list("local")), Range(session_list("local", agent_id))]
     keys = [agent_key("local", agent_id), session_key(ref)]
     found, pages = server.records.gather([Get(key) for key in keys], ranges)
-    stamped = [*found, *(record for page in pages for record in page.records)]
-    server.records.write([without_stamp(record) for record in stamped if record])
-    assert len(stamped) == 4
+    owned = [*found, *(record for page in pages for record in page.records)]
+    server.records.write([without_owner(record) for record in owned if record])
+    assert len(owned) == 4
     assert listed(server, agent_id)[0] == [ref.session_id]
     _, agents = server.core.agents.list(LOCAL_CALLER, ListQuery())
     assert len(list(agents)) == 1

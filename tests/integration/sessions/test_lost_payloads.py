@@ -1,4 +1,4 @@
-"""Turns, files and agents whose payloads are lost: what is left of their sessions goes on, on either store.
+"""Turns, files and agents whose payloads are lost: the rest of their sessions works, on either store.
 
 Covers: store/layout/oversize, store/layout/lost_records, store/files/attachments, store/sessions/turn_records
 """
@@ -27,7 +27,7 @@ from turnstone.store.files.attachments import AttachmentStore
 from turnstone.store.layout.keys import agent_key, attachment_key, session_key, turn_key_of
 from turnstone.store.layout.oversize import payload_of
 
-LOOK = call("look", "l")
+CLIENT_CALL = call("look", "l")
 ANN = Caller(tenant="t", principal="ann", teams=("red",))
 STRANGER = Caller(tenant="t", principal="stranger", teams=("blue",))
 
@@ -48,7 +48,7 @@ def lose(server: Server, key: Key) -> None:
 
 
 def clean_up(server: Server) -> None:
-    """Do the jobs that are due, until none is."""
+    """Do the due jobs until none is left."""
     while due := server.core.cleaning.due():
         for job in due:
             server.core.cleaning.run_for(job, timedelta(0))
@@ -75,7 +75,7 @@ def read(server: Server, ref: SessionRef) -> tuple[list[str], list[str]]:
     return [wire.decode() for wire in turns], turns.lost
 
 
-def test_a_session_shows_what_is_left_and_its_next_turn_tells_the_model_what_is_not(make: Make) -> None:
+def test_a_session_shows_its_remaining_turns_and_the_model_reads_of_the_lost_ones(make: Make) -> None:
     server = make("one", "two", "three", context_tokens=1_000_000)
     ref = server.session()
     server.say(ref, "first")
@@ -88,7 +88,7 @@ def test_a_session_shows_what_is_left_and_its_next_turn_tells_the_model_what_is_
 
 
 def test_a_turn_that_is_deleted_while_its_session_is_read_is_left_out(make: Make) -> None:
-    server = make("one", LOOK)
+    server = make("one", CLIENT_CALL)
     ref = server.session(client_tools=[client_tool()])
     server.say(ref)
     server.paused(ref)
@@ -101,7 +101,7 @@ def test_a_turn_that_is_deleted_while_its_session_is_read_is_left_out(make: Make
     assert turns.lost == []
 
 
-def test_a_lost_turn_or_file_is_refused_for_good_and_only_to_those_who_may_see_it(make: Make) -> None:
+def test_a_lost_turn_or_file_is_refused_for_good_and_only_to_callers_with_access(make: Make) -> None:
     server = make("one")
     core = server.core
     config = AgentConfig(model="scripted", instructions="")
@@ -127,7 +127,7 @@ def test_a_lost_turn_or_file_is_refused_for_good_and_only_to_those_who_may_see_i
             core.attachments.read(caller, ref, "a")
 
 
-def test_a_request_that_is_repeated_learns_that_the_turn_it_opened_is_lost(make: Make) -> None:
+def test_a_repeated_request_receives_that_the_turn_it_opened_is_lost(make: Make) -> None:
     server = make("one")
     ref = server.session()
     by = attempt("same", key="k")
@@ -138,7 +138,7 @@ def test_a_request_that_is_repeated_learns_that_the_turn_it_opened_is_lost(make:
 
 
 def test_a_lost_turn_whose_process_is_gone_is_failed_and_frees_its_session(make: Make) -> None:
-    server = make(LOOK, "two")
+    server = make(CLIENT_CALL, "two")
     ref = server.session(client_tools=[client_tool()])
     turn = server.paused(ref, noise())
     running = {"status": LockState.RUNNING.value, "lease_until": "2020-01-01T00:00:00.000000Z", "await_until": None}
@@ -158,7 +158,7 @@ def test_a_lost_turn_whose_process_is_gone_is_failed_and_frees_its_session(make:
 
 @pytest.mark.parametrize("by", ["cancel", "expiry"])
 def test_a_lost_turn_that_waits_for_its_client_can_be_ended(make: Make, by: str) -> None:
-    server = make(LOOK)
+    server = make(CLIENT_CALL)
     ref = server.session(client_tools=[client_tool()])
     turn = server.paused(ref, noise())
     lose(server, turn_key_of(turn))
@@ -166,9 +166,9 @@ def test_a_lost_turn_that_waits_for_its_client_can_be_ended(make: Make, by: str)
         assert server.core.cancelling.cancel(LOCAL_CALLER, turn, attempt()).status is TurnStatus.CANCELLED
     else:
         server.clock.advance(100_000)  # type: ignore[attr-defined]
-        # the machine may store its token in between, and then the first look finds another revision
-        looks = [server.core.recovery.reconcile(turn).status for _ in range(3)]
-        assert looks[-1] is TurnStatus.EXPIRED
+        # the machine may store its token in between, and then the first reconciliation finds another revision
+        statuses = [server.core.recovery.reconcile(turn).status for _ in range(3)]
+        assert statuses[-1] is TurnStatus.EXPIRED
     assert server.header(ref).lock.state is LockState.IDLE
     assert read(server, ref)[0][0].count(LOST) == 1
 

@@ -1,4 +1,4 @@
-"""What a model is sent of a long session: what its window holds by its own counts, and a summary of the rest.
+"""The part of a long session that a model receives: as much as its context window holds, and a summary of the rest.
 
 Covers: services/sessions/session_context, services/turns/summarizing, engine/summary, domain/sessions/context_budget
 """
@@ -30,18 +30,18 @@ TURN_TOKENS = 204
 
 
 def with_window(server: Server, tokens: int | None) -> Server:
-    """Have it known of every model how much it takes."""
+    """Configure every model's context window."""
     route_of: Callable[[str, str], ModelRoute] = lambda _, name: ModelRoute(name, (), context_tokens=tokens)  # noqa: E731
     server.core._runner_deps = server.core._runner_deps._replace(route=route_of)
-    for made_of_it in ("_runner", "turns", "recovery"):
-        vars(server.core).pop(made_of_it, None)
+    for dependent in ("_runner", "turns", "recovery"):
+        vars(server.core).pop(dependent, None)
     server.turns = server.core.turns
     object.__setattr__(server.core.contexts, "route_of", route_of)
     return server
 
 
-def asked(server: Server) -> list[str]:
-    """Return what the model was sent last, to answer it."""
+def last_request(server: Server) -> list[str]:
+    """Return the texts of the last request for an answer."""
     sent = [contents(request.messages) for request in server.inference.requests]
     return [texts for texts in sent if texts[0] != TASK][-1]
 
@@ -50,33 +50,33 @@ def numbered(text: str, number: int) -> str:
     return f"{number:02}{text[2:]}"
 
 
-def say(server: Server, ref: SessionRef, times: int, first: int = 0) -> None:
+def send_questions(server: Server, ref: SessionRef, times: int, first: int = 0) -> None:
     for number in range(first, first + times):
         server.say(ref, numbered(QUESTION, number))
 
 
 def questions(server: Server) -> list[int]:
-    """Return the numbers of the questions that the model was sent last."""
-    return [int(text[:2]) for text in asked(server) if text.endswith("q")]
+    """Return the numbers of the questions in the last request."""
+    return [int(text[:2]) for text in last_request(server) if text.endswith("q")]
 
 
-# ---- the window
+# ---- the context window
 
 
 @pytest.mark.parametrize(("window", "turns"), [(1_000, 3), (2_000, 6), (None, 9)])
-def test_a_model_is_sent_what_its_window_holds_beside_room_for_the_answer(
+def test_a_model_receives_as_much_as_its_window_holds_beside_room_for_the_answer(
     make: Make, window: int | None, turns: int
 ) -> None:
     server = with_window(make(*[ANSWER] * 10), window)
     ref = server.session()
-    say(server, ref, 10)
+    send_questions(server, ref, 10)
     assert questions(server) == list(range(9 - turns, 10))
 
 
-def test_a_wider_window_than_was_read_for_is_filled_by_one_more_read(make: Make) -> None:
+def test_a_window_wider_than_the_records_read_is_filled_by_one_more_read(make: Make) -> None:
     server = make(*[ANSWER] * 22, context_tokens=1_000)
     ref = server.session()
-    say(server, ref, 20)
+    send_questions(server, ref, 20)
     assert len(questions(server)) < 6
     before = len(server.store.calls)
     with_window(server, 100_000).say(ref, numbered(QUESTION, 20))
@@ -89,12 +89,12 @@ def test_a_wider_window_than_was_read_for_is_filled_by_one_more_read(make: Make)
 
 def test_a_session_that_was_read_whole_is_not_read_again_for_a_wide_window(make: Make) -> None:
     server = with_window(make(*[ANSWER] * 3, context_tokens=1_000), 100_000)
-    say(server, server.session(), 3)
+    send_questions(server, server.session(), 3)
     assert [call for call in server.store.calls if call.verb == "range"] == []
 
 
 def counting(factor: float) -> Callable[[InferenceRequest], Reply]:
-    """Return a reply of a model that counts so many tokens for each that we estimate."""
+    """Return a reply of a model that counts `factor` tokens for each estimated one."""
 
     def reply(request: InferenceRequest) -> Reply:
         return Says((ANSWER,), usage=TokenUsage(prompt_tokens=int(factor * prompt_tokens_of(request))))
@@ -102,10 +102,10 @@ def counting(factor: float) -> Callable[[InferenceRequest], Reply]:
     return reply
 
 
-def test_what_fits_is_measured_by_what_the_model_counted_in_the_turn_before(make: Make) -> None:
+def test_the_budget_is_measured_by_the_models_count_of_the_turn_before(make: Make) -> None:
     server = make(*[counting(2.0)] * 10, context_tokens=2_000)
     ref = server.session()
-    say(server, ref, 10)
+    send_questions(server, ref, 10)
     sent = prompt_tokens_of(server.inference.requests[-1])
     assert server.header(ref).token_factor == pytest.approx(2.0, abs=0.01)
     assert 1_000 - TURN_TOKENS <= sent <= 1_000
@@ -116,16 +116,16 @@ def test_what_fits_is_measured_by_what_the_model_counted_in_the_turn_before(make
 
 
 class Remembering:
-    """Answers, and writes a summary when it is asked for one, as `written` says; `asked_for` are the texts for them."""
+    """Answers, and writes the next of `written` as a summary; `summary_requests` are the texts to summarize."""
 
     def __init__(self, *written: Reply) -> None:
         self._written = list(written)
-        self.asked_for: list[str] = []
+        self.summary_requests: list[str] = []
 
     def __call__(self, request: InferenceRequest) -> Reply:
         if request.messages[0].content != TASK:
             return ANSWER
-        self.asked_for.append(str(request.messages[1].content))
+        self.summary_requests.append(str(request.messages[1].content))
         return self._written.pop(0)
 
 
@@ -138,22 +138,24 @@ def summaries(server: Server, ref: SessionRef) -> list[Summary]:
     return [segment.summary for segment in server.segments(ref) if segment.summary is not None]
 
 
-def test_what_falls_out_of_the_window_is_summed_up_and_the_summary_sent_in_its_place(make: Make) -> None:
+def test_turns_beyond_the_window_are_replaced_by_their_summary(make: Make) -> None:
     server, model = remembering(make, "They like tea.")
     ref = server.session()
-    say(server, ref, 7)
+    send_questions(server, ref, 7)
     (summary,) = summaries(server, ref)
     shown = server.core.contexts.read(LOCAL_CALLER, ref)
     orders = [state.order for state in server.states(ref)]
     covered = orders.index(summary.last_order) + 1
     assert (summary.text, summary.first_order) == ("They like tea.", orders[0])
-    assert [numbered(QUESTION, number) in model.asked_for[0] for number in range(7)] == [n < covered for n in range(7)]
+    assert [numbered(QUESTION, number) in model.summary_requests[0] for number in range(7)] == [
+        n < covered for n in range(7)
+    ]
     assert shown.summary == SummaryInContext(
         text="They like tea.", first_turn_id=orders[0], last_turn_id=summary.last_order, model_id="scripted"
     )
     assert [turn.turn_id for turn in shown.turns] == orders[covered:]
     server.say(ref, numbered(QUESTION, 7))
-    assert asked(server)[0] == "[Summary of the earlier conversation]\nThey like tea."
+    assert last_request(server)[0] == "[Summary of the earlier conversation]\nThey like tea."
     assert questions(server) == list(range(covered, 8))
     server.assert_whole(ref)
 
@@ -161,13 +163,13 @@ def test_what_falls_out_of_the_window_is_summed_up_and_the_summary_sent_in_its_p
 def test_a_summary_rolls_on_and_only_the_newest_is_sent(make: Make) -> None:
     server, model = remembering(make, "They like tea.", "They like tea and rain.", "All that.", "More.", "Most.")
     ref = server.session()
-    say(server, ref, 14)
+    send_questions(server, ref, 14)
     first, second, *_ = summaries(server, ref)
-    assert "Summary of what came before:\nThey like tea.\n" in model.asked_for[1]
+    assert "Summary of what came before:\nThey like tea.\n" in model.summary_requests[1]
     assert (second.first_order, second.last_order > first.last_order) == (first.first_order, True)
     newest = summaries(server, ref)[-1]
     server.say(ref)
-    assert [text for text in asked(server) if text.startswith("[Summary")] == [
+    assert [text for text in last_request(server) if text.startswith("[Summary")] == [
         f"[Summary of the earlier conversation]\n{newest.text}"
     ]
     server.assert_whole(ref)
@@ -177,9 +179,9 @@ def test_a_summary_is_stored_with_the_end_of_its_turn_and_costs_no_other_write(m
     server, model = remembering(make, "They like tea.")
     ref = server.session()
     number = 0
-    while not model.asked_for:
+    while not model.summary_requests:
         before = len(server.store.calls)
-        say(server, ref, 1, number)
+        send_questions(server, ref, 1, number)
         number += 1
     assert [call.verb for call in server.store.calls[before:]].count("write") == 2
     assert server.states(ref)[-1].summary == summaries(server, ref)[0]
@@ -191,23 +193,23 @@ def test_a_summary_that_fails_ends_no_turn_and_the_oldest_is_dropped_as_ever(mak
     ref = server.session()
     for number in range(10):
         assert outline(server.say(ref, numbered(QUESTION, number))).endswith("complete")
-    assert (len(model.asked_for) > 1, summaries(server, ref)) == (True, [])
+    assert (len(model.summary_requests) > 1, summaries(server, ref)) == (True, [])
     assert questions(server)[-1] == 9
     assert 0 not in questions(server)
     server.assert_whole(ref)
 
 
-def test_no_summary_is_asked_for_unless_it_is_wanted(make: Make) -> None:
+def test_no_summary_is_requested_unless_it_is_configured(make: Make) -> None:
     server, model = remembering(make, summaries=False)
     ref = server.session()
-    say(server, ref, 10)
-    assert (model.asked_for, summaries(server, ref)) == ([], [])
+    send_questions(server, ref, 10)
+    assert (model.summary_requests, summaries(server, ref)) == ([], [])
 
 
-def test_a_summary_counts_among_what_its_turn_spent(make: Make) -> None:
+def test_a_summary_counts_in_the_usage_of_its_turn(make: Make) -> None:
     server, _ = remembering(make, Says(("Tea.",), usage=TokenUsage(prompt_tokens=1_000, completion_tokens=100)))
     ref = server.session()
-    say(server, ref, 7)
+    send_questions(server, ref, 7)
     assert max(state.spent["scripted"].total_tokens for state in server.states(ref)) == 1_115
     server.assert_whole(ref)
 
@@ -215,33 +217,33 @@ def test_a_summary_counts_among_what_its_turn_spent(make: Make) -> None:
 def test_nothing_is_missing_between_a_summary_and_now_however_the_log_is_cut(make: Make) -> None:
     server, _ = remembering(make, *["So far."] * 30)
     ref = server.session()
-    say(server, ref, 7)
+    send_questions(server, ref, 7)
     for number in range(7, 30):
         newest = summaries(server, ref)[-1]
         orders = [state.order for state in server.states(ref)]
         server.say(ref, numbered(QUESTION, number))
-        assert asked(server)[0].startswith("[Summary")
+        assert last_request(server)[0].startswith("[Summary")
         assert questions(server) == list(range(orders.index(newest.last_order) + 1, number + 1))
     assert len(summaries(server, ref)) > 3
 
 
-# ---- what is told of it
+# ---- the context that callers read
 
 
 @pytest.mark.parametrize(("window", "budget", "turns"), [(None, 2_000, 9), (100_000, 75_000, 20), (1_000, 750, 3)])
-def test_who_asks_is_told_how_much_a_model_is_sent_and_which_turns(
+def test_the_context_shows_the_budget_and_the_turns_of_the_next_request(
     make: Make, window: int | None, budget: int, turns: int
 ) -> None:
     server = with_window(make(*[ANSWER] * 20, context_tokens=2_000), window)
     ref = server.session()
-    say(server, ref, 20)
+    send_questions(server, ref, 20)
     shown = server.core.contexts.read(LOCAL_CALLER, ref)
     assert (shown.window_tokens, shown.budget_tokens, shown.token_factor, shown.summary) == (window, budget, 1.0, None)
     newest = [state.order for state in server.states(ref)][-turns:]
     assert [(turn.turn_id, turn.tokens) for turn in shown.turns] == [(order, TURN_TOKENS) for order in newest]
 
 
-def test_nobody_is_told_of_a_session_that_is_not_theirs(make: Make) -> None:
+def test_the_context_of_another_callers_session_is_not_found(make: Make) -> None:
     server = make("a", owner_only=True)
     ref = server.session()
     with pytest.raises(NotFound):
@@ -249,7 +251,7 @@ def test_nobody_is_told_of_a_session_that_is_not_theirs(make: Make) -> None:
 
 
 @pytest.mark.parametrize(("answer", "sent"), [(ANSWER, [ANSWER]), ("a" * 1_000_000, [])])
-def test_the_context_tells_what_is_sent_of_a_turn_that_does_not_fit(make: Make, answer: str, sent: list[str]) -> None:
+def test_the_context_shows_the_part_of_a_turn_that_does_not_fit(make: Make, answer: str, sent: list[str]) -> None:
     server = make("first", answer, "third", context_tokens=2_000)
     ref = server.session()
     server.say(ref, "first question")
@@ -258,7 +260,7 @@ def test_the_context_tells_what_is_sent_of_a_turn_that_does_not_fit(make: Make, 
     assert sum(turn.tokens for turn in shown.turns) <= shown.budget_tokens
     assert [turn.tokens for turn in shown.turns] == [4 + len(text) // 4 for text in sent]
     server.say(ref, "third question")
-    assert [text for text in asked(server) if text[0] in "aq"] == sent
+    assert [text for text in last_request(server) if text[0] in "aq"] == sent
 
 
 def test_the_context_has_no_summary_that_does_not_fit(make: Make) -> None:

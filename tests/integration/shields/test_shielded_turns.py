@@ -1,4 +1,4 @@
-"""Turns with shields over a real store: what clients hear, what is kept, what later turns show, and what it costs.
+"""Turns with shields over a real store: their events, their records, the history of later turns, and their cost.
 
 Covers: services/shields/shielding, engine/shields, services/streams/replay
 """
@@ -50,7 +50,7 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., Harness]]:
 
 
 def with_shields(server: Harness, **judges: Judges) -> Harness:
-    """Register shields that judge like this, the first time, and have the server's kinds know them."""
+    """Register shields that judge as scripted, once, and add them to the server's kinds."""
     server.shields.script = judges
     for name in judges:
         server.core.shields.register(LOCAL_CALLER, registered(name), attempt())
@@ -61,7 +61,7 @@ def steps_of(server: Harness, ref: SessionRef) -> list[str]:
     return [step.step_type for step in server.states(ref)[-1].turn.steps]
 
 
-def test_a_clean_turn_is_told_and_kept_with_a_step_for_each_shield(serve: Callable[..., Harness]) -> None:
+def test_a_clean_turn_is_published_and_stored_with_a_step_for_each_shield(serve: Callable[..., Harness]) -> None:
     server = with_shields(serve(["hi"]), a=clean, b=clean)
     ref = server.session(input_shields=["a", "b"], output_shields=["a"])
     events = server.say(ref)
@@ -104,7 +104,7 @@ def test_a_stopped_answer_is_replaced_and_never_shown_to_the_model_again(serve: 
     server.assert_whole(ref)
 
 
-def test_many_stopped_questions_fill_no_segment_for_ever(serve: Callable[..., Harness]) -> None:
+def test_many_stopped_questions_do_not_fill_a_segment_forever(serve: Callable[..., Harness]) -> None:
     server = with_shields(serve([]), a=stops("bomb"))
     ref = server.session(input_shields=["a"])
     for _ in range(70):
@@ -133,11 +133,11 @@ def test_a_resumed_turn_is_judged_by_the_shields_of_its_opening_but_its_question
     ref = server.session(client_tools=[client_tool()])
     turn = server.paused(ref, input_shields=["a"], output_shields=["b"])
     assert steps_of(server, ref) == ["shield_call", "inference", "shield_call"]
-    asked = len(server.shields.asked)
+    before = len(server.shields.asked)
     events = server.hear(server.resume(turn, answer("l1", "a door")))
     assert outline(events) == f"C:tool {STEP} S:infer P C:infer {STEP} complete"
     assert turn_in(events).output_message.content == "stopped"
-    (name, question), *_ = server.shields.asked[asked:]
+    (name, question), *_ = server.shields.asked[before:]
     assert (name, question.touchpoint, contents(question.judged)) == ("a", "user-input", ["a door"])
     assert contents(question.before) == ["look"]
     server.assert_whole(ref)
@@ -184,7 +184,7 @@ def test_the_name_of_a_call_read_out_of_the_text_is_judged_and_never_shown_unjud
     server.assert_whole(ref)
 
 
-def test_a_judged_answer_is_shown_to_the_model_later_whatever_became_of_its_turn(serve: Callable[..., Harness]) -> None:
+def test_a_judged_answer_is_shown_to_the_model_later_however_its_turn_ended(serve: Callable[..., Harness]) -> None:
     server = with_shields(serve([call("look", "l1"), Says(error=ModelFailed("broken")), "fine"]), a=clean)
     ref = server.session(client_tools=[client_tool()])
     turn = server.paused(ref, input_shields=["a"])
@@ -291,15 +291,15 @@ def test_an_unknown_shield_is_taken_of_an_agent_and_refused_of_its_turn_before_i
 
 
 @pytest.mark.parametrize(("params", "status"), [({}, "stopped"), ({"on_failure": "allow"}, "hi")])
-def test_a_shield_that_fails_stops_the_turn_unless_told_otherwise(
+def test_a_shield_that_fails_stops_the_turn_unless_configured_otherwise(
     serve: Callable[..., Harness], params: dict[str, Any], status: str
 ) -> None:
     server = serve(["hi"])
     server.shields.script = {"a": fails(ShieldFailed("no answer"))}
     server.core.shields.register(LOCAL_CALLER, registered("a", **params), attempt())
     turn = turn_in(server.say(server.session(input_shields=["a"])))
-    said = "I can't answer that now" if status == "stopped" else "hi"
-    assert said in str(turn.output_message.content)
+    shown = "I can't answer that now" if status == "stopped" else "hi"
+    assert shown in str(turn.output_message.content)
     step = turn.steps[0]
     assert isinstance(step, ShieldCallStep)
     assert step.violation is not None
@@ -314,10 +314,10 @@ def test_a_shield_that_was_unregistered_while_the_turn_waited_stops_its_answer(s
     assert "I can't answer that now" in str(ended.output_message.content)
 
 
-# ---- when it is stored
+# ---- the order of writes
 
 
-def test_a_step_of_a_shield_is_stored_before_it_is_told_and_the_last_one_by_the_close(
+def test_a_step_of_a_shield_is_stored_before_it_is_published_and_the_last_one_by_the_close(
     serve: Callable[..., Harness],
 ) -> None:
     server = with_shields(serve(["hi"]), a=clean, b=clean)
@@ -345,7 +345,7 @@ def test_a_turn_with_shields_reads_no_more_than_one_without(serve: Callable[...,
 
 
 @pytest.mark.parametrize("stored", [1, 2, 3, 4])
-def test_a_turn_is_taken_over_by_asking_the_shields_that_had_not_been_stored(
+def test_a_takeover_calls_the_shields_whose_verdicts_were_not_stored(
     serve: Callable[..., Harness], stored: int
 ) -> None:
     first = with_shields(serve(["hi"]), a=clean, b=clean, c=clean)
@@ -414,7 +414,7 @@ def test_a_lost_lease_ends_the_wait_for_a_silent_shield(serve: Callable[..., Har
     held.open()
 
 
-def test_a_registry_that_can_not_be_read_leaves_the_turn_to_be_gone_on_with(serve: Callable[..., Harness]) -> None:
+def test_a_registry_that_can_not_be_read_leaves_the_turn_to_be_continued(serve: Callable[..., Harness]) -> None:
     server = serve(["hi"])
     with_shields(server, a=clean)
     ref = server.session(output_shields=["a"])
@@ -434,7 +434,7 @@ def test_a_registry_that_can_not_be_read_leaves_the_turn_to_be_gone_on_with(serv
     assert state.status is TurnStatus.COMPLETED
 
 
-# ---- how long it takes
+# ---- duration
 
 
 def test_two_shields_of_100_ms_take_little_longer_than_one(serve: Callable[..., Harness]) -> None:
@@ -442,10 +442,10 @@ def test_two_shields_of_100_ms_take_little_longer_than_one(serve: Callable[..., 
         time.sleep(SHIELD_S)
         return Verdict()
 
-    asked_at: list[float] = []
+    called_at: list[float] = []
 
     def note(_: object) -> str:
-        asked_at.append(time.perf_counter())
+        called_at.append(time.perf_counter())
         return "hi"
 
     server = with_shields(serve([note] * 2 * ATTEMPTS), a=slowly, b=slowly)
@@ -454,18 +454,18 @@ def test_two_shields_of_100_ms_take_little_longer_than_one(serve: Callable[..., 
     def spans(ref: SessionRef) -> tuple[float, float]:
         began = time.perf_counter()
         server.say(ref)
-        return asked_at[-1] - began, time.perf_counter() - asked_at[-1]
+        return called_at[-1] - began, time.perf_counter() - called_at[-1]
 
     added = [
         tuple(with_them - without for with_them, without in zip(spans(guarded), spans(plain), strict=True))
         for _ in range(ATTEMPTS)
     ]
     for part in zip(*added, strict=True):
-        # what else the machine does only adds time, so the least is what the shields themselves take
+        # other work of the machine only adds time, so the least is the time of the shields themselves
         assert SHIELD_S / 2 < min(part) <= SHIELD_S + OVER_ONE_SHIELD_S, added
 
 
-def test_what_stops_a_turn_is_found_by_whichever_shield_finds_it(serve: Callable[..., Harness]) -> None:
+def test_a_turn_is_stopped_by_whichever_shield_finds_a_violation(serve: Callable[..., Harness]) -> None:
     server = with_shields(serve([]), a=clean, b=lambda _: found(), c=lambda _: found(told="third"))
     events = server.say(server.session(input_shields=["a", "b", "c"]))
     assert outline(events) == f"start {STEP} {STEP} complete"

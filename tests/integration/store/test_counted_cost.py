@@ -1,4 +1,4 @@
-"""What every operation costs at DynamoDB: exactly so many calls, and no more units, after any history.
+"""The cost of every operation at DynamoDB: an exact number of calls and bounded units, after any history.
 
 Covers: store, adapters/aws/dynamodb
 """
@@ -43,7 +43,7 @@ def test_every_operation_is_counted_after_every_history_and_turns_under_every_bu
 
 
 @pytest.mark.parametrize("operation", DUE)
-def test_an_operation_costs_what_is_due_after_any_history(counts: Counts, operation: str) -> None:
+def test_an_operation_costs_the_expected_calls_and_units_after_any_history(counts: Counts, operation: str) -> None:
     assert [wrong for wrong in wrong_bills(counts) if f"{operation!r}" in wrong] == []
 
 
@@ -107,11 +107,11 @@ def test_several_gets_are_batches_of_a_hundred_beside_the_ranges_and_name_a_key_
         (gets[:100] * 2, 1, [["BatchGetItem", "Query"]]),
         (gets, 1, [["BatchGetItem", "Query"], ["BatchGetItem"], ["BatchGetItem"]]),
     ]
-    for asked, ranges, names in expectations:
-        counted.gather(asked, [Range("p")] * ranges)
+    for requested, ranges, names in expectations:
+        counted.gather(requested, [Range("p")] * ranges)
         bill = counted.taken()
         assert names == bill.names
-        assert len(set(asked)) + ranges == bill.read_units
+        assert len(set(requested)) + ranges == bill.read_units
 
 
 def test_a_lone_write_pays_no_transaction_but_a_lone_check_does(counted: CountedStore) -> None:
@@ -127,7 +127,7 @@ def test_a_lone_write_pays_no_transaction_but_a_lone_check_does(counted: Counted
     assert billed(counted, Put(A, b""), Put(B, b"")).write_units == 4
 
 
-def test_a_write_pays_for_the_larger_of_what_was_and_what_will_be(counted: CountedStore) -> None:
+def test_a_write_pays_for_the_larger_of_the_old_and_the_new_item(counted: CountedStore) -> None:
     assert billed(counted, Put(A, bytes(3 * KB))).write_units == 4
     assert billed(counted, Put(A, b"")).write_units == 4
     assert billed(counted, Update(A, {"note": "x" * 2 * KB}, ())).write_units == 3

@@ -1,4 +1,4 @@
-"""What a killed process had acknowledged is in the database, whole; what it had not is there whole or not at all.
+"""Every acknowledged write of a killed process is in the database, whole; any other is there whole or not at all.
 
 Covers: adapters/sqlite/sqlite, adapters/sqlite/sqlite_writes
 """

@@ -65,29 +65,29 @@ def joined(threads: list[threading.Thread]) -> None:
         assert not thread.is_alive(), "a listener hangs"
 
 
-def test_listeners_in_several_threads_hear_every_event_once_in_order() -> None:
+def test_listeners_in_several_threads_receive_every_event_once_in_order() -> None:
     broadcast = TurnBroadcast(REF)
-    told: list[list[int]] = [[] for _ in range(6)]
+    numbers_received: list[list[int]] = [[] for _ in range(6)]
 
     def listen(number: int) -> None:
-        for heard_event in broadcast.wait():
-            told[number].append(int(heard_event.delta.text))
+        for each in broadcast.wait():
+            numbers_received[number].append(int(each.delta.text))
 
     threads = in_threads(*(lambda number=number: listen(number) for number in range(6)))
     threads.append(published(broadcast))
     joined(threads)
-    assert told == [list(range(EVENTS))] * 6
+    assert numbers_received == [list(range(EVENTS))] * 6
 
 
-def test_late_joiners_hear_the_beginning_too() -> None:
+def test_late_joiners_receive_the_first_events_too() -> None:
     broadcast = TurnBroadcast(REF)
-    told: list[list[int]] = []
+    numbers_received: list[list[int]] = []
     lock = threading.Lock()
 
     def listen() -> None:
-        numbers_heard = numbers(list(broadcast.wait()))
+        own = numbers(list(broadcast.wait()))
         with lock:
-            told.append(numbers_heard)
+            numbers_received.append(own)
 
     publishing = published(broadcast)
     threads = []
@@ -95,16 +95,16 @@ def test_late_joiners_hear_the_beginning_too() -> None:
         eventually(lambda part=part: len(broadcast.events) >= part * EVENTS // 8)
         threads += in_threads(listen)
     joined([publishing, *threads, *in_threads(listen)])
-    assert told == [list(range(EVENTS))] * 6
+    assert numbers_received == [list(range(EVENTS))] * 6
     assert numbers(heard_from(broadcast)) == list(range(EVENTS))
 
 
-def test_a_listener_is_woken_once_between_two_looks() -> None:
+def test_a_listener_is_woken_once_between_two_polls() -> None:
     broadcast = TurnBroadcast(REF)
     wakes: list[int] = []
     listener = broadcast.subscribe(lambda: wakes.append(1))
     broadcast.publish(event(0))
-    assert wakes == [], "the first look comes without being asked for"
+    assert wakes == [], "the first poll needs no wake"
     assert numbers(listener.take().events) == [0]
     for number in range(1, 100):
         broadcast.publish(event(number))
@@ -125,7 +125,7 @@ def test_a_listener_that_has_left_is_not_woken() -> None:
     assert wakes == []
 
 
-def test_who_stops_to_listen_half_way_leaves() -> None:
+def test_a_listener_that_stops_half_way_is_unsubscribed() -> None:
     broadcast = TurnBroadcast(REF)
     broadcast.publish(event(0), event(1))
     waiting = broadcast.wait()
@@ -135,7 +135,7 @@ def test_who_stops_to_listen_half_way_leaves() -> None:
 
 
 class InterruptedLock:
-    """A lock that lets something happen as soon as it is free again, the first time only."""
+    """A lock that runs an action right after its first release."""
 
     def __init__(self, happens: Callable[[], object]) -> None:
         self._lock = threading.Lock()
@@ -150,7 +150,7 @@ class InterruptedLock:
             self._happens.pop()()
 
 
-def test_an_event_right_behind_a_look_wakes_the_listener() -> None:
+def test_an_event_right_after_a_poll_wakes_the_listener() -> None:
     broadcast = TurnBroadcast(REF)
     wakes: list[int] = []
     listener = broadcast.subscribe(lambda: wakes.append(1))
@@ -159,40 +159,40 @@ def test_an_event_right_behind_a_look_wakes_the_listener() -> None:
     assert numbers(listener.take().events) == [0]
 
 
-def test_no_event_is_lost_between_a_look_and_the_wait() -> None:
-    """A listener that only ever looks when it is woken misses nothing, not even the very last event."""
+def test_no_event_is_lost_between_a_poll_and_the_wait() -> None:
+    """A listener that polls only when it is woken misses no event, not even the last."""
     for _ in range(150):
         broadcast = TurnBroadcast(REF)
         ready = threading.Event()
         listener = broadcast.subscribe(ready.set)
-        told: list[TurnEvent] = []
+        taken: list[TurnEvent] = []
         publishing = published(broadcast, 12)
         is_over = False
         while not is_over:
             news = listener.take()
-            told += news.events
+            taken += news.events
             is_over = news.is_last
             if not is_over:
-                assert ready.wait(PATIENCE_S), f"nobody woke the listener after {numbers(told)}"
+                assert ready.wait(PATIENCE_S), f"the listener was not woken after {numbers(taken)}"
                 ready.clear()
         publishing.join(PATIENCE_S)
-        assert numbers(told) == list(range(12))
+        assert numbers(taken) == list(range(12))
 
 
-def test_nothing_is_between_the_last_events_and_the_end() -> None:
-    """Who sees the end has been given everything that came before it."""
+def test_no_event_is_lost_between_the_last_poll_and_the_end() -> None:
+    """A listener that sees the end has received every event before it."""
     for _ in range(150):
         broadcast = TurnBroadcast(REF)
         listener = broadcast.subscribe(lambda: None)
         publishing = published(broadcast, 6)
-        told: list[TurnEvent] = []
+        taken: list[TurnEvent] = []
         while not (news := listener.take()).is_last:
-            told += news.events
+            taken += news.events
         publishing.join(PATIENCE_S)
-        assert numbers([*told, *news.events]) == list(range(6))
+        assert numbers([*taken, *news.events]) == list(range(6))
 
 
-def test_a_slow_listener_holds_nobody_up() -> None:
+def test_a_slow_listener_delays_no_publisher() -> None:
     broadcast = TurnBroadcast(REF)
     slow = broadcast.wait()
     broadcast.publish(event(0))
@@ -202,22 +202,22 @@ def test_a_slow_listener_holds_nobody_up() -> None:
 
 
 @pytest.mark.parametrize("listeners", [1, 5])
-def test_the_event_loops_listeners_hear_every_event_once_in_order(listeners: int) -> None:
+def test_the_event_loops_listeners_receive_every_event_once_in_order(listeners: int) -> None:
     async def listen(broadcast: TurnBroadcast) -> list[int]:
-        return [n async for news in received(broadcast, PATIENCE_S) for n in numbers([told.event for told in news])]
+        return [n async for news in received(broadcast, PATIENCE_S) for n in numbers([one.event for one in news])]
 
     async def all_listen() -> list[list[int]]:
         broadcast = TurnBroadcast(REF)
         listening = [asyncio.create_task(listen(broadcast)) for _ in range(listeners)]
         publishing = published(broadcast)
-        told = await asyncio.wait_for(asyncio.gather(*listening), PATIENCE_S)
+        results = await asyncio.wait_for(asyncio.gather(*listening), PATIENCE_S)
         await asyncio.to_thread(publishing.join)
-        return told
+        return results
 
     assert asyncio.run(all_listen()) == [list(range(EVENTS))] * listeners
 
 
-def test_a_broadcast_is_one_for_all_who_expect_it_until_it_ends() -> None:
+def test_callers_that_expect_a_turn_share_one_broadcast_until_it_ends() -> None:
     broadcasts = Broadcasts()
     assert broadcasts.find(REF) is None
     expected: list[TurnBroadcast] = []
@@ -231,7 +231,7 @@ def test_a_broadcast_is_one_for_all_who_expect_it_until_it_ends() -> None:
 
 
 @pytest.mark.parametrize("is_waited_for", [False, True])
-def test_a_run_tells_what_of_its_turn_is_in_doubt_whether_or_not_somebody_waits_for_it(is_waited_for: bool) -> None:
+def test_a_run_marks_its_doubtful_events_with_or_without_a_waiting_caller(is_waited_for: bool) -> None:
     broadcasts = Broadcasts()
     waiting = broadcasts.expect(REF) if is_waited_for else None
     begun = broadcasts.begin(REF, doubtful_after=3)
@@ -249,7 +249,7 @@ def test_the_end_of_an_older_broadcast_leaves_the_newer_one() -> None:
     assert broadcasts.find(REF) is newer
 
 
-def test_a_stream_ends_when_its_client_leaves_and_who_passes_events_on_to_it_stops() -> None:
+def test_a_stream_ends_when_its_client_leaves_and_its_cursor_stops_forwarding() -> None:
     running = TurnBroadcast(REF)
     excerpt = EventCursor(REF, 0)
     excerpt.attach(running)
@@ -264,7 +264,7 @@ def test_a_stream_ends_when_its_client_leaves_and_who_passes_events_on_to_it_sto
         sent = []
         async with asyncio.timeout(PATIENCE_S):
             running.publish(event(0))
-            async for piece in sse_chunks(excerpt.broadcast, lambda told: told.model_dump_json().encode(), receive):
+            async for piece in sse_chunks(excerpt.broadcast, lambda one: one.model_dump_json().encode(), receive):
                 sent.append(piece)
                 left.set()
         return sent
@@ -277,7 +277,7 @@ def test_a_stream_ends_when_its_client_leaves_and_who_passes_events_on_to_it_sto
     assert numbers(excerpt.broadcast.events) == [0]
 
 
-def test_who_is_told_in_two_threads_at_once_that_its_client_has_left_leaves_once() -> None:
+def test_a_cursor_that_leaves_in_two_threads_at_once_leaves_once() -> None:
     running, excerpt = TurnBroadcast(REF), EventCursor(REF, 0)
     excerpt.attach(running)
     listener = excerpt.broadcast.subscribe(lambda: None)

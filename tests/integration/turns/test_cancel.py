@@ -58,7 +58,7 @@ from turnstone.ports.records import AttributeIs, RevIs, Update
 from turnstone.store.layout.keys import turn_key_of
 
 ROLL = call("roll", "r")
-LOOK = call("look", "l")
+CLIENT_CALL = call("look", "l")
 IN_THE_MIDDLE = "start S:infer P C:infer S:tool P C:tool S:infer"
 cancels_turn = puts_turn(TurnStatus.CANCELLED)
 
@@ -72,7 +72,7 @@ def cancel(server: Server, turn: TurnRef, by: Attempt | None = None, caller: Cal
 
 
 def running(server: Server, thinking: Gate) -> TurnRef:
-    """Return a turn that has come to where it is held."""
+    """Return a turn whose run has reached `thinking`."""
     turn = server.start(opened(server)).ref
     thinking.wait()
     return turn
@@ -87,7 +87,7 @@ def assert_cancelled(server: Server, turn: TurnRef, *steps: str) -> None:
     assert server.header(turn).lock.state is LockState.IDLE
 
 
-def told_cancelled(event: object, turn: TurnRef) -> bool:
+def is_cancelled_failure(event: object, turn: TurnRef) -> bool:
     return isinstance(event, TurnFailed) and f"turn {turn.turn_id!r} is cancelled" in event.failure.message
 
 
@@ -103,7 +103,7 @@ def test_a_running_turn_is_stopped_and_its_finished_steps_stay(make: Make) -> No
     state = cancel(server, broadcast.ref)
     events = heard_from(broadcast)
     assert outline(events) == f"{IN_THE_MIDDLE} failed:ended"
-    assert told_cancelled(events[-1], broadcast.ref)
+    assert is_cancelled_failure(events[-1], broadcast.ref)
     assert (state.status, len(state.turn.steps)) == (TurnStatus.CANCELLED, 2)
     thinking.open()
     server.settle()
@@ -113,8 +113,8 @@ def test_a_running_turn_is_stopped_and_its_finished_steps_stay(make: Make) -> No
     server.assert_whole(ref)
 
 
-def test_the_model_is_not_listened_to_any_longer_than_its_next_word(make: Make) -> None:
-    said: list[Any] = []
+def test_a_cancelled_turn_reads_at_most_one_more_chunk_of_its_model(make: Make) -> None:
+    emitted: list[Any] = []
     closed: list[bool] = []
     thinking = Gate()
     server = make(words(3))
@@ -124,7 +124,7 @@ def test_the_model_is_not_listened_to_any_longer_than_its_next_word(make: Make) 
         chunks = scripted(request)
         try:
             for chunk in chunks:
-                said.append(chunk)
+                emitted.append(chunk)
                 yield chunk
                 if not thinking.reached.is_set():
                     thinking.pass_through()
@@ -136,7 +136,7 @@ def test_the_model_is_not_listened_to_any_longer_than_its_next_word(make: Make) 
     cancel(server, turn)
     thinking.open()
     server.settle()
-    assert (len(said), closed) == (2, [True]), "of four"
+    assert (len(emitted), closed) == (2, [True]), "of four"
     assert_cancelled(server, turn)
 
 
@@ -149,7 +149,7 @@ def test_a_turn_that_another_process_runs_is_stopped_by_its_next_write(make: Mak
     thinking.open()
     events = server.hear(broadcast)
     assert outline(events) == "start S:infer P failed:ended"
-    assert told_cancelled(events[-1], broadcast.ref)
+    assert is_cancelled_failure(events[-1], broadcast.ref)
     assert_cancelled(server, broadcast.ref)
     assert server.tools.invocations == []
 
@@ -166,11 +166,11 @@ def test_a_turn_that_another_process_runs_is_stopped_by_a_renewal(make: Make) ->
     thinking.open()
     events = server.hear(broadcast)
     assert outline(events) == "start S:infer failed:ended"
-    assert told_cancelled(events[-1], broadcast.ref)
+    assert is_cancelled_failure(events[-1], broadcast.ref)
 
 
-def test_a_waiting_turn_is_cancelled_and_the_model_hears_that_its_call_was_not_run(make: Make) -> None:
-    server = make(LOOK, "next")
+def test_a_waiting_turn_is_cancelled_and_the_model_reads_that_its_call_was_not_run(make: Make) -> None:
+    server = make(CLIENT_CALL, "next")
     turn = server.paused(opened(server))
     state = cancel(server, turn)
     assert (state.status, state.pending_calls) == (TurnStatus.CANCELLED, ())
@@ -178,12 +178,12 @@ def test_a_waiting_turn_is_cancelled_and_the_model_hears_that_its_call_was_not_r
     with pytest.raises(TurnNotAwaiting):
         server.resume(turn, answer("l"))
     server.say(turn.session)
-    told = [message for message in server.inference.requests[-1].messages if message.role == "tool"]
-    assert [(message.call_id, str(message.content)[:12]) for message in told] == [("l", "Not executed")]
+    answers = [message for message in server.inference.requests[-1].messages if message.role == "tool"]
+    assert [(message.call_id, str(message.content)[:12]) for message in answers] == [("l", "Not executed")]
 
 
-def test_who_waits_with_a_token_is_woken_after_the_cancellation_is_stored(tmp_path: Path) -> None:
-    server = Harness(tmp_path, [LOOK], DICE)
+def test_the_holder_of_a_task_token_is_woken_after_the_cancellation_is_stored(tmp_path: Path) -> None:
+    server = Harness(tmp_path, [CLIENT_CALL], DICE)
     turn = server.paused(opened(server))
     key = turn_key_of(turn)
     still_waits = AttributeIs("status", TurnStatus.AWAITING_INPUT.value)
@@ -199,8 +199,8 @@ def test_who_waits_with_a_token_is_woken_after_the_cancellation_is_stored(tmp_pa
 
 
 @pytest.mark.parametrize("state", ["runs", "waits"])
-def test_cancelled_again_it_answers_the_same_and_writes_nothing(make: Make, state: str) -> None:
-    thinking = Held(LOOK)
+def test_a_second_cancellation_returns_the_same_state_and_writes_nothing(make: Make, state: str) -> None:
+    thinking = Held(CLIENT_CALL)
     server = make(thinking)
     broadcast = server.start(opened(server))
     thinking.wait()
@@ -215,8 +215,8 @@ def test_cancelled_again_it_answers_the_same_and_writes_nothing(make: Make, stat
     assert len([made for made in server.store.calls if made.operations]) == writes
 
 
-def test_a_turn_whose_place_another_took_is_cancelled_already(make: Make) -> None:
-    server = make(LOOK, "next")
+def test_a_superseded_turn_is_cancelled_already(make: Make) -> None:
+    server = make(CLIENT_CALL, "next")
     turn = server.paused(opened(server))
     server.say(turn.session)
     state = cancel(server, turn)
@@ -228,7 +228,7 @@ def test_a_turn_that_ended_otherwise_can_not_be_cancelled(make: Make, status: Tu
     script = {
         TurnStatus.COMPLETED: "done",
         TurnStatus.FAILED: Says(error=StoreUnavailable("x")),
-        TurnStatus.EXPIRED: LOOK,
+        TurnStatus.EXPIRED: CLIENT_CALL,
     }
     if status is TurnStatus.FAILED:
         script[status] = Says(error=RuntimeError("a bug"))
@@ -255,8 +255,8 @@ def test_an_abandoned_turn_is_cancelled_without_being_taken_over(make: Make) -> 
     assert other.inference.requests == []
 
 
-def test_what_is_not_there_or_not_the_callers_is_not_found(make: Make) -> None:
-    server = make(LOOK)
+def test_a_missing_turn_and_another_callers_are_not_found(make: Make) -> None:
+    server = make(CLIENT_CALL)
     turn = server.paused(opened(server))
     for changes in ({"turn_id": "x"}, {"session_id": "x"}, {"agent_id": "x"}, {"tenant": "x"}):
         with pytest.raises(NotFound):
@@ -264,8 +264,8 @@ def test_what_is_not_there_or_not_the_callers_is_not_found(make: Make) -> None:
     assert server.state(turn).status is TurnStatus.AWAITING_INPUT
 
 
-def test_who_may_not_see_the_session_may_not_cancel(tmp_path: Path) -> None:
-    server = Harness(tmp_path, [LOOK], DICE, owner_only=True)
+def test_a_caller_without_access_to_the_session_may_not_cancel(tmp_path: Path) -> None:
+    server = Harness(tmp_path, [CLIENT_CALL], DICE, owner_only=True)
     turn = server.paused(opened(server))
     with pytest.raises(NotFound):
         cancel(server, turn, caller=Caller(tenant=LOCAL_CALLER.tenant, principal="somebody else"))
@@ -273,8 +273,8 @@ def test_who_may_not_see_the_session_may_not_cancel(tmp_path: Path) -> None:
     server.close()
 
 
-def test_a_key_makes_it_safe_to_repeat_and_is_for_one_body(make: Make) -> None:
-    server = make(LOOK)
+def test_an_idempotency_key_makes_a_cancellation_repeatable_for_one_body(make: Make) -> None:
+    server = make(CLIENT_CALL)
     turn = server.paused(opened(server))
     by = attempt("body", key="key")
     assert cancel(server, turn, by).turn == cancel(server, turn, by).turn
@@ -282,7 +282,7 @@ def test_a_key_makes_it_safe_to_repeat_and_is_for_one_body(make: Make) -> None:
         cancel(server, turn, attempt("another body", key="key"))
 
 
-def test_those_who_wait_in_another_process_hear_it_there(make: Make) -> None:
+def test_subscribers_in_another_process_receive_the_cancellation(make: Make) -> None:
     thinking = Held("late")
     server, other = make(thinking), make()
     by = attempt("a request")
@@ -290,17 +290,17 @@ def test_those_who_wait_in_another_process_hear_it_there(make: Make) -> None:
     thinking.wait()
     joined = other.start(broadcast.ref, by=by.model_copy(update={"is_retry": True}))
     cancel(other, broadcast.ref)
-    assert told_cancelled(heard_from(joined)[-1], broadcast.ref)
+    assert is_cancelled_failure(heard_from(joined)[-1], broadcast.ref)
     thinking.open()
     server.hear(broadcast)
 
 
 def expire(server: Server, turn: TurnRef) -> None:
-    """Attend to the overdue turn until it has ended: the machine may store its token meanwhile."""
+    """Reconcile the overdue turn until it has ended: the state machine may store its token at the same time."""
     eventually(lambda: server.core.recovery.reconcile(turn).check_at is None)
 
 
-# ---- races: between what the cancellation reads and what it writes, and the other way round
+# ---- races: writes between the cancellation's read and its write, and the other way round
 
 
 def test_a_turn_that_ends_first_was_not_cancelled(make: Make) -> None:
@@ -341,51 +341,51 @@ def test_a_step_that_is_being_saved_is_kept_if_it_was_stored_first(make: Make, m
 
 @pytest.mark.parametrize("where", ["here", "elsewhere"])
 def test_a_turn_that_is_cancelled_before_its_run_has_its_lease_is_cancelled(make: Make, where: str) -> None:
-    """The turn is open, and nobody who could be stopped runs it yet."""
+    """The turn is open, and no run of it exists yet that could be stopped."""
     server, other = make(ROLL, "never"), make()
     by = server if where == "here" else other
     ref = opened(server)
     server.store.after(opens_turn, lambda: cancel(by, turn_of_session(server, ref)))
     events = server.say(ref)
     assert outline(events) == "start S:infer P failed:ended"
-    assert told_cancelled(events[-1], turn_of_session(server, ref))
+    assert is_cancelled_failure(events[-1], turn_of_session(server, ref))
     assert server.tools.invocations == []
     assert_cancelled(server, turn_of_session(server, ref))
 
 
-def test_a_run_that_finds_out_first_leaves_it_to_the_cancellation_to_tell(make: Make) -> None:
-    """The turn is cancelled in the store and its listeners are not told yet; the run can't read why it is refused."""
+def test_a_run_that_fails_before_the_cancellation_is_published_leaves_the_event_to_it(make: Make) -> None:
+    """The cancellation is stored but not yet published, and the run can't read the reason of its refused write."""
     thinking = Held(ROLL)
     server = make(thinking)
     broadcast = server.start(opened(server))
     thinking.wait()
 
-    def refuse_to_say_why() -> None:
+    def refuse_the_read() -> None:
         raise StoreUnavailable("not now")
 
-    def find_out() -> None:
-        server.store.before(lambda made: made.verb == "gather", refuse_to_say_why)
+    def let_the_run_find_out() -> None:
+        server.store.before(lambda made: made.verb == "gather", refuse_the_read)
         thinking.open()
         with suppress(AssertionError):
             eventually(lambda: broadcast.is_over, patience_s=0.3)
 
-    server.store.after(cancels_turn, find_out)
+    server.store.after(cancels_turn, let_the_run_find_out)
     cancel(server, broadcast.ref)
     events = server.hear(broadcast)
     assert outline(events) == "start S:infer P failed:ended"
-    assert told_cancelled(events[-1], broadcast.ref)
+    assert is_cancelled_failure(events[-1], broadcast.ref)
 
 
 def test_a_step_that_is_saved_between_read_and_write_is_kept(make: Make) -> None:
-    asked, thinking = Held(ROLL), Held("late")
-    server, other = make(asked, thinking), make()
-    turn = running(server, asked)
+    calling, thinking = Held(ROLL), Held("late")
+    server, other = make(calling, thinking), make()
+    turn = running(server, calling)
 
-    def go_on() -> None:
-        asked.open()
+    def continue_the_run() -> None:
+        calling.open()
         thinking.wait()
 
-    other.store.before(cancels_turn, go_on)
+    other.store.before(cancels_turn, continue_the_run)
     assert len(cancel(other, turn).turn.steps) == 2
     thinking.open()
     server.settle()
@@ -393,7 +393,7 @@ def test_a_step_that_is_saved_between_read_and_write_is_kept(make: Make) -> None
 
 
 def test_a_pause_that_comes_first_is_cancelled_all_the_same(make: Make) -> None:
-    thinking = Held(LOOK)
+    thinking = Held(CLIENT_CALL)
     server, other = make(thinking), make()
     broadcast = server.start(opened(server))
     thinking.wait()
@@ -408,7 +408,7 @@ def test_a_pause_that_comes_first_is_cancelled_all_the_same(make: Make) -> None:
 
 
 def test_a_pause_that_comes_too_late_is_none(make: Make) -> None:
-    server, other = make(LOOK), make()
+    server, other = make(CLIENT_CALL), make()
     ref = opened(server)
     server.store.before(pauses_turn, lambda: cancel(other, turn_of_session(server, ref)))
     assert outline(server.say(ref)).endswith("failed:ended")
@@ -417,7 +417,7 @@ def test_a_pause_that_comes_too_late_is_none(make: Make) -> None:
 
 def test_a_resume_that_comes_first_is_stopped(make: Make) -> None:
     thinking = Held("late")
-    server, other = make(LOOK, thinking), make()
+    server, other = make(CLIENT_CALL, thinking), make()
     turn = server.paused(opened(server))
     resumed = []
 
@@ -432,8 +432,8 @@ def test_a_resume_that_comes_first_is_stopped(make: Make) -> None:
     assert_cancelled(server, turn, "inference", "tool_execution")
 
 
-def test_a_resume_of_a_turn_that_was_cancelled_meanwhile_is_refused(make: Make) -> None:
-    server, other = make(LOOK, "never"), make()
+def test_a_resume_that_a_cancellation_overtakes_is_refused(make: Make) -> None:
+    server, other = make(CLIENT_CALL, "never"), make()
     turn = server.paused(opened(server))
     server.store.before(resumes_turn, lambda: cancel(other, turn))
     with pytest.raises(TurnNotAwaiting, match="cancelled"):
@@ -443,7 +443,7 @@ def test_a_resume_of_a_turn_that_was_cancelled_meanwhile_is_refused(make: Make) 
 
 @pytest.mark.parametrize("first", ["cancel", "expire"])
 def test_of_expiry_and_cancellation_the_first_counts(make: Make, first: str) -> None:
-    server, other = make(LOOK), make()
+    server, other = make(CLIENT_CALL), make()
     turn = server.paused(opened(server))
     server.clock.advance(AWAIT_S + 1)  # type: ignore[attr-defined]
     if first == "cancel":
@@ -479,7 +479,7 @@ def test_a_takeover_is_stopped_or_does_not_happen(make: Make, first: str) -> Non
 
 
 def test_a_new_turn_and_a_cancellation_of_the_waiting_one_get_along(make: Make) -> None:
-    server, other = make(LOOK, "next"), make()
+    server, other = make(CLIENT_CALL, "next"), make()
     turn = server.paused(opened(server))
     server.store.before(opens_turn, lambda: cancel(other, turn))
     assert outline(server.say(turn.session)).endswith("complete")
@@ -487,13 +487,13 @@ def test_a_new_turn_and_a_cancellation_of_the_waiting_one_get_along(make: Make) 
     assert server.state(turn).status is TurnStatus.CANCELLED
 
 
-def test_cancelled_twice_at_once_it_is_cancelled_once(make: Make) -> None:
+def test_of_concurrent_cancellations_one_is_stored(make: Make) -> None:
     thinking = Held("late")
     server, other = make(thinking), make()
     turn = running(server, thinking)
-    told = together(*[lambda: cancel(server, turn), lambda: cancel(other, turn)] * 3)
-    assert {state.status for state in told} == {TurnStatus.CANCELLED}
-    assert len({state.turn.completed_at for state in told}) == 1
+    states = together(*[lambda: cancel(server, turn), lambda: cancel(other, turn)] * 3)
+    assert {state.status for state in states} == {TurnStatus.CANCELLED}
+    assert len({state.turn.completed_at for state in states}) == 1
     thinking.open()
     server.settle()
     assert_cancelled(server, turn)
@@ -501,7 +501,7 @@ def test_cancelled_twice_at_once_it_is_cancelled_once(make: Make) -> None:
 
 @pytest.mark.parametrize("_", range(4))
 def test_of_a_resume_and_a_cancellation_at_once_there_is_one_end(make: Make, _: int) -> None:
-    server, other = make(LOOK, "done"), make()
+    server, other = make(CLIENT_CALL, "done"), make()
     turn = server.paused(opened(server))
     resumed, cancelled = together(lambda: server.resume(turn, answer("l")), lambda: cancel(other, turn))
     if not isinstance(resumed, TurnstoneError):
@@ -521,7 +521,7 @@ def turn_of_session(server: Server, ref: SessionRef) -> TurnRef:
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_a_crash_at_the_write_leaves_the_turn_as_it_was_or_cancelled(make: Make, moment: str) -> None:
-    server, other = make(LOOK), make()
+    server, other = make(CLIENT_CALL), make()
     turn = server.paused(opened(server))
     (other.store.before if moment == "before" else other.store.after)(cancels_turn, other.store.die)
     with pytest.raises(ProcessDied):
@@ -551,8 +551,8 @@ def test_a_write_that_may_not_have_happened_can_be_tried_again(make: Make, momen
     assert_cancelled(server, turn)
 
 
-def test_a_turn_that_never_stands_still_is_told_to_be_tried_later(make: Make) -> None:
-    server, other = make(LOOK), make()
+def test_a_cancellation_under_endless_contention_is_refused_as_retryable(make: Make) -> None:
+    server, other = make(CLIENT_CALL), make()
     turn = server.paused(opened(server))
 
     def refuse() -> None:
@@ -563,8 +563,8 @@ def test_a_turn_that_never_stands_still_is_told_to_be_tried_later(make: Make) ->
         cancel(other, turn)
 
 
-def test_it_costs_few_reads_one_write_and_one_read_for_a_turn_that_has_ended(tmp_path: Path) -> None:
-    server = Harness(tmp_path, [LOOK], DICE)
+def test_a_cancellation_costs_few_reads_and_one_write_and_one_read_for_an_ended_turn(tmp_path: Path) -> None:
+    server = Harness(tmp_path, [CLIENT_CALL], DICE)
     turn = server.paused(opened(server))
     before = len(server.store.calls)
     cancel(server, turn)

@@ -1,6 +1,6 @@
-"""Two processes, six clients and a supervisor in a hurry, all at once: what somebody was told is there afterwards.
+"""Two processes, six clients and a hasty supervisor act at once: every published step is stored afterwards.
 
-The model and the tools answer by what was said last, so that it does not matter how often they are asked.
+The model and the tools answer by the last message, so that repeated calls do not matter.
 
 Covers: services/turns/turns, services/turns/leases, store/sessions/turns
 """
@@ -30,7 +30,7 @@ from turnstone.domain.refs import SessionRef
 from turnstone.services.streams.broadcast import TurnBroadcast
 
 DICE = {"dice": {"roll": lambda arguments: "4"}}
-ASKED = {
+ANSWERS = {
     "plain": "A plain answer.",
     "roll": call("roll", "r"),
     "look": call("look", "l"),
@@ -43,7 +43,7 @@ def answering_slowly(request: InferenceRequest) -> Reply:
     """Answer while others get a chance to come in between."""
     time.sleep(0.002)
     last = request.messages[-1]
-    return ASKED[str(last.content)] if last.role == "user" else "That is all."
+    return ANSWERS[str(last.content)] if last.role == "user" else "That is all."
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def server(tmp_path: Path) -> Iterator[Harness]:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_whatever_a_crowd_does_at_once_nothing_told_is_lost(server: Harness, seed: int) -> None:
+def test_under_concurrent_requests_no_published_step_is_lost(server: Harness, seed: int) -> None:
     """Leases run out under running turns, too."""
     ref = server.session(toolgroups=["dice"], client_tools=[client_tool()])
     servers = (server, server.another([answering_slowly] * ENOUGH, DICE))
@@ -69,13 +69,13 @@ def test_whatever_a_crowd_does_at_once_nothing_told_is_lost(server: Harness, see
     together(*(lambda number=number: visit(number) for number in range(6)))
     for each in servers:
         each.settle()
-    told = [step for broadcast in begun for step in finished_steps(broadcast.events)]
+    finished = [step for broadcast in begun for step in finished_steps(broadcast.events)]
     server.clock.advance(LEASE_S)
     servers[1].attend_open()
     servers[1].settle()
     server.assert_whole(ref)
     stored = [step for state in server.states(ref) for step in state.turn.steps]
-    assert [step for step in told if step not in stored] == []
+    assert [step for step in finished if step not in stored] == []
     assert outline(servers[1].say(ref, "plain")).endswith("complete")
     server.assert_whole(ref)
 
@@ -94,4 +94,4 @@ def _act_at_random(
     elif chance < 16 and lock.order is not None:
         begun.append(server.resume(ref.turn(lock.order), answer("l")))
     else:
-        begun.append(server.start(ref, randomness.choice(list(ASKED))))
+        begun.append(server.start(ref, randomness.choice(list(ANSWERS))))

@@ -25,7 +25,7 @@ SECRET = "a word of the conversation"
 
 
 def warnings_in(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
-    """Return the warnings of failed turns as the log has them; no line may tell what was said."""
+    """Return the warnings of failed turns as the log has them; no line may contain message text."""
     lines = [JsonLines().format(record) for record in caplog.records]
     assert not [line for line in lines if SECRET in line and "Traceback" not in line]
     return [line for line in map(json.loads, lines) if line["message"].startswith("turn failed")]
@@ -37,7 +37,7 @@ def about(ref: TurnRef, kind: str, **more: object) -> dict[str, object]:
     return {**named, "kind": kind, **ids, **more}
 
 
-def told(line: dict[str, Any]) -> dict[str, Any]:
+def without_time(line: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in line.items() if name != "timestamp"}
 
 
@@ -62,10 +62,10 @@ def test_a_turn_that_fails_while_it_runs(
     broadcast = server.start(server.session(), SECRET)
     server.hear(broadcast)
     server.settle()
-    assert [told(line) for line in warnings_in(caplog)] == [about(broadcast.ref, kind, **more)]
+    assert [without_time(line) for line in warnings_in(caplog)] == [about(broadcast.ref, kind, **more)]
 
 
-def test_questions_of_a_turn_carry_its_ids_for_the_log(make: Make) -> None:
+def test_model_requests_of_a_turn_carry_its_ids_for_the_log(make: Make) -> None:
     server = make("ok")
     broadcast = server.start(server.session(), SECRET)
     server.hear(broadcast)
@@ -106,10 +106,10 @@ def test_a_turn_whose_process_died_and_that_a_new_one_supersedes(
     server, turn = dead
     caplog.clear()
     server.another(["ok"]).say(turn)
-    assert [told(line) for line in warnings_in(caplog)] == [about(turn, "ended", cause="process gone")]
+    assert [without_time(line) for line in warnings_in(caplog)] == [about(turn, "ended", cause="process gone")]
 
 
-def test_a_turn_that_no_process_gets_on_with(dead: tuple[Harness, TurnRef], caplog: pytest.LogCaptureFixture) -> None:
+def test_a_turn_that_every_process_abandons(dead: tuple[Harness, TurnRef], caplog: pytest.LogCaptureFixture) -> None:
     server, turn = dead
     caplog.clear()
     for _ in range(MAX_TAKEOVERS):
@@ -121,4 +121,4 @@ def test_a_turn_that_no_process_gets_on_with(dead: tuple[Harness, TurnRef], capl
     last = server.another(["ok"])
     last.attend_open()
     last.attend_open()
-    assert [told(line) for line in warnings_in(caplog)] == [about(turn, "ended", cause="process gone")]
+    assert [without_time(line) for line in warnings_in(caplog)] == [about(turn, "ended", cause="process gone")]

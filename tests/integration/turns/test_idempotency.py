@@ -1,4 +1,4 @@
-"""A request that comes again does nothing again, whichever way it is recognised and whatever became of the first.
+"""A repeated request has no second effect, however it is recognised and however the first one ended.
 
 Covers: services/turns/joining, store/layout/idempotency
 """
@@ -55,7 +55,7 @@ from turnstone.services.streams.broadcast import Received, Subscriber, TurnBroad
 from turnstone.store.layout.idempotency import KEPT
 
 Serve = Callable[..., Harness]
-LOOK = call("look", "c1")
+CLIENT_CALL = call("look", "c1")
 ROLL = call("roll", "c2")
 DICE = {"dice": {"roll": lambda arguments: "4"}}
 KEY = attempt("body", key="key")
@@ -75,7 +75,7 @@ def unavailable() -> None:
 
 
 def creating(server: Harness, what: str) -> Callable[..., str]:
-    """Return what creates an agent, or a session of one agent."""
+    """Return a function that creates an agent, or a session of one agent."""
     application = server.core
     if what == "agent":
         config = AgentConfig(model="scripted", instructions="")
@@ -164,8 +164,8 @@ def test_a_key_opens_one_turn(serve: Serve) -> None:
 
 
 def test_a_key_resumes_a_turn_once(serve: Serve) -> None:
-    thinking = Held(LOOK)
-    server = serve([LOOK, thinking])
+    thinking = Held(CLIENT_CALL)
+    server = serve([CLIENT_CALL, thinking])
     ref = server.session(client_tools=[client_tool()])
     turn = server.paused(ref)
     resumed = server.resume(turn, answer("c1"), by=KEY)
@@ -192,9 +192,9 @@ def test_a_key_whose_turn_was_followed_by_others_still_finds_it(serve: Serve) ->
     assert len(server.states(ref)) == 2
 
 
-def test_who_repeats_the_opening_request_while_the_turn_is_resumed_hears_it_from_its_start(serve: Serve) -> None:
+def test_a_repeated_opening_request_receives_a_resumed_turn_from_its_start(serve: Serve) -> None:
     thinking = Held("A door.")
-    server = serve([LOOK, thinking])
+    server = serve([CLIENT_CALL, thinking])
     ref = server.session(client_tools=[client_tool()])
     turn = server.paused(ref, by=KEY)
     resumed = server.resume(turn, answer("c1"))
@@ -205,19 +205,19 @@ def test_who_repeats_the_opening_request_while_the_turn_is_resumed_hears_it_from
     assert outline(server.hear(joined)) == "start S:infer P C:infer C:tool S:infer P C:infer complete"
 
 
-def test_who_joins_a_resumed_turn_is_told_the_past_before_the_present(
+def test_a_caller_that_joins_a_resumed_turn_receives_the_past_before_the_present(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The run goes on, in its own thread, while this one has taken the first events and not yet passed them on."""
+    """The run continues in its own thread while the first events are taken but not yet forwarded."""
     thinking = Held(Says(texts=("A ", "door.")))
-    server = serve([LOOK, thinking])
+    server = serve([CLIENT_CALL, thinking])
     ref = server.session(client_tools=[client_tool()])
     turn = server.paused(ref, by=KEY)
     resumed = server.resume(turn, answer("c1"))
     thinking.wait()
     take, is_first = Subscriber.take, iter([True])
 
-    def taken_while_the_run_goes_on(listener: Subscriber) -> Received:
+    def taken_while_the_run_continues(listener: Subscriber) -> Received:
         news = take(listener)
         if next(is_first, False):
             thinking.open()
@@ -225,7 +225,7 @@ def test_who_joins_a_resumed_turn_is_told_the_past_before_the_present(
                 eventually(lambda: resumed.is_over, patience_s=0.3)
         return news
 
-    monkeypatch.setattr(Subscriber, "take", taken_while_the_run_goes_on)
+    monkeypatch.setattr(Subscriber, "take", taken_while_the_run_continues)
     joined = server.start(ref, "look", by=KEY)
     monkeypatch.undo()
     assert outline(server.hear(resumed)) == "C:tool S:infer P P C:infer complete"
@@ -248,7 +248,7 @@ def test_of_requests_at_once_with_one_key_one_opens_and_the_others_join(serve: S
 
 
 def test_a_request_that_reads_key_and_lock_at_different_moments_joins_too(serve: Serve) -> None:
-    """The other one opened the turn after this one looked for its key, and before it looked at the lock."""
+    """The first request opened the turn after the second one read its key and before it read the lock."""
     thinking = Held()
     server = serve([thinking])
     ref = server.session()
@@ -272,9 +272,9 @@ def test_a_request_that_reads_key_and_lock_at_different_moments_joins_too(serve:
 def test_a_resume_that_comes_twice_at_the_worst_moment_joins_itself(
     serve: Serve, by: Attempt, as_messages: bool
 ) -> None:
-    """The other one resumes the turn between two reads of this one, which sees no trace of it, and a running turn."""
+    """The twin resumes the turn between two reads of this request, which finds no record of it, and a running turn."""
     thinking = Held("A door.")
-    server = serve([LOOK, thinking])
+    server = serve([CLIENT_CALL, thinking])
     ref = server.session(client_tools=[client_tool()])
     turn = server.paused(ref)
     late, first = server.another(), list[TurnBroadcast]()
@@ -301,10 +301,10 @@ def test_a_resume_that_comes_twice_at_the_worst_moment_joins_itself(
     server.assert_whole(ref)
 
 
-def test_who_waited_here_for_a_turn_that_was_paused_elsewhere_hears_all_of_it_when_it_is_resumed_here(
+def test_a_caller_waiting_here_for_a_turn_paused_elsewhere_receives_all_of_it_when_it_is_resumed_here(
     serve: Serve,
 ) -> None:
-    thinking = Held(LOOK)
+    thinking = Held(CLIENT_CALL)
     server = serve([thinking])
     ref = server.session(client_tools=[client_tool()])
     broadcast = server.start(ref, by=FIRST)
@@ -336,24 +336,24 @@ def test_a_retry_joins_the_running_turn_from_its_first_event_on(serve: Serve) ->
     ("reply", "ending"),
     [
         ("done", "complete"),
-        (LOOK, "awaiting"),
+        (CLIENT_CALL, "awaiting"),
         (ModelFailed("no"), "failed:model_failed"),
         (Says(error=RuntimeError("a bug")), "failed:internal"),
     ],
     ids=["finished", "awaiting", "failed", "crashed"],
 )
-def test_a_retry_of_what_is_over_gets_the_same_again(serve: Serve, reply: object, ending: str) -> None:
+def test_a_retry_of_an_ended_turn_receives_the_same_end(serve: Serve, reply: object, ending: str) -> None:
     server = serve([reply])
     ref = server.session(client_tools=[client_tool()])
     first = server.start(ref, by=FIRST)
     events = server.hear(first)
     before = server.dump()
     again = server.start(ref, by=AGAIN)
-    told = server.hear(again)
+    received = server.hear(again)
     assert (again.ref, before) == (first.ref, server.dump())
-    assert outline(told).endswith(ending)
-    assert told[-1] == events[-1]
-    assert finished_steps(told) == finished_steps(events)
+    assert outline(received).endswith(ending)
+    assert received[-1] == events[-1]
+    assert finished_steps(received) == finished_steps(events)
 
 
 def test_a_retry_with_another_body_is_a_request_of_its_own(serve: Serve) -> None:
@@ -380,7 +380,7 @@ def test_a_first_request_never_joins(serve: Serve) -> None:
 
 def test_a_retried_resume_joins_its_run(serve: Serve) -> None:
     thinking = Held("done")
-    server = serve([LOOK, thinking])
+    server = serve([CLIENT_CALL, thinking])
     ref = server.session(client_tools=[client_tool()])
     turn = server.paused(ref, by=attempt("opening"))
     resumed = server.resume(turn, answer("c1"), by=FIRST)
@@ -409,8 +409,8 @@ def test_joining_a_turn_that_is_about_to_end_never_hangs(serve: Serve) -> None:
             assert outline(server.hear(broadcast)) == "start S:infer P C:infer complete"
 
 
-def test_who_read_the_turn_before_it_ended_and_waits_afterwards_hears_the_end(serve: Serve) -> None:
-    """It may have to wait for the supervisor, which looks at the turn when its lease would be over."""
+def test_a_caller_that_reads_a_turn_before_its_end_and_subscribes_after_it_receives_the_end(serve: Serve) -> None:
+    """The reader may have to wait for the supervisor, which checks the turn when its lease would be over."""
     thinking = Held("done")
     server = serve([thinking])
     ref = server.session()
@@ -433,7 +433,7 @@ LIFE = "start S:infer P C:infer S:tool P C:tool S:infer P C:infer complete"
 
 
 def rolling(request: InferenceRequest) -> Reply:
-    """Answer by what was said last, so that it does not matter how often the model is asked."""
+    """Answer by the last message, so that repeated model calls do not matter."""
     return ROLL if request.messages[-1].role == "user" else "You rolled 4."
 
 
@@ -449,9 +449,9 @@ def test_when_the_answer_of_a_write_is_lost_nothing_is_done_twice(
     server = serve([rolling] * 4, DICE)
     ref = server.session(toolgroups=["dice"])
     server.store.after(nth(number, lost), unavailable)
-    told = ()
+    published = ()
     try:
-        told = finished_steps(server.hear(server.start(ref, by=FIRST)))
+        published = finished_steps(server.hear(server.start(ref, by=FIRST)))
     except StoreUnavailable:
         assert lost is opens_turn
     server.settle()
@@ -464,13 +464,13 @@ def test_when_the_answer_of_a_write_is_lost_nothing_is_done_twice(
     (state,) = heir.states(ref)
     assert state.status is TurnStatus.COMPLETED
     assert state.turn.steps == finished_steps(events)
-    assert told == state.turn.steps[: len(told)]
+    assert published == state.turn.steps[: len(published)]
     heir.assert_whole(ref)
 
 
 @pytest.mark.parametrize("lost", [pauses_turn, resumes_turn], ids=["pause", "resume"])
 def test_when_the_answer_of_a_pause_or_resume_is_lost_nothing_is_done_twice(serve: Serve, lost: Matches) -> None:
-    server = serve([LOOK, "A door.", "A door."])
+    server = serve([CLIENT_CALL, "A door.", "A door."])
     ref = server.session(client_tools=[client_tool()])
     server.store.after(lost, unavailable)
     broadcast = server.start(ref, by=attempt("opening"))
@@ -501,7 +501,7 @@ def test_when_the_answer_of_a_creation_is_lost_the_key_finds_it(serve: Serve, wh
 
 
 def test_a_superseding_turn_whose_answer_was_lost_is_joined(serve: Serve) -> None:
-    server = serve([LOOK, "new", "new"])
+    server = serve([CLIENT_CALL, "new", "new"])
     ref = server.session(client_tools=[client_tool()])
     old = server.paused(ref)
     server.store.after(opens_turn, unavailable)
@@ -519,8 +519,8 @@ def test_a_superseding_turn_whose_answer_was_lost_is_joined(serve: Serve) -> Non
 
 
 @pytest.mark.parametrize(("waited_s", "turns"), [(0, 1), (89, 1), (91, 2)])
-def test_equal_words_long_after_a_turn_ended_are_words_of_their_own(serve: Serve, waited_s: float, turns: int) -> None:
-    """The user says "yes" again, and the first attempt never reached the server."""
+def test_an_equal_message_long_after_a_turn_ended_opens_a_new_turn(serve: Serve, waited_s: float, turns: int) -> None:
+    """The user sends "yes" a second time, and the first attempt never reached the server."""
     server = serve(["first", "second"])
     ref = server.session()
     server.hear(server.start(ref, by=FIRST))
@@ -531,7 +531,7 @@ def test_equal_words_long_after_a_turn_ended_are_words_of_their_own(serve: Serve
     server.assert_whole(ref)
 
 
-def test_who_repeats_later_says_so_by_its_timeouts(serve: Serve) -> None:
+def test_a_late_retry_is_recognised_by_its_client_timeout(serve: Serve) -> None:
     """A client that waited for minutes before it tried again means the same request."""
     server = serve(["first", "second"])
     ref = server.session()
@@ -543,15 +543,15 @@ def test_who_repeats_later_says_so_by_its_timeouts(serve: Serve) -> None:
 
 
 def test_tool_messages_whose_key_is_read_before_their_own_effect_join_it(serve: Serve) -> None:
-    """The twin resumes the turn after this one looked for its key, and before it looks at the lock."""
+    """The twin resumes the turn after this request read its key and before it reads the lock."""
     thinking = Held("A door.")
-    server = serve([LOOK, thinking])
+    server = serve([CLIENT_CALL, thinking])
     ref = server.session(client_tools=[client_tool()])
     server.paused(ref)
     late, first = server.another(), list[TurnBroadcast]()
-    said = [ToolResponseMessage(call_id="c1", content="seen")]
-    late.store.after(reads("idempotency:"), lambda: first.append(server.start(ref, said, by=KEY)))
-    joined = late.start(ref, said, by=KEY)
+    responses = [ToolResponseMessage(call_id="c1", content="seen")]
+    late.store.after(reads("idempotency:"), lambda: first.append(server.start(ref, responses, by=KEY)))
+    joined = late.start(ref, responses, by=KEY)
     thinking.open()
     server.hear(first[0])
     late.attend_after_leases()

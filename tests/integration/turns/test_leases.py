@@ -1,4 +1,4 @@
-"""Who may write to a running turn: the process that holds its lease, and nobody who held it before.
+"""Only the process that holds a running turn's lease may write to it, and no earlier holder.
 
 Covers: services/turns/leases, services/turns/recovery
 """
@@ -62,7 +62,7 @@ def unavailable() -> None:
 
 
 def running(server: Harness, thinking: Gate) -> tuple[SessionRef, TurnBroadcast]:
-    """Return a turn that has come to where it is held."""
+    """Return a turn whose run has reached `thinking`."""
     ref = server.session(toolgroups=["dice"])
     broadcast = server.start(ref)
     thinking.wait()
@@ -85,7 +85,7 @@ def test_until_its_lease_is_over_a_turn_is_left_alone(serve: Serve) -> None:
     assert outline(server.hear(broadcast)).endswith("complete")
 
 
-def test_a_lease_that_nobody_renews_ends_in_its_time_though_the_clock_was_set_back(serve: Serve) -> None:
+def test_a_lease_that_is_not_renewed_ends_in_its_time_though_the_clock_was_set_back(serve: Serve) -> None:
     thinking = Held("late")
     server = serve([thinking], DICE)
     ref, broadcast = running(server, thinking)
@@ -180,8 +180,8 @@ def test_the_repaired_turn_keeps_its_finished_steps(serve: Serve) -> None:
     rival = server.another(["ok"], DICE)
     rival.say(ref)
     thinking.open()
-    told = finished_steps(server.hear(broadcast))
-    assert (len(told), told) == (2, server.state(broadcast.ref).turn.steps)
+    finished = finished_steps(server.hear(broadcast))
+    assert (len(finished), finished) == (2, server.state(broadcast.ref).turn.steps)
     server.assert_whole(ref)
 
 
@@ -192,7 +192,7 @@ def test_a_turn_is_taken_over_from_its_last_stored_step(serve: Serve, is_stored:
     dies = server.store.after if is_stored else server.store.before
     dies(nth(2, saves_step), server.store.die)
     broadcast = server.start(ref, "roll")
-    told = finished_steps(server.hear(broadcast))
+    finished = finished_steps(server.hear(broadcast))
     second = server.another(["You rolled 4."], DICE)
     second.attend_open()
     assert not second.inference.requests
@@ -202,7 +202,7 @@ def test_a_turn_is_taken_over_from_its_last_stored_step(serve: Serve, is_stored:
     state = second.state(broadcast.ref)
     assert (state.status, state.takeovers) == (TurnStatus.COMPLETED, 1)
     assert [step.step_type for step in state.turn.steps] == ["inference", "tool_execution", "inference"]
-    assert told == state.turn.steps[: len(told)]
+    assert finished == state.turn.steps[: len(finished)]
     runs = [*server.tools.invocations, *second.tools.invocations]
     assert len(runs) == (1 if is_stored else 2)
     assert len({invocation.idempotency_key for invocation in runs}) == 1
@@ -229,7 +229,7 @@ def test_a_turn_taken_over_has_a_new_fence_that_shuts_out_the_old_writer(serve: 
     server.assert_whole(ref)
 
 
-def test_a_writer_that_lost_its_lease_leaves_the_steps_of_the_turn_that_goes_on(serve: Serve) -> None:
+def test_a_writer_that_lost_its_lease_keeps_the_steps_of_the_continued_turn(serve: Serve) -> None:
     thinking, other_thinking = Held("late"), Held("never")
     server = serve([ROLL, ROLL, thinking], DICE)
     ref = server.session(toolgroups=["dice"])
@@ -263,15 +263,15 @@ def test_steps_are_kept_while_the_close_could_not_be_stored(serve: Serve, is_dea
     ref, broadcast = running(server, thinking)
     server.store.before(lambda call: bool(call.operations), unavailable)
     thinking.open()
-    told = finished_steps(server.hear(broadcast))
-    assert told == server.reader.read(LOCAL_CALLER, broadcast.ref).turn.steps
+    finished = finished_steps(server.hear(broadcast))
+    assert finished == server.reader.read(LOCAL_CALLER, broadcast.ref).turn.steps
     server.clock.advance(LEASE_S)
     if is_dead:
         server = server.another(["You rolled 4, I said."], DICE)
     server.attend_open()
     server.settle()
     state = server.state(broadcast.ref)
-    assert (state.status, state.turn.steps[:2]) == (TurnStatus.COMPLETED, told)
+    assert (state.status, state.turn.steps[:2]) == (TurnStatus.COMPLETED, finished)
     assert len(server.tools.invocations) == (0 if is_dead else 1)
     server.assert_whole(ref)
 
@@ -290,10 +290,10 @@ def test_a_turn_whose_close_could_not_be_stored_is_left_to_the_supervisor(serve:
 
 
 def test_a_paused_turns_clean_up_leaves_the_steps_of_its_resume(serve: Serve) -> None:
-    """The client answers so fast that the run before has still to clean up behind itself, if it does."""
+    """The client answers before the previous run has cleaned up."""
     tidying, thinking = Gate(), Held("done")
-    look = call("look", "c2")
-    server = serve([Says(calls=(ROLL, look)), ROLL, thinking], DICE)
+    client_call = call("look", "c2")
+    server = serve([Says(calls=(ROLL, client_call)), ROLL, thinking], DICE)
     reader = server.another()
     ref = server.session(toolgroups=["dice"], client_tools=[client_tool()])
     server.store.before(lambda call: discards_steps(call) or reads("step:")(call), tidying.pass_through)
@@ -311,7 +311,7 @@ def test_a_paused_turns_clean_up_leaves_the_steps_of_its_resume(serve: Serve) ->
 
 
 def late_step(server: Harness, tool: Held, broadcast: TurnBroadcast) -> Callable[[], None]:
-    """Return what lets the process whose lease is over store one more step before its fence falls."""
+    """Return an act that lets a process without a lease store one more step before the fence is written."""
 
     def act() -> None:
         tool.open()
@@ -320,7 +320,7 @@ def late_step(server: Harness, tool: Held, broadcast: TurnBroadcast) -> Callable
     return act
 
 
-def test_a_step_told_while_the_turn_is_being_repaired_is_kept(serve: Serve) -> None:
+def test_a_step_published_while_the_turn_is_being_repaired_is_kept(serve: Serve) -> None:
     tool, thinking = Held("4"), Held("late")
     server = serve([ROLL, thinking], {"dice": {"roll": tool}})
     ref, broadcast = running(server, tool)
@@ -329,12 +329,12 @@ def test_a_step_told_while_the_turn_is_being_repaired_is_kept(serve: Serve) -> N
     second.store.before(opens_turn, late_step(server, tool, broadcast))
     second.say(ref)
     thinking.open()
-    told = finished_steps(server.hear(broadcast))
-    assert told == server.state(broadcast.ref).turn.steps[: len(told)]
+    finished = finished_steps(server.hear(broadcast))
+    assert finished == server.state(broadcast.ref).turn.steps[: len(finished)]
     server.assert_whole(ref)
 
 
-def test_a_step_told_while_the_turn_is_being_taken_over_is_kept(serve: Serve) -> None:
+def test_a_step_published_while_the_turn_is_being_taken_over_is_kept(serve: Serve) -> None:
     tool, thinking = Held("4"), Held("late")
     server = serve([ROLL, thinking], {"dice": {"roll": tool}})
     ref, broadcast = running(server, tool)
@@ -344,12 +344,12 @@ def test_a_step_told_while_the_turn_is_being_taken_over_is_kept(serve: Serve) ->
     second.attend_open()
     second.settle()
     thinking.open()
-    told = finished_steps(server.hear(broadcast))
+    finished = finished_steps(server.hear(broadcast))
     second.clock.advance(1)
     second.attend_due()
     second.settle()
     state = server.state(broadcast.ref)
-    assert (state.status, state.turn.steps[: len(told)]) == (TurnStatus.COMPLETED, told)
+    assert (state.status, state.turn.steps[: len(finished)]) == (TurnStatus.COMPLETED, finished)
     server.assert_whole(ref)
 
 
@@ -399,7 +399,7 @@ def test_renewals_prolong_the_lease_and_do_not_stand_in_the_way_of_the_close(ser
 
 
 def test_a_renewal_that_comes_too_late_changes_nothing(serve: Serve) -> None:
-    """The keeper looks at a lease in the very moment in which its turn ends."""
+    """The keeper checks a lease at the moment its turn ends."""
     thinking = Held()
     server = serve([thinking, "ok"], DICE, lease_seconds=SHORT_LEASE_S)
     renewing = Gate()
@@ -455,13 +455,13 @@ def test_after_too_many_takeovers_the_turn_is_failed(serve: Serve) -> None:
 
 
 def stood_still(server: Harness, broadcast: TurnBroadcast) -> None:
-    """Let the lease run out, and a reader and the supervisor find the turn before the keeper wakes up."""
+    """Let the lease expire, and a reader and the supervisor find the turn before the keeper wakes up."""
     server.clock.advance(LEASE_S)
     server.reader.read(LOCAL_CALLER, broadcast.ref)
     server.attend_due()
 
 
-def test_a_process_that_stood_still_goes_on_with_the_run_it_has(serve: Serve) -> None:
+def test_a_process_that_stood_still_continues_its_run(serve: Serve) -> None:
     thinking = Held("one")
     server = serve([thinking, "two"], DICE)
     ref, broadcast = running(server, thinking)
@@ -474,7 +474,7 @@ def test_a_process_that_stood_still_goes_on_with_the_run_it_has(serve: Serve) ->
     server.assert_whole(ref)
 
 
-def test_who_joins_a_turn_of_a_process_that_stood_still_hears_it_end(serve: Serve) -> None:
+def test_a_caller_that_joins_a_turn_of_a_process_that_stood_still_receives_its_end(serve: Serve) -> None:
     thinking = Held("one")
     server = serve([thinking, "two"], DICE)
     ref = server.session(toolgroups=["dice"])
@@ -487,7 +487,7 @@ def test_who_joins_a_turn_of_a_process_that_stood_still_hears_it_end(serve: Serv
     server.assert_whole(ref)
 
 
-def test_when_the_keeper_closes_what_is_held_runs_out(serve: Serve) -> None:
+def test_when_the_keeper_closes_held_leases_expire(serve: Serve) -> None:
     thinking = Held()
     server = serve([thinking], DICE, lease_seconds=SHORT_LEASE_S)
     ref, broadcast = running(server, thinking)
@@ -513,7 +513,7 @@ def test_a_turn_that_lives_here_is_not_declared_dead_by_a_clock_that_jumped(serv
     server.assert_whole(ref)
 
 
-def test_recovery_does_not_interrupt_a_run_that_has_told_nothing_yet(serve: Serve) -> None:
+def test_recovery_does_not_interrupt_a_run_that_has_published_nothing_yet(serve: Serve) -> None:
     server = serve([])
     ref = server.session()
     broadcasts = Broadcasts()

@@ -1,4 +1,4 @@
-"""At most one turn of a session is open, whoever comes at the same time, and who is refused changes nothing.
+"""At most one turn of a session is open under concurrent requests, and a refused request changes nothing.
 
 Covers: services/turns/turns, services/turns/transitions, store/sessions/sessions
 """
@@ -47,7 +47,7 @@ from turnstone.domain.turns.turns import TurnStatus
 from turnstone.services.streams.broadcast import TurnBroadcast
 
 Serve = Callable[..., Harness]
-LOOK = call("look", "c1")
+CLIENT_CALL = call("look", "c1")
 RIVALS = 4
 ROUNDS = 15
 DICE = {"dice": {"roll": lambda arguments: "4"}}
@@ -68,7 +68,7 @@ def tool_message(call_id: str, content: str = "seen") -> ToolResponseMessage:
 
 def waiting(serve: Serve, *more: object) -> tuple[Harness, SessionRef, TurnRef]:
     """Return a server with a turn that waits for the answer to call c1."""
-    server = serve([LOOK, *more])
+    server = serve([CLIENT_CALL, *more])
     ref = server.session(client_tools=[client_tool()])
     return server, ref, server.paused(ref)
 
@@ -105,8 +105,8 @@ def test_of_turns_at_once_exactly_one_opens(serve: Serve) -> None:
 
 def test_of_turns_at_once_in_two_processes_exactly_one_opens(serve: Serve) -> None:
     gates = [Held() for _ in range(ROUNDS)]
-    asked = iter(gates)
-    script = [lambda request: next(asked)(request)] * ROUNDS
+    remaining = iter(gates)
+    script = [lambda request: next(remaining)(request)] * ROUNDS
     first = serve(script)
     servers = (first, first.another(script))
     ref = first.session()
@@ -159,7 +159,7 @@ def test_a_new_turn_supersedes_a_paused_one_in_its_opening_write(serve: Serve) -
 
 
 def test_tool_responses_as_a_new_turns_messages_resume_the_waiting_turn(serve: Serve) -> None:
-    server = serve([calls(LOOK, call("listen", "c2")), "A door."])
+    server = serve([calls(CLIENT_CALL, call("listen", "c2")), "A door."])
     ref = server.session(client_tools=[client_tool(), client_tool("listen")])
     turn = server.paused(ref)
     resumed = server.start(ref, [tool_message("c2", "steps"), tool_message("c1", "a door")])
@@ -175,7 +175,7 @@ def test_tool_responses_as_a_new_turns_messages_resume_the_waiting_turn(serve: S
     server.assert_whole(ref)
 
 
-def test_tool_responses_to_a_call_nobody_made_change_nothing(serve: Serve) -> None:
+def test_tool_responses_to_a_call_that_was_not_made_change_nothing(serve: Serve) -> None:
     server, ref, _ = waiting(serve)
     idle = server.session()
     before = server.dump()
@@ -220,7 +220,7 @@ def test_tool_responses_and_user_messages_in_one_turn_are_refused(serve: Serve) 
     ids=["none", "missing", "wrong", "one too many", "twice and missing", "twice"],
 )
 def test_responses_must_be_exactly_those_to_the_pending_calls(serve: Serve, responses: list[ToolResponse]) -> None:
-    server = serve([calls(LOOK, call("look", "c2")), "done"])
+    server = serve([calls(CLIENT_CALL, call("look", "c2")), "done"])
     ref = server.session(client_tools=[client_tool()])
     turn = server.paused(ref)
     before = server.dump()
@@ -232,7 +232,7 @@ def test_responses_must_be_exactly_those_to_the_pending_calls(serve: Serve, resp
 
 def test_of_resumes_at_once_exactly_one_wins(serve: Serve) -> None:
     gates = [Held() for _ in range(ROUNDS)]
-    server = serve([reply for gate in gates for reply in (LOOK, gate)])
+    server = serve([reply for gate in gates for reply in (CLIENT_CALL, gate)])
     ref = server.session(client_tools=[client_tool()])
     for gate in gates:
         turn = server.paused(ref)
@@ -263,7 +263,7 @@ def test_a_resume_that_comes_before_another_resumes_write_wins(serve: Serve) -> 
 
 def test_of_a_resume_and_a_new_turn_at_once_exactly_one_wins(serve: Serve) -> None:
     gates = [Held() for _ in range(ROUNDS)]
-    server = serve([reply for gate in gates for reply in (LOOK, gate)])
+    server = serve([reply for gate in gates for reply in (CLIENT_CALL, gate)])
     ref = server.session(client_tools=[client_tool()])
     for gate in gates:
         turn = server.paused(ref)
@@ -361,7 +361,7 @@ def test_unknown_and_foreign_turns_are_not_resumed(serve: Serve) -> None:
 
 def test_over_capacity_nothing_is_stored(serve: Serve) -> None:
     thinking = Held()
-    server = serve([LOOK, thinking, "ok", "ok"], max_running_turns=1)
+    server = serve([CLIENT_CALL, thinking, "ok", "ok"], max_running_turns=1)
     ref, other = server.session(client_tools=[client_tool()]), server.session()
     paused = server.paused(ref)
     running = server.start(other)
@@ -377,8 +377,8 @@ def test_over_capacity_nothing_is_stored(serve: Serve) -> None:
     assert outline(server.hear(server.resume(paused, answer("c1")))).endswith("complete")
 
 
-def test_a_place_is_given_back_when_a_turn_does_not_start(serve: Serve) -> None:
-    server = serve([LOOK, "new", *["ok"] * 9], max_running_turns=1)
+def test_a_slot_is_released_when_a_turn_does_not_start(serve: Serve) -> None:
+    server = serve([CLIENT_CALL, "new", *["ok"] * 9], max_running_turns=1)
     ref = server.session(client_tools=[client_tool()])
     turn = server.paused(ref)
 
@@ -403,14 +403,14 @@ def test_a_place_is_given_back_when_a_turn_does_not_start(serve: Serve) -> None:
     server.assert_whole(ref)
 
 
-def test_a_place_is_given_back_whatever_the_end_of_a_turn(serve: Serve) -> None:
+def test_a_slot_is_released_however_a_turn_ends(serve: Serve) -> None:
     server = serve([Says(error=RuntimeError("a bug")), Says(error=StoreUnavailable("gone")), "ok"], max_running_turns=1)
     assert outline(server.say(server.session())).endswith("failed:internal")
     server.say(server.session())
     assert outline(server.say(server.session())).endswith("complete")
 
 
-def test_a_crash_that_can_not_be_stored_is_told_and_left_to_the_supervisor(serve: Serve) -> None:
+def test_a_crash_that_can_not_be_stored_is_published_and_left_to_the_supervisor(serve: Serve) -> None:
     server = serve([Says(error=RuntimeError("a bug"))])
 
     def unavailable() -> None:
@@ -426,7 +426,7 @@ def test_a_crash_that_can_not_be_stored_is_told_and_left_to_the_supervisor(serve
     assert server.state(broadcast.ref).status is TurnStatus.IN_PROGRESS
 
 
-def test_who_has_heard_the_end_finds_a_place_for_the_next_turn(serve: Serve) -> None:
+def test_a_caller_that_received_the_end_finds_a_slot_for_the_next_turn(serve: Serve) -> None:
     """Cleaning up after a turn is no reason to refuse the next one."""
     tidying = Gate()
     server = serve([call("roll", "a"), "ok", "ok"], DICE, max_running_turns=1)
@@ -442,7 +442,7 @@ def test_who_has_heard_the_end_finds_a_place_for_the_next_turn(serve: Serve) -> 
     assert outline(server.hear(following)).endswith("complete")
 
 
-def test_a_session_that_changes_all_the_time_is_given_up_politely(serve: Serve) -> None:
+def test_a_session_under_endless_contention_is_refused_as_retryable(serve: Serve) -> None:
     server = serve(["ok"])
     ref = server.session()
     rival = server.another(["ok"] * 20)

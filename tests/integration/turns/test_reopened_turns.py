@@ -1,4 +1,4 @@
-"""A completed turn whose client read calls out of its text goes on with their answers, no other. On either store.
+"""Only a completed turn whose client read calls out of its text continues with their answers. On either store.
 
 Covers: services/turns/turns, services/turns/transitions, services/streams/replay
 """
@@ -55,10 +55,10 @@ PLAIN = "S:infer P C:infer"
 RESUMED = f"C:tool {PLAIN} complete"
 
 
-def completed(server: Server, said: str = "hello", **config: Any) -> TurnRef:
+def completed(server: Server, text: str = "hello", **config: Any) -> TurnRef:
     """Return a turn of a new session that had its answer."""
     ref = server.session(**config)
-    assert outline(server.say(ref, said)) == f"start {PLAIN} complete"
+    assert outline(server.say(ref, text)) == f"start {PLAIN} complete"
     return ref.turn(server.states(ref)[-1].order)
 
 
@@ -66,7 +66,7 @@ def resumed(server: Server, turn: TurnRef, *responses: ToolResponse, **more: Any
     return outline(server.hear(server.resume(turn, *(responses or (answer("1"),)), **more)))
 
 
-def test_a_completed_turn_goes_on_with_what_its_client_read_out_of_its_text(make: Make) -> None:
+def test_a_completed_turn_continues_with_the_calls_its_client_read_out_of_its_text(make: Make) -> None:
     server = make("look: 1", "look: 2", "done", "fine")
     turn = completed(server)
     assert resumed(server, turn, answer("1", "a door")) == RESUMED
@@ -92,7 +92,7 @@ def test_a_completed_turn_goes_on_with_what_its_client_read_out_of_its_text(make
 
 
 def assert_calls_are_answered(messages: Any) -> None:
-    """Assert that each answer of a tool follows a call of its id, as every provider wants it."""
+    """Assert that each answer of a tool follows a call of its id, as every provider requires."""
     open_ids: set[str] = set()
     for message in messages:
         if isinstance(message, ToolResponseMessage):
@@ -110,9 +110,9 @@ def test_names_and_ids_that_no_provider_takes_spoil_no_session(make: Make) -> No
     assert resumed(server, turn, *odd) == RESUMED
     messages = server.inference.requests[-1].messages
     assert_calls_are_answered(messages)
-    (said,) = (message for message in messages if isinstance(message, CompletionMessage))
-    assert [made.tool_name for made in said.tool_calls] == ["my_tool_", "tool", "builtin__clock"]
-    assert all(0 < len(made.call_id) <= 40 and made.call_id.isascii() for made in said.tool_calls)
+    (answer_message,) = (message for message in messages if isinstance(message, CompletionMessage))
+    assert [made.tool_name for made in answer_message.tool_calls] == ["my_tool_", "tool", "builtin__clock"]
+    assert all(0 < len(made.call_id) <= 40 and made.call_id.isascii() for made in answer_message.tool_calls)
     stored = server.state(turn).turn.steps[1]
     assert isinstance(stored, ToolExecutionStep)
     assert list(stored.tool_responses) == odd
@@ -134,7 +134,7 @@ REFUSED: dict[str, Callable[[Server, SessionRef], object]] = {
 
 
 @pytest.mark.parametrize("after", list(REFUSED))
-def test_only_the_newest_turn_of_a_session_goes_on(make: Make, after: str) -> None:
+def test_only_the_newest_turn_of_a_session_continues(make: Make, after: str) -> None:
     thinking = Held("late")
     server = make("first", "second" if after == "only the newest turn of a session can" else thinking)
     turn = completed(server)
@@ -156,7 +156,7 @@ def test_only_the_newest_turn_of_a_session_goes_on(make: Make, after: str) -> No
     ],
     ids=["cut off", "with calls", "stopped answer", "stopped question"],
 )
-def test_a_turn_that_ended_otherwise_does_not_go_on(make: Make, script: Any, config: Any, why: str) -> None:
+def test_a_turn_that_ended_otherwise_does_not_continue(make: Make, script: Any, config: Any, why: str) -> None:
     server = make(*script, "never")
     server.shields.script = {"a": stops("bomb"), "b": stops("hello")}
     for name in server.shields.script:
@@ -181,7 +181,7 @@ def test_no_answers_and_two_to_one_call_are_refused(make: Make, responses: Any, 
     server.assert_whole(turn)
 
 
-def test_what_the_turn_can_not_have_any_more_is_refused_before_it_is_opened(make: Make) -> None:
+def test_a_resume_whose_shield_is_gone_is_refused_before_the_turn_is_opened(make: Make) -> None:
     server = make("look", "never")
     server.shields.script = {"a": clean}
     server.core.shields.register(LOCAL_CALLER, registered("a"), attempt())
@@ -207,7 +207,7 @@ def test_the_servers_bound_of_inferences_and_the_tokens_of_the_day_hold_over_all
         poor.resume(completed(server), answer("1"))
 
 
-def test_a_turn_that_spent_what_it_may_keeps_its_answer(make: Make) -> None:
+def test_a_turn_that_used_up_its_budget_keeps_its_answer(make: Make) -> None:
     server = make("look", "look", max_turn_tokens=1)
     turn = completed(server)
     with pytest.raises(TurnLimitReached):
@@ -230,7 +230,7 @@ def test_a_turn_that_ran_for_as_long_as_it_may_keeps_its_answer(make: Make) -> N
     assert servers[0].state(turn).status is TurnStatus.COMPLETED
 
 
-def test_each_inference_is_charged_once_and_the_turn_tells_all_it_spent(make: Make) -> None:
+def test_each_inference_is_charged_once_and_the_turn_reports_its_whole_usage(make: Make) -> None:
     server = make("look", "look", "done")
     turn = completed(server)
     per_inference = server.state(turn).spent["scripted"]
@@ -247,7 +247,7 @@ def test_each_inference_is_charged_once_and_the_turn_tells_all_it_spent(make: Ma
 
 
 @pytest.mark.parametrize("other", ["here", "elsewhere"])
-def test_of_two_resumes_at_once_one_goes_on(make: Make, other: str) -> None:
+def test_of_two_resumes_at_once_one_continues(make: Make, other: str) -> None:
     thinking = Held("done")
     server = make("look", thinking, thinking)
     rival = server if other == "here" else make(thinking, thinking)
@@ -294,7 +294,7 @@ def test_a_resume_whose_session_is_deleted_before_its_write_finds_it_gone(make: 
 
 
 @pytest.mark.parametrize("by", [{"key": "k"}, {"is_retry": True}], ids=["its key", "its count of retries"])
-def test_a_repeated_resume_hears_what_the_first_one_heard(make: Make, by: Any) -> None:
+def test_a_repeated_resume_receives_the_events_of_the_first(make: Make, by: Any) -> None:
     server = make("look", "done", "never")
     turn = completed(server)
     first = server.hear(server.resume(turn, answer("1"), by=attempt("same", **{**by, "is_retry": False})))
@@ -305,7 +305,7 @@ def test_a_repeated_resume_hears_what_the_first_one_heard(make: Make, by: Any) -
 
 
 def test_the_first_runs_clean_up_leaves_the_steps_of_the_second(tmp_path: Path) -> None:
-    """It removes the steps beside the turn it ended, when another run may have stored more. Only SQLite's do."""
+    """The first run removes its turn's steps when another run may have stored more. Only SQLite does so."""
     thinking = Held("done")
     (server,) = islice(made := made_over_sqlite(tmp_path), 1)
     first, other = server(call("roll", "r"), "look"), server(call("roll", "s"), thinking)
@@ -354,7 +354,7 @@ def test_a_turn_that_was_opened_again_is_taken_over_and_can_pause_fail_and_be_ca
     heir.assert_whole(turn)
 
 
-def test_cancelling_a_turn_that_was_opened_again_keeps_its_steps_and_its_place_in_the_log(make: Make) -> None:
+def test_cancelling_a_turn_that_was_opened_again_keeps_its_steps_and_its_position_in_the_log(make: Make) -> None:
     thinking = Held("never")
     server = make("look", thinking, "fine")
     turn = completed(server)
@@ -385,7 +385,7 @@ def test_an_earlier_turn_is_in_the_history_once_while_and_after_a_turn_is_opened
 
 
 def test_a_summary_of_an_end_is_kept_and_charged_once(make: Make) -> None:
-    """The window has no room for the turns before, so each end has them summed up."""
+    """The context window has no room for the turns before, so each end summarizes them."""
     long = "x" * 8_000
     server = make(
         long, long, Says(("the summary",)), "more", Says(("the summary",)), "fine", summaries=True, context_tokens=6_000

@@ -1,4 +1,4 @@
-"""Any interleaving of what clients, processes and clocks do leaves every turn where a simple model says it must be.
+"""Any interleaving of clients, processes and clocks leaves every turn in the state that a simple model predicts.
 
 Covers: services/turns/turns, services/turns/cancelling, services/turns/joining, services/turns/recovery
 """
@@ -45,21 +45,21 @@ HOW = settings(
 
 @pytest.fixture(autouse=True)
 def silence(caplog: pytest.LogCaptureFixture) -> None:
-    """Processes die with long last words."""
+    """Silence the log: dying processes write long tracebacks."""
     caplog.set_level(logging.CRITICAL)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("part", range(PARTS))
-def test_whatever_happens_in_whatever_order_every_turn_is_where_it_must_be(part: int) -> None:
+def test_in_any_order_of_events_every_turn_is_in_the_predicted_state(part: int) -> None:
     run(part)
 
 
 @pytest.mark.nightly
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("part", range(PARTS_AT_NIGHT))
-def test_whatever_else_happens_every_turn_is_where_it_must_be(part: int, fresh_seed: int) -> None:
+def test_with_a_fresh_seed_every_turn_is_in_the_predicted_state(part: int, fresh_seed: int) -> None:
     run(fresh_seed + part)
 
 

@@ -18,7 +18,7 @@ from turnstone.http.errors import error_reply, failure_reply
 FOREVER = [calls(call("roll", f"c{number}")) for number in range(20)]
 
 
-def test_an_agent_that_asks_for_more_inferences_than_the_server_runs_is_refused(make: Make) -> None:
+def test_an_agent_that_requests_more_inferences_than_the_server_runs_is_refused(make: Make) -> None:
     server = make(max_infer_iters=12)
     server.agent(max_infer_iters=12)
     with pytest.raises(InvalidRequest, match=r"max_infer_iters: .* at most 12 .* not 13") as refused:
@@ -27,7 +27,7 @@ def test_an_agent_that_asks_for_more_inferences_than_the_server_runs_is_refused(
     assert error_reply(refused.value).status == 400
 
 
-def test_a_turn_that_asks_for_more_inferences_is_refused_and_stores_nothing(make: Make) -> None:
+def test_a_turn_that_requests_more_inferences_is_refused_and_stores_nothing(make: Make) -> None:
     server = make("ok", max_infer_iters=12)
     ref = server.session()
     with pytest.raises(InvalidRequest, match="max_infer_iters"):
@@ -43,7 +43,7 @@ def test_an_agent_that_was_stored_under_a_higher_bound_runs_with_that_of_today(m
 
 
 def after(seconds: float, reply: Reply, servers: list[Server]) -> Scripted:
-    """Return what answers like this when so much time is over, by the clock of the last server."""
+    """Return a model that answers after so much time, by the clock of the last server."""
 
     def answer_late(_: InferenceRequest) -> Reply:
         servers[-1].clock.advance(seconds)  # type: ignore[attr-defined] # those of tests can be put forward

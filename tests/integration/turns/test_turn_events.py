@@ -1,4 +1,4 @@
-"""A turn's events by their numbers: whoever comes back at any of them gets the rest, and never a wrong text.
+"""A turn's events by their numbers: a client that returns at any of them receives the rest, and never a wrong text.
 
 Covers: services/turns/turn_events, services/turns/joining, services/streams/replay, services/streams/broadcast
 """
@@ -39,15 +39,15 @@ from turnstone.services.streams.replay import numbered
 from turnstone.store.layout.keys import turn_key
 
 ROLL = call("roll", "r")
-LOOK = call("look", "l")
+CLIENT_CALL = call("look", "l")
 WORDY = Says(("It ", "is ", "a ", "four."))
 SEARCHING = Says(("Let ", "me ", "see."), (ROLL,))
-ASKING = Says(("Look ", "there."), (LOOK,))
+CALLING = Says(("Look ", "there."), (CLIENT_CALL,))
 EVERY_S = 0.02
 
 
 @pytest.fixture(autouse=True)
-def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
+def _polls_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turnstone.bootstrap.core, "FOLLOW_S", EVERY_S)
 
 
@@ -60,26 +60,26 @@ def follow(server: Server, turn: TurnRef, after: int = 0) -> TurnBroadcast:
 
 
 def replay(server: Server, turn: TurnRef, after: int = 0) -> list[Numbered]:
-    """Return what is told from there on, once the stream is over."""
+    """Return the events after that number, once the stream is over."""
     broadcast = follow(server, turn, after)
     heard_from(broadcast)
     return broadcast.published
 
 
-def ids(told: Iterable[Numbered]) -> list[int]:
-    return [event.number for event in told if event.number is not None]
+def ids(events: Iterable[Numbered]) -> list[int]:
+    return [event.number for event in events if event.number is not None]
 
 
 class Client:
-    """Puts together what it hears, as a client does: a step that starts takes the place of one that did not end."""
+    """Assembles received events as a client does: a started step replaces one that did not end."""
 
     def __init__(self) -> None:
         self._texts: dict[str, str] = {}
         self.steps: dict[str, Any] = {}
         self.last: Any = None
 
-    def hears(self, told: Iterable[Numbered]) -> Client:
-        for event, _, _ in told:
+    def receives(self, events: Iterable[Numbered]) -> Client:
+        for event, _, _ in events:
             self.last = event
             if isinstance(event, StepStarted):
                 self._texts = {event.step_id: ""}
@@ -92,27 +92,27 @@ class Client:
                 self.steps[event.step_id] = event.step_details
         return self
 
-    def knows(self, server: Server, turn: TurnRef) -> bool:
+    def matches(self, server: Server, turn: TurnRef) -> bool:
         state = server.state(turn)
         assert list(self.steps.values()) == list(state.turn.steps)
         return self.last == numbered(state)[-1].event
 
 
 def assert_resumable(server: Server, turn: TurnRef, live: list[Numbered]) -> None:
-    """Assert that a client which heard any part of the live stream learns the rest by one request."""
-    for heard in range(len(live) + 1):
-        after = max(ids(live[:heard]), default=0)
+    """Assert that a client which received any part of the live stream gets the rest by one request."""
+    for seen in range(len(live) + 1):
+        after = max(ids(live[:seen]), default=0)
         rest = replay(server, turn, after)
         assert not [number for number in ids(rest) if number <= after]
-        if heard < len(live):
-            assert Client().hears(live[:heard]).hears(rest).knows(server, turn), f"heard {heard}"
+        if seen < len(live):
+            assert Client().receives(live[:seen]).receives(rest).matches(server, turn), f"received {seen}"
 
 
 # ---- numbers
 
 
 def test_live_events_are_numbered_without_a_gap_over_pauses_and_resumes(make: Make) -> None:
-    server = make(SEARCHING, ASKING, WORDY)
+    server = make(SEARCHING, CALLING, WORDY)
     first = started(server)
     server.hear(first)
     second = server.resume(first.ref, answer("l"))
@@ -124,25 +124,25 @@ def test_live_events_are_numbered_without_a_gap_over_pauses_and_resumes(make: Ma
 
 
 def test_a_replay_has_the_numbers_of_the_live_stream(make: Make) -> None:
-    server = make(SEARCHING, ASKING, WORDY)
+    server = make(SEARCHING, CALLING, WORDY)
     first = started(server)
     server.hear(first)
     second = server.resume(first.ref, answer("l"))
     server.hear(second)
-    live = {told.number: told.event for told in (*first.published, *second.published)}
-    told = replay(server, first.ref)
-    exact = [event for event in told if event.first is None or event.first == event.number]
+    live = {one.number: one.event for one in (*first.published, *second.published)}
+    replayed = replay(server, first.ref)
+    exact = [event for event in replayed if event.first is None or event.first == event.number]
     assert [event.event for event in exact] == [live[event.number] for event in exact]
-    assert ids(told) == sorted(ids(told))
-    assert ids(told)[-1] == ids(second.published)[-1]
-    coalesced = [event.event for event in told if event not in exact]
+    assert ids(replayed) == sorted(ids(replayed))
+    assert ids(replayed)[-1] == ids(second.published)[-1]
+    coalesced = [event.event for event in replayed if event not in exact]
     assert [event.delta.text for event in coalesced] == ["Let me see.", "Look there.", "It is a four."]  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
-    "script", [(WORDY,), (SEARCHING, WORDY), (ASKING,), (SEARCHING, ASKING), (Says(error=ModelFailed("broken")),)]
+    "script", [(WORDY,), (SEARCHING, WORDY), (CALLING,), (SEARCHING, CALLING), (Says(error=ModelFailed("broken")),)]
 )
-def test_who_comes_back_at_any_event_gets_the_rest(make: Make, script: tuple[Scripted, ...]) -> None:
+def test_a_client_that_returns_at_any_event_receives_the_rest(make: Make, script: tuple[Scripted, ...]) -> None:
     server = make(*script)
     broadcast = started(server)
     server.hear(broadcast)
@@ -150,8 +150,8 @@ def test_who_comes_back_at_any_event_gets_the_rest(make: Make, script: tuple[Scr
     assert_resumable(make(), broadcast.ref, broadcast.published)
 
 
-def test_who_comes_back_after_a_resume_gets_the_rest(make: Make) -> None:
-    server = make(ASKING, SEARCHING, WORDY)
+def test_a_client_that_returns_after_a_resume_receives_the_rest(make: Make) -> None:
+    server = make(CALLING, SEARCHING, WORDY)
     first = started(server)
     server.hear(first)
     second = server.resume(first.ref, answer("l"))
@@ -159,7 +159,7 @@ def test_who_comes_back_after_a_resume_gets_the_rest(make: Make) -> None:
     assert_resumable(server, first.ref, [*first.published, *second.published])
 
 
-def test_a_model_that_breaks_off_in_the_middle_has_told_nothing_that_counts(make: Make) -> None:
+def test_the_partial_answer_of_a_failed_model_call_is_not_replayed(make: Make) -> None:
     server = make(SEARCHING, Says(("Half ", "an "), error=ModelFailed("broken")))
     broadcast = started(server)
     server.hear(broadcast)
@@ -170,7 +170,7 @@ def test_a_model_that_breaks_off_in_the_middle_has_told_nothing_that_counts(make
     assert_resumable(server, broadcast.ref, broadcast.published)
 
 
-def test_a_step_of_which_a_part_was_heard_is_told_from_its_start_without_a_number(make: Make) -> None:
+def test_a_partly_received_step_is_replayed_from_its_start_without_a_number(make: Make) -> None:
     server = make(WORDY)
     broadcast = started(server)
     server.hear(broadcast)
@@ -185,7 +185,7 @@ def test_a_step_of_which_a_part_was_heard_is_told_from_its_start_without_a_numbe
 # ---- a turn that runs
 
 
-def test_a_turn_that_runs_here_is_told_exactly_and_followed_to_its_end(make: Make) -> None:
+def test_a_turn_that_runs_here_is_replayed_exactly_and_followed_to_its_end(make: Make) -> None:
     thinking = Held("done")
     server = make(SEARCHING, thinking)
     broadcast = started(server)
@@ -197,13 +197,13 @@ def test_a_turn_that_runs_here_is_told_exactly_and_followed_to_its_end(make: Mak
     thinking.open()
     server.hear(broadcast)
     for after, follower in enumerate(followers):
-        assert heard_from(follower) == tuple(told.event for told in broadcast.published[after:])
+        assert heard_from(follower) == tuple(one.event for one in broadcast.published[after:])
         assert ids(follower.published) == list(range(after + 1, len(broadcast.published) + 1))
 
 
-def test_who_follows_a_resumed_turn_hears_what_was_before(make: Make) -> None:
+def test_a_follower_of_a_resumed_turn_receives_the_events_before_the_resume(make: Make) -> None:
     thinking = Held("done")
-    server = make(ASKING, thinking)
+    server = make(CALLING, thinking)
     first = started(server)
     server.hear(first)
     second = server.resume(first.ref, answer("l"))
@@ -212,11 +212,11 @@ def test_who_follows_a_resumed_turn_hears_what_was_before(make: Make) -> None:
     thinking.open()
     server.hear(second)
     heard_from(follower)
-    assert Client().hears(follower.published).knows(server, first.ref)
+    assert Client().receives(follower.published).matches(server, first.ref)
     assert ids(follower.published)[-1] == ids(second.published)[-1]
 
 
-def test_a_turn_that_runs_elsewhere_is_told_step_by_step(make: Make) -> None:
+def test_a_turn_that_runs_elsewhere_is_followed_step_by_step(make: Make) -> None:
     thinking, more = Held(SEARCHING), Held(WORDY)
     server, other = make(thinking, more), make()
     broadcast = started(server)
@@ -229,13 +229,13 @@ def test_a_turn_that_runs_elsewhere_is_told_step_by_step(make: Make) -> None:
     more.open()
     server.hear(broadcast)
     heard_from(follower)
-    assert Client().hears(follower.published).knows(server, broadcast.ref)
+    assert Client().receives(follower.published).matches(server, broadcast.ref)
     assert ids(follower.published)[-1] == ids(broadcast.published)[-1]
 
 
 @pytest.mark.parametrize("ending", ["pauses", "fails", "is cancelled"])
-def test_who_follows_elsewhere_hears_how_it_comes_to_rest(make: Make, ending: str) -> None:
-    thinking = Held({"pauses": ASKING, "fails": Says(error=ModelFailed("broken"))}.get(ending, "late"))
+def test_a_follower_in_another_process_receives_the_pause_or_the_end(make: Make, ending: str) -> None:
+    thinking = Held({"pauses": CALLING, "fails": Says(error=ModelFailed("broken"))}.get(ending, "late"))
     server, other = make(SEARCHING, thinking), make()
     broadcast = started(server)
     thinking.wait()
@@ -244,15 +244,15 @@ def test_who_follows_elsewhere_hears_how_it_comes_to_rest(make: Make, ending: st
         other.core.cancelling.cancel(LOCAL_CALLER, broadcast.ref, attempt())
     thinking.open()
     server.hear(broadcast)
-    told = heard_from(follower)
-    heard = {"pauses": "awaiting", "fails": "failed:model_failed", "is cancelled": "failed:ended"}
-    assert outline(told).endswith(heard[ending])
+    events = heard_from(follower)
+    endings = {"pauses": "awaiting", "fails": "failed:model_failed", "is cancelled": "failed:ended"}
+    assert outline(events).endswith(endings[ending])
     assert follower.published[-1] == broadcast.published[-1]
     assert follower.published[-1].number is not None
 
 
-def test_a_turn_that_expires_while_it_waits_is_told_as_expired(make: Make) -> None:
-    server = make(ASKING)
+def test_a_turn_that_expires_while_it_waits_is_replayed_as_failed(make: Make) -> None:
+    server = make(CALLING)
     broadcast = started(server)
     server.hear(broadcast)
     server.clock.advance(AWAIT_S + 1)  # type: ignore[attr-defined]
@@ -261,7 +261,7 @@ def test_a_turn_that_expires_while_it_waits_is_told_as_expired(make: Make) -> No
         assert isinstance(replay(server, broadcast.ref, after)[-1].event, TurnFailed)
 
 
-def test_nobody_looks_at_a_turn_whose_follower_has_left(make: Make) -> None:
+def test_a_turn_whose_follower_has_left_is_not_polled(make: Make) -> None:
     thinking = Held("late")
     server, other = make(thinking), make()
     broadcast = started(server)
@@ -275,7 +275,7 @@ def test_nobody_looks_at_a_turn_whose_follower_has_left(make: Make) -> None:
     server.hear(broadcast)
 
 
-def test_a_store_that_is_away_for_a_while_is_asked_again(make: Make) -> None:
+def test_a_store_that_is_briefly_unavailable_is_polled_again(make: Make) -> None:
     thinking = Held("done")
     server, other = make(thinking), make()
     broadcast = started(server)
@@ -294,7 +294,7 @@ def test_a_store_that_is_away_for_a_while_is_asked_again(make: Make) -> None:
     assert outline(heard_from(follower)).endswith("complete")
 
 
-def test_who_follows_a_turn_that_is_removed_hears_that_it_is_gone(make: Make) -> None:
+def test_a_follower_of_a_removed_turn_receives_that_it_is_gone(make: Make) -> None:
     thinking = Held("late")
     server, other = make(thinking), make()
     broadcast = started(server)
@@ -306,7 +306,7 @@ def test_who_follows_a_turn_that_is_removed_hears_that_it_is_gone(make: Make) ->
     server.hear(broadcast)
 
 
-def test_a_turn_that_can_not_be_followed_any_more_ends_its_own_followers_only(make: Make) -> None:
+def test_a_turn_that_can_no_longer_be_followed_ends_only_its_own_followers(make: Make) -> None:
     gates = [Held("late"), Held("done")]
     server, other = make(gates[0]), make()
     broken = started(server)
@@ -318,9 +318,9 @@ def test_a_turn_that_can_not_be_followed_any_more_ends_its_own_followers_only(ma
     following = other.core._following
     server.records.write([Put(turn_key(broken.ref, broken.ref.turn_id), b"broken", {"status": "in_progress"})])
     for follower in (followers[0], followers[2]):
-        told = heard_from(follower)[-1]
-        assert isinstance(told, TurnFailed)
-        assert (told.turn_id, told.failure.kind) == (broken.ref.turn_id, "internal")
+        end = heard_from(follower)[-1]
+        assert isinstance(end, TurnFailed)
+        assert (end.turn_id, end.failure.kind) == (broken.ref.turn_id, "internal")
     eventually(lambda: len(following._followed) == 1)
     followers.append(follow(other, whole.ref))
     gates[1].open()
@@ -333,7 +333,7 @@ def test_a_turn_that_can_not_be_followed_any_more_ends_its_own_followers_only(ma
 
 
 @pytest.mark.parametrize("is_broken", [True, False], ids=["of a broken turn", "of a whole turn"])
-def test_a_follower_that_can_not_be_told_does_not_stop_the_others(make: Make, is_broken: bool) -> None:
+def test_a_follower_that_can_not_be_woken_does_not_stop_the_others(make: Make, is_broken: bool) -> None:
     gates = [Held("late"), Held("done")]
     server, runner, other = make(gates[0]), make(gates[1]), make()
     first = started(server)
@@ -365,7 +365,7 @@ def test_a_follower_that_can_not_be_told_does_not_stop_the_others(make: Make, is
 
 
 class Dying:
-    """A model that lets its process die after so many words."""
+    """A model whose process dies after so many words."""
 
     def __init__(self, server: Server, words: int) -> None:
         self._server, self._left = server, words
@@ -402,10 +402,10 @@ def taken_over(make: Make, turn: TurnRef, *script: Scripted) -> Server:
 
 
 @pytest.mark.parametrize("words", [2, 3, 5, 6])
-def test_after_a_crash_whoever_heard_any_part_gets_the_rest_from_the_heir(make: Make, words: int) -> None:
-    """The heir gives the numbers again that the crashed run gave to what it did not store."""
+def test_after_a_crash_a_client_that_received_any_part_gets_the_rest_from_the_heir(make: Make, words: int) -> None:
+    """The heir reuses the numbers that the crashed run gave to events it did not store."""
     _, broadcast = crashed(make, SEARCHING, Says(tuple("abcdefgh")), words=words)
-    live = [told for told in broadcast.published if told.number is not None]
+    live = [one for one in broadcast.published if one.number is not None]
     heir = taken_over(make, broadcast.ref, *([SEARCHING, WORDY] if words <= 3 else [WORDY]))
     heir.settle()
     assert heir.state(broadcast.ref).status is TurnStatus.COMPLETED
@@ -415,7 +415,7 @@ def test_after_a_crash_whoever_heard_any_part_gets_the_rest_from_the_heir(make: 
 
 def test_after_two_crashes_numbers_of_the_first_are_still_doubted(make: Make) -> None:
     _, broadcast = crashed(make, Says(tuple("abcdefghijklmnopqrst")), words=15)
-    live = [told for told in broadcast.published if told.number is not None]
+    live = [one for one in broadcast.published if one.number is not None]
     second = make(SEARCHING, Says(tuple("abc")))
     Dying(second, 5)
     second.clock.advance(LEASE_S + 1)  # type: ignore[attr-defined]
@@ -427,34 +427,38 @@ def test_after_two_crashes_numbers_of_the_first_are_still_doubted(make: Make) ->
     assert_resumable(heir, broadcast.ref, live)
 
 
-def test_who_follows_while_the_turn_is_taken_over_here_hears_it_all(make: Make) -> None:
+def test_a_follower_during_a_takeover_here_receives_every_event(make: Make) -> None:
     _, broadcast = crashed(make, SEARCHING, Says(tuple("abcdefgh")), words=6)
-    live = [told for told in broadcast.published if told.number is not None]
+    live = [one for one in broadcast.published if one.number is not None]
     heir = make(WORDY)
-    followers = [(heard, follow(heir, broadcast.ref, max(ids(live[:heard]), default=0))) for heard in range(len(live))]
+    followers = [(seen, follow(heir, broadcast.ref, max(ids(live[:seen]), default=0))) for seen in range(len(live))]
     heir.clock.advance(LEASE_S + 1)  # type: ignore[attr-defined]
     assert heir.core.recovery.reconcile(broadcast.ref).run is not None
     heir.settle()
-    for heard, follower in followers:
+    for seen, follower in followers:
         heard_from(follower)
-        assert Client().hears(live[:heard]).hears(follower.published).knows(heir, broadcast.ref), f"heard {heard}"
+        assert Client().receives(live[:seen]).receives(follower.published).matches(heir, broadcast.ref), (
+            f"received {seen}"
+        )
 
 
-def test_who_comes_back_while_the_heir_runs_hears_it_all(make: Make) -> None:
+def test_a_client_that_returns_while_the_heir_runs_receives_every_event(make: Make) -> None:
     _, broadcast = crashed(make, SEARCHING, Says(tuple("abcdefgh")), words=6)
-    live = [told for told in broadcast.published if told.number is not None]
+    live = [one for one in broadcast.published if one.number is not None]
     thinking = Held(WORDY)
     heir = taken_over(make, broadcast.ref, thinking)
     thinking.wait()
-    followers = [(heard, follow(heir, broadcast.ref, max(ids(live[:heard]), default=0))) for heard in range(len(live))]
+    followers = [(seen, follow(heir, broadcast.ref, max(ids(live[:seen]), default=0))) for seen in range(len(live))]
     thinking.open()
     heir.settle()
-    for heard, follower in followers:
+    for seen, follower in followers:
         heard_from(follower)
-        assert Client().hears(live[:heard]).hears(follower.published).knows(heir, broadcast.ref), f"heard {heard}"
+        assert Client().receives(live[:seen]).receives(follower.published).matches(heir, broadcast.ref), (
+            f"received {seen}"
+        )
 
 
-def test_an_abandoned_turn_that_is_followed_is_attended_to(make: Make) -> None:
+def test_an_abandoned_turn_that_is_followed_is_reported_to_the_supervisor(make: Make) -> None:
     _, broadcast = crashed(make, SEARCHING, WORDY, words=5)
     heir = make()
     watched: list[TurnRef] = []
@@ -466,7 +470,7 @@ def test_an_abandoned_turn_that_is_followed_is_attended_to(make: Make) -> None:
     follower.close()
 
 
-def test_a_handed_over_run_ends_its_followers_with_a_notice_that_has_no_number(make: Make) -> None:
+def test_a_hand_off_ends_the_runs_followers_with_an_event_without_a_number(make: Make) -> None:
     thinking = Gate()
 
     def think(_: object) -> str:
@@ -484,10 +488,10 @@ def test_a_handed_over_run_ends_its_followers_with_a_notice_that_has_no_number(m
     server.settle()
 
 
-# ---- who may hear
+# ---- access to the events
 
 
-def test_what_is_not_there_or_not_the_callers_is_not_found(make: Make) -> None:
+def test_a_missing_turn_and_another_callers_are_not_found(make: Make) -> None:
     server = make("done")
     broadcast = started(server)
     server.hear(broadcast)
@@ -496,7 +500,7 @@ def test_what_is_not_there_or_not_the_callers_is_not_found(make: Make) -> None:
             follow(server, broadcast.ref.model_copy(update=changes))
 
 
-def test_who_may_not_see_the_session_hears_nothing(make: Make) -> None:
+def test_a_caller_without_access_to_the_session_receives_no_event(make: Make) -> None:
     server = make("done")
     broadcast = started(server)
     server.hear(broadcast)
@@ -505,7 +509,7 @@ def test_who_may_not_see_the_session_hears_nothing(make: Make) -> None:
         server.core.events.follow(Caller(tenant=LOCAL_CALLER.tenant, principal="another"), broadcast.ref, 0)
 
 
-# ---- what a reader sees meanwhile
+# ---- readers of a running turn
 
 
 def test_a_turn_that_runs_is_read_with_the_steps_it_has_finished(make: Make) -> None:

@@ -1,4 +1,4 @@
-"""The life of a turn over a real database: what is told, what is stored, and what the model is shown of it later.
+"""The life of a turn over a real database: its events, its records, and the messages that later inferences read.
 
 Covers: services/turns/turns, services/turns/running, services/turns/run_request, services/turns/reading,
   store/sessions/turn_records
@@ -53,7 +53,7 @@ from turnstone.store.sessions.session_records import put_segment
 Serve = Callable[..., Harness]
 DICE = {"dice": {"roll": lambda arguments: "4"}}
 ROLL = call("roll", "c1", sides=6)
-LOOK = call("look", "c2", where="left")
+CLIENT_CALL = call("look", "c2", where="left")
 WHERE = ToolParameter(name="where", parameter_type="string", description="", required=False, default=None)
 
 
@@ -69,7 +69,7 @@ def shown_turns(server: Harness, ref: SessionRef) -> list[Turn]:
 
 
 def is_about(at: datetime | None, expected: datetime) -> bool:
-    """Tell whether a time is the expected one, but for what keeps the times of a turn in order."""
+    """Return whether a time is the expected one, but for the offsets that keep the times of a turn in order."""
     return at is not None and timedelta() <= at - expected < timedelta(milliseconds=1)
 
 
@@ -100,17 +100,17 @@ def test_a_plain_turn_takes_three_round_trips(serve: Serve) -> None:
     assert made == ["gather", "write", "write"]
 
 
-def test_a_turn_with_a_server_tool_stores_each_step_before_it_is_told(serve: Serve) -> None:
+def test_a_turn_with_a_server_tool_stores_each_step_before_it_is_published(serve: Serve) -> None:
     thinking = Held(ROLL)
     server = serve([thinking, "You rolled 4."], DICE)
     ref = server.session(toolgroups=["dice"])
     broadcast = server.start(ref, "roll")
-    told_when_stored: list[str] = []
-    server.store.after(saves_step, lambda: told_when_stored.append(outline(broadcast.events)), times=2)
+    published_when_stored: list[str] = []
+    server.store.after(saves_step, lambda: published_when_stored.append(outline(broadcast.events)), times=2)
     thinking.open()
     events = server.hear(broadcast)
     assert outline(events) == "start S:infer P C:infer S:tool P C:tool S:infer P C:infer complete"
-    assert told_when_stored == ["start S:infer P", "start S:infer P C:infer S:tool P"]
+    assert published_when_stored == ["start S:infer P", "start S:infer P C:infer S:tool P"]
     turn = turn_in(events)
     assert turn.steps == finished_steps(events) == server.reader.read(LOCAL_CALLER, broadcast.ref).turn.steps
     assert turn.steps[1].tool_responses[0].content == "4"
@@ -130,14 +130,14 @@ def test_a_failing_tool_is_an_answer(serve: Serve) -> None:
     assert "the die fell off the table" in contents(server.inference.requests[1].messages)
 
 
-def test_a_turn_pauses_for_a_client_tool_and_goes_on(serve: Serve) -> None:
-    server = serve([calls(LOOK, text="Let me see."), "A door."])
+def test_a_turn_pauses_for_a_client_tool_and_continues(serve: Serve) -> None:
+    server = serve([calls(CLIENT_CALL, text="Let me see."), "A door."])
     ref = server.session(client_tools=[client_tool()])
     broadcast = server.start(ref, "what is there?")
     events = server.hear(broadcast)
     assert outline(events) == "start S:infer P P C:infer awaiting"
     output = turn_in(events).output_message
-    assert (output.content, output.tool_calls, output.stop_reason) == ("Let me see.", (LOOK,), "end_of_message")
+    assert (output.content, output.tool_calls, output.stop_reason) == ("Let me see.", (CLIENT_CALL,), "end_of_message")
     assert server.reader.read(LOCAL_CALLER, broadcast.ref).turn == turn_in(events)
     assert server.supervisor.watched[broadcast.ref] == server.header(ref).lock.await_until
     server.assert_whole(ref)
@@ -155,12 +155,12 @@ def test_a_turn_pauses_for_a_client_tool_and_goes_on(serve: Serve) -> None:
 
 
 def test_of_mixed_calls_the_servers_run_first_and_the_client_gets_only_its_own(serve: Serve) -> None:
-    server = serve([calls(LOOK, ROLL), "done"], DICE)
+    server = serve([calls(CLIENT_CALL, ROLL), "done"], DICE)
     ref = server.session(toolgroups=["dice"], client_tools=[client_tool()])
     broadcast = server.start(ref)
     events = server.hear(broadcast)
     assert outline(events) == "start S:infer P P C:infer S:tool P C:tool awaiting"
-    assert turn_in(events).output_message.tool_calls == (LOOK,)
+    assert turn_in(events).output_message.tool_calls == (CLIENT_CALL,)
     assert turn_in(events).steps == server.reader.read(LOCAL_CALLER, broadcast.ref).turn.steps == finished_steps(events)
     events = server.hear(server.resume(broadcast.ref, answer("c2")))
     assert [step.step_type for step in turn_in(events).steps] == ["inference", *["tool_execution"] * 2, "inference"]
@@ -247,7 +247,7 @@ def test_when_the_model_fails_the_finished_steps_are_kept(serve: Serve, error: M
 )
 def test_a_turns_overrides_are_remembered_over_resume(serve: Serve, overrides: dict) -> None:
     tools = {**DICE, "coin": {"flip": lambda arguments: "heads"}}
-    server = serve([LOOK, LOOK, LOOK, LOOK], tools)
+    server = serve([CLIENT_CALL, CLIENT_CALL, CLIENT_CALL, CLIENT_CALL], tools)
     usual = SamplingParams(strategy=TopP(temperature=1.0, top_p=0.9), max_tokens=5)
     ref = server.session(instructions="Be brief.", sampling_params=usual, client_tools=[client_tool()])
     turn = server.paused(ref, **overrides)
@@ -269,7 +269,7 @@ def test_a_turns_overrides_end_with_it(serve: Serve) -> None:
 
 
 def test_a_turn_can_be_read_while_it_runs_while_it_waits_and_afterwards(serve: Serve) -> None:
-    thinking, seen = Held(LOOK), Held("A door.")
+    thinking, seen = Held(CLIENT_CALL), Held("A door.")
     server = serve([ROLL, thinking, seen], DICE)
     ref = server.session(toolgroups=["dice"], client_tools=[client_tool()])
     broadcast = server.start(ref)
@@ -288,7 +288,7 @@ def test_a_turn_can_be_read_while_it_runs_while_it_waits_and_afterwards(serve: S
     thinking.open()
     server.hear(broadcast)
     waiting = read(3)
-    assert (waiting.completed_at, waiting.output_message.tool_calls) == (None, (LOOK,))
+    assert (waiting.completed_at, waiting.output_message.tool_calls) == (None, (CLIENT_CALL,))
     resumed = server.resume(turn, answer("c2"))
     seen.wait()
     running = read(4)
@@ -303,7 +303,7 @@ def test_a_turn_can_be_read_while_it_runs_while_it_waits_and_afterwards(serve: S
 
 
 @pytest.mark.parametrize("at", ["the turn", "the session"])
-def test_a_reader_never_sees_fewer_steps_than_were_told(serve: Serve, at: str) -> None:
+def test_a_reader_never_sees_fewer_steps_than_were_published(serve: Serve, at: str) -> None:
     """The turn ends, and its step records are discarded, between a reader's two reads."""
     thinking = Held("Four.")
     server = serve([ROLL, thinking], DICE)
@@ -343,8 +343,8 @@ def test_the_model_sees_the_whole_history_in_order_while_it_fits(serve: Serve) -
     ref = server.session(instructions="Be brief.")
     for number in range(40):
         server.say(ref, f"question {number}")
-    said = [text for number in range(40) for text in (f"question {number}", f"answer {number}")]
-    assert contents(server.inference.requests[-1].messages) == ["Be brief.", *said[:-1]]
+    texts = [text for number in range(40) for text in (f"question {number}", f"answer {number}")]
+    assert contents(server.inference.requests[-1].messages) == ["Be brief.", *texts[:-1]]
     server.assert_whole(ref)
 
 
@@ -358,13 +358,15 @@ def test_a_small_budget_cuts_the_oldest_turns_first(serve: Serve) -> None:
 
 
 def test_a_large_budget_is_filled_however_many_pages_the_log_has(serve: Serve) -> None:
-    """A page of the store ends after a megabyte, long before a large model's window is full."""
+    """A page of the store ends after a megabyte, long before a large model's context window is full."""
     turns, randomness = 400, random.Random(1)
     server = serve(["ok"], context_tokens=1_000_000)
     ref = server.session()
-    said = [b64encode(randomness.randbytes(2_950)).decode() for _ in range(turns)]
-    told = [(UserMessage(content=text),) for text in said]
-    entries = [Entry(order=f"{n}", tokens=tokens_of(messages), messages=messages) for n, messages in enumerate(told)]
+    texts = [b64encode(randomness.randbytes(2_950)).decode() for _ in range(turns)]
+    turns_messages = [(UserMessage(content=text),) for text in texts]
+    entries = [
+        Entry(order=f"{n}", tokens=tokens_of(messages), messages=messages) for n, messages in enumerate(turns_messages)
+    ]
     writes = [put_segment(ref, Segment(number=n, entries=(entry,))) for n, entry in enumerate(entries)]
     for first in range(0, turns, 100):
         server.records.write(writes[first : first + 100])
@@ -393,22 +395,22 @@ def test_a_turn_larger_than_the_whole_budget_is_shown_without_history(serve: Ser
     server.assert_whole(ref)
 
 
-def complete(server: Harness, ref: SessionRef, said: str) -> None:
-    server.say(ref, said)
+def complete(server: Harness, ref: SessionRef, text: str) -> None:
+    server.say(ref, text)
 
 
-def resume(server: Harness, ref: SessionRef, said: str) -> None:
-    server.hear(server.resume(server.paused(ref, said), answer("c2", said)))
+def resume(server: Harness, ref: SessionRef, text: str) -> None:
+    server.hear(server.resume(server.paused(ref, text), answer("c2", text)))
 
 
-def expire(server: Harness, ref: SessionRef, said: str) -> None:
-    server.paused(ref, said)
+def expire(server: Harness, ref: SessionRef, text: str) -> None:
+    server.paused(ref, text)
     server.clock.advance(AWAIT_S)
     server.attend_due()
 
 
-def leave_waiting(server: Harness, ref: SessionRef, said: str) -> None:
-    server.paused(ref, said)
+def leave_waiting(server: Harness, ref: SessionRef, text: str) -> None:
+    server.paused(ref, text)
 
 
 FAILURE = ModelFailed("no")
@@ -416,12 +418,12 @@ LIVES: dict[str, tuple[list[Scripted], Callable[[Harness, SessionRef, str], None
     "completed": (["fine"], complete),
     "completed with a tool": ([ROLL, "four"], complete),
     "failed": ([FAILURE], complete),
-    "resumed": ([LOOK, "a door"], resume),
-    "superseded": ([LOOK], leave_waiting),
+    "resumed": ([CLIENT_CALL, "a door"], resume),
+    "superseded": ([CLIENT_CALL], leave_waiting),
     "failed after steps": ([calls(ROLL, text="well"), FAILURE], complete),
-    "expired": ([calls(LOOK, ROLL)], expire),
+    "expired": ([calls(CLIENT_CALL, ROLL)], expire),
     "at the limit": ([ROLL, ROLL, ROLL], complete),
-    "superseded after steps": ([ROLL, LOOK], leave_waiting),
+    "superseded after steps": ([ROLL, CLIENT_CALL], leave_waiting),
     "cut off": ([Says(texts=("I was",), calls=(ROLL,), is_cut_off=True)], complete),
 }
 ROUNDS = 4
@@ -433,7 +435,7 @@ def size_of(number: int) -> int:
     return 800_000 if number in LARGE else 6_000 if number in MEDIUM else 40
 
 
-def test_the_log_is_what_follows_from_the_turns_after_a_mixed_life(serve: Serve, tmp_path: Path) -> None:
+def test_the_log_equals_the_one_derived_from_the_turns_after_a_mixed_life(serve: Serve, tmp_path: Path) -> None:
     script = [reply for _ in range(ROUNDS) for replies, _ in LIVES.values() for reply in replies]
     server = serve([*script, "the end"], DICE, context_tokens=2_000_000)
     ref = server.session(toolgroups=["dice"], client_tools=[client_tool()], max_infer_iters=3)
@@ -450,12 +452,12 @@ def test_the_log_is_what_follows_from_the_turns_after_a_mixed_life(serve: Serve,
     assert len(list((tmp_path / "blobs").glob("*/*"))) >= len(LARGE)
 
     server.say(ref, "and now?")
-    told = [message for state in states for message in ended_messages(state)]
-    assert (*told, UserMessage(content="and now?")) == server.inference.requests[-1].messages
+    ended = [message for state in states for message in ended_messages(state)]
+    assert (*ended, UserMessage(content="and now?")) == server.inference.requests[-1].messages
 
 
 def test_the_step_of_a_clients_tool_lasts_from_the_pause_to_its_answer(serve: Serve) -> None:
-    server = serve([LOOK, "a door"])
+    server = serve([CLIENT_CALL, "a door"])
     ref = server.session(client_tools=[client_tool()])
     turn = server.paused(ref)
     began = server.clock.now()
@@ -482,23 +484,23 @@ def test_the_records_of_steps_are_removed_in_as_few_writes_as_take_them(serve: S
 
 
 def test_tool_messages_that_answer_nothing_are_refused_where_they_stand(serve: Serve) -> None:
-    server = serve([LOOK])
+    server = serve([CLIENT_CALL])
     ref = server.session(client_tools=[client_tool()])
-    told = ToolResponseMessage(call_id="c2", content="a door")
+    response = ToolResponseMessage(call_id="c2", content="a door")
     with pytest.raises(CallsMismatch) as refused:
-        server.start(ref, [told])
+        server.start(ref, [response])
     assert (refused.value.location, str(refused.value)) == (
         ("messages",),
         "messages: no turn of this session awaits tool responses; send a user message",
     )
     with pytest.raises(InvalidRequest) as mixed:
-        server.start(ref, [told, UserMessage(content="and now?")])
+        server.start(ref, [response, UserMessage(content="and now?")])
     assert mixed.value.location == ("messages",)
     assert "can't be sent in one turn" in str(mixed.value)
 
 
 @pytest.mark.parametrize(
-    ("responses", "said"),
+    ("responses", "reason"),
     [
         ((answer("c2"), answer("c2")), "tool_responses: a call is answered twice; answer each once"),
         (
@@ -509,11 +511,11 @@ def test_tool_messages_that_answer_nothing_are_refused_where_they_stand(serve: S
     ],
 )
 def test_answers_to_other_calls_than_those_that_wait_are_refused_with_the_reason(
-    serve: Serve, responses: tuple[ToolResponse, ...], said: str
+    serve: Serve, responses: tuple[ToolResponse, ...], reason: str
 ) -> None:
-    server = serve([LOOK])
+    server = serve([CLIENT_CALL])
     turn = server.paused(server.session(client_tools=[client_tool()]))
     with pytest.raises(CallsMismatch) as refused:
         server.resume(turn, *responses)
-    assert (refused.value.location, str(refused.value)) == (("tool_responses",), said)
+    assert (refused.value.location, str(refused.value)) == (("tool_responses",), reason)
     assert server.state(turn).status is TurnStatus.AWAITING_INPUT

@@ -1,4 +1,4 @@
-"""Requests that wait for a place: which do, who is served first, and what becomes of those who leave.
+"""Requests that wait for a slot: which requests wait, their order, and the ones that leave.
 
 Covers: services/threads/slots, services/threads/executor
 """
@@ -22,7 +22,7 @@ from tests.support.server.asgi_client import Answered, Raw, Served, answer_of, b
 from turnstone.domain.access.caller import Caller
 
 PATIENCE_S = 20.0
-LONG_S = 30.0  # to wait: nobody does in these tests
+LONG_S = 30.0  # to wait: no request of these tests does
 SOON_S = LONG_S / 3  # far less than a wait for a slot
 CONFIG = {"model": "m", "instructions": "Be brief."}
 TOOL = {"name": "look", "description": "Look.", "parameters": []}
@@ -38,7 +38,7 @@ DIRECT = {
 }
 
 
-class Asked:
+class Pending:
     """A request under way."""
 
     def __init__(self, app: Any, request: Raw) -> None:
@@ -65,7 +65,7 @@ class Asked:
 
 
 class World:
-    """A server all of whose places are taken within a `with` block."""
+    """A server whose slots are all taken within a `with` block."""
 
     def __init__(self, serving: Served, model: ModelServer) -> None:
         self.serving = serving
@@ -88,9 +88,9 @@ class World:
         opened = self.serving.client.post(path, {"session_name": "s"})
         return f"{path}/{opened.json()['session_id']}"
 
-    def ask(self, path: str, body: object, *headers: tuple[bytes, bytes]) -> Asked:
+    def send(self, path: str, body: object, *headers: tuple[bytes, bytes]) -> Pending:
         """Send a request; for coroutines only."""
-        return Asked(self.serving.client.app, Raw("POST", path.encode(), (json.dumps(body).encode(),), headers))
+        return Pending(self.serving.client.app, Raw("POST", path.encode(), (json.dumps(body).encode(),), headers))
 
     def run(self, test: Callable[[], Awaitable[None]]) -> None:
         self.serving.client._loop.run_until_complete(asyncio.wait_for(test(), PATIENCE_S))
@@ -117,16 +117,16 @@ async def until(holds: Callable[[], bool], otherwise: str) -> None:
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-def test_a_turn_waits_for_a_place_and_its_status_with_it(tmp_path: Path, stream: bool) -> None:
+def test_a_turn_waits_for_a_slot_before_its_status_is_sent(tmp_path: Path, stream: bool) -> None:
     with world(tmp_path) as there:
         path = f"{there.session()}/turn"
 
         async def test() -> None:
             with there:
-                asked = there.ask(path, {**HELLO, "stream": stream})
+                request = there.send(path, {**HELLO, "stream": stream})
                 await there.waiting(1)
-                assert asked.sent == []
-            answer = await asked.answer()
+                assert request.sent == []
+            answer = await request.answer()
             assert answer.status == 200
             assert b"ok" in answer.body
 
@@ -134,28 +134,28 @@ def test_a_turn_waits_for_a_place_and_its_status_with_it(tmp_path: Path, stream:
 
 
 @pytest.mark.parametrize("path", DIRECT)
-def test_direct_questions_wait_likewise(tmp_path: Path, path: str) -> None:
+def test_direct_inferences_wait_likewise(tmp_path: Path, path: str) -> None:
     with world(tmp_path) as there:
         shield = {"shield_id": "words", "provider_id": "pattern", "params": {"words": ["never"]}}
         assert there.serving.client.post("/v1/shields", shield).status == 200
 
         async def test() -> None:
             with there:
-                asked = there.ask(path, DIRECT[path])
+                request = there.send(path, DIRECT[path])
                 await there.waiting(1)
-            assert (await asked.answer()).status == 200
+            assert (await request.answer()).status == 200
 
         there.run(test)
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-def test_who_waits_in_vain_gets_a_status_and_when_to_come_again(tmp_path: Path, stream: bool) -> None:
+def test_a_request_that_finds_no_slot_gets_a_status_and_a_retry_after(tmp_path: Path, stream: bool) -> None:
     with world(tmp_path, place_wait_seconds=0.2) as there:
         path = f"{there.session()}/turn"
 
         async def test() -> None:
             with there:
-                refused = await there.ask(path, {**HELLO, "stream": stream}).answer()
+                refused = await there.send(path, {**HELLO, "stream": stream}).answer()
                 assert (refused.status, refused.headers["retry-after"]) == (503, "1")
                 assert "no place became free within 0.2 s (TURNSTONE_PLACE_WAIT_SECONDS)" in refused.refusal()
                 assert there.executor.queued == 0
@@ -170,7 +170,7 @@ def test_a_wait_of_0_seconds_is_none(tmp_path: Path) -> None:
 
         async def test() -> None:
             with there:
-                refused = await there.ask(path, HELLO).answer()
+                refused = await there.send(path, HELLO).answer()
                 assert (refused.status, refused.headers["retry-after"]) == (503, "1")
                 all_taken = "1 turn is running, which is all this server takes (the limit TURNSTONE_MAX_RUNNING_TURNS)"
                 assert refused.refusal() == f"{all_taken}; try again shortly"
@@ -178,23 +178,23 @@ def test_a_wait_of_0_seconds_is_none(tmp_path: Path) -> None:
         there.run(test)
 
 
-def test_who_leaves_while_waiting_leaves_the_queue_at_once_and_takes_no_place(tmp_path: Path) -> None:
+def test_a_client_that_leaves_while_waiting_leaves_the_queue_at_once_and_takes_no_slot(tmp_path: Path) -> None:
     with world(tmp_path) as there:
         paths = [f"{there.session()}/turn" for _ in range(3)]
 
         async def test() -> None:
             with there:
-                asked = []
+                requests = []
                 for number, path in enumerate(paths, 1):
-                    asked.append(there.ask(path, HELLO))
+                    requests.append(there.send(path, HELLO))
                     await there.waiting(number)
                 began = time.monotonic()
-                asked[0].leave()
-                asked[1].leave()
+                requests[0].leave()
+                requests[1].leave()
                 await there.waiting(1)
                 assert time.monotonic() - began < 0.2
-            assert (await asked[2].answer()).status == 200
-            for left in asked[:2]:
+            assert (await requests[2].answer()).status == 200
+            for left in requests[:2]:
                 await left.task
                 assert left.sent == []
 
@@ -202,52 +202,52 @@ def test_who_leaves_while_waiting_leaves_the_queue_at_once_and_takes_no_place(tm
         assert len(there.model.requests) == 1
 
 
-def test_whoever_waits_when_the_server_begins_to_stop_is_refused_at_once(tmp_path: Path) -> None:
+def test_waiting_requests_are_refused_at_once_when_the_server_begins_to_stop(tmp_path: Path) -> None:
     with world(tmp_path) as there:
         path = f"{there.session()}/turn"
 
         async def test() -> None:
             with there:
-                asked = there.ask(path, HELLO)
+                request = there.send(path, HELLO)
                 await there.waiting(1)
                 there.serving.server.begin_to_stop()
-                for refused in (await asked.answer(), await there.ask(path, HELLO).answer()):
+                for refused in (await request.answer(), await there.send(path, HELLO).answer()):
                     assert (refused.status, refused.headers["retry-after"]) == (503, "1")
                     assert refused.refusal() == "the server is shutting down; send the request again"
 
         there.run(test)
 
 
-def test_whose_request_the_server_cancels_takes_no_place(tmp_path: Path) -> None:
+def test_a_request_that_the_server_cancels_takes_no_slot(tmp_path: Path) -> None:
     with world(tmp_path) as there:
         path = f"{there.session()}/turn"
 
         async def test() -> None:
             with there:
-                asked = there.ask(path, HELLO)
+                request = there.send(path, HELLO)
                 await there.waiting(1)
-                asked.task.cancel()
-                assert "the server is shutting down" in (await asked.answer()).refusal()
+                request.task.cancel()
+                assert "the server is shutting down" in (await request.answer()).refusal()
                 await there.waiting(0)
 
         there.run(test)
 
 
-def test_what_needs_no_place_does_not_wait(tmp_path: Path) -> None:
-    """A request that was sent before joins its turn, and a wrong one is refused, while every place is taken."""
+def test_a_request_that_needs_no_slot_does_not_wait(tmp_path: Path) -> None:
+    """A repeated request joins its turn, and an invalid one is refused, while every slot is taken."""
     key = (b"idempotency-key", b"once")
     with world(tmp_path, [(Pause(1.0), *text_answer("ok"))]) as there:
         session = there.session()
 
         async def test() -> None:
-            first = there.ask(f"{session}/turn", HELLO, key)
+            first = there.send(f"{session}/turn", HELLO, key)
             await until(lambda: len(there.model.requests) == 1, "the model is not asked")
             began = time.monotonic()
-            assert (await there.ask(f"{session}/turn", {"messages": 1}).answer()).status == 400
-            assert (await there.ask(f"{session}x/turn", HELLO).answer()).status == 404
-            assert (await there.ask(f"{session}/turn", HELLO).answer()).status == 409
+            assert (await there.send(f"{session}/turn", {"messages": 1}).answer()).status == 400
+            assert (await there.send(f"{session}x/turn", HELLO).answer()).status == 404
+            assert (await there.send(f"{session}/turn", HELLO).answer()).status == 409
             assert time.monotonic() - began < 0.9
-            again = there.ask(f"{session}/turn", HELLO, key)
+            again = there.send(f"{session}/turn", HELLO, key)
             answers = [await first.answer(), await again.answer()]
             assert [answer.status for answer in answers] == [200, 200]
             assert answers[0].json()["turn_id"] == answers[1].json()["turn_id"]
@@ -262,9 +262,9 @@ def test_a_request_and_its_repetition_both_wait_and_are_one_turn(tmp_path: Path)
 
         async def test() -> None:
             with there:
-                asked = [there.ask(path, HELLO, key), there.ask(path, HELLO, key)]
+                requests = [there.send(path, HELLO, key), there.send(path, HELLO, key)]
                 await there.waiting(2)
-            answers = [await each.answer() for each in asked]
+            answers = [await each.answer() for each in requests]
             assert [answer.status for answer in answers] == [200, 200]
             assert len({answer.json()["turn_id"] for answer in answers}) == 1
 
@@ -282,9 +282,9 @@ def test_a_resume_goes_before_new_turns_of_its_tenant(tmp_path: Path) -> None:
 
         async def test() -> None:
             with there:
-                new = there.ask(f"{other}/turn", HELLO)
+                new = there.send(f"{other}/turn", HELLO)
                 await there.waiting(1)
-                resumed = there.ask(f"{paused}/turn/{turn['turn_id']}/resume", responses)
+                resumed = there.send(f"{paused}/turn/{turn['turn_id']}/resume", responses)
                 await there.waiting(2)
             assert (await resumed.answer()).json()["output_message"]["content"] == "resumed"
             assert (await new.answer()).json()["output_message"]["content"] == "new"
@@ -292,23 +292,23 @@ def test_a_resume_goes_before_new_turns_of_its_tenant(tmp_path: Path) -> None:
         there.run(test)
 
 
-def test_the_session_is_looked_at_again_after_the_wait(tmp_path: Path) -> None:
+def test_the_session_is_read_again_after_the_wait(tmp_path: Path) -> None:
     with world(tmp_path) as there:
         session = there.session()
 
         async def test() -> None:
             with there:
-                asked = there.ask(f"{session}/turn", HELLO)
+                request = there.send(f"{session}/turn", HELLO)
                 await there.waiting(1)
-                gone = Asked(there.serving.client.app, Raw("DELETE", session.encode(), (b"",)))
+                gone = Pending(there.serving.client.app, Raw("DELETE", session.encode(), (b"",)))
                 assert (await gone.answer()).status == 204
-            assert (await asked.answer()).status == 404
+            assert (await request.answer()).status == 404
 
         there.run(test)
         assert there.model.requests == []
 
 
-def test_one_tenant_fills_neither_the_queue_nor_the_places_of_others(tmp_path: Path) -> None:
+def test_one_tenant_fills_neither_the_queue_nor_the_slots_of_others(tmp_path: Path) -> None:
     limits = {"max_running_turns": 4, "max_tenant_turns": 3, "max_waiting_requests": 8}
     with world(tmp_path, lambda _: (Pause(0.3), *text_answer("ok")), auth="api_keys", **limits) as there:
         greedy, modest = (
@@ -317,13 +317,13 @@ def test_one_tenant_fills_neither_the_queue_nor_the_places_of_others(tmp_path: P
         path = "/v1/openai/v1/chat/completions"
 
         async def test() -> None:
-            flood = [there.ask(path, CHAT, greedy) for _ in range(20)]
-            await until(lambda: sum(asked.task.done() for asked in flood) == 15, "the queue takes more, or less")
+            flood = [there.send(path, CHAT, greedy) for _ in range(20)]
+            await until(lambda: sum(one.task.done() for one in flood) == 15, "the queue takes more, or less")
             assert (there.executor.taken, there.executor.queued) == (3, 2)
             began = time.monotonic()
-            assert (await there.ask(path, CHAT, modest).answer()).status == 200
+            assert (await there.send(path, CHAT, modest).answer()).status == 200
             assert time.monotonic() - began < SOON_S
-            answers = [await asked.answer() for asked in flood]
+            answers = [await one.answer() for one in flood]
             assert sorted(answer.status for answer in answers) == [200] * 5 + [503] * 15
             refusals = {answer.refusal() for answer in answers if answer.status == 503}
             assert all("and 2 requests of this tenant wait" in refusal for refusal in refusals)
@@ -340,25 +340,25 @@ def test_hundreds_that_wait_hold_no_thread(tmp_path: Path) -> None:
 
         async def test() -> None:
             with there:
-                asked = [there.ask(path, HELLO) for path in paths]
+                requests = [there.send(path, HELLO) for path in paths]
                 await there.waiting(len(paths))
                 threads = threading.active_count()
                 began = time.monotonic()
-                looks = [Asked(there.serving.client.app, Raw("GET", b"/v1/agents", (b"",))) for _ in range(20)]
-                assert [(await look.answer()).status for look in looks] == [200] * 20
+                reads = [Pending(there.serving.client.app, Raw("GET", b"/v1/agents", (b"",))) for _ in range(20)]
+                assert [(await read.answer()).status for read in reads] == [200] * 20
                 assert time.monotonic() - began < SOON_S
                 assert threads - before < 40
-                for each in asked[:150]:
+                for each in requests[:150]:
                     each.leave()
                 await there.waiting(50)
-            assert [(await each.answer()).status for each in asked[150:]] == [200] * 50
+            assert [(await each.answer()).status for each in requests[150:]] == [200] * 50
 
         there.run(test)
         assert len(there.model.requests) == 50
 
 
 @pytest.mark.parametrize("wait_s", [0, 0.2])
-def test_a_turn_like_the_one_before_that_finds_no_place_may_be_sent_again_later_but_not_by_itself(
+def test_a_turn_equal_to_the_one_before_that_finds_no_slot_may_be_sent_again_later_but_not_automatically(
     tmp_path: Path, wait_s: float
 ) -> None:
     with world(tmp_path, place_wait_seconds=wait_s) as there:
@@ -367,7 +367,7 @@ def test_a_turn_like_the_one_before_that_finds_no_place_may_be_sent_again_later_
 
         async def test() -> None:
             with there:
-                refused = await there.ask(path, HELLO).answer()
+                refused = await there.send(path, HELLO).answer()
                 assert (refused.status, refused.headers["x-should-retry"]) == (503, "false")
                 assert refused.headers["retry-after"] == "1"
 

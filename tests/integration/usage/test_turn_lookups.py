@@ -1,4 +1,4 @@
-"""What a turn decides on is looked up, validated and timed once, and travels with it.
+"""The values that a turn decides on are read, validated and timed once, and passed along with it.
 
 Covers: dialects/llama_stack/turns/requests
 """
@@ -24,7 +24,7 @@ DECIDING = "services/turns/turns.py"
 
 @contextmanager
 def counted_calls() -> Iterator[Counter[str]]:
-    """Count the calls of this thread and of those that begin meanwhile."""
+    """Count the calls of this thread and of threads that begin within the block."""
     calls: Counter[str] = Counter()
 
     def count(frame: FrameType, event: str, _: Any) -> None:
@@ -46,12 +46,12 @@ def counted_calls() -> Iterator[Counter[str]]:
         threading.setprofile(None)  # type: ignore[arg-type] # as its documentation has it
 
 
-def test_a_turn_looks_up_its_route_and_tools_once_and_decides_at_one_moment(make: Make) -> None:
+def test_a_turn_reads_its_route_and_tools_once_and_decides_at_one_moment(make: Make) -> None:
     server = make("one", "two")
     ref = server.session()
     server.say(ref)
     body = {"messages": [{"role": "user", "content": "again"}], "instructions": "Be brief."}
-    server.core.executor._pool = ThreadPoolExecutor(1)  # whose thread begins within the count
+    server.core.executor._pool = ThreadPoolExecutor(1)  # its thread begins within the count
     with counted_calls() as calls:
         new = CreateTurn.model_validate(body).to_new_turn()
         broadcast = server.turns.start(LOCAL_CALLER, ref, new, attempt())

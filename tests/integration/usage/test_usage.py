@@ -1,4 +1,4 @@
-"""What turns spent is counted once, wherever it is asked for, by whom it may be; and limits stop who spent too much.
+"""Usage of turns is counted once, wherever an authorized caller reads it, and limits stop callers beyond their budget.
 
 Covers: services/usage/usage, services/usage/limits, store/usage/usage
 """
@@ -38,13 +38,13 @@ ADMIN = Caller(tenant=TENANT, principal="boss", roles=("admin",))
 FOREIGNER = Caller(tenant="other", principal="local", roles=("admin",))
 
 
-def says(text: str, prompt: int, completion: int) -> Says:
+def answer_of(text: str, prompt: int, completion: int) -> Says:
     usage = TokenUsage(prompt_tokens=prompt, completion_tokens=completion, total_tokens=prompt + completion)
     return Says((text,), usage=usage)
 
 
-def usage(server: Server, caller: Caller = LOCAL_CALLER, **wanted: Any) -> UsageReport:
-    return server.core.usage.report(caller, UsageQuery(**wanted))
+def usage(server: Server, caller: Caller = LOCAL_CALLER, **query: Any) -> UsageReport:
+    return server.core.usage.report(caller, UsageQuery(**query))
 
 
 def names(ref: SessionRef) -> dict[str, str]:
@@ -59,8 +59,8 @@ def advance(server: Server, seconds: float) -> None:
     server.clock.advance(seconds)  # type: ignore[attr-defined] # those of tests can be put forward
 
 
-def test_what_turns_spent_is_told_of_their_session_their_agent_and_the_tenant(make: Make) -> None:
-    server = make(says("a", 100, 10), says("b", 200, 20), says("c", 400, 40))
+def test_usage_is_reported_by_session_by_agent_and_by_tenant(make: Make) -> None:
+    server = make(answer_of("a", 100, 10), answer_of("b", 200, 20), answer_of("c", 400, 40))
     agent_id = server.agent()
     first, second = server.session(agent_id), server.session(agent_id)
     other = server.session()
@@ -77,7 +77,7 @@ def test_what_turns_spent_is_told_of_their_session_their_agent_and_the_tenant(ma
     assert (whole.by_session, [one.model_id for one in whole.by_model]) == ((), ["scripted"])
 
 
-def test_every_inference_of_a_turn_counts_when_it_has_ended_whoever_ran_its_tools(make: Make) -> None:
+def test_every_inference_of_an_ended_turn_counts_with_server_and_client_tools(make: Make) -> None:
     server = make(calls(call("roll", "c1")), calls(call("look", "c2")), "done")
     ref = server.session(toolgroups=["dice"], client_tools=[client_tool()])
     turn = server.paused(ref)
@@ -87,7 +87,7 @@ def test_every_inference_of_a_turn_counts_when_it_has_ended_whoever_ran_its_tool
     server.assert_whole(ref)
 
 
-def test_a_turn_that_a_new_one_takes_the_place_of_counts_too(make: Make) -> None:
+def test_a_superseded_turn_counts_too(make: Make) -> None:
     server = make(calls(call("look", "c1")), "done")
     ref = server.session(client_tools=[client_tool()])
     server.paused(ref)
@@ -96,7 +96,7 @@ def test_a_turn_that_a_new_one_takes_the_place_of_counts_too(make: Make) -> None
     server.assert_whole(ref)
 
 
-def test_a_turn_whose_process_died_counts_once_by_what_is_stored_of_it(make: Make) -> None:
+def test_a_turn_whose_process_died_counts_once_by_its_stored_steps(make: Make) -> None:
     dying, worker = make(calls(call("roll", "c1")), "lost"), make("found")
     ref = dying.session(toolgroups=["dice"])
     dying.store.before(completes_turn, dying.store.die)
@@ -110,7 +110,7 @@ def test_a_turn_whose_process_died_counts_once_by_what_is_stored_of_it(make: Mak
     worker.assert_whole(ref)
 
 
-def test_each_day_has_its_own_and_a_range_of_days_tells_them_in_order(make: Make) -> None:
+def test_each_day_has_its_own_usage_and_a_range_lists_days_in_order(make: Make) -> None:
     server = make("a", "b")
     ref = server.session()
     server.say(ref)
@@ -119,13 +119,13 @@ def test_each_day_has_its_own_and_a_range_of_days_tells_them_in_order(make: Make
     server.assert_whole(ref)
     today = server.clock.now().date()
     days = [today - timedelta(days=number) for number in (2, 1, 0)]
-    told = usage(server, first_day=days[0])
-    assert [(one.day, one.inferences) for one in told.by_day] == [(days[0], 0), (days[1], 1), (days[2], 1)]
-    assert told.by_day == usage(server, **names(ref), first_day=days[0]).by_day
+    report = usage(server, first_day=days[0])
+    assert [(one.day, one.inferences) for one in report.by_day] == [(days[0], 0), (days[1], 1), (days[2], 1)]
+    assert report.by_day == usage(server, **names(ref), first_day=days[0]).by_day
     assert usage(server, **names(ref)).total.inferences == 1
 
 
-def test_what_was_deleted_stays_counted_for_those_who_could_see_it(make: Make) -> None:
+def test_the_usage_of_a_deleted_session_stays_counted_for_callers_with_access(make: Make) -> None:
     server = make("a", "b")
     agent_id = server.agent()
     first, second = server.session(agent_id), server.session(agent_id)
@@ -137,10 +137,10 @@ def test_what_was_deleted_stays_counted_for_those_who_could_see_it(make: Make) -
     assert tokens(usage(server)) == tokens(usage(server, agent_id=agent_id)) == (2, 20, 10)
 
 
-def test_it_costs_what_the_registry_says_and_what_nobody_says_while_that_is_gone(make: Make) -> None:
-    server = make(says("a", 1_000_000, 100_000))
-    told = {"prices": {"input": 2.0, "output": 10.0}, "context_tokens": 5_000}
-    model = Model(identifier="priced", provider_resource_id="p", provider_id="default", metadata=told)
+def test_usage_costs_the_registered_price_and_none_after_its_removal(make: Make) -> None:
+    server = make(answer_of("a", 1_000_000, 100_000))
+    metadata = {"prices": {"input": 2.0, "output": 10.0}, "context_tokens": 5_000}
+    model = Model(identifier="priced", provider_resource_id="p", provider_id="default", metadata=metadata)
     server.core.models.register(LOCAL_CALLER, model, attempt())
     ref = server.session(model="priced")
     server.say(ref)
@@ -150,7 +150,7 @@ def test_it_costs_what_the_registry_says_and_what_nobody_says_while_that_is_gone
     assert usage(server).total.cost_usd is None
 
 
-def test_what_was_spent_is_forgotten_after_more_than_a_year(make: Make) -> None:
+def test_usage_expires_after_more_than_a_year(make: Make) -> None:
     server = make("a")
     server.say(server.session())
     day = server.clock.now().date()
@@ -159,34 +159,34 @@ def test_what_was_spent_is_forgotten_after_more_than_a_year(make: Make) -> None:
     assert KEPT.total_seconds() - DAY_S <= kept_s <= KEPT.total_seconds()
 
 
-# ---- who may ask
+# ---- access to usage
 
 
-def test_what_is_not_there_has_no_usage(make: Make) -> None:
+def test_the_usage_of_a_missing_resource_is_not_found(make: Make) -> None:
     server = make()
     ref = server.session()
-    for wanted in ({"agent_id": "unknown"}, {"agent_id": ref.agent_id, "session_id": "unknown"}):
+    for query in ({"agent_id": "unknown"}, {"agent_id": ref.agent_id, "session_id": "unknown"}):
         with pytest.raises(NotFound):
-            usage(server, **wanted)
+            usage(server, **query)
     with pytest.raises(InvalidRequest, match="agent_id"):
         usage(server, session_id=ref.session_id)
 
 
-def test_who_sees_an_agent_is_told_what_it_spent_and_admins_are_told_all(make: Make) -> None:
+def test_a_caller_with_access_to_an_agent_reads_its_usage_and_admins_read_all(make: Make) -> None:
     server = make("a", owner_only=True)
     ref = server.session()
     server.say(ref)
     questions: list[dict[str, str]] = [{}, {"agent_id": ref.agent_id}, names(ref)]
     for caller in (MATE, FOREIGNER):
         assert tokens(usage(server, caller)) == (0, 0, 0)
-        for wanted in questions[1:]:
+        for query in questions[1:]:
             with pytest.raises(NotFound):
-                usage(server, caller, **wanted)
-    for wanted in questions:
-        assert tokens(usage(server, ADMIN, **wanted)) == tokens(usage(server, **wanted)) == (1, 10, 5)
+                usage(server, caller, **query)
+    for query in questions:
+        assert tokens(usage(server, ADMIN, **query)) == tokens(usage(server, **query)) == (1, 10, 5)
 
 
-def test_nobody_is_told_of_sessions_of_others_though_the_agent_is_everybodys(make: Make) -> None:
+def test_the_usage_of_anothers_session_is_hidden_though_the_agent_is_shared(make: Make) -> None:
     server = make("a")
     ref = turn_of(server, ANN, server.agent())
     agent_id = ref.agent_id
@@ -196,19 +196,19 @@ def test_nobody_is_told_of_sessions_of_others_though_the_agent_is_everybodys(mak
         usage(server, MATE, **names(ref))
 
 
-def test_nobody_is_told_of_a_session_of_an_agent_that_is_not_theirs(make: Make) -> None:
+def test_the_usage_of_a_session_of_anothers_agent_is_hidden(make: Make) -> None:
     server = make("a")
     config = AgentConfig(model="scripted", instructions="")
     ref = turn_of(server, Caller(tenant=TENANT, principal="ann"), server.core.agents.create(ANN, config, attempt()))
     assert tokens(usage(server, ANN)) == (1, 10, 5)
     assert tokens(usage(server, MATE)) == (0, 0, 0)
-    for wanted in ({"agent_id": ref.agent_id}, names(ref)):
+    for query in ({"agent_id": ref.agent_id}, names(ref)):
         with pytest.raises(NotFound):
-            usage(server, MATE, **wanted)
+            usage(server, MATE, **query)
 
 
 def turn_of(server: Server, caller: Caller, agent_id: str) -> SessionRef:
-    """Have the caller take a turn in a session of their own; return which."""
+    """Run a turn of the caller in a session of their own; return its reference."""
     session_id = server.core.sessions.create(caller, agent_id, "hers", attempt())
     ref = SessionRef(tenant=TENANT, agent_id=agent_id, session_id=session_id)
     new = NewTurn(messages=(UserMessage(content="hello"),))
@@ -217,9 +217,7 @@ def turn_of(server: Server, caller: Caller, agent_id: str) -> SessionRef:
 
 
 @pytest.mark.parametrize("stored", [10**310, 10**18])
-def test_numbers_that_were_stored_before_they_were_bounded_are_no_error_and_use_nothing_up(
-    make: Make, stored: int
-) -> None:
+def test_stored_numbers_beyond_the_present_bounds_are_no_error_and_exhaust_no_limit(make: Make, stored: int) -> None:
     server = make("a", "b", max_day_tokens=1_000)
     ref = server.session()
     server.say(ref)
@@ -236,7 +234,7 @@ def test_numbers_that_were_stored_before_they_were_bounded_are_no_error_and_use_
 # ---- limits
 
 
-def test_a_turn_that_spent_what_one_may_fails_before_it_asks_again_and_keeps_its_steps(make: Make) -> None:
+def test_a_turn_at_its_token_limit_fails_before_its_next_inference_and_keeps_its_steps(make: Make) -> None:
     server = make(calls(call("roll", "c1")), "never said", max_turn_tokens=15)
     ref = server.session(toolgroups=["dice"])
     broadcast = server.start(ref)
@@ -252,7 +250,7 @@ def test_a_turn_that_spent_what_one_may_fails_before_it_asks_again_and_keeps_its
     server.assert_whole(ref)
 
 
-def test_a_resumed_turn_goes_on_with_what_it_had_spent(make: Make) -> None:
+def test_a_resumed_turn_continues_with_its_earlier_usage(make: Make) -> None:
     server = make(calls(call("look", "c1")), max_turn_tokens=15)
     turn = server.paused(server.session(client_tools=[client_tool()]))
     assert outline(server.hear(server.resume(turn, answer("c1")))).endswith("failed:limit_reached")
@@ -284,19 +282,19 @@ def test_a_waiting_turn_may_be_resumed_though_the_days_tokens_are_spent(make: Ma
     assert outline(server.hear(server.resume(turn, answer("c1")))).endswith("complete")
 
 
-def test_who_may_begin_no_turn_asks_no_model_directly_either(make: Make) -> None:
+def test_a_tenant_that_may_begin_no_turn_may_not_infer_directly_either(make: Make) -> None:
     server = make("a", "b", max_day_tokens=15)
-    asked = Question((UserMessage(content="hi"),), AgentConfig(model="m", instructions=""))
+    question = Question((UserMessage(content="hi"),), AgentConfig(model="m", instructions=""))
     server.say(server.session())
     advance(server, 11)
     with pytest.raises(DayLimitReached):
-        server.core.inferring.chat(LOCAL_CALLER, asked, NO_PROVIDER_DATA)
+        server.core.inferring.chat(LOCAL_CALLER, question, NO_PROVIDER_DATA)
     with pytest.raises(DayLimitReached):
         server.core.inferring.embed(LOCAL_CALLER, TextsToEmbed("m", ("hi",)), NO_PROVIDER_DATA)
     assert len(server.inference.requests) == 1
 
 
-def test_a_repeated_request_hears_its_turn_though_the_days_tokens_are_spent(make: Make) -> None:
+def test_a_repeated_request_receives_its_turn_though_the_days_tokens_are_spent(make: Make) -> None:
     server = make("a", max_day_tokens=15)
     ref = server.session()
     server.say(ref, by=attempt("first", key="k"))
@@ -304,13 +302,13 @@ def test_a_repeated_request_hears_its_turn_though_the_days_tokens_are_spent(make
     assert outline(server.hear(server.start(ref, by=attempt("first", key="k")))).endswith("complete")
 
 
-def test_a_days_tokens_are_looked_up_every_ten_seconds_and_never_without_a_limit(make: Make) -> None:
+def test_a_days_tokens_are_read_every_ten_seconds_and_never_without_a_limit(make: Make) -> None:
     for limit, expected in ((1_000, [1, 0, 1]), (None, [0, 0, 0])):
         server = make(*"abc", max_day_tokens=limit)
-        ref, looks = server.session(), []
+        ref, lookups = server.session(), []
         for _ in range(3):
             before = len(server.store.calls)
             server.say(ref)
-            looks.append(sum(len(one.keys) == USAGE_SHARDS for one in server.store.calls[before:]))
+            lookups.append(sum(len(one.keys) == USAGE_SHARDS for one in server.store.calls[before:]))
             advance(server, 6)
-        assert looks == expected
+        assert lookups == expected

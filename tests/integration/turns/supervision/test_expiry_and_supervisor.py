@@ -1,4 +1,4 @@
-"""Turns that nobody's request looks after: those whose client does not come back, and those whose process died.
+"""Turns without a live request: their client does not return, or their process died.
 
 Covers: adapters/machine/local_supervisor, services/turns/supervision, services/turns/recovery
 """
@@ -49,7 +49,7 @@ from turnstone.services.threads.slots import QueueLimits, Waiter
 from turnstone.store.layout.keys import agent_key
 
 Serve = Callable[..., Harness]
-LOOK = call("look", "c1")
+CLIENT_CALL = call("look", "c1")
 ROLL = call("roll", "c2")
 DICE = {"dice": {"roll": lambda arguments: "4"}}
 expires_turn = puts_turn(TurnStatus.EXPIRED)
@@ -62,7 +62,7 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
 
 @pytest.fixture
 def supervisors() -> Iterator[list[LocalSupervisor]]:
-    """Supervisors put here are closed afterwards, which also shows that close() joins their threads."""
+    """Supervisors in this list are closed afterwards, which also shows that close() joins their threads."""
     opened: list[LocalSupervisor] = []
     yield opened
     for supervisor in opened:
@@ -71,7 +71,7 @@ def supervisors() -> Iterator[list[LocalSupervisor]]:
 
 
 def waiting(serve: Serve, *more: object) -> tuple[Harness, SessionRef, TurnRef]:
-    server = serve([LOOK, *more])
+    server = serve([CLIENT_CALL, *more])
     ref = server.session(client_tools=[client_tool()])
     return server, ref, server.paused(ref)
 
@@ -106,7 +106,7 @@ def test_a_turn_whose_deadline_is_over_expires(serve: Serve) -> None:
     assert "Not executed: no answer came before the deadline." in contents(server.inference.requests[-1].messages)
 
 
-def test_a_reader_has_an_overdue_turn_attended_to(serve: Serve) -> None:
+def test_reading_an_overdue_turn_reconciles_it(serve: Serve) -> None:
     server, ref, turn = waiting(serve)
     for read in (
         lambda: server.reader.read(LOCAL_CALLER, turn).turn,
@@ -159,7 +159,7 @@ def test_a_resume_whose_turn_expires_before_its_write_is_refused(serve: Serve) -
     server.assert_whole(ref)
 
 
-def test_a_turn_that_is_resumed_before_its_expiry_is_written_goes_on(serve: Serve) -> None:
+def test_a_turn_that_is_resumed_before_its_expiry_is_written_continues(serve: Serve) -> None:
     """The process that resumes it has a clock that is a little behind."""
     thinking = Held("done")
     server, ref, turn = waiting(serve, thinking)
@@ -185,7 +185,7 @@ def test_a_turn_that_is_resumed_before_its_expiry_is_written_goes_on(serve: Serv
 
 def test_of_expiry_and_resumes_at_once_one_wins(serve: Serve) -> None:
     rounds = 8
-    server = serve([LOOK] * rounds)
+    server = serve([CLIENT_CALL] * rounds)
     ref = server.session(client_tools=[client_tool()])
     for _ in range(rounds):
         turn = server.paused(ref)
@@ -196,10 +196,10 @@ def test_of_expiry_and_resumes_at_once_one_wins(serve: Serve) -> None:
         server.assert_whole(ref)
 
 
-def test_a_resume_during_the_pauses_last_act_hears_its_own_run(serve: Serve) -> None:
-    """A reader sees the turn waiting, and answers, while the run before is still telling the supervisor."""
+def test_a_resume_during_the_pauses_last_act_receives_its_own_run(serve: Serve) -> None:
+    """A reader finds the turn waiting and answers while the run before still notifies the supervisor."""
     watching, thinking = Gate(), Held("A door.")
-    server = serve([LOOK, thinking])
+    server = serve([CLIENT_CALL, thinking])
     ref = server.session(client_tools=[client_tool()])
     server.supervisor.on_watch = watching.pass_through
     broadcast = server.start(ref)
@@ -215,7 +215,7 @@ def test_a_resume_during_the_pauses_last_act_hears_its_own_run(serve: Serve) -> 
 
 
 def test_a_pause_whose_supervisor_did_not_start_is_still_a_pause(serve: Serve) -> None:
-    server = serve([LOOK, "done"])
+    server = serve([CLIENT_CALL, "done"])
     ref = server.session(client_tools=[client_tool()])
     server.supervisor.on_watch = unavailable
     broadcast = server.start(ref, by=attempt("request"))
@@ -228,8 +228,8 @@ def test_a_pause_whose_supervisor_did_not_start_is_still_a_pause(serve: Serve) -
 
 
 @pytest.mark.parametrize("is_backwards", [False, True])
-def test_a_turn_that_ends_while_it_is_read_is_looked_at_again(serve: Serve, is_backwards: bool) -> None:
-    """Else those who wait for it here would never hear of its end."""
+def test_a_turn_that_ends_while_it_is_read_is_read_again(serve: Serve, is_backwards: bool) -> None:
+    """Otherwise its subscribers here would never receive its end."""
     thinking = Held("done")
     server = serve([thinking])
     ref = server.session()
@@ -252,16 +252,16 @@ def test_a_turn_that_ends_while_it_is_read_is_looked_at_again(serve: Serve, is_b
     assert outline(heard_from(joined)) == "start S:infer P C:infer complete"
 
 
-def test_a_turn_that_is_resumed_while_it_is_read_is_looked_at_again(serve: Serve) -> None:
-    """Else those who wait for it here would be told that it waits, and no more."""
-    asking, thinking = Held(LOOK), Held("done")
-    server = serve([asking, thinking])
+def test_a_turn_that_is_resumed_while_it_is_read_is_read_again(serve: Serve) -> None:
+    """Otherwise its subscribers here would receive only that it waits."""
+    calling, thinking = Held(CLIENT_CALL), Held("done")
+    server = serve([calling, thinking])
     ref = server.session(client_tools=[client_tool()])
     running = server.start(ref, by=attempt("request"))
-    asking.wait()
+    calling.wait()
     reader = server.another()
     joined = reader.start(ref, by=attempt("request", is_retry=True))
-    asking.open()
+    calling.open()
     server.hear(running)
     resumed: list[TurnBroadcast] = []
 
@@ -280,7 +280,7 @@ def test_a_turn_that_is_resumed_while_it_is_read_is_looked_at_again(serve: Serve
     assert outline(heard_from(joined)).endswith("C:tool S:infer P C:infer complete")
 
 
-def test_who_joins_a_turn_of_another_process_hears_it_go_on_here(serve: Serve) -> None:
+def test_a_caller_that_joins_a_turn_of_another_process_receives_its_continuation_here(serve: Serve) -> None:
     server = serve([ROLL, lambda request: server.store.die()], DICE)
     ref = server.session(toolgroups=["dice"])
     server.hear(server.start(ref, by=attempt("request")))
@@ -295,8 +295,8 @@ def test_who_joins_a_turn_of_another_process_hears_it_go_on_here(serve: Serve) -
 
 
 @pytest.mark.parametrize("ending", ["complete", "awaiting", "failed:ended"])
-def test_who_joins_a_turn_of_another_process_hears_how_it_ended_there(serve: Serve, ending: str) -> None:
-    thinking = Held(LOOK if ending == "awaiting" else "done")
+def test_a_caller_that_joins_a_turn_of_another_process_receives_its_end_there(serve: Serve, ending: str) -> None:
+    thinking = Held(CLIENT_CALL if ending == "awaiting" else "done")
     server = serve([thinking])
     ref = server.session(client_tools=[client_tool()])
     broadcast = server.start(ref, by=attempt("request"))
@@ -314,7 +314,7 @@ def test_who_joins_a_turn_of_another_process_hears_how_it_ended_there(serve: Ser
     server.assert_whole(ref)
 
 
-def test_who_waits_for_a_turn_that_is_gone_is_told(serve: Serve) -> None:
+def test_a_subscriber_of_a_removed_turn_receives_that_it_is_gone(serve: Serve) -> None:
     second = serve()
     ref = second.session()
     gone = ref.turn("019b76da-a800-7000-8000-000000000000")
@@ -334,10 +334,10 @@ def test_a_turn_whose_agent_is_gone_does_not_stop_the_supervisor(serve: Serve) -
     except NotFound as error:
         pytest.fail(f"the supervisor's thread dies of {error}, and attends to no other turn any more")
     assert server.state(turn).status in (TurnStatus.EXPIRED, TurnStatus.AWAITING_INPUT)
-    (told,) = heard_from(listening)
-    assert isinstance(told, TurnFailed)
-    assert told.failure.kind == "gone"
-    assert ref.session_id in told.failure.message
+    (failed,) = heard_from(listening)
+    assert isinstance(failed, TurnFailed)
+    assert failed.failure.kind == "gone"
+    assert ref.session_id in failed.failure.message
 
 
 def test_over_capacity_a_takeover_is_tried_again(serve: Serve) -> None:
@@ -360,7 +360,7 @@ def test_over_capacity_a_takeover_is_tried_again(serve: Serve) -> None:
     assert second.state(broadcast.ref).turn.output_message.content == "taken over"
 
 
-def test_a_takeover_has_its_turn_among_requests_that_wait_all_the_time(serve: Serve) -> None:
+def test_a_takeover_gets_a_slot_under_an_endless_queue_of_requests(serve: Serve) -> None:
     dead = serve([lambda request: dead.store.die()])
     left = dead.start(dead.session())
     dead.hear(left)
@@ -408,18 +408,18 @@ def ref_of(name: str) -> TurnRef:
     return TurnRef(tenant="local", agent_id="a", session_id="s", turn_id=name)
 
 
-def test_the_local_supervisor_attends_when_due_in_order_of_time(supervisors: list[LocalSupervisor]) -> None:
+def test_the_local_supervisor_reconciles_due_turns_in_order_of_time(supervisors: list[LocalSupervisor]) -> None:
     clock = SystemClock()
     supervisor = LocalSupervisor(clock)
     supervisors.append(supervisor)
-    attended: list[tuple[str, datetime]] = []
+    reconciled: list[tuple[str, datetime]] = []
     done = threading.Event()
 
-    def attend(turn: TurnRef) -> datetime | None:
-        attended.append((turn.turn_id, clock.now()))
+    def reconcile(turn: TurnRef) -> datetime | None:
+        reconciled.append((turn.turn_id, clock.now()))
         if turn.turn_id == "last":
             done.set()
-        if turn.turn_id == "again" and len(attended) < 4:
+        if turn.turn_id == "again" and len(reconciled) < 4:
             return clock.now() + timedelta(milliseconds=20)
         return None
 
@@ -427,38 +427,38 @@ def test_the_local_supervisor_attends_when_due_in_order_of_time(supervisors: lis
     due = {"last": 0.9, "second": 0.6, "again": 0.3}  # as long as a busy machine may stand still before the start
     for name, seconds in due.items():
         supervisor.watch(ref_of(name), waits_until(begun + timedelta(seconds=seconds)))
-    supervisor.start(attend, [ref_of("first")])
+    supervisor.start(reconcile, [ref_of("first")])
     assert done.wait(5)
-    names = [name for name, _ in attended]
+    names = [name for name, _ in reconciled]
     assert (names[0], names[-1]) == ("first", "last")
     assert names.count("again") >= 2
     assert names.count("second") == 1
-    assert all(at >= begun + timedelta(seconds=due.get(name, 0)) for name, at in attended)
+    assert all(at >= begun + timedelta(seconds=due.get(name, 0)) for name, at in reconciled)
 
 
 def test_watching_again_only_brings_the_time_forward(supervisors: list[LocalSupervisor]) -> None:
     clock = SystemClock()
     supervisor = LocalSupervisor(clock)
     supervisors.append(supervisor)
-    attended: list[datetime] = []
+    reconciled: list[datetime] = []
     seen = threading.Event()
 
-    def attend(turn: TurnRef) -> None:
-        attended.append(clock.now())
+    def reconcile(turn: TurnRef) -> None:
+        reconciled.append(clock.now())
         seen.set()
 
-    supervisor.start(attend, [])
+    supervisor.start(reconcile, [])
     begun = clock.now()
     for seconds in (0.15, 0.05, 0.2, 90):
         supervisor.watch(ref_of("t"), waits_until(begun + timedelta(seconds=seconds)))
     assert seen.wait(5)
     seen.clear()
-    assert attended[0] >= begun + timedelta(seconds=0.05)
+    assert reconciled[0] >= begun + timedelta(seconds=0.05)
     assert not seen.wait(0.2), "the later times are forgotten"
 
 
 class SetClock(SystemClock):
-    """The machine's clock, set by so much."""
+    """The machine's clock, shifted by an offset."""
 
     off = timedelta()
 
@@ -466,14 +466,16 @@ class SetClock(SystemClock):
         return super().now() + self.off
 
 
-def test_the_local_supervisor_attends_in_time_though_the_clock_was_set_back(supervisors: list[LocalSupervisor]) -> None:
-    clock, attended = SetClock(), threading.Event()
+def test_the_local_supervisor_reconciles_in_time_though_the_clock_was_set_back(
+    supervisors: list[LocalSupervisor],
+) -> None:
+    clock, reconciled = SetClock(), threading.Event()
     supervisor = LocalSupervisor(clock)
     supervisors.append(supervisor)
     supervisor.watch(ref_of("t"), waits_until(clock.now() + timedelta(milliseconds=50)))
     clock.off = -timedelta(hours=1)
-    supervisor.start(lambda turn: attended.set(), [])
-    assert attended.wait(5)
+    supervisor.start(lambda turn: reconciled.set(), [])
+    assert reconciled.wait(5)
 
 
 def test_the_local_supervisor_tries_again_when_the_store_was_unavailable(
@@ -485,13 +487,13 @@ def test_the_local_supervisor_tries_again_when_the_store_was_unavailable(
     tries: list[TurnRef] = []
     succeeded = threading.Event()
 
-    def attend(turn: TurnRef) -> None:
+    def reconcile(turn: TurnRef) -> None:
         tries.append(turn)
         if len(tries) < 3:
             raise StoreUnavailable("not now")
         succeeded.set()
 
-    supervisor.start(attend, [ref_of("t")])
+    supervisor.start(reconcile, [ref_of("t")])
     assert succeeded.wait(5)
     assert tries == [ref_of("t")] * 3
 
@@ -506,7 +508,7 @@ def test_the_local_supervisor_closes_while_it_waits_and_before_it_started() -> N
     assert "supervisor" not in {thread.name for thread in threading.enumerate()}
 
 
-def test_open_turns_are_attended_to_after_a_restart(serve: Serve, supervisors: list[LocalSupervisor]) -> None:
+def test_open_turns_are_reconciled_after_a_restart(serve: Serve, supervisors: list[LocalSupervisor]) -> None:
     server, ref, overdue = waiting(serve)
     server.store.is_dead = True
     server.clock.advance(AWAIT_S)
@@ -530,19 +532,19 @@ def test_open_turns_are_attended_to_after_a_restart(serve: Serve, supervisors: l
 def test_the_manual_supervisor_is_like_the_local_one() -> None:
     clock = FakeClock()
     supervisor = ManualSupervisor(clock)
-    attended: list[TurnRef] = []
+    reconciled: list[TurnRef] = []
     supervisor.watch(ref_of("t"), waits_until(clock.now() + timedelta(seconds=2)))
     supervisor.watch(ref_of("t"), waits_until(clock.now() + timedelta(seconds=1)))
     supervisor.watch(ref_of("t"), waits_until(clock.now() + timedelta(seconds=3)))
-    supervisor.attend_due(lambda turn: attended.append(turn))
-    assert attended == []
+    supervisor.attend_due(lambda turn: reconciled.append(turn))
+    assert reconciled == []
     clock.advance(1)
-    supervisor.attend_due(lambda turn: attended.append(turn))
-    supervisor.attend_due(lambda turn: attended.append(turn))
-    assert attended == [ref_of("t")]
+    supervisor.attend_due(lambda turn: reconciled.append(turn))
+    supervisor.attend_due(lambda turn: reconciled.append(turn))
+    assert reconciled == [ref_of("t")]
 
 
-def test_a_turn_resumed_after_a_restart_goes_on(serve: Serve) -> None:
+def test_a_turn_resumed_after_a_restart_continues(serve: Serve) -> None:
     server, ref, turn = waiting(serve)
     server.store.is_dead = True
     heir = server.another(["A door."])

@@ -50,18 +50,18 @@ from turnstone.store.layout.keys import session_key, turn_key, turn_key_of
 
 Serve = Callable[..., Harness]
 ROLL = call("roll", "r")
-LOOK = call("look", "l")
+CLIENT_CALL = call("look", "l")
 DICE = {"dice": {"roll": lambda arguments: "4"}}
 EVERY_S = 0.02
 LONG = timedelta(seconds=600)
-SOME_LOOKS_S = 5 * EVERY_S
+SOME_POLLS_S = 5 * EVERY_S
 FIRST = attempt("a request")
 AGAIN = FIRST.model_copy(update={"is_retry": True})
 
 
 @pytest.fixture
 def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
-    """Make servers that do their work as Lambdas do it, over one database."""
+    """Make servers that work as Lambdas, over one database."""
     monkeypatch.setattr(turnstone.bootstrap.core, "FOLLOW_S", EVERY_S)
     for make in serving(tmp_path):
 
@@ -95,12 +95,12 @@ def following(server: Harness) -> Following:
     return found
 
 
-def looks(server: Harness) -> int:
+def store_calls(server: Harness) -> int:
     return len(server.store.calls)
 
 
 def running_and_joined(serve: Serve, thinking: Gate, *script: Any) -> tuple[Harness, Harness, TurnBroadcast]:
-    """Return the process that runs a turn, another, and what the turn's client hears there since it tried again."""
+    """Return the process that runs a turn, another one, and the turn's broadcast there, joined by a retry."""
     server = serve([*script, thinking], DICE)
     ref = opened(server)
     server.start(ref, by=FIRST)
@@ -109,31 +109,33 @@ def running_and_joined(serve: Serve, thinking: Gate, *script: Any) -> tuple[Harn
     return server, second, second.start(ref, by=AGAIN)
 
 
-# ---- who waits here
+# ---- subscribers in this process
 
 
 ENDINGS: dict[str, tuple[Reply, str]] = {
     "completed": ("done", "start S:infer P C:infer S:tool P C:tool S:infer P C:infer complete"),
-    "waiting": (LOOK, "start S:infer P C:infer S:tool P C:tool S:infer P C:infer awaiting"),
+    "waiting": (CLIENT_CALL, "start S:infer P C:infer S:tool P C:tool S:infer P C:infer awaiting"),
     "failed": (Says(error=ModelFailed("broken")), "start S:infer P C:infer S:tool P C:tool failed:model_failed"),
     "crashed": (Says(error=RuntimeError("a bug")), "start S:infer P C:infer S:tool P C:tool failed:internal"),
 }
 
 
-@pytest.mark.parametrize(("reply", "heard"), ENDINGS.values(), ids=ENDINGS)
-def test_who_joins_a_turn_that_runs_elsewhere_hears_how_it_ends_there(serve: Serve, reply: Reply, heard: str) -> None:
+@pytest.mark.parametrize(("reply", "outcome"), ENDINGS.values(), ids=ENDINGS)
+def test_a_caller_that_joins_a_turn_running_elsewhere_receives_its_end(
+    serve: Serve, reply: Reply, outcome: str
+) -> None:
     thinking = Held(reply)
     server, second, joined = running_and_joined(serve, thinking, ROLL)
-    time.sleep(SOME_LOOKS_S)
+    time.sleep(SOME_POLLS_S)
     assert (joined.events, joined.is_over) == ([], False)
     thinking.open()
-    assert outline(second.hear(joined)) == heard
+    assert outline(second.hear(joined)) == outcome
     assert second.core.broadcasts.find(joined.ref) is None
     server.settle()
 
 
 @pytest.mark.parametrize("missing", ["session", "turn"])
-def test_who_joins_a_turn_that_is_removed_hears_that_it_is_gone(serve: Serve, missing: str) -> None:
+def test_a_caller_that_joins_a_removed_turn_receives_that_it_is_gone(serve: Serve, missing: str) -> None:
     thinking = Held("late")
     server, second, joined = running_and_joined(serve, thinking)
     key = session_key(joined.ref) if missing == "session" else turn_key(joined.ref, joined.ref.turn_id)
@@ -145,23 +147,23 @@ def test_who_joins_a_turn_that_is_removed_hears_that_it_is_gone(serve: Serve, mi
 
 
 @pytest.mark.parametrize(
-    ("reply", "heard"), [("done", "complete"), (call("look", "l2"), "awaiting")], ids=["ends", "waits again"]
+    ("reply", "outcome"), [("done", "complete"), (call("look", "l2"), "awaiting")], ids=["ends", "waits again"]
 )
-def test_who_repeats_a_resume_hears_how_the_turn_goes_on_elsewhere(serve: Serve, reply: Reply, heard: str) -> None:
+def test_a_repeated_resume_receives_how_the_turn_continues_elsewhere(serve: Serve, reply: Reply, outcome: str) -> None:
     thinking = Held(reply)
-    server = serve([LOOK, thinking], DICE)
+    server = serve([CLIENT_CALL, thinking], DICE)
     turn = server.paused(opened(server))
     server.resume(turn, answer("l"), by=FIRST)
     thinking.wait()
     second = another(server)
     joined = second.resume(turn, answer("l"), by=AGAIN)
     thinking.open()
-    assert outline(second.hear(joined)).endswith(heard)
+    assert outline(second.hear(joined)).endswith(outcome)
     assert len(server.state(turn).turn.steps) == 3
     server.settle()
 
 
-def test_while_the_store_is_unavailable_the_turn_is_looked_at_again(serve: Serve) -> None:
+def test_while_the_store_is_unavailable_the_turn_is_polled_again(serve: Serve) -> None:
     thinking = Held("done")
     server, second, joined = running_and_joined(serve, thinking)
     failures: list[int] = []
@@ -177,7 +179,7 @@ def test_while_the_store_is_unavailable_the_turn_is_looked_at_again(serve: Serve
     server.settle()
 
 
-def test_who_joined_a_turn_that_nobody_understands_any_more_hears_so_and_others_how_theirs_ends(serve: Serve) -> None:
+def test_an_unreadable_turn_fails_its_subscribers_and_others_receive_their_end(serve: Serve) -> None:
     gates = [Held("late"), Held("done")]
     server = serve([gates[0]], DICE)
     runner, second = another(server, gates[1]), another(server)
@@ -199,68 +201,68 @@ def test_who_joined_a_turn_that_nobody_understands_any_more_hears_so_and_others_
     runner.settle()
 
 
-@pytest.mark.parametrize("is_told", [True, False])
-def test_a_look_that_fails_is_the_last_one_whether_or_not_that_can_be_told(serve: Serve, is_told: bool) -> None:
+@pytest.mark.parametrize("is_deliverable", [True, False])
+def test_a_poll_that_fails_is_the_last_one_with_or_without_a_subscriber(serve: Serve, is_deliverable: bool) -> None:
     ref = TurnRef(tenant="t", agent_id="a", session_id="s", turn_id="t1")
-    looked: list[int] = []
-    told: list[TurnFailed] = []
+    polls: list[int] = []
+    emitted: list[TurnFailed] = []
 
-    def look() -> bool:
-        looked.append(1)
-        raise ValueError("a record that nobody understands")
+    def poll() -> bool:
+        polls.append(1)
+        raise ValueError("a record that can't be read")
 
     def end(event: TurnFailed) -> None:
-        told.append(event)
-        if not is_told:
-            raise ValueError("nobody there")
+        emitted.append(event)
+        if not is_deliverable:
+            raise ValueError("no subscriber")
 
     followed = Following(serve().core.turn_store, Broadcasts(), EVERY_S)
-    followed.poll(ref, look, end)
+    followed.poll(ref, poll, end)
     eventually(lambda: not followed._is_polling)
-    assert len(looked) == 1
-    assert [(event.turn_id, event.failure.kind) for event in told] == [("t1", "internal")]
-    assert "read it to see how it continues" in told[0].failure.message
+    assert len(polls) == 1
+    assert [(event.turn_id, event.failure.kind) for event in emitted] == [("t1", "internal")]
+    assert "read it to see how it continues" in emitted[0].failure.message
 
 
-def test_nobody_looks_when_nobody_waits_any_more(serve: Serve) -> None:
+def test_a_turn_without_subscribers_is_not_polled(serve: Serve) -> None:
     thinking = Held("done")
     server, second, joined = running_and_joined(serve, thinking)
-    eventually(lambda: looks(second) > 3)
+    eventually(lambda: store_calls(second) > 3)
     second.turns.hand_off(joined.ref)
     eventually(lambda: not following(second)._is_polling)
-    made = looks(second)
-    time.sleep(SOME_LOOKS_S)
-    assert made == looks(second)
+    made = store_calls(second)
+    time.sleep(SOME_POLLS_S)
+    assert made == store_calls(second)
     thinking.open()
     server.settle()
 
 
-def test_who_comes_while_the_last_look_finds_nobody_is_followed_too(
+def test_a_subscriber_that_arrives_during_the_last_poll_is_followed_too(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    thinking, nobody_found = Held("done"), Gate()
+    thinking, none_found = Held("done"), Gate()
     server, second, joined = running_and_joined(serve, thinking)
     find = second.core.broadcasts.find
 
     def find_and_stand_still(ref: TurnRef) -> TurnBroadcast | None:
         found = find(ref)
         if found is None and threading.current_thread().name == "following":
-            nobody_found.pass_through()
+            none_found.pass_through()
         return found
 
     monkeypatch.setattr(second.core.broadcasts, "find", find_and_stand_still)
     second.turns.hand_off(joined.ref)
-    nobody_found.wait()
+    none_found.wait()
     joined = second.start(joined.ref, by=AGAIN)
-    nobody_found.open()
-    time.sleep(SOME_LOOKS_S)
+    none_found.open()
+    time.sleep(SOME_POLLS_S)
     thinking.open()
     server.settle()
     eventually(lambda: joined.is_over)
     assert outline(joined.events).endswith("complete")
 
 
-def test_the_looking_ends_with_what_there_is_to_look_at_and_begins_again(serve: Serve) -> None:
+def test_polling_ends_with_the_last_followed_turn_and_begins_again(serve: Serve) -> None:
     thinking, thinking_again = Held("done"), Held("done again")
     server, second, joined = running_and_joined(serve, thinking)
     assert following(second)._is_polling
@@ -278,7 +280,7 @@ def test_the_looking_ends_with_what_there_is_to_look_at_and_begins_again(serve: 
     runner.settle()
 
 
-def test_one_thread_looks_at_all_turns_and_at_each_once(serve: Serve) -> None:
+def test_one_thread_polls_all_turns_and_each_once(serve: Serve) -> None:
     gates = [Held("one"), Held("two"), Held("three")]
     server = serve([], DICE)
     second = another(server)
@@ -299,7 +301,7 @@ def test_one_thread_looks_at_all_turns_and_at_each_once(serve: Serve) -> None:
     eventually(lambda: not following(second)._is_polling)
 
 
-def test_a_turn_that_is_taken_over_here_is_told_by_its_run_alone(serve: Serve) -> None:
+def test_a_turn_that_is_taken_over_here_is_published_by_its_run_alone(serve: Serve) -> None:
     thinking, own_thinking = Held("late"), Held("done")
     server = serve([ROLL, thinking], DICE)
     ref = opened(server)
@@ -310,7 +312,7 @@ def test_a_turn_that_is_taken_over_here_is_told_by_its_run_alone(serve: Serve) -
     server.clock.advance(LEASE_S)
     second.attend(joined.ref)
     own_thinking.wait()
-    time.sleep(SOME_LOOKS_S)
+    time.sleep(SOME_POLLS_S)
     assert outline(joined.events) == "start S:infer P C:infer S:tool P C:tool S:infer"
     assert not following(second)._followed
     own_thinking.open()
@@ -319,7 +321,7 @@ def test_a_turn_that_is_taken_over_here_is_told_by_its_run_alone(serve: Serve) -
     server.settle()
 
 
-def test_on_one_machine_too_who_joins_a_turn_of_another_process_hears_how_it_ends(
+def test_on_one_machine_too_a_caller_that_joins_a_turn_of_another_process_receives_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(turnstone.bootstrap.core, "FOLLOW_S", EVERY_S)
@@ -336,7 +338,7 @@ def test_on_one_machine_too_who_joins_a_turn_of_another_process_hears_how_it_end
         assert outline(second.hear(joined)).endswith("complete")
 
 
-def test_who_tries_again_because_the_supervisor_could_not_be_told_is_not_left_waiting(serve: Serve) -> None:
+def test_a_retry_after_an_unavailable_supervisor_receives_the_end(serve: Serve) -> None:
     thinking = Held("done")
     server = serve([thinking], DICE)
     ref = opened(server)
@@ -353,11 +355,11 @@ def test_who_tries_again_because_the_supervisor_could_not_be_told_is_not_left_wa
     server.settle()
 
 
-# ---- who waits there
+# ---- waiting executions
 
 
 def store_token(server: Harness, turn: TurnRef, token: str = "token") -> None:
-    """Store a token as the machine does: with a new revision, if the turn still waits."""
+    """Store a token as the state machine does: with a new revision, if the turn still waits."""
     key = turn_key_of(turn)
     record = server.records.get(key)
     assert record is not None
@@ -372,7 +374,7 @@ def stored_token(server: Harness, turn: TurnRef) -> object:
 
 
 def woken_when(server: Harness, turn: TurnRef) -> list[tuple[str, TurnStatus]]:
-    """Return what becomes the list of the tokens that are woken, each with where the turn stood then."""
+    """Return a list that collects each woken token with the turn's status at that time."""
     woken: list[tuple[str, TurnStatus]] = []
 
     def wake(token: str) -> None:
@@ -383,7 +385,7 @@ def woken_when(server: Harness, turn: TurnRef) -> list[tuple[str, TurnStatus]]:
 
 
 def test_the_token_is_read_into_the_state_and_changes_nothing_else(serve: Serve) -> None:
-    server = serve([LOOK], DICE)
+    server = serve([CLIENT_CALL], DICE)
     turn = server.paused(opened(server))
     before = server.state(turn)
     assert before.token is None
@@ -394,9 +396,9 @@ def test_the_token_is_read_into_the_state_and_changes_nothing_else(serve: Serve)
     server.assert_whole(turn)
 
 
-def test_a_resume_wakes_who_waits_once_and_after_it_is_stored(serve: Serve) -> None:
+def test_a_resume_wakes_the_waiting_execution_once_and_after_it_is_stored(serve: Serve) -> None:
     thinking = Held("done")
-    server = serve([LOOK, thinking], DICE)
+    server = serve([CLIENT_CALL, thinking], DICE)
     turn = server.paused(opened(server))
     store_token(server, turn)
     woken = woken_when(server, turn)
@@ -410,8 +412,8 @@ def test_a_resume_wakes_who_waits_once_and_after_it_is_stored(serve: Serve) -> N
     server.assert_whole(turn)
 
 
-def test_a_new_turn_wakes_who_waits_with_the_one_it_takes_the_place_of(serve: Serve) -> None:
-    server = serve([LOOK, "done"], DICE)
+def test_a_new_turn_wakes_the_execution_of_the_turn_it_supersedes(serve: Serve) -> None:
+    server = serve([CLIENT_CALL, "done"], DICE)
     ref = opened(server)
     turn = server.paused(ref)
     store_token(server, turn)
@@ -422,8 +424,8 @@ def test_a_new_turn_wakes_who_waits_with_the_one_it_takes_the_place_of(serve: Se
     server.assert_whole(ref)
 
 
-def test_a_turn_without_a_token_wakes_nobody(serve: Serve) -> None:
-    server = serve([LOOK, LOOK, "done"], DICE)
+def test_a_turn_without_a_token_wakes_no_execution(serve: Serve) -> None:
+    server = serve([CLIENT_CALL, CLIENT_CALL, "done"], DICE)
     ref = opened(server)
     turn = server.paused(ref)
     server.hear(server.resume(turn, answer("l")))
@@ -431,8 +433,8 @@ def test_a_turn_without_a_token_wakes_nobody(serve: Serve) -> None:
     assert server.supervisor.woken == []
 
 
-def test_a_refused_resume_wakes_nobody(serve: Serve) -> None:
-    server = serve([LOOK], DICE)
+def test_a_refused_resume_wakes_no_execution(serve: Serve) -> None:
+    server = serve([CLIENT_CALL], DICE)
     turn = server.paused(opened(server))
     store_token(server, turn)
     woken = woken_when(server, turn)
@@ -444,8 +446,8 @@ def test_a_refused_resume_wakes_nobody(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize("how", ["resumed", "superseded"])
-def test_who_can_not_be_woken_is_no_failure_of_the_request(serve: Serve, how: str) -> None:
-    server = serve([LOOK, "done"], DICE)
+def test_a_failing_wake_up_is_no_failure_of_the_request(serve: Serve, how: str) -> None:
+    server = serve([CLIENT_CALL, "done"], DICE)
     ref = opened(server)
     turn = server.paused(ref)
     store_token(server, turn)
@@ -456,7 +458,7 @@ def test_who_can_not_be_woken_is_no_failure_of_the_request(serve: Serve, how: st
 
 
 def test_a_turn_that_waits_again_waits_under_a_token_of_its_own(serve: Serve) -> None:
-    server = serve([LOOK, call("look", "l2"), "done"], DICE)
+    server = serve([CLIENT_CALL, call("look", "l2"), "done"], DICE)
     turn = server.paused(opened(server))
     store_token(server, turn, "first")
     woken = woken_when(server, turn)
@@ -469,7 +471,7 @@ def test_a_turn_that_waits_again_waits_under_a_token_of_its_own(serve: Serve) ->
 
 
 def test_a_late_token_does_not_reach_a_turn_that_moved_on(serve: Serve) -> None:
-    server = serve([LOOK, "done"], DICE)
+    server = serve([CLIENT_CALL, "done"], DICE)
     turn = server.paused(opened(server))
     server.hear(server.resume(turn, answer("l")))
     with pytest.raises(Conflict):
@@ -480,7 +482,7 @@ def test_a_late_token_does_not_reach_a_turn_that_moved_on(serve: Serve) -> None:
 @pytest.mark.parametrize("how", ["resumed", "superseded"])
 @pytest.mark.parametrize("tokens", [1, 3])
 def test_a_token_stored_between_read_and_write_is_found_by_a_second_try(serve: Serve, how: str, tokens: int) -> None:
-    server = serve([LOOK, "done"], DICE)
+    server = serve([CLIENT_CALL, "done"], DICE)
     ref = opened(server)
     turn = server.paused(ref)
     woken = woken_when(server, turn)
@@ -494,11 +496,11 @@ def test_a_token_stored_between_read_and_write_is_found_by_a_second_try(serve: S
     server.assert_whole(ref)
 
 
-# ---- nobody was woken
+# ---- lost wake-ups
 
 
 class Executions:
-    """Step Functions, as far as a supervisor needs it."""
+    """The part of Step Functions that a supervisor calls."""
 
     def __init__(self) -> None:
         self.given: dict[str, Any] = {}
@@ -511,8 +513,8 @@ class Executions:
 
 
 def test_a_crash_between_the_resume_and_the_wake_is_found_by_a_reader(serve: Serve) -> None:
-    """The turn's execution waits for its client, and nobody will wake it: the run gets an execution of its own."""
-    server = serve([LOOK, "never"], DICE)
+    """The turn's execution waits for its client and stays asleep: the run gets an execution of its own."""
+    server = serve([CLIENT_CALL, "never"], DICE)
     turn = server.paused(opened(server))
     executions = Executions()
     supervisor = StepFunctionsSupervisor(executions, "machine", server.clock, turn_key_of)
@@ -538,7 +540,7 @@ def test_a_crash_between_the_resume_and_the_wake_is_found_by_a_reader(serve: Ser
     server.assert_whole(turn)
 
 
-def test_who_follows_leaves_no_thread_behind(serve: Serve) -> None:
+def test_following_leaves_no_thread_behind(serve: Serve) -> None:
     thinking = Held("done")
     server, second, joined = running_and_joined(serve, thinking)
     looking = [thread for thread in threading.enumerate() if thread.name == "following"]

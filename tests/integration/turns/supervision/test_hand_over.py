@@ -1,4 +1,4 @@
-"""A turn left to another process before this one is ended, and the worker that sees such a turn through.
+"""A turn that a process hands off before it ends, and the worker that runs such a turn to its end.
 
 Covers: services/turns/leases, services/turns/recovery, services/turns/running
 """
@@ -53,7 +53,7 @@ from turnstone.store.layout.keys import session_key, turn_key
 
 Serve = Callable[..., Harness]
 ROLL = call("roll", "r")
-LOOK = call("look", "l")
+CLIENT_CALL = call("look", "l")
 DICE = {"dice": {"roll": lambda arguments: "4"}}
 SHORT_LEASE_S = 0.3
 LONG = timedelta(seconds=600)
@@ -63,7 +63,7 @@ ENOUGH = 100
 
 @pytest.fixture
 def serve(tmp_path: Path) -> Iterator[Serve]:
-    """Make servers that do their work as Lambdas do it, over one database."""
+    """Make servers that work as Lambdas, over one database."""
     for make in serving(tmp_path):
 
         def make_on_lambda(*arguments: Any, make: Serve = make, **settings: Any) -> Harness:
@@ -91,30 +91,30 @@ def opened(server: Harness) -> SessionRef:
 
 
 def running(server: Harness, thinking: Gate) -> TurnBroadcast:
-    """Return a turn that has come to where it is held."""
+    """Return a turn whose run has reached `thinking`."""
     broadcast = server.start(opened(server))
     thinking.wait()
     return broadcast
 
 
-def hand_over(server: Harness, turn: TurnRef) -> threading.Thread:
-    """Begin to hand the turn over, in a thread of its own, as the edge does."""
+def hand_off(server: Harness, turn: TurnRef) -> threading.Thread:
+    """Begin a hand-off of the turn in a thread of its own, as the edge does."""
     thread = threading.Thread(target=server.turns.hand_off, args=(turn,))
     thread.start()
     return thread
 
 
 def watched_locks(server: Harness) -> list[SessionLock]:
-    """Return what becomes the list of locks that the supervisor is told."""
-    told: list[SessionLock] = []
+    """Return a list that collects the locks that the supervisor receives."""
+    locks: list[SessionLock] = []
     watch = server.supervisor.watch
 
     def noting(turn: TurnRef, lock: SessionLock) -> None:
-        told.append(lock)
+        locks.append(lock)
         watch(turn, lock)
 
     server.supervisor.watch = noting  # type: ignore[method-assign]
-    return told
+    return locks
 
 
 def writes(server: Harness) -> int:
@@ -127,24 +127,24 @@ def seen_through(server: Harness, turn: TurnRef, stays: timedelta = LONG) -> Out
     return outlook
 
 
-def as_told(outlook: Outlook) -> tuple[TurnStatus | None, datetime | None]:
+def as_observed(outlook: Outlook) -> tuple[TurnStatus | None, datetime | None]:
     return outlook.status, outlook.check_at
 
 
-# ---- what a hand-over does
+# ---- the effects of a hand-off
 
 
-def test_a_hand_over_ends_the_lease_tells_the_supervisor_and_ends_the_answer(serve: Serve) -> None:
+def test_a_hand_off_ends_the_lease_notifies_the_supervisor_and_ends_the_answer(serve: Serve) -> None:
     thinking = Held("late")
     server = serve([ROLL, thinking], DICE)
-    told = watched_locks(server)
+    locks = watched_locks(server)
     broadcast = running(server, thinking)
     fence = server.header(broadcast.ref).lock.fence
     server.clock.advance(1)
     server.turns.hand_off(broadcast.ref)
     now = server.clock.now()
     over = SessionLock(state=LockState.RUNNING, order=broadcast.ref.turn_id, fence=fence, lease_until=now)
-    assert told == [over]
+    assert locks == [over]
     assert over == server.header(broadcast.ref).lock
     assert over.is_abandoned(now)
     last = broadcast.events[-1]
@@ -158,29 +158,29 @@ def test_a_hand_over_ends_the_lease_tells_the_supervisor_and_ends_the_answer(ser
 LATE = {
     "an answer": "late",
     "a call that has to be stored": ROLL,
-    "a pause": LOOK,
+    "a pause": CLIENT_CALL,
     "a failure of the model": Says(error=ModelFailed("broken")),
     "a bug": Says(error=RuntimeError("a bug")),
 }
 
 
 @pytest.mark.parametrize("late", LATE.values(), ids=LATE)
-def test_a_run_whose_turn_was_handed_over_writes_and_tells_nothing_any_more(serve: Serve, late: Reply) -> None:
+def test_after_a_hand_off_the_run_writes_and_publishes_nothing(serve: Serve, late: Reply) -> None:
     thinking = Held(late)
     server = serve([ROLL, thinking, "never"], DICE)
     broadcast = running(server, thinking)
     server.turns.hand_off(broadcast.ref)
-    before, written, told = server.dump(), writes(server), list(broadcast.events)
+    before, written, published = server.dump(), writes(server), list(broadcast.events)
     watched = dict(server.supervisor.watched)
     thinking.open()
     server.settle()
     assert before == server.dump()
-    assert (written, told, watched) == (writes(server), broadcast.events, server.supervisor.watched)
+    assert (written, published, watched) == (writes(server), broadcast.events, server.supervisor.watched)
     assert len(server.inference.requests) == 2
     server.assert_whole(broadcast.ref)
 
 
-def test_another_process_goes_on_at_once_from_the_last_stored_step(serve: Serve) -> None:
+def test_another_process_continues_at_once_from_the_last_stored_step(serve: Serve) -> None:
     thinking = Held("late")
     server = serve([ROLL, thinking], DICE)
     broadcast = running(server, thinking)
@@ -190,8 +190,8 @@ def test_another_process_goes_on_at_once_from_the_last_stored_step(serve: Serve)
     thinking.open()
     server.settle()
     state = server.state(broadcast.ref)
-    told = finished_steps(broadcast.events)
-    assert (len(told), told) == (2, state.turn.steps[:2])
+    published = finished_steps(broadcast.events)
+    assert (len(published), published) == (2, state.turn.steps[:2])
     assert (len(state.turn.steps), state.turn.output_message.content) == (3, "You rolled 4.")
     assert not heir.tools.invocations
     server.assert_whole(broadcast.ref)
@@ -203,7 +203,7 @@ def test_the_lease_is_not_prolonged_by_a_renewal_that_was_under_way(serve: Serve
     server.store.before(renews, renewing.pass_through)
     broadcast = running(server, thinking)
     renewing.wait()
-    handing = hand_over(server, broadcast.ref)
+    handing = hand_off(server, broadcast.ref)
     handing.join(A_MOMENT_S)
     renewing.open()
     handing.join()
@@ -213,7 +213,7 @@ def test_the_lease_is_not_prolonged_by_a_renewal_that_was_under_way(serve: Serve
 
 
 def test_the_lease_is_not_prolonged_by_a_renewal_that_was_about_to_be_made(serve: Serve) -> None:
-    """The keeper renews one lease after the other; the second is given back while it renews the first."""
+    """The keeper renews one lease after the other; the second is released while it renews the first."""
     gates, renewing = [Held("late"), Held("late")], Gate()
     server = serve(gates, DICE, lease_seconds=SHORT_LEASE_S)
     server.store.before(renews, renewing.pass_through)
@@ -229,14 +229,14 @@ def test_the_lease_is_not_prolonged_by_a_renewal_that_was_about_to_be_made(serve
         thinking.open()
 
 
-def test_what_the_model_says_during_the_hand_over_does_not_come_between(serve: Serve) -> None:
-    """The lease is lost to the run a round trip before the supervisor knows; the run must not tell that as the end."""
+def test_model_output_during_the_hand_off_is_not_published_before_its_end(serve: Serve) -> None:
+    """The run loses the lease a round trip before the supervisor is notified; it must not publish that as the end."""
     thinking, ending, watching = Held(Says(texts=("one", "two", "three"))), Gate(), Gate()
     server = serve([thinking], DICE)
     broadcast = running(server, thinking)
     server.store.before(renews, ending.pass_through)
     server.supervisor.on_watch = watching.pass_through
-    handing = hand_over(server, broadcast.ref)
+    handing = hand_off(server, broadcast.ref)
     ending.wait()
     thinking.open()
     time.sleep(A_MOMENT_S)
@@ -250,12 +250,12 @@ def test_what_the_model_says_during_the_hand_over_does_not_come_between(serve: S
     assert outline(server.hear(broadcast)) == "start S:infer failed:handed_over"
 
 
-def test_a_run_that_crashes_during_the_hand_over_does_not_fail_the_turn(serve: Serve) -> None:
+def test_a_run_that_crashes_during_the_hand_off_does_not_fail_the_turn(serve: Serve) -> None:
     thinking, watching = Held(Says(error=RuntimeError("a bug"))), Gate()
     server = serve([thinking], DICE)
     broadcast = running(server, thinking)
     server.supervisor.on_watch = watching.pass_through
-    handing = hand_over(server, broadcast.ref)
+    handing = hand_off(server, broadcast.ref)
     watching.wait()
     thinking.open()
     time.sleep(A_MOMENT_S)
@@ -284,8 +284,8 @@ class SlowStart:
         return self._pool.submit(begin)
 
 
-def test_a_turn_whose_run_has_not_begun_is_handed_over_too(serve: Serve) -> None:
-    """As happens when the time is over at the start."""
+def test_a_hand_off_before_the_run_begins_succeeds(serve: Serve) -> None:
+    """This happens when the process's time is over at the start."""
     server = serve(["never"], DICE)
     begins = SlowStart(server)
     broadcast = server.start(opened(server))
@@ -300,33 +300,33 @@ def test_a_turn_whose_run_has_not_begun_is_handed_over_too(serve: Serve) -> None
     server.assert_whole(broadcast.ref)
 
 
-def test_a_turn_that_has_just_ended_tells_its_end(serve: Serve) -> None:
+def test_a_hand_off_of_a_turn_that_has_just_ended_publishes_its_end(serve: Serve) -> None:
     server = serve(["done"], DICE)
     ref = opened(server)
     end = server.core.broadcasts.end
 
-    def handed_over_first(broadcast: TurnBroadcast, *events: TurnEvent) -> None:
+    def hand_off_first(broadcast: TurnBroadcast, *events: TurnEvent) -> None:
         server.core.broadcasts.end = end  # type: ignore[method-assign]
         server.turns.hand_off(broadcast.ref)
         end(broadcast, *events)
 
-    server.core.broadcasts.end = handed_over_first  # type: ignore[method-assign]
+    server.core.broadcasts.end = hand_off_first  # type: ignore[method-assign]
     assert outline(server.say(ref)) == "start S:infer P C:infer complete"
     assert not server.supervisor.watched
 
 
-@pytest.mark.parametrize("script", [["done"], [LOOK]], ids=["ended", "waits"])
+@pytest.mark.parametrize("script", [["done"], [CLIENT_CALL]], ids=["ended", "waits"])
 def test_a_turn_that_does_not_run_any_more_is_left_as_it_is(serve: Serve, script: list[Scripted]) -> None:
     server = serve(script, DICE)
     broadcast = server.start(opened(server))
-    told = server.hear(broadcast)
+    events = server.hear(broadcast)
     before, watched = server.dump(), dict(server.supervisor.watched)
     server.turns.hand_off(broadcast.ref)
     server.turns.hand_off(broadcast.ref.model_copy(update={"turn_id": "unknown"}))
-    assert (before, watched, told) == (server.dump(), server.supervisor.watched, tuple(broadcast.events))
+    assert (before, watched, events) == (server.dump(), server.supervisor.watched, tuple(broadcast.events))
 
 
-def test_a_turn_that_was_handed_over_is_not_handed_over_again(serve: Serve) -> None:
+def test_a_second_hand_off_of_a_turn_does_nothing(serve: Serve) -> None:
     thinking = Held("late")
     server = serve([thinking], DICE)
     broadcast = running(server, thinking)
@@ -338,8 +338,8 @@ def test_a_turn_that_was_handed_over_is_not_handed_over_again(serve: Serve) -> N
     thinking.open()
 
 
-def test_a_turn_that_was_handed_over_is_taken_over_by_the_same_process_too(serve: Serve) -> None:
-    """As happens when it is used again before its run has found out."""
+def test_after_a_hand_off_the_same_process_may_take_the_turn_over(serve: Serve) -> None:
+    """This happens when the process is used again before its run has noticed."""
     thinking = Held("late")
     server = serve([thinking, "in time"], DICE)
     broadcast = running(server, thinking)
@@ -353,11 +353,11 @@ def test_a_turn_that_was_handed_over_is_taken_over_by_the_same_process_too(serve
     server.assert_whole(broadcast.ref)
 
 
-ASKED = {
+ANSWERS = {
     "plain": "A plain answer.",
     "roll": ROLL,
-    "look": LOOK,
-    "roll and look": calls(LOOK, ROLL),
+    "look": CLIENT_CALL,
+    "roll and look": calls(CLIENT_CALL, ROLL),
 }
 KINDS = {
     "plain": ["inference"],
@@ -370,12 +370,12 @@ LAST_WORDS = ("complete", "awaiting", "failed:handed_over")
 
 def answering(request: InferenceRequest) -> Reply:
     last = request.messages[-1]
-    return ASKED[str(last.content)] if last.role == "user" else "That is all."
+    return ANSWERS[str(last.content)] if last.role == "user" else "That is all."
 
 
-@pytest.mark.parametrize("said", ASKED)
+@pytest.mark.parametrize("message", ANSWERS)
 @pytest.mark.parametrize("moment", ["before", "after"])
-def test_a_hand_over_at_any_call_of_the_store(tmp_path: Path, said: str, moment: str) -> None:
+def test_a_hand_off_at_any_call_of_the_store(tmp_path: Path, message: str, moment: str) -> None:
     """Before the first step, between two, in the write that pauses or ends the turn, and after it."""
     number, was_made = 0, True
     outlines = set()
@@ -383,49 +383,49 @@ def test_a_hand_over_at_any_call_of_the_store(tmp_path: Path, said: str, moment:
         number += 1
         for make in serving(Path(mkdtemp(dir=tmp_path))):
             server = on_lambda(make([answering] * ENOUGH, DICE))
-            was_made, heard = handed_over_at(server, said, moment, number)
-            outlines |= heard
+            was_made, ended = hand_off_at(server, message, moment, number)
+            outlines |= ended
     assert number > 3
-    # a run of one inference makes no store call between the turn's opening and its end: nothing comes after one
-    is_interrupted = moment == "before" or said in ("roll", "roll and look")
+    # a run of one inference makes no store call between the turn's opening and its end: no call follows the first
+    is_interrupted = moment == "before" or message in ("roll", "roll and look")
     expected = {"complete", "failed:handed_over"} if is_interrupted else {"complete"}
-    assert {word for word in LAST_WORDS if any(heard.endswith(word) for heard in outlines)} >= expected
+    assert {word for word in LAST_WORDS if any(ended.endswith(word) for ended in outlines)} >= expected
 
 
-def handed_over_at(server: Harness, said: str, moment: str, number: int) -> tuple[bool, set[str]]:
-    """Hand the session's turn over at that call; tell whether the call was made, and how the runs were heard."""
+def hand_off_at(server: Harness, message: str, moment: str, number: int) -> tuple[bool, set[str]]:
+    """Hand the session's turn off at that call; return whether the call was made, and the outlines of the runs."""
     ref = opened(server)
     made_before = len(server.store.calls)
     acting = server.store.before if moment == "before" else server.store.after
-    acting(call_number(made_before + number), lambda: hand_over_open(server))
-    told: list[Step] = []
-    heard = set()
-    events = server.say(ref, said)
+    acting(call_number(made_before + number), lambda: hand_off_open(server))
+    published: list[Step] = []
+    outlines = set()
+    events = server.say(ref, message)
     (state,) = server.states(ref)
     turn = TurnRef(**ref.model_dump(), turn_id=state.order)
-    told += finished_steps(events)
-    heard.add(outline(events))
-    go_on(server, turn)
+    published += finished_steps(events)
+    outlines.add(outline(events))
+    continue_elsewhere(server, turn)
     if server.state(turn).status is TurnStatus.AWAITING_INPUT:
         events = server.hear(server.resume(turn, answer("l")))
-        told += finished_steps(events)
-        heard.add(outline(events))
-        go_on(server, turn)
+        published += finished_steps(events)
+        outlines.add(outline(events))
+        continue_elsewhere(server, turn)
     state = server.state(turn)
-    assert all(words.endswith(LAST_WORDS) for words in heard), heard
-    assert (state.status, KINDS[said]) == (TurnStatus.COMPLETED, [step.step_type for step in state.turn.steps])
-    assert told == [step for step in state.turn.steps if step in told]
+    assert all(words.endswith(LAST_WORDS) for words in outlines), outlines
+    assert (state.status, KINDS[message]) == (TurnStatus.COMPLETED, [step.step_type for step in state.turn.steps])
+    assert published == [step for step in state.turn.steps if step in published]
     server.assert_whole(ref)
-    return len(server.store.calls) >= made_before + number, heard
+    return len(server.store.calls) >= made_before + number, outlines
 
 
-def hand_over_open(server: Harness) -> None:
+def hand_off_open(server: Harness) -> None:
     for turn in list(server.core.broadcasts._by_turn):
         server.turns.hand_off(turn)
 
 
-def go_on(server: Harness, turn: TurnRef) -> None:
-    """Have another process attend to the turn, if the supervisor was told to: no lease is waited for."""
+def continue_elsewhere(server: Harness, turn: TurnRef) -> None:
+    """Let another process run the turn if it is watched as due: no lease is waited for."""
     if server.supervisor.watched.pop(turn, server.clock.now() + LONG) <= server.clock.now():
         outlook = seen_through(another(server, *[answering] * ENOUGH), turn)
         assert outlook.status in (TurnStatus.COMPLETED, TurnStatus.AWAITING_INPUT)
@@ -435,7 +435,7 @@ def go_on(server: Harness, turn: TurnRef) -> None:
 # ---- while the store or the supervisor is unavailable
 
 
-def test_if_the_lease_can_not_be_ended_the_supervisor_looks_when_it_is_over(serve: Serve) -> None:
+def test_if_the_lease_can_not_be_ended_the_supervisor_checks_when_it_is_over(serve: Serve) -> None:
     thinking = Held("late")
     server = serve([thinking], DICE)
     broadcast = running(server, thinking)
@@ -456,7 +456,7 @@ def test_if_the_lease_can_not_be_ended_the_supervisor_looks_when_it_is_over(serv
     server.assert_whole(broadcast.ref)
 
 
-def test_without_a_supervisor_the_turn_is_left_to_whoever_reads_it(serve: Serve) -> None:
+def test_without_a_supervisor_the_turn_is_left_to_its_next_reader(serve: Serve) -> None:
     thinking = Held("late")
     server = serve([thinking], DICE)
     broadcast = running(server, thinking)
@@ -473,7 +473,7 @@ def test_without_a_supervisor_the_turn_is_left_to_whoever_reads_it(serve: Serve)
 
 
 def test_a_turn_that_others_took_over_already_is_left_to_them(serve: Serve) -> None:
-    """This process stood still; its hand-over comes too late to end anybody's lease."""
+    """This process stood still; its hand-off comes too late to end any lease."""
     thinking, other_thinking = Held(Says(texts=("late",))), Held("in time")
     server = serve([thinking], DICE)
     broadcast = running(server, thinking)
@@ -513,7 +513,7 @@ def test_the_answer_of_a_retry_that_waits_for_another_process_ends_at_the_deadli
 # ---- how often
 
 
-def test_hand_overs_of_a_turn_that_goes_on_in_between_are_not_in_vain(serve: Serve) -> None:
+def test_hand_offs_of_a_turn_that_advances_in_between_do_not_count(serve: Serve) -> None:
     thinking = Held("late")
     server = serve([ROLL, thinking], DICE)
     broadcast = running(server, thinking)
@@ -533,7 +533,7 @@ def test_hand_overs_of_a_turn_that_goes_on_in_between_are_not_in_vain(serve: Ser
     server.assert_whole(broadcast.ref)
 
 
-def test_hand_overs_in_vain_come_to_an_end(serve: Serve) -> None:
+def test_hand_offs_without_progress_fail_the_turn_in_the_end(serve: Serve) -> None:
     thinking = Held("late")
     server = serve([ROLL, thinking], DICE)
     broadcast = running(server, thinking)
@@ -549,13 +549,13 @@ def test_hand_overs_in_vain_come_to_an_end(serve: Serve) -> None:
         thinking.open()
         heir.settle()
     last = another(server)
-    assert as_told(seen_through(last, broadcast.ref)) == (TurnStatus.FAILED, None)
+    assert as_observed(seen_through(last, broadcast.ref)) == (TurnStatus.FAILED, None)
     state = server.state(broadcast.ref)
     assert (len(state.turn.steps), len(last.inference.requests)) == (2, 0)
     server.assert_whole(broadcast.ref)
 
 
-def test_a_step_stored_after_a_takeover_starts_the_count_anew(serve: Serve) -> None:
+def test_a_step_stored_after_a_takeover_resets_the_count(serve: Serve) -> None:
     thinking = Held("late")
     server = serve([thinking], DICE)
     broadcast = running(server, thinking)
@@ -575,11 +575,11 @@ def test_a_step_stored_after_a_takeover_starts_the_count_anew(serve: Serve) -> N
     assert in_vain == [1, 2, 0, 1, 2]
 
 
-# ---- the worker sees a turn through
+# ---- the worker runs a turn to its end
 
 
 def abandoned(server: Harness, thinking: Gate) -> TurnRef:
-    """Return a turn whose process handed it over."""
+    """Return a turn that its process handed off."""
     broadcast = running(server, thinking)
     server.turns.hand_off(broadcast.ref)
     return broadcast.ref
@@ -599,7 +599,7 @@ def test_the_worker_stays_with_a_turn_until_it_ends(serve: Serve) -> None:
     assert (stays.is_alive(), outlooks) == (True, [])
     thinking.open()
     stays.join()
-    assert [as_told(outlook) for outlook in outlooks] == [(TurnStatus.COMPLETED, None)]
+    assert [as_observed(outlook) for outlook in outlooks] == [(TurnStatus.COMPLETED, None)]
 
 
 def far(server: Harness) -> datetime:
@@ -617,8 +617,8 @@ def test_the_worker_leaves_a_turn_that_pauses_to_its_client(serve: Serve) -> Non
     server = serve([thinking], DICE)
     turn = abandoned(server, thinking)
     thinking.open()
-    told = as_told(seen_through(another(server, LOOK), turn))
-    assert told == (TurnStatus.AWAITING_INPUT, server.clock.now() + timedelta(seconds=AWAIT_S))
+    observed = as_observed(seen_through(another(server, CLIENT_CALL), turn))
+    assert observed == (TurnStatus.AWAITING_INPUT, server.clock.now() + timedelta(seconds=AWAIT_S))
     server.assert_whole(turn)
 
 
@@ -641,7 +641,7 @@ def test_a_worker_whose_own_time_is_over_leaves_the_turn_to_the_next_at_once(ser
     server.assert_whole(turn)
 
 
-def test_a_worker_that_can_not_end_its_lease_has_the_turn_looked_at_all_the_same(serve: Serve) -> None:
+def test_a_turn_whose_worker_can_not_end_its_lease_is_checked_when_the_lease_is_over(serve: Serve) -> None:
     thinking, worker_thinking = Held("late"), Held("late, too")
     server = serve([thinking], DICE)
     turn = abandoned(server, thinking)
@@ -649,12 +649,12 @@ def test_a_worker_that_can_not_end_its_lease_has_the_turn_looked_at_all_the_same
     worker.store.before(renews, unavailable)
     assert_left_to_the_next(worker.core.recovery.see_through(turn, server.clock.now()), server.clock.now())
     lock = server.header(turn).lock
-    assert as_told(seen_through(another(server), turn)) == (TurnStatus.IN_PROGRESS, lock.lease_until)
+    assert as_observed(seen_through(another(server), turn)) == (TurnStatus.IN_PROGRESS, lock.lease_until)
     thinking.open()
     worker_thinking.open()
 
 
-def test_a_run_that_is_over_before_the_worker_looks_is_told_as_it_ended(serve: Serve) -> None:
+def test_a_run_that_is_over_before_the_worker_polls_reports_its_end(serve: Serve) -> None:
     thinking = Held("late")
     server = serve([thinking], DICE)
     turn = abandoned(server, thinking)
@@ -668,7 +668,7 @@ def test_a_run_that_is_over_before_the_worker_looks_is_told_as_it_ended(serve: S
         return future
 
     worker.core.executor._pool.submit = at_once  # type: ignore[method-assign,assignment]
-    assert as_told(seen_through(worker, turn)) == (TurnStatus.COMPLETED, None)
+    assert as_observed(seen_through(worker, turn)) == (TurnStatus.COMPLETED, None)
 
 
 def test_the_worker_leaves_a_turn_alone_that_another_process_runs(serve: Serve) -> None:
@@ -677,39 +677,39 @@ def test_the_worker_leaves_a_turn_alone_that_another_process_runs(serve: Serve) 
     broadcast = running(server, thinking)
     worker = another(server)
     before = server.dump()
-    told = as_told(seen_through(worker, broadcast.ref))
-    assert told == (TurnStatus.IN_PROGRESS, server.header(broadcast.ref).lock.lease_until)
+    observed = as_observed(seen_through(worker, broadcast.ref))
+    assert observed == (TurnStatus.IN_PROGRESS, server.header(broadcast.ref).lock.lease_until)
     assert (before, []) == (server.dump(), worker.inference.requests)
     thinking.open()
     assert outline(server.hear(broadcast)).endswith("complete")
 
 
 def test_the_worker_leaves_a_turn_alone_that_waits_and_expires_one_that_waited_too_long(serve: Serve) -> None:
-    server = serve([LOOK], DICE)
+    server = serve([CLIENT_CALL], DICE)
     turn = server.paused(opened(server))
     worker = another(server)
     before = server.dump()
     until = server.clock.now() + timedelta(seconds=AWAIT_S)
-    assert as_told(seen_through(worker, turn)) == (TurnStatus.AWAITING_INPUT, until)
+    assert as_observed(seen_through(worker, turn)) == (TurnStatus.AWAITING_INPUT, until)
     assert before == server.dump()
     server.clock.at = until - timedelta(microseconds=1)
-    assert as_told(seen_through(worker, turn)) == (TurnStatus.AWAITING_INPUT, until)
+    assert as_observed(seen_through(worker, turn)) == (TurnStatus.AWAITING_INPUT, until)
     server.clock.at = until
-    assert as_told(seen_through(worker, turn)) == (TurnStatus.EXPIRED, None)
-    assert as_told(seen_through(worker, turn)) == (TurnStatus.EXPIRED, None)
+    assert as_observed(seen_through(worker, turn)) == (TurnStatus.EXPIRED, None)
+    assert as_observed(seen_through(worker, turn)) == (TurnStatus.EXPIRED, None)
     server.assert_whole(turn)
 
 
 @pytest.mark.parametrize("missing", ["session", "turn"])
 def test_a_turn_that_was_removed_is_gone(serve: Serve, missing: str) -> None:
-    server = serve([LOOK], DICE)
+    server = serve([CLIENT_CALL], DICE)
     turn = server.paused(opened(server))
     key = session_key(turn) if missing == "session" else turn_key(turn, turn.turn_id)
     server.records.write([Delete(key)])
-    assert as_told(seen_through(another(server), turn)) == (None, None)
+    assert as_observed(seen_through(another(server), turn)) == (None, None)
 
 
-def test_the_worker_that_is_overtaken_by_another_looks_again_soon(serve: Serve) -> None:
+def test_a_worker_that_is_overtaken_by_another_checks_again_soon(serve: Serve) -> None:
     thinking = Held("late")
     server = serve([thinking], DICE)
     turn = abandoned(server, thinking)
@@ -745,20 +745,20 @@ def test_a_worker_that_dies_leaves_the_turn_to_the_next(serve: Serve) -> None:
     server.assert_whole(turn)
 
 
-def test_a_hand_over_while_a_pause_is_being_stored_is_of_no_effect_on_the_pause(serve: Serve) -> None:
-    server = serve([ROLL, LOOK], DICE)
+def test_a_hand_off_while_a_pause_is_being_stored_has_no_effect_on_the_pause(serve: Serve) -> None:
+    server = serve([ROLL, CLIENT_CALL], DICE)
     ref = opened(server)
-    server.store.after(pauses_turn, lambda: hand_over_open(server))
+    server.store.after(pauses_turn, lambda: hand_off_open(server))
     broadcast = server.start(ref)
     assert outline(server.hear(broadcast)).endswith("awaiting")
     assert server.supervisor.watched == {broadcast.ref: server.clock.now() + timedelta(seconds=AWAIT_S)}
     server.assert_whole(ref)
 
 
-def test_a_hand_over_between_two_steps_keeps_the_step_that_was_being_stored(serve: Serve) -> None:
+def test_a_hand_off_between_two_steps_keeps_the_step_that_was_being_stored(serve: Serve) -> None:
     server = serve([ROLL, "never"], DICE)
     ref = opened(server)
-    server.store.before(nth(2, saves_step), lambda: hand_over_open(server))
+    server.store.before(nth(2, saves_step), lambda: hand_off_open(server))
     broadcast = server.start(ref)
     assert outline(server.hear(broadcast)).endswith("S:tool P failed:handed_over")
     assert len(server.state(broadcast.ref).turn.steps) == 2

@@ -37,15 +37,15 @@ LONG_S = 600
 Answer = Mapping[str, Any] | Exception
 
 
-def look(next_state: str, seconds: int = 1, status: str = "in_progress") -> dict[str, Any]:
+def outlook(next_state: str, seconds: int = 1, status: str = "in_progress") -> dict[str, Any]:
     return {"next": next_state, "seconds": seconds, "status": status}
 
 
-DONE = look("done", status="completed")
+DONE = outlook("done", status="completed")
 
 
 class Case:
-    """A turn of its own in the table, what the worker answers about it, and its execution."""
+    """A turn of its own in the table, the worker's answers about it, and its execution."""
 
     def __init__(self, bench: Bench, status: str = "awaiting_input") -> None:
         self.bench = bench
@@ -55,7 +55,7 @@ class Case:
         self.answers: list[Answer] = []
         self.payloads: list[dict[str, Any]] = []
         self.store.write([self.put(status, 0)])
-        bench.worker = self.attend
+        bench.worker = self.work
         bench.retry_waits.clear()
 
     def put(self, status: str, rev: int) -> Put:
@@ -63,10 +63,10 @@ class Case:
         return Put(self.key, b"{}\n{}", attributes, (RevIs(rev) if rev else Absent(),))
 
     def resume(self, rev: int) -> None:
-        """Do as whoever resumes the turn: take it, under the revision that the machine left it with."""
+        """Resume the turn as a client does: take it under the revision that the state machine left it with."""
         self.store.write([self.put("in_progress", rev)])
 
-    def attend(self, payload: dict[str, Any]) -> Mapping[str, Any]:
+    def work(self, payload: dict[str, Any]) -> Mapping[str, Any]:
         self.payloads.append(payload)
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
@@ -80,17 +80,17 @@ class Case:
         self.answers = list(answers)
         return self.bench.start(self.ref.turn_id, self.data(first))
 
-    def told(self) -> list[dict[str, Any]]:
+    def end_events(self) -> list[dict[str, Any]]:
         """Return the events about this turn."""
         return [event for event in self.bench.events if event["Detail"]["turn_id"] == self.ref.turn_id]
 
 
 @pytest.fixture(scope="module")
 def bench() -> Iterator[Bench]:
-    def nobody(payload: dict[str, Any]) -> Mapping[str, Any]:
+    def no_worker(payload: dict[str, Any]) -> Mapping[str, Any]:
         raise AssertionError(f"no test expects the worker to be asked about {payload}")
 
-    with Bench(nobody) as machine_bench:
+    with Bench(no_worker) as machine_bench:
         yield machine_bench
 
 
@@ -102,7 +102,7 @@ def case(bench: Bench) -> Iterator[Case]:
 
 
 def test_a_resumed_turn_is_watched_until_it_has_ended(case: Case) -> None:
-    execution = case.start(look("await", LONG_S, "awaiting_input"), DONE)
+    execution = case.start(outlook("await", LONG_S, "awaiting_input"), DONE)
     token = case.bench.token(case.key)
     case.resume(rev=2)
     case.bench.wake(token)
@@ -113,7 +113,7 @@ def test_a_resumed_turn_is_watched_until_it_has_ended(case: Case) -> None:
 
 
 def test_a_turn_that_pauses_twice_waits_under_a_token_of_its_own_each_time(case: Case) -> None:
-    execution = case.start(look("await", LONG_S), look("await", LONG_S), DONE)
+    execution = case.start(outlook("await", LONG_S), outlook("await", LONG_S), DONE)
     first = case.bench.token(case.key)
     case.resume(rev=2)
     case.bench.wake(first)
@@ -130,21 +130,21 @@ def test_a_turn_that_pauses_twice_waits_under_a_token_of_its_own_each_time(case:
     assert execution.entered == ["Route", *pause, *pause, "Notify", "Ended"]
 
 
-def test_a_turn_whose_client_stays_away_is_attended_to_when_its_time_is_over(case: Case) -> None:
-    execution = case.start(look("await", 1), look("done", status="expired"))
+def test_a_turn_whose_client_stays_away_is_reconciled_when_its_time_is_over(case: Case) -> None:
+    execution = case.start(outlook("await", 1), outlook("done", status="expired"))
 
-    assert execution.ended().output == case.data(look("done", status="expired"))
+    assert execution.ended().output == case.data(outlook("done", status="expired"))
     assert execution.entered == ["Route", "AwaitClient", "Attend", "Route", "Notify", "Ended"]
     assert case.bench.retry_waits == []
 
 
-def test_a_turn_resumed_before_its_token_was_stored_is_attended_to_at_once_and_left_as_it_is(case: Case) -> None:
+def test_a_turn_resumed_before_its_token_was_stored_is_reconciled_at_once_and_left_as_it_is(case: Case) -> None:
     def resumed_first() -> None:
         case.bench.before_token = lambda: None
         case.resume(rev=1)
 
     case.bench.before_token = resumed_first
-    execution = case.start(look("await", LONG_S), DONE)
+    execution = case.start(outlook("await", LONG_S), DONE)
 
     assert execution.ended().status == "SUCCEEDED"
     assert execution.entered == ["Route", "AwaitClient", "Attend", "Route", "Notify", "Ended"]
@@ -156,7 +156,7 @@ def test_a_turn_resumed_before_its_token_was_stored_is_attended_to_at_once_and_l
 
 def test_a_turn_that_is_gone_gets_no_record_from_its_token(case: Case) -> None:
     case.bench.dynamo.delete_item(TableName=TABLE, Key={"pk": {"S": case.key.pk}, "sk": {"S": case.key.sk}})
-    execution = case.start(look("await", LONG_S), look("done", status="gone"))
+    execution = case.start(outlook("await", LONG_S), outlook("done", status="gone"))
 
     assert execution.ended().status == "SUCCEEDED"
     assert case.bench.item(case.key) == {}
@@ -164,7 +164,7 @@ def test_a_turn_that_is_gone_gets_no_record_from_its_token(case: Case) -> None:
 
 def test_storing_the_token_moves_the_revision_and_leaves_all_else_alone(case: Case) -> None:
     before = case.bench.item(case.key)
-    execution = case.start(look("await", LONG_S), DONE)
+    execution = case.start(outlook("await", LONG_S), DONE)
     token = case.bench.token(case.key)
 
     assert case.bench.item(case.key) == {**before, "rev": {"N": "2"}, "token": {"S": token}}
@@ -175,18 +175,18 @@ def test_storing_the_token_moves_the_revision_and_leaves_all_else_alone(case: Ca
 
 
 @pytest.mark.parametrize("code", ["TransactionConflictException", "ThrottlingException"])
-def test_a_busy_table_is_asked_again_for_the_token(case: Case, code: str) -> None:
+def test_the_write_of_the_token_to_a_busy_table_is_retried(case: Case, code: str) -> None:
     case.bench.refusals[:] = [code]
-    execution = case.start(look("await", LONG_S), DONE)
+    execution = case.start(outlook("await", LONG_S), DONE)
     case.bench.wake(case.bench.token(case.key))
 
     assert execution.ended().status == "SUCCEEDED"
     assert "Resumed" in execution.entered
 
 
-def test_a_table_that_goes_on_refusing_the_token_leaves_the_turn_to_the_worker(case: Case) -> None:
+def test_a_table_that_keeps_refusing_the_token_leaves_the_turn_to_the_worker(case: Case) -> None:
     case.bench.refusals[:] = ["AccessDeniedException"] * 9
-    execution = case.start(look("await", LONG_S), DONE)
+    execution = case.start(outlook("await", LONG_S), DONE)
 
     assert execution.ended().status == "SUCCEEDED"
     assert execution.entered == ["Route", "AwaitClient", "Attend", "Route", "Notify", "Ended"]
@@ -198,7 +198,7 @@ def test_a_table_that_goes_on_refusing_the_token_leaves_the_turn_to_the_worker(c
 def test_a_running_turn_is_watched_without_touching_it_as_long_as_it_is_alive(case: Case) -> None:
     case.resume(rev=1)
     before = case.bench.item(case.key)
-    execution = case.start(look("watch", 1), look("watch", 1), look("watch", 1), DONE)
+    execution = case.start(outlook("watch", 1), outlook("watch", 1), outlook("watch", 1), DONE)
 
     assert execution.ended().status == "SUCCEEDED"
     watched = ["Watch", "Attend", "Route"]
@@ -217,7 +217,7 @@ DEATHS = [
 
 @pytest.mark.parametrize("death", DEATHS, ids=repr)
 def test_a_worker_that_died_is_sent_again(case: Case, death: Exception) -> None:
-    execution = case.start(look("attend"), death, DONE)
+    execution = case.start(outlook("attend"), death, DONE)
 
     assert execution.ended().status == "SUCCEEDED"
     assert execution.entered == ["Route", "Attend", "Route", "Notify", "Ended"]
@@ -235,9 +235,9 @@ SERVICE_ERRORS = {
 
 
 @pytest.mark.parametrize("code", SERVICE_ERRORS)
-def test_a_lambda_that_fails_or_is_busy_is_asked_again_soon_and_for_minutes(case: Case, code: str) -> None:
+def test_a_lambda_that_fails_or_is_busy_is_retried_soon_and_for_minutes(case: Case, code: str) -> None:
     refusals = [LambdaRefused(code, SERVICE_ERRORS[code])] * 10
-    execution = case.start(look("attend"), *refusals, DONE)
+    execution = case.start(outlook("attend"), *refusals, DONE)
 
     assert execution.ended().status == "SUCCEEDED"
     ceilings = [2, 4, 8, 16, 32, 60, 60, 60, 60, 60]
@@ -245,19 +245,19 @@ def test_a_lambda_that_fails_or_is_busy_is_asked_again_soon_and_for_minutes(case
     assert len(set(case.bench.retry_waits)) == len(ceilings), "without chance in it, all would come back at once"
 
 
-def test_an_execution_whose_workers_all_die_fails_and_says_which_turn_it_leaves(case: Case) -> None:
+def test_an_execution_whose_workers_all_die_fails_and_names_its_turn(case: Case) -> None:
     deaths = [FunctionFailed("Runtime.ExitError")] * 5
-    ended = case.start(look("attend"), *deaths, FunctionFailed("Sandbox.Timedout")).ended()
+    ended = case.start(outlook("attend"), *deaths, FunctionFailed("Sandbox.Timedout")).ended()
 
     assert (ended.status, ended.error) == ("FAILED", "Turnstone.TurnUnattended")
     assert ended.cause is not None
-    for told in (case.ref.turn_id, "session s ", "Sandbox.Timedout"):
-        assert told in ended.cause
-    assert case.told() == []
+    for part in (case.ref.turn_id, "session s ", "Sandbox.Timedout"):
+        assert part in ended.cause
+    assert case.end_events() == []
     assert case.bench.retry_waits == [35, 70, 140, 280, 300]
 
 
-def test_dead_workers_are_followed_after_their_lease_and_often_enough_to_give_the_turn_up() -> None:
+def test_dead_workers_are_replaced_after_their_lease_and_often_enough_to_fail_the_turn() -> None:
     states = load_definition()["States"]
     deaths = states["Attend"]["Retry"][-1]
     lease_s = Settings().lease_seconds
@@ -267,50 +267,52 @@ def test_dead_workers_are_followed_after_their_lease_and_often_enough_to_give_th
     assert states["Resumed"]["Result"] > lease_s
 
 
-@pytest.mark.parametrize("first", [look("attend"), look("sing"), look("")], ids=lambda first: repr(first["next"]))
-def test_whatever_the_machine_does_not_know_is_attended_to(case: Case, first: dict[str, Any]) -> None:
-    execution = case.start(first, look("dance"), DONE)
+@pytest.mark.parametrize(
+    "first", [outlook("attend"), outlook("sing"), outlook("")], ids=lambda first: repr(first["next"])
+)
+def test_an_unrecognised_next_step_has_the_turn_reconciled(case: Case, first: dict[str, Any]) -> None:
+    execution = case.start(first, outlook("dance"), DONE)
 
     assert execution.ended().status == "SUCCEEDED"
     assert execution.entered == ["Route", "Attend", "Route", "Attend", "Route", "Notify", "Ended"]
 
 
-def test_the_end_of_a_turn_is_told_with_its_ids_and_its_status(case: Case) -> None:
-    execution = case.start(look("attend"), look("done", status="failed"))
+def test_the_end_of_a_turn_is_published_with_its_ids_and_its_status(case: Case) -> None:
+    execution = case.start(outlook("attend"), outlook("done", status="failed"))
     ended = execution.ended()
 
-    (event,) = case.told()
+    (event,) = case.end_events()
     assert event["Detail"] == {**case.ref.model_dump(), "status": "failed"}
     assert (event["Source"], event["DetailType"]) == ("turnstone", "Turn ended")
     assert event["EventBusName"] == SUBSTITUTIONS["EventBusName"]
     assert execution.arn in event["Resources"]
-    assert ended.output == case.data(look("done", status="failed"))
+    assert ended.output == case.data(outlook("done", status="failed"))
 
 
-def test_an_end_that_nobody_can_be_told_of_fails_nothing(case: Case) -> None:
+def test_an_end_that_can_not_be_published_fails_nothing(case: Case) -> None:
     case.bench.is_bus_failing = True
-    execution = case.start(look("attend"), DONE)
+    execution = case.start(outlook("attend"), DONE)
     ended = execution.ended()
     case.bench.is_bus_failing = False
 
     assert ended.status == "SUCCEEDED"
     assert sum(event["type"] == "TaskFailed" for event in execution.history) == 4
-    assert case.told() == []
+    assert case.end_events() == []
 
 
 def test_a_second_start_of_a_turn_is_no_second_execution(case: Case) -> None:
-    first = case.start(look("await", LONG_S), DONE)
+    first = case.start(outlook("await", LONG_S), DONE)
     token = case.bench.token(case.key)
-    again = case.bench.start(case.ref.turn_id, case.data(look("await", LONG_S)))
+    again = case.bench.start(case.ref.turn_id, case.data(outlook("await", LONG_S)))
     with pytest.raises(ClientError, match="ExecutionAlreadyExists"):
-        case.bench.start(case.ref.turn_id, case.data(look("await", LONG_S - 1)))
+        case.bench.start(case.ref.turn_id, case.data(outlook("await", LONG_S - 1)))
 
     assert first.arn == again.arn
     assert case.bench.token(case.key) == token
     case.bench.wake(token)
     assert first.ended().status == "SUCCEEDED"
     with pytest.raises(ClientError, match="ExecutionAlreadyExists"):
-        case.bench.start(case.ref.turn_id, case.data(look("await", LONG_S)))
+        case.bench.start(case.ref.turn_id, case.data(outlook("await", LONG_S)))
     assert case.payloads == [case.ref.model_dump()]
 
 
@@ -334,7 +336,7 @@ def test_every_state_can_be_reached_and_every_state_that_is_named_exists() -> No
         assert followers(state) or state["Type"] in ("Succeed", "Fail"), f"nothing comes after {name}"
 
 
-def test_the_definition_takes_exactly_what_the_template_gives() -> None:
+def test_the_definition_takes_exactly_the_values_of_the_template() -> None:
     text = json.dumps(load_definition())
 
     assert set(re.findall(r"\$\{(\w+)\}", text)) == set(SUBSTITUTIONS)

@@ -1,4 +1,4 @@
-"""A turn that is run, or was, when the state machine looks: it is taken over if its process is gone, and only then.
+"""A turn that is or was running when the state machine polls it is taken over only if its process is gone.
 
 Covers: services/turns/recovery, domain/turns/supervision
 """
@@ -42,11 +42,11 @@ from turnstone.ports.records import Delete
 from turnstone.services.turns.recovery import MAX_TAKEOVERS
 from turnstone.store.layout.keys import agent_key, session_key, turn_key_of
 
-LOOK = call("look", "l")
+CLIENT_CALL = call("look", "l")
 DICE = {"dice": {"roll": lambda arguments: "4"}}
 ROLLED = ["inference", "tool_execution", "inference"]
 TAKEN_OVER = ["Route", "Attend", "Route", "Notify", "Ended"]
-A_MOMENT_S = 60.8  # what is left above the minute in which a worker leaves the turn to the next
+A_MOMENT_S = 60.8  # just above the minute in which a worker leaves the turn to the next one
 RETRY_AFTER_S = 35
 ENOUGH = 100
 
@@ -78,12 +78,12 @@ def impatient(bench: Bench) -> Iterator[Stage]:
 
 @pytest.fixture
 def hasty(bench: Bench) -> Iterator[Stage]:
-    """A stage whose machine looks at a running turn again at once."""
+    """A stage whose state machine polls a running turn at once."""
     yield from staged(bench, watches_s=0)
 
 
 def paused(stage: Stage, *more: Reply | Held) -> tuple[Process, TurnRef]:
-    process = stage.process(LOOK, *more)
+    process = stage.process(CLIENT_CALL, *more)
     return process, process.paused(process.session(client_tools=[client_tool()]))
 
 
@@ -108,7 +108,7 @@ def abandoned_after_its_resume(stage: Stage) -> tuple[TurnRef, str]:
 
 
 def read(stage: Stage, turn: TurnRef, *script: Reply) -> Process:
-    """Read the turn, so that it is attended to; return who did."""
+    """Read the turn, so that it is reconciled; return the process that read it."""
     reader = stage.process(*script)
     reader.reader.read(LOCAL_CALLER, turn)
     return reader
@@ -167,7 +167,7 @@ def test_a_turn_that_pauses_in_a_worker_waits_in_the_execution_that_invoked_it(s
     process.hear(broadcast)
     turn = broadcast.ref
     stage.clock.advance(LEASE_S)
-    stage.worker(LOOK)
+    stage.worker(CLIENT_CALL)
     client = read(stage, turn, "A door.")
     stage.token(turn)
     assert stage.answers == [{"next": "await", "seconds": AWAIT_S + AFTER_DEADLINE_S, "status": "awaiting_input"}]
@@ -206,7 +206,7 @@ def test_a_worker_that_dies_is_followed_by_another_after_its_lease_and_no_step_c
     assert len(keys) == 1
 
 
-def test_a_run_that_was_thought_dead_leaves_no_trace_when_it_goes_on(stage: Stage) -> None:
+def test_a_run_that_was_presumed_dead_leaves_no_trace_when_it_continues(stage: Stage) -> None:
     thinking = Held("too late")
     process = stage.process(thinking)
     running = process.start(process.session())
@@ -223,7 +223,7 @@ def test_a_run_that_was_thought_dead_leaves_no_trace_when_it_goes_on(stage: Stag
     process.assert_whole(running.ref)
 
 
-def test_a_run_with_little_time_left_goes_on_in_the_worker_and_no_longer_where_it_began(stage: Stage) -> None:
+def test_a_run_with_little_time_left_continues_in_the_worker_and_no_longer_in_its_process(stage: Stage) -> None:
     thinking, taking_over = Held("too late"), Gate()
     process = stage.process(roll(1), thinking, tools=DICE)
     running = process.start(process.session(toolgroups=["dice"]))
@@ -247,10 +247,10 @@ def test_a_run_with_little_time_left_goes_on_in_the_worker_and_no_longer_where_i
 
 
 class SlowModel:
-    """Calls a tool once in each invocation of a worker, as often as told; then it thinks for longer than there is time.
+    """Calls a tool once in each invocation of a worker, a set number of times; then thinks longer than the time left.
 
-    When it is asked again, what it thought of before comes: a process is thawed by its next invocation, in which the
-    runs of earlier ones go on, too.
+    The next request returns the earlier thought: a process is thawed by its next invocation, in which the
+    runs of earlier ones continue, too.
     """
 
     def __init__(self, stage: Stage, rolls: int) -> None:
@@ -282,7 +282,7 @@ def test_a_long_turn_goes_from_worker_to_worker_as_long_as_each_stores_a_step(ha
     state = hasty.assert_over(turn, TurnStatus.COMPLETED)
     assert kinds(state) == [*["inference", "tool_execution"] * rolls, "inference"]
     assert state.turn.output_message.content == "That is all."
-    *before, last = [looked["status"] for looked in hasty.answers]
+    *before, last = [outlook["status"] for outlook in hasty.answers]
     assert (set(before), last, len(before) > MAX_TAKEOVERS) == ({"in_progress"}, "completed", True)
     worker.settle()
     assert worker.state(turn) == state
@@ -290,7 +290,7 @@ def test_a_long_turn_goes_from_worker_to_worker_as_long_as_each_stores_a_step(ha
     assert hasty.bench.names() == [turn.turn_id], "the machine looks again by itself"
 
 
-def test_a_turn_that_no_worker_gets_on_with_is_given_up_after_so_many_takeovers(
+def test_a_turn_that_no_worker_advances_fails_after_so_many_takeovers(
     hasty: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
     model = SlowModel(hasty, rolls=0)
@@ -299,7 +299,7 @@ def test_a_turn_that_no_worker_gets_on_with_is_given_up_after_so_many_takeovers(
     read(hasty, turn)
 
     state = hasty.assert_over(turn, TurnStatus.FAILED)
-    assert [looked["status"] for looked in hasty.answers] == ["in_progress"] * MAX_TAKEOVERS + ["failed"]
+    assert [outlook["status"] for outlook in hasty.answers] == ["in_progress"] * MAX_TAKEOVERS + ["failed"]
     assert (kinds(state), state.failure and state.failure.kind) == ([], "ended")
     (warning,) = [record for record in caplog.records if record.getMessage() == "turn failed: ended"]
     assert (warning.levelname, warning.fields["turn_id"]) == ("WARNING", turn.turn_id)  # type: ignore[attr-defined]
@@ -310,7 +310,7 @@ def test_a_turn_that_no_worker_gets_on_with_is_given_up_after_so_many_takeovers(
     worker.assert_whole(turn)
 
 
-def test_a_worker_that_can_not_store_what_it_did_is_followed_when_the_table_takes_it_again(stage: Stage) -> None:
+def test_a_worker_that_can_not_store_its_step_is_replaced_when_the_table_is_available_again(stage: Stage) -> None:
     turn = abandoned(stage)
     worker = stage.worker(answering, answering, answering, tools=DICE)
 

@@ -48,8 +48,8 @@ from turnstone.http.errors import error_reply
 from turnstone.settings.config import LambdaSettings, load_settings
 from turnstone.store.layout.keys import turn_key_of
 
-LOOK = call("look", "c1")
-LOOK_AGAIN = call("look", "c2")
+CLIENT_CALL = call("look", "c1")
+SECOND_CALL = call("look", "c2")
 ANSWERED = ["inference", "tool_execution", "inference"]
 BEHIND_S = 10
 PAUSE = ["AwaitClient", "Resumed", "Watch", "Attend", "Route"]
@@ -80,7 +80,7 @@ def slow_client(bench: Bench) -> Iterator[Stage]:
 
 
 def paused(stage: Stage, *more: Scripted, **settings: Any) -> tuple[Process, TurnRef]:
-    process = stage.process(LOOK, *more, **settings)
+    process = stage.process(CLIENT_CALL, *more, **settings)
     return process, process.paused(process.session(client_tools=[client_tool()]))
 
 
@@ -94,7 +94,7 @@ def assert_refused_as_expired(process: Process, turn: TurnRef) -> None:
     assert (refused.value.status, error_reply(refused.value).status) == ("expired", 409)
 
 
-def test_a_resumed_turn_is_watched_and_its_end_is_told_once(stage: Stage) -> None:
+def test_a_resumed_turn_is_watched_and_its_end_is_published_once(stage: Stage) -> None:
     process, turn = paused(stage, "A door.")
     stage.token(turn)
     assert resumed(process, turn).endswith("complete")
@@ -106,7 +106,7 @@ def test_a_resumed_turn_is_watched_and_its_end_is_told_once(stage: Stage) -> Non
 
 
 def test_two_pauses_of_a_turn_are_one_execution_under_two_tokens(stage: Stage) -> None:
-    thinking = Held(LOOK_AGAIN)
+    thinking = Held(SECOND_CALL)
     process, turn = paused(stage, thinking, "A door.")
     first = stage.token(turn)
     running = process.resume(turn, answer("c1"))
@@ -124,7 +124,7 @@ def test_two_pauses_of_a_turn_are_one_execution_under_two_tokens(stage: Stage) -
 
 def test_a_completed_turn_that_is_opened_again_and_pauses_is_watched_again(stage: Stage) -> None:
     """The execution of its first pause has seen its end by then."""
-    process, turn = paused(stage, "look: the door", LOOK_AGAIN, "A door.", await_seconds=3)
+    process, turn = paused(stage, "look: the door", SECOND_CALL, "A door.", await_seconds=3)
     first = stage.token(turn)
     assert resumed(process, turn).endswith("complete")
     stage.assert_over(turn, TurnStatus.COMPLETED)
@@ -136,7 +136,7 @@ def test_a_completed_turn_that_is_opened_again_and_pauses_is_watched_again(stage
     process.assert_whole(turn)
 
 
-def test_a_turn_whose_client_stays_away_expires_in_one_write_and_the_next_turn_goes_on(stage: Stage) -> None:
+def test_a_turn_whose_client_stays_away_expires_in_one_write_and_the_next_turn_runs(stage: Stage) -> None:
     worker = stage.worker()
     process, turn = paused(stage, "hello", await_seconds=1)
 
@@ -149,7 +149,7 @@ def test_a_turn_whose_client_stays_away_expires_in_one_write_and_the_next_turn_g
     process.assert_whole(turn)
 
 
-def test_a_resume_after_the_deadline_is_refused_though_the_machine_has_not_looked_yet(impatient: Stage) -> None:
+def test_a_resume_after_the_deadline_is_refused_before_the_machine_polls(impatient: Stage) -> None:
     process, turn = paused(impatient)
     impatient.token(turn)
     impatient.clock.advance(AWAIT_S)
@@ -159,7 +159,7 @@ def test_a_resume_after_the_deadline_is_refused_though_the_machine_has_not_looke
     assert kinds(impatient.assert_over(turn, TurnStatus.EXPIRED)) == ["inference"]
 
 
-def test_a_machine_that_looks_before_the_deadline_leaves_the_turn_to_its_client(impatient: Stage) -> None:
+def test_a_machine_that_polls_before_the_deadline_leaves_the_turn_to_its_client(impatient: Stage) -> None:
     worker = impatient.worker()
     process, turn = paused(impatient, "A door.")
     impatient.execution(turn).until("AwaitClient", 2)
@@ -170,7 +170,7 @@ def test_a_machine_that_looks_before_the_deadline_leaves_the_turn_to_its_client(
     assert kinds(impatient.assert_over(turn, TurnStatus.COMPLETED)) == ANSWERED
 
 
-def test_a_turn_resumed_before_its_expiry_is_written_goes_on(impatient: Stage) -> None:
+def test_a_turn_resumed_before_its_expiry_is_written_continues(impatient: Stage) -> None:
     """The process that resumes it has a clock that is a little behind."""
     resumes: list[str] = []
     _, turn = paused(impatient)
@@ -179,7 +179,7 @@ def test_a_turn_resumed_before_its_expiry_is_written_goes_on(impatient: Stage) -
     impatient.clock.advance(AWAIT_S)
 
     assert kinds(impatient.assert_over(turn, TurnStatus.COMPLETED)) == ANSWERED
-    assert [told.endswith("complete") for told in resumes] == [True]
+    assert [outline.endswith("complete") for outline in resumes] == [True]
     assert worker.written() == [{"header", "turn", "ctx", "usage"}], "its only try, refused"
     assert impatient.bench.retry_waits == [], "to come second is no failure"
 
@@ -251,7 +251,7 @@ def test_a_resume_that_read_the_turn_before_its_token_was_stored_reads_again_and
 
 
 def test_a_wake_up_that_comes_only_after_the_next_pause_leaves_the_turn_waiting(stage: Stage) -> None:
-    process, turn = paused(stage, LOOK_AGAIN, "A door.")
+    process, turn = paused(stage, SECOND_CALL, "A door.")
     first, wake_up = stage.token(turn), Gate()
     process.machine.before_wake = wake_up.pass_through
     resuming = stage.meanwhile(lambda: process.resume(turn, answer("c1")))
@@ -269,7 +269,7 @@ def test_a_wake_up_that_comes_only_after_the_next_pause_leaves_the_turn_waiting(
 
 
 def test_a_token_of_an_older_pause_sent_again_has_no_effect(stage: Stage) -> None:
-    process, turn = paused(stage, LOOK_AGAIN, "A door.")
+    process, turn = paused(stage, SECOND_CALL, "A door.")
     first = stage.token(turn)
     assert resumed(process, turn).endswith("awaiting")
     process.supervisor.wake(first)
@@ -286,7 +286,7 @@ def test_a_token_of_an_older_pause_sent_again_has_no_effect(stage: Stage) -> Non
 
 
 def test_a_pause_whose_machine_can_not_be_started_stands_and_its_resume_works(stage: Stage) -> None:
-    process = stage.process(LOOK, "A door.")
+    process = stage.process(CLIENT_CALL, "A door.")
     process.machine.is_cut = True
     turn = process.paused(process.session(client_tools=[client_tool()]))
     process.assert_whole(turn)
@@ -299,7 +299,7 @@ def test_a_pause_whose_machine_can_not_be_started_stands_and_its_resume_works(st
 
 @pytest.mark.parametrize("what", ["turn", "session"])
 def test_a_reader_after_the_deadline_starts_the_machine_that_was_not_started(stage: Stage, what: str) -> None:
-    process = stage.process(LOOK)
+    process = stage.process(CLIENT_CALL)
     process.machine.is_cut = True
     turn = process.paused(process.session(client_tools=[client_tool()]))
     process.machine.is_cut = False
@@ -320,14 +320,14 @@ def test_a_reader_after_the_deadline_starts_the_machine_that_was_not_started(sta
     assert kinds(stage.assert_over(turn, TurnStatus.EXPIRED)) == ["inference"]
 
 
-def test_a_reader_goes_on_when_the_machine_can_not_be_started_for_him_either(stage: Stage) -> None:
+def test_a_read_succeeds_when_the_machine_can_not_be_started_by_it_either(stage: Stage) -> None:
     process, turn = paused(stage)
     stage.clock.advance(AWAIT_S)
     process.machine.is_cut = True
     assert process.reader.read(LOCAL_CALLER, turn).state.status is TurnStatus.AWAITING_INPUT
 
 
-def test_the_machine_of_a_superseded_turn_is_woken_and_tells_that_it_was_cancelled(stage: Stage) -> None:
+def test_the_machine_of_a_superseded_turn_is_woken_and_publishes_its_cancellation(stage: Stage) -> None:
     process, turn = paused(stage, "hello")
     stage.token(turn)
     assert outline(process.say(turn.session, "never mind")).endswith("complete")
@@ -336,7 +336,7 @@ def test_the_machine_of_a_superseded_turn_is_woken_and_tells_that_it_was_cancell
     assert stage.execution(turn).entered == ["Route", *PAUSE, "Notify", "Ended"]
 
 
-def test_a_resume_that_died_before_it_woke_the_machine_is_gone_on_with_for_a_reader(slow_client: Stage) -> None:
+def test_a_resume_that_died_before_it_woke_the_machine_is_continued_after_a_read(slow_client: Stage) -> None:
     stage = slow_client
     process, turn = paused(stage)
     stage.token(turn)
@@ -358,7 +358,7 @@ def test_a_resume_that_died_before_it_woke_the_machine_is_gone_on_with_for_a_rea
     assert stage.execution(turn).entered == ["Route", "AwaitClient", "Attend", "Route", "Notify", "Ended"]
 
 
-def test_a_turn_whose_token_can_not_be_stored_goes_on_waiting_for_its_client(stage: Stage) -> None:
+def test_a_turn_whose_token_can_not_be_stored_keeps_waiting_for_its_client(stage: Stage) -> None:
     stage.bench.refusals[:] = ["AccessDeniedException"] * 9
     worker = stage.worker()
     process, turn = paused(stage, "A door.")
@@ -371,7 +371,7 @@ def test_a_turn_whose_token_can_not_be_stored_goes_on_waiting_for_its_client(sta
 
 
 def test_a_pause_whose_answer_was_lost_counts_although_the_machine_stored_its_token_since(stage: Stage) -> None:
-    process, turn = paused(stage, LOOK_AGAIN, "A door.")
+    process, turn = paused(stage, SECOND_CALL, "A door.")
     first = stage.token(turn)
     stored: list[str] = []
 
@@ -388,7 +388,7 @@ def test_a_pause_whose_answer_was_lost_counts_although_the_machine_stored_its_to
     assert kinds(stage.assert_over(turn, TurnStatus.COMPLETED)) == [*ANSWERED, *ANSWERED[1:]]
 
 
-def test_the_services_and_the_worker_as_they_are_deployed_see_a_turn_through(
+def test_the_services_and_the_worker_as_deployed_run_a_turn_to_its_end(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = {"TABLE": TABLE, "BUCKET": BUCKET, "STATE_MACHINE_ARN": stage.bench.state_machine_arn}
