@@ -81,7 +81,8 @@ def silence(caplog: pytest.LogCaptureFixture) -> None:
 def test_a_failure_of_any_call_loses_nothing_published(
     make: Make, calls_of: CallsOf, kind: str, scenario: Scenario, port: str
 ) -> None:
-    fail_each_call(make, calls_of(scenario), scenario, port, blow_of_two_points if kind == "dynamodb" else blow_in_turn)
+    blows = one_blow_in_five if kind == "dynamodb" else one_blow_a_call
+    fail_each_call(make, calls_of(scenario), scenario, port, blows)
 
 
 @pytest.mark.nightly
@@ -125,18 +126,15 @@ def every_blow(_: int) -> tuple[Blow, ...]:
     return tuple(Blow)
 
 
-def blow_in_turn(point: int) -> tuple[Blow, ...]:
-    """Return one of the failures to try at the point, in turns.
-
-    Points come in pairs, before and after a call, so that the turns change with every pair.
-    """
-    return (tuple(Blow)[(point + point // 2) % 2],)
-
-
-def blow_of_two_points(point: int) -> tuple[Blow, ...]:
+def one_blow_a_call(point: int) -> tuple[Blow, ...]:
     """Return one of the failures to try at one point of each call: before it and after it in turns, as are failures."""
     call = point // 2
     return (tuple(Blow)[call // 2 % 2],) if point % 2 == call % 2 else ()
+
+
+def one_blow_in_five(point: int) -> tuple[Blow, ...]:
+    """Return one of the failures to try at every fifth point, before a call and after another in turns."""
+    return (tuple(Blow)[point // 10 % 2],) if point % 5 == 0 else ()
 
 
 def calls_without_failure(make: Make, scenario: Scenario) -> list[PortCall]:
