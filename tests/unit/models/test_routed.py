@@ -144,7 +144,7 @@ def test_the_last_target_never_rests() -> None:
     assert len(models_requested(inference, "a")) == 5
 
 
-def test_a_provider_that_can_not_be_made_is_away() -> None:
+def test_a_provider_that_can_not_be_made_is_unavailable() -> None:
     def unmade() -> Inference:
         raise StoreUnavailable("the secret can't be read")
 

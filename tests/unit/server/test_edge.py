@@ -457,7 +457,7 @@ def test_a_method_that_a_path_does_not_have_is_refused(door_to: OpenDoor) -> Non
 
 
 @pytest.mark.parametrize("name", ["agent of Zoë 文 😀", 'line\nfeed "quoted"'])
-def test_texts_come_and_go_as_they_are(door_to: OpenDoor, name: str) -> None:
+def test_texts_are_stored_and_returned_unchanged(door_to: OpenDoor, name: str) -> None:
     door = door_to(f"you said {name}")
     path = door.session()
     turn = door.fetch("POST", f"{path}/turn", turn_body(name)).json

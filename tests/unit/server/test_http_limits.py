@@ -232,7 +232,7 @@ def test_fields_are_counted(fields: int) -> None:
     assert exchanged([CHUNKED, *split(trailer, range(len(trailer)))])[0] == [status]
 
 
-def test_the_fields_of_a_trailer_are_none_of_the_requests() -> None:
+def test_fields_of_a_trailer_are_not_fields_of_the_request() -> None:
     trailer = b"0\r\nhost: evil\r\nauthorization: Bearer other\r\nidempotency-key: k\r\n\r\n"
     _, app, _ = exchanged([CHUNKED + b"2\r\nhi\r\n" + trailer])
     assert app.seen == [("/chunked", {b"transfer-encoding": b"chunked"}, b"hi")]
@@ -295,7 +295,7 @@ def test_a_request_that_does_not_arrive_in_time_is_refused(first: bytes) -> None
     assert (statuses, wire.has_ended) == ([200, 408] if first.startswith(GET) else [408], True)
 
 
-def test_a_request_learns_that_its_client_left_also_behind_one_that_was_sent_ahead() -> None:
+def test_a_disconnect_reaches_a_request_behind_one_that_was_sent_ahead() -> None:
     received: list[tuple[str, str]] = []
 
     async def app(scope: Scope, receive: Callable[[], Any], _: Callable[[Any], Any]) -> None:

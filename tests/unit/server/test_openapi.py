@@ -329,7 +329,7 @@ def test_answers_are_promised_with_all_their_fields() -> None:
     )
 
 
-def test_signed_requests_are_a_security_scheme_and_strangers_are_refused() -> None:
+def test_signed_requests_are_a_security_scheme_and_refusals_are_documented() -> None:
     assert SIGNED["components"]["securitySchemes"] == SIGV4
     assert SIGNED["security"] == [{"sigv4": []}]
     assert "security" not in DOCUMENT

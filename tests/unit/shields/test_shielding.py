@@ -265,7 +265,7 @@ def test_a_missing_shield_is_read_every_time_and_fails_closed(store: SqliteRange
     assert "no longer registered" in violation_of(process.judge("a")[0]).metadata["failure"]
 
 
-def test_a_shield_of_one_tenant_is_none_of_another(store: SqliteRangeStore) -> None:
+def test_a_shield_belongs_to_one_tenant(store: SqliteRangeStore) -> None:
     process = Process(store, a=clean)
     process.register("a")
     process.judge("a")

@@ -186,7 +186,7 @@ def test_one_descending_read_has_the_header_first_then_the_newest_segments(
 
 @settings(PROPERTY)
 @given(st.sets(st.integers(0, 9_999), max_size=8), st.lists(IDS, min_size=2, max_size=2, unique=True))
-def test_the_steps_of_a_turn_are_read_in_order_and_none_of_another(indexes: set[int], orders: list[str]) -> None:
+def test_steps_are_read_in_order_and_only_those_of_their_turn(indexes: set[int], orders: list[str]) -> None:
     mine, other = orders
     keys = [step_key(SESSION, order, index) for order in (mine, other) for index in indexes]
     expected = [step_key(SESSION, mine, index) for index in sorted(indexes)]
