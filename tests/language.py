@@ -110,4 +110,6 @@ def _texts(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def modules(root: Path, folders: tuple[str, ...]) -> Iterator[Path]:
-    return (path for folder in folders for path in sorted((root / folder).rglob("*.py")))
+    """Yield the modules of the folders and of their subfolders; a folder may be a pattern such as `tests/*.py`."""
+    for folder in folders:
+        yield from sorted(root.glob(folder if folder.endswith(".py") else f"{folder}/**/*.py"))

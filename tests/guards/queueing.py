@@ -17,8 +17,8 @@ QUEUEING = (
             ),
         ),
         (
-            f"{PLACES}test_who_leaves_with_a_place_gives_it_to_the_next",
-            f"{PLACES}test_places_are_neither_lost_nor_made_and_no_free_one_is_waited_for",
+            f"{PLACES}test_a_waiter_that_leaves_with_a_slot_passes_it_to_the_next",
+            f"{PLACES}test_slots_are_neither_lost_nor_made_and_no_free_one_is_waited_for",
         ),
     ),
     Guard(
@@ -75,7 +75,7 @@ QUEUEING = (
                 "            self._enqueue(waiter)\n",
             ),
         ),
-        (f"{PLACES}test_a_free_place_is_given_at_once",),
+        (f"{PLACES}test_a_free_slot_is_granted_at_once",),
     ),
     Guard(
         Race.PLACE_AGAINST_LEAVING,

@@ -272,15 +272,15 @@ SAID_OTHERWISE = (
                 "        if isinstance(value, bool):\n",
             ),
         ),
-        (f"{NUMBERS}test_a_text_that_says_anything_else_is_refused",),
+        (f"{NUMBERS}test_any_other_text_is_refused",),
     ),
     Guard(
         Race.NO_RACE,
         "a text that says a number is that number",
         (ours("domain/values/numbers.py", "if isinstance(value, str) and re.fullmatch(pattern, value):", "if False:"),),
         (
-            f"{NUMBERS}test_a_text_that_says_a_number_or_a_flag_is_that",
-            "tests/unit/server/test_openapi.py::test_numbers_and_flags_may_come_as_texts_and_are_told_as_what_they_are",
+            f"{NUMBERS}test_a_text_of_a_number_or_a_flag_is_parsed",
+            "tests/unit/server/test_openapi.py::test_numbers_and_flags_may_come_as_texts_and_are_returned_typed",
         ),
     ),
     Guard(
@@ -293,7 +293,7 @@ SAID_OTHERWISE = (
                 "return value",
             ),
         ),
-        (f"{NUMBERS}test_a_text_that_says_a_number_or_a_flag_is_that",),
+        (f"{NUMBERS}test_a_text_of_a_number_or_a_flag_is_parsed",),
     ),
     Guard(
         Race.NO_RACE,
@@ -305,7 +305,7 @@ SAID_OTHERWISE = (
                 "return int(next((text for text in numbers.values() if text), 0))",
             ),
         ),
-        ("tests/unit/turns/test_event_numbers.py::test_the_larger_of_both_numbers_is_what_was_heard",),
+        ("tests/unit/turns/test_event_numbers.py::test_the_larger_of_both_numbers_is_the_last_received",),
     ),
 )
 STORES = (*ON_SQLITE, *ON_DYNAMODB, *SAID_OTHERWISE)

@@ -80,7 +80,7 @@ NOT_STARTED = (
         Race.PAUSE_WITHOUT_EXECUTION,
         "a start that equals one which runs is told from it by the fence",
         (ours("adapters/aws/step_functions.py", '            "fence": lock.fence,\n'),),
-        (f"{REQUESTS}test_a_later_run_is_not_taken_for_the_one_that_was_handed_over_first",),
+        (f"{REQUESTS}test_a_later_run_is_not_taken_for_the_first",),
     ),
 )
 TOKENS = (
@@ -155,7 +155,7 @@ TOKENS = (
             ),
         ),
         (
-            f"{REQUESTS}test_nobody_who_waits_any_more_is_no_failure",
+            f"{REQUESTS}test_an_expired_token_is_no_failure",
             f"{SUPERVISED}test_a_token_of_an_older_pause_sent_again_has_no_effect",
         ),
     ),

@@ -1,6 +1,6 @@
 """Change the code in many small ways and see whether a test notices: `python -m tests.mutants [--sample 150]`.
 
-Files, changes and tests are those that pyproject.toml names for mutmut, which leaves alone what is decorated. A sample
+Files, changes and tests are those that pyproject.toml names for mutmut, which skips decorated functions. A sample
 of the mutants is taken by a seed; each runs against the tests that reach its lines, in a process of its own.
 """
 
@@ -26,16 +26,16 @@ FEW = 5  # mostly enough, and collected sooner than all
 def main() -> None:
     arguments = _arguments()
     preload()
-    known = [named(text) for text in arguments.mutant] or all_mutants()
-    chosen = known if arguments.mutant else random.Random(arguments.seed).sample(known, arguments.sample)
+    candidates = [named(text) for text in arguments.mutant] or all_mutants()
+    chosen = candidates if arguments.mutant else random.Random(arguments.seed).sample(candidates, arguments.sample)
     with tempfile.TemporaryDirectory() as folder:
         selection = config().pytest_add_cli_args_test_selection
         reach = None if arguments.tests else measured(selection, Path(folder))
     if reach and reach.failed:
         print("fail without any mutant, and are left out:", *reach.failed, sep="\n  ")
-    print(f"{len(chosen)} of {len(known)} mutants, seed {arguments.seed}", flush=True)
+    print(f"{len(chosen)} of {len(candidates)} mutants, seed {arguments.seed}", flush=True)
     survivors = [mutant for mutant in chosen if not _killed(mutant, reach, arguments)]
-    _tell(chosen, survivors)
+    _report(chosen, survivors)
 
 
 def _arguments() -> argparse.Namespace:
@@ -61,7 +61,7 @@ def _killed(mutant: Mutant, reach: Reach | None, arguments: argparse.Namespace) 
     return killed
 
 
-def _tell(chosen: Sequence[Mutant], survivors: Sequence[Mutant]) -> None:
+def _report(chosen: Sequence[Mutant], survivors: Sequence[Mutant]) -> None:
     of_package, survived = Counter(m.package for m in chosen), Counter(m.package for m in survivors)
     print(f"\n{'package':10} {'mutants':>8} {'killed':>8} {'survived':>8} {'score':>8}")
     rows = [(package, of_package[package], survived[package]) for package in sorted(of_package)]

@@ -1,4 +1,4 @@
-"""Mutants as mutmut thinks them up: one small change each, told by the file and a number there."""
+"""Mutants of mutmut: one small change each, identified by the file and a number there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ IMPORT_ROOT = Path("shared")
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change of one file, `number` counting the changes that mutmut knows for it."""
+    """One change of one file, `number` counting the changes that mutmut lists for it."""
 
     path: Path
     number: int

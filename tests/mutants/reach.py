@@ -19,7 +19,7 @@ LIMIT_S = 1200
 
 
 class Contexts:
-    """A plugin that tells the coverage which test runs, and keeps how long it takes and whether it fails."""
+    """A plugin that tags coverage with the test that runs, and records each test's duration and failure."""
 
     def __init__(self, coverage: Coverage) -> None:
         self.seconds: dict[str, float] = {}
@@ -41,7 +41,7 @@ class Contexts:
 
 @dataclass(frozen=True)
 class Reach:
-    """What a run of the tests without any mutant has shown."""
+    """The results of a run of the tests without any mutant."""
 
     seconds: dict[str, float]
     failed: list[str]
@@ -69,8 +69,8 @@ class Reach:
 
 
 def measured(selection: Sequence[str], folder: Path) -> Reach:
-    """Run the tests selected, and see what of our sources each reaches."""
-    data_file, told = folder / "coverage", folder / "told.json"
+    """Run the selected tests, and record the lines of our sources that each reaches."""
+    data_file, report_file = folder / "coverage", folder / "report.json"
 
     def run() -> int:
         coverage = Coverage(data_file=str(data_file), include=["shared/turnstone/*"], config_file=False)
@@ -78,7 +78,7 @@ def measured(selection: Sequence[str], folder: Path) -> Reach:
         with coverage.collect():
             code = int(pytest.main([*OPTIONS, *selection], plugins=[plugin]))
         coverage.save()
-        told.write_text(json.dumps({"seconds": plugin.seconds, "failed": plugin.failed}))
+        report_file.write_text(json.dumps({"seconds": plugin.seconds, "failed": plugin.failed}))
         return code
 
     code = in_a_fork(run, LIMIT_S)
@@ -86,6 +86,6 @@ def measured(selection: Sequence[str], folder: Path) -> Reach:
     data = CoverageData(str(data_file))
     data.read()
     return Reach(
-        **json.loads(told.read_text()),
+        **json.loads(report_file.read_text()),
         tests_of_line={path: data.contexts_by_lineno(path) for path in data.measured_files()},
     )

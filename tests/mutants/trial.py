@@ -19,7 +19,7 @@ import pytest
 
 from tests.mutants.mutant import Mutant
 
-# What the tests import of others, loaded once for all trials; ours is what each trial loads anew.
+# Third-party modules of the tests, loaded once for all trials; each trial loads our own again.
 PRELOADED = (
     *("anyio.pytest_plugin", "aws_lambda_powertools.metrics", "cryptography.x509", "hypothesis.stateful", "jwt"),
     *("mangum", "pydantic.json_schema", "pydantic.main", "sqlite3", "starlette.applications", "uvicorn", "xdist"),
@@ -31,7 +31,7 @@ MEMORY_BYTES = 6 * 2**30
 
 
 class Swap(MetaPathFinder, SourceFileLoader):
-    """Finds and loads a mutant where its module is asked for; nothing on the disk changes."""
+    """Finds and loads a mutant when its module is imported; nothing on the disk changes."""
 
     def __init__(self, mutant: Mutant) -> None:
         super().__init__(mutant.module, str(mutant.path.resolve()))
@@ -45,7 +45,7 @@ class Swap(MetaPathFinder, SourceFileLoader):
 
 
 def preload() -> None:
-    """Import what all trials need, once."""
+    """Import the modules that all trials need, once."""
     for module in PRELOADED:
         importlib.import_module(module)
     assert "turnstone" not in sys.modules, "a trial would not load the mutant"
@@ -86,13 +86,13 @@ def in_a_fork(work: Callable[[], int], limit_s: float) -> int | None:
 
 
 def _work_alone(work: Callable[[], int]) -> None:
-    os.setsid()  # so that what it starts ends with it
+    os.setsid()  # so that its own processes end with it
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     code = 1
     try:
-        with tempfile.TemporaryDirectory() as examples:  # what fails with a mutant is no example to remember
+        with tempfile.TemporaryDirectory() as examples:  # a failure with a mutant is no example to keep
             os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = examples
             code = work()
     finally:
         sys.stdout.flush()
-        os._exit(code)  # whatever threads are left
+        os._exit(code)  # although threads may be left

@@ -1,4 +1,4 @@
-"""Who may see what: a match in every category that is named; the owner always.
+"""Access to a resource: the owner always has it, a reader needs a match in every category that is named.
 
 Covers: services/access/access
 """
@@ -42,7 +42,7 @@ def test_an_owner_may_see_and_delete_whatever_group_it_is_in_now(caller: Caller)
     assert may_delete(caller, stamp)
 
 
-def test_what_was_stored_before_there_were_stamps_is_its_tenants() -> None:
+def test_a_record_without_ownership_belongs_to_its_tenant() -> None:
     assert may_see(Caller(tenant="t", principal="ann"), Ownership(), owner_only=True)
 
 
@@ -55,7 +55,7 @@ def test_what_was_stored_before_there_were_stamps_is_its_tenants() -> None:
         (Caller(tenant="t", principal="eve"), NotFound),
     ],
 )
-def test_who_may_not_see_it_is_told_nothing_and_who_may_not_delete_it_is_told_so(
+def test_deletion_is_not_found_without_read_access_and_forbidden_with_it(
     caller: Caller, error: type[Exception] | None
 ) -> None:
     stamp = Ownership(owner="ann", attributes=AccessAttributes(teams=("red",)))

@@ -1,4 +1,4 @@
-"""Who may call is set without contradictions, or the start stops and says what contradicts what.
+"""Settings of authentication: a contradiction stops the start with an error that names both settings.
 
 Covers: bootstrap/callers, settings/auth_settings, settings/config, settings/local_settings
 """
@@ -22,7 +22,7 @@ JWT = {
     "JWT_JWKS_URL": "https://issuer.example/keys",
     "JWT_CLAIMS": "tenant=org",
 }
-PLACE = {"TABLE": "turns", "BUCKET": "payloads"}
+REQUIRED = {"TABLE": "turns", "BUCKET": "payloads"}
 
 
 @pytest.fixture
@@ -38,13 +38,13 @@ def local(environment: pytest.MonkeyPatch, **given: str) -> LocalSettings:
     return load_settings(LocalSettings)
 
 
-def test_a_server_of_its_own_machine_only_needs_nothing(environment: pytest.MonkeyPatch) -> None:
+def test_a_local_server_needs_no_setting(environment: pytest.MonkeyPatch) -> None:
     settings = local(environment)
     assert (settings.auth, str(settings.host), settings.allow_open) == ("off", "127.0.0.1", False)
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "::", "::ffff:192.0.2.1", "169.254.169.254"])
-def test_a_server_for_others_without_authentication_does_not_start_unless_told(
+def test_a_public_server_without_authentication_needs_an_explicit_setting(
     environment: pytest.MonkeyPatch, host: str
 ) -> None:
     with pytest.raises(InvalidSettings, match=r"TURNSTONE_HOST: .*TURNSTONE_AUTH.*TURNSTONE_ALLOW_OPEN=true"):
@@ -54,7 +54,7 @@ def test_a_server_for_others_without_authentication_does_not_start_unless_told(
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1"])
-def test_any_address_of_the_own_machine_is_its_own(environment: pytest.MonkeyPatch, host: str) -> None:
+def test_any_loopback_address_is_local(environment: pytest.MonkeyPatch, host: str) -> None:
     assert str(local(environment, HOST=host).host) == host
 
 
@@ -101,7 +101,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("given", "named"), [*CONTRADICTIONS, *WRONG])
-def test_what_is_wrong_is_named_and_no_value_shown(
+def test_an_error_names_the_setting_and_shows_no_value(
     environment: pytest.MonkeyPatch, given: dict[str, str], named: str
 ) -> None:
     with pytest.raises(InvalidSettings) as raised:
@@ -112,7 +112,7 @@ def test_what_is_wrong_is_named_and_no_value_shown(
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:8080/keys", "http://localhost/keys", "http://[::1]:1/keys"])
-def test_an_issuer_of_the_own_machine_needs_no_encryption(environment: pytest.MonkeyPatch, url: str) -> None:
+def test_an_issuer_on_loopback_needs_no_encryption(environment: pytest.MonkeyPatch, url: str) -> None:
     assert local(environment, **{**JWT, "JWT_JWKS_URL": url}).jwt_jwks_url == url
 
 
@@ -139,14 +139,14 @@ def test_a_tenant_whose_turns_could_not_be_recovered_does_not_start(
 
 @pytest.mark.parametrize("auth", ["", "off"])
 def test_an_authorizer_without_anything_to_check_does_not_start(environment: pytest.MonkeyPatch, auth: str) -> None:
-    for name, value in {**PLACE, "AUTH": auth}.items():
+    for name, value in {**REQUIRED, "AUTH": auth}.items():
         environment.setenv(f"TURNSTONE_{name}", value)
     with pytest.raises(InvalidSettings, match="TURNSTONE_AUTH: "):
         load_settings(AuthorizerSettings)
 
 
 def test_an_authorizers_contradictions_are_named_too(environment: pytest.MonkeyPatch) -> None:
-    for name, value in {**PLACE, **JWT, "AUTH": "api_keys"}.items():
+    for name, value in {**REQUIRED, **JWT, "AUTH": "api_keys"}.items():
         environment.setenv(f"TURNSTONE_{name}", value)
     with pytest.raises(InvalidSettings, match="TURNSTONE_JWT_ISSUER: "):
         load_settings(AuthorizerSettings)

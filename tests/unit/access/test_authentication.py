@@ -1,4 +1,4 @@
-"""Who a header names: nobody unless it is one bearer token, and nobody for long after that was taken back.
+"""The caller of an authorization header: one bearer token names it, and a revoked token only until the cache expires.
 
 Covers: services/access/authentication
 """
@@ -32,16 +32,16 @@ class MovedClock:
         return self.time.timestamp() + self.set_back_s
 
 
-class KnownTokens:
-    """Tokens in a dict; counts how often it is asked."""
+class CountedTokens:
+    """Tokens in a dict; counts the lookups."""
 
     def __init__(self, **identities: Identity) -> None:
         self.identities = identities
-        self.asked = 0
+        self.lookups = 0
         self.is_away = False
 
     def identity(self, token: str) -> Identity:
-        self.asked += 1
+        self.lookups += 1
         if self.is_away:
             raise StoreUnavailable("away")
         if token not in self.identities:
@@ -55,12 +55,12 @@ def clock() -> MovedClock:
 
 
 @pytest.fixture
-def tokens() -> KnownTokens:
-    return KnownTokens(good=Identity(ANN))
+def tokens() -> CountedTokens:
+    return CountedTokens(good=Identity(ANN))
 
 
 @pytest.fixture
-def authenticator(tokens: KnownTokens, clock: MovedClock) -> Authenticator:
+def authenticator(tokens: CountedTokens, clock: MovedClock) -> Authenticator:
     return Authenticator(tokens, clock, CACHED_FOR)
 
 
@@ -89,36 +89,36 @@ MALFORMED = [
 
 
 @pytest.mark.parametrize("header", MALFORMED)
-def test_any_other_header_names_nobody_and_nobody_is_asked(
-    authenticator: Authenticator, tokens: KnownTokens, header: str | None
+def test_any_other_header_names_no_caller_and_causes_no_lookup(
+    authenticator: Authenticator, tokens: CountedTokens, header: str | None
 ) -> None:
-    for ask in (authenticator.cached_caller, authenticator.identify):
+    for authenticate in (authenticator.cached_caller, authenticator.identify):
         with pytest.raises(Unauthenticated) as refused:
-            ask(header)
+            authenticate(header)
         assert refused.value.scheme == "Bearer"
-    assert tokens.asked == 0
+    assert tokens.lookups == 0
 
 
 @given(st.none() | st.text() | st.text().map("Bearer {}".format))
-def test_whatever_the_header_it_is_refused_or_names_a_caller(header: str | None) -> None:
-    authenticator = Authenticator(KnownTokens(), MovedClock(), CACHED_FOR)
+def test_any_header_is_refused_or_names_a_caller(header: str | None) -> None:
+    authenticator = Authenticator(CountedTokens(), MovedClock(), CACHED_FOR)
     with pytest.raises(Unauthenticated) as refused:
         authenticator.identify(header)
     assert refused.value.scheme == "Bearer"
 
 
-def test_a_caller_is_known_for_a_moment_without_being_looked_up_again(
-    authenticator: Authenticator, tokens: KnownTokens, clock: MovedClock
+def test_a_caller_is_cached_for_a_moment_without_another_lookup(
+    authenticator: Authenticator, tokens: CountedTokens, clock: MovedClock
 ) -> None:
     assert authenticator.cached_caller("Bearer good") is None
     assert authenticator.identify("Bearer good") == ANN
     clock.time += CACHED_FOR - timedelta(milliseconds=1)
     assert authenticator.cached_caller("Bearer good") == authenticator.identify("bearer good") == ANN
-    assert tokens.asked == 1
+    assert tokens.lookups == 1
 
 
-def test_a_token_that_was_taken_back_names_nobody_when_the_moment_is_over(
-    authenticator: Authenticator, tokens: KnownTokens, clock: MovedClock
+def test_a_revoked_token_names_no_caller_once_the_cache_expires(
+    authenticator: Authenticator, tokens: CountedTokens, clock: MovedClock
 ) -> None:
     authenticator.identify("Bearer good")
     tokens.identities = {}
@@ -128,8 +128,8 @@ def test_a_token_that_was_taken_back_names_nobody_when_the_moment_is_over(
         authenticator.identify("Bearer good")
 
 
-def test_a_token_that_expires_is_not_known_for_longer(
-    authenticator: Authenticator, tokens: KnownTokens, clock: MovedClock
+def test_a_token_is_not_cached_beyond_its_expiry(
+    authenticator: Authenticator, tokens: CountedTokens, clock: MovedClock
 ) -> None:
     tokens.identities = {"short": Identity(ANN, clock.time + timedelta(seconds=2))}
     authenticator.identify("Bearer short")
@@ -139,8 +139,8 @@ def test_a_token_that_expires_is_not_known_for_longer(
     assert authenticator.cached_caller("Bearer short") is None
 
 
-def test_a_token_is_asked_about_in_time_though_the_clock_was_set_back(
-    authenticator: Authenticator, tokens: KnownTokens, clock: MovedClock
+def test_a_token_is_verified_in_time_though_the_clock_was_set_back(
+    authenticator: Authenticator, tokens: CountedTokens, clock: MovedClock
 ) -> None:
     authenticator.identify("Bearer good")
     tokens.identities.clear()
@@ -152,8 +152,8 @@ def test_a_token_is_asked_about_in_time_though_the_clock_was_set_back(
         authenticator.identify("Bearer good")
 
 
-def test_a_token_is_asked_about_in_time_though_its_process_was_frozen(
-    authenticator: Authenticator, tokens: KnownTokens, clock: MovedClock
+def test_a_token_is_verified_in_time_though_its_process_was_frozen(
+    authenticator: Authenticator, tokens: CountedTokens, clock: MovedClock
 ) -> None:
     authenticator.identify("Bearer good")
     clock.time += CACHED_FOR
@@ -161,14 +161,14 @@ def test_a_token_is_asked_about_in_time_though_its_process_was_frozen(
     assert authenticator.cached_caller("Bearer good") is None
 
 
-def test_without_a_moment_every_request_is_looked_up(tokens: KnownTokens, clock: MovedClock) -> None:
+def test_without_a_cache_every_request_causes_a_lookup(tokens: CountedTokens, clock: MovedClock) -> None:
     authenticator = Authenticator(tokens, clock, timedelta(0))
     for _ in range(3):
         assert authenticator.identify("Bearer good") == ANN
-    assert tokens.asked == 3
+    assert tokens.lookups == 3
 
 
-def test_who_is_refused_is_not_remembered(authenticator: Authenticator, tokens: KnownTokens) -> None:
+def test_a_refused_token_is_not_cached(authenticator: Authenticator, tokens: CountedTokens) -> None:
     with pytest.raises(Unauthenticated):
         authenticator.identify("Bearer new")
     tokens.identities["new"] = Identity(ANN)
@@ -176,7 +176,7 @@ def test_who_is_refused_is_not_remembered(authenticator: Authenticator, tokens: 
 
 
 def test_a_store_that_is_away_is_no_refusal(
-    authenticator: Authenticator, tokens: KnownTokens, clock: MovedClock
+    authenticator: Authenticator, tokens: CountedTokens, clock: MovedClock
 ) -> None:
     authenticator.identify("Bearer good")
     tokens.is_away = True
@@ -186,13 +186,13 @@ def test_a_store_that_is_away_is_no_refusal(
         authenticator.identify("Bearer good")
 
 
-def test_only_so_many_callers_are_remembered_the_latest_ones(tokens: KnownTokens, clock: MovedClock) -> None:
+def test_only_so_many_callers_are_remembered_the_latest_ones(tokens: CountedTokens, clock: MovedClock) -> None:
     tokens.identities = {f"t{number}": Identity(ANN) for number in range(MOST_CACHED + 5)}
     authenticator = Authenticator(tokens, clock, CACHED_FOR)
     for token in tokens.identities:
         authenticator.identify(f"Bearer {token}")
-    known = [token for token in tokens.identities if authenticator.cached_caller(f"Bearer {token}")]
-    assert known == [f"t{number}" for number in range(5, MOST_CACHED + 5)]
+    cached = [token for token in tokens.identities if authenticator.cached_caller(f"Bearer {token}")]
+    assert cached == [f"t{number}" for number in range(5, MOST_CACHED + 5)]
 
 
 def test_tokens_themselves_are_not_kept(authenticator: Authenticator) -> None:

@@ -1,4 +1,4 @@
-"""Who a request is from: whom the gateway names, and nobody whom the client names.
+"""The caller of a request: the one that the gateway names, never one that the client claims.
 
 Covers: adapters/machine/system, http/server/hosting, services/access/authentication
 """
@@ -44,7 +44,7 @@ NOBODY: dict[str, Any] = {
     "identity a text": {"identity": ARN},
     "identity a list": {"identity": [IDENTITY]},
     "identity empty": {"identity": {}},
-    "identity beside its place": IDENTITY,
+    "identity outside of its field": IDENTITY,
     "an account only": {"identity": {"accountId": ACCOUNT}},
     "an ARN only": {"identity": {"userArn": ARN}},
     "account null": {"identity": {**IDENTITY, "accountId": None}},
@@ -57,7 +57,7 @@ NOBODY: dict[str, Any] = {
     "ARN true": {"identity": {**IDENTITY, "userArn": True}},
     "the API's own account": {"accountId": ACCOUNT, "identity": {"userArn": ARN}},
     "an account where an authorizer speaks": {"authorizer": IDENTITY, "identity": {}},
-    "an authorizer that says nothing, beside an account": {"authorizer": {}, "identity": IDENTITY},
+    "an authorizer without values, beside an account": {"authorizer": {}, "identity": IDENTITY},
     "an authorizer that is a text, beside an account": {"authorizer": "ann", "identity": IDENTITY},
     "an authorizer that is false, beside an account": {"authorizer": False, "identity": IDENTITY},
     "a tenant only, beside an account": {"authorizer": {"tenant": "acme"}, "identity": IDENTITY},
@@ -119,8 +119,8 @@ CALLERS = st.builds(
 
 
 @given(CALLERS, st.sampled_from([{}, IDENTITY]))
-def test_whom_the_authorizer_names_calls_and_nobody_else(caller: Caller, identity: dict[str, str]) -> None:
-    """As API Gateway passes it on: scalars, with two of its own beside them."""
+def test_the_caller_is_the_one_that_the_authorizer_names(caller: Caller, identity: dict[str, str]) -> None:
+    """The context as API Gateway passes it on: scalars, with two of its own beside them."""
     authorizer = {**context_of(caller), "principalId": "x", "integrationLatency": 7}
     assert all(isinstance(value, str) for value in context_of(caller).values())
     context = {"authorizer": authorizer, "identity": identity}
@@ -128,7 +128,7 @@ def test_whom_the_authorizer_names_calls_and_nobody_else(caller: Caller, identit
     assert BehindAdapter().caller(adapter_scope((CONTEXT_HEADER, context))) == caller
 
 
-def test_each_place_knows_how_requests_prove_who_sends_them() -> None:
+def test_each_hosting_has_its_scheme_of_authentication() -> None:
     authenticator = Authenticator(OneToken(), SystemClock(), timedelta(seconds=60))
     assert [OneMachine().scheme({}), OneMachine(authenticator).scheme({})] == [None, "bearer"]
     for context, scheme in (
@@ -143,7 +143,7 @@ def test_an_authorizer_that_names_no_groups_names_a_caller_without_them() -> Non
     assert caller_of({"authorizer": {"tenant": "acme", "principal": "ann"}}) == Caller(tenant="acme", principal="ann")
 
 
-def test_where_no_authorizer_speaks_the_account_does() -> None:
+def test_without_an_authorizer_the_account_is_the_caller() -> None:
     assert caller_of({"authorizer": None, "identity": IDENTITY}) == ANN
 
 
@@ -154,14 +154,14 @@ class OneToken:
         return Identity(ANN)
 
 
-def test_one_machine_looks_a_token_up_apart_from_the_event_loop_and_then_knows_it() -> None:
-    place = OneMachine(Authenticator(OneToken(), SystemClock(), timedelta(seconds=60)))
+def test_one_machine_verifies_a_token_off_the_event_loop_and_then_caches_it() -> None:
+    hosting = OneMachine(Authenticator(OneToken(), SystemClock(), timedelta(seconds=60)))
     good = {"headers": [(b"authorization", b"Bearer good")]}
-    first = place.caller(good)
+    first = hosting.caller(good)
     assert not isinstance(first, Caller)
     assert first() == ANN
-    assert place.caller(good) == ANN
-    wrong = place.caller({"headers": [(b"authorization", b"Bearer wrong")]})
+    assert hosting.caller(good) == ANN
+    wrong = hosting.caller({"headers": [(b"authorization", b"Bearer wrong")]})
     assert not isinstance(wrong, Caller)
     with pytest.raises(Unauthenticated):
         wrong()
@@ -177,22 +177,22 @@ def test_one_machine_looks_a_token_up_apart_from_the_event_loop_and_then_knows_i
         [(b"x-authorization", b"Bearer good")],
     ],
 )
-def test_one_machine_refuses_what_is_no_one_token_at_once(headers: list[tuple[bytes, bytes]]) -> None:
-    place = OneMachine(Authenticator(OneToken(), SystemClock(), timedelta(seconds=60)))
+def test_one_machine_refuses_a_malformed_header_at_once(headers: list[tuple[bytes, bytes]]) -> None:
+    hosting = OneMachine(Authenticator(OneToken(), SystemClock(), timedelta(seconds=60)))
     for _ in range(2):
         with pytest.raises(Unauthenticated):
-            place.caller({"headers": headers})
+            hosting.caller({"headers": headers})
 
 
 @pytest.mark.parametrize("context", NOBODY.values(), ids=NOBODY)
-def test_who_is_not_named_in_full_is_nobody(context: Any) -> None:
-    places: list[tuple[Hosting, dict[str, Any]]] = [
+def test_an_incomplete_identity_names_no_caller(context: Any) -> None:
+    cases: list[tuple[Hosting, dict[str, Any]]] = [
         (BehindGateway(), gateway_scope(context)),
         (BehindAdapter(), adapter_scope((CONTEXT_HEADER, context))),
     ]
-    for place, scope in places:
+    for hosting, scope in cases:
         with pytest.raises(Unauthenticated):
-            place.caller(scope)
+            hosting.caller(scope)
 
 
 @pytest.mark.parametrize(
@@ -200,15 +200,15 @@ def test_who_is_not_named_in_full_is_nobody(context: Any) -> None:
     [b"", b"{", b"null", b"\xff\xfe\xff", b"NaN", b"{'identity': {}}", b"[" * 100_000],
     ids=["empty", "cut off", "null", "no text", "NaN", "no JSON", "nested too deep"],
 )
-def test_a_header_that_is_no_json_names_nobody(header: bytes) -> None:
+def test_a_header_that_is_not_json_names_no_caller(header: bytes) -> None:
     with pytest.raises(Unauthenticated):
         BehindAdapter().caller(adapter_scope((CONTEXT_HEADER, header)))
     assert BehindAdapter().request_id(adapter_scope((CONTEXT_HEADER, header))) is None
     assert BehindAdapter().ends_at(adapter_scope((LAMBDA_HEADER, header))) is None
 
 
-def test_a_header_that_stands_twice_names_nobody() -> None:
-    """One of them may be the client's."""
+def test_a_repeated_header_names_no_caller() -> None:
+    """One of the two headers may be the client's."""
     context = {"identity": IDENTITY, "requestId": "r"}
     twice = adapter_scope((CONTEXT_HEADER, context), (CONTEXT_HEADER, context))
     with pytest.raises(Unauthenticated):
@@ -218,12 +218,12 @@ def test_a_header_that_stands_twice_names_nobody() -> None:
     assert BehindAdapter().ends_at(adapter_scope((LAMBDA_HEADER, deadline), (LAMBDA_HEADER, deadline))) is None
 
 
-def test_without_the_header_nobody_calls() -> None:
+def test_without_the_header_there_is_no_caller() -> None:
     with pytest.raises(Unauthenticated):
         BehindAdapter().caller(adapter_scope())
 
 
-def test_what_a_client_says_of_itself_counts_for_nothing_where_the_gateways_event_is_at_hand() -> None:
+def test_headers_of_a_client_count_for_nothing_beside_the_gateways_event() -> None:
     forged = {"identity": {"accountId": "666666666666", "userArn": "arn:aws:iam::666666666666:root"}, "requestId": "x"}
     headers = {CONTEXT_HEADER.decode(): forged, LAMBDA_HEADER.decode(): {"deadline": 0}}
     scope = gateway_scope({"identity": IDENTITY, "requestId": "r"}, **headers)
@@ -249,7 +249,7 @@ JSON = st.recursive(
 
 
 @given(JSON)
-def test_whatever_the_context_it_names_a_whole_caller_or_nobody(context: Any) -> None:
+def test_any_context_names_a_complete_caller_or_none(context: Any) -> None:
     try:
         caller = BehindAdapter().caller(adapter_scope((CONTEXT_HEADER, context)))
     except Unauthenticated:
@@ -266,7 +266,7 @@ def test_whatever_the_context_it_names_a_whole_caller_or_nobody(context: Any) ->
     assert caller.principal
 
 
-def test_the_deadline_is_what_the_place_says() -> None:
+def test_the_deadline_is_that_of_the_hosting() -> None:
     at = datetime(2026, 11, 21, 10, 0, 0, 250_000, tzinfo=UTC)
     deadline = {"deadline": round(at.timestamp() * 1_000)}
     assert BehindAdapter().ends_at(adapter_scope((LAMBDA_HEADER, deadline))) == at
@@ -277,12 +277,12 @@ def test_the_deadline_is_what_the_place_says() -> None:
     assert before <= ends_at - timedelta(milliseconds=90_500) <= after
 
 
-@pytest.mark.parametrize("told", [None, {}, [], 7, {"deadline": None}, {"deadline": "soon"}, {"deadline": 1.5}])
-def test_a_deadline_that_is_no_number_of_milliseconds_is_none(told: Any) -> None:
-    assert BehindAdapter().ends_at(adapter_scope((LAMBDA_HEADER, told))) is None
+@pytest.mark.parametrize("context", [None, {}, [], 7, {"deadline": None}, {"deadline": "soon"}, {"deadline": 1.5}])
+def test_a_deadline_that_is_not_in_milliseconds_is_none(context: Any) -> None:
+    assert BehindAdapter().ends_at(adapter_scope((LAMBDA_HEADER, context))) is None
 
 
-@pytest.mark.parametrize("told", [None, {}, [], {"requestId": None}, {"requestId": 7}])
-def test_a_request_id_that_is_no_text_is_none(told: Any) -> None:
-    assert BehindGateway().request_id(gateway_scope(told)) is None
-    assert BehindAdapter().request_id(adapter_scope((CONTEXT_HEADER, told))) is None
+@pytest.mark.parametrize("context", [None, {}, [], {"requestId": None}, {"requestId": 7}])
+def test_a_request_id_that_is_not_text_is_none(context: Any) -> None:
+    assert BehindGateway().request_id(gateway_scope(context)) is None
+    assert BehindAdapter().request_id(adapter_scope((CONTEXT_HEADER, context))) is None

@@ -1,4 +1,4 @@
-"""An agent's configuration: its defaults, what it refuses, and what a turn may override of it.
+"""An agent's configuration: its defaults, its refusals, and the fields that a turn may override.
 
 Covers: domain/agents/agents, domain/tools/tools, domain/values/frozen
 """
@@ -51,7 +51,7 @@ TOO_DEEP = json.loads('{"a":' * (MAX_DEPTH + 1) + "1" + "}" * (MAX_DEPTH + 1))
 
 
 def config_of(**fields: Any) -> AgentConfig:
-    """Return the configuration a client sends."""
+    """Return the configuration of a client that sends these fields."""
     return AgentConfig.model_validate_json(json.dumps(LEAST | fields))
 
 
@@ -63,24 +63,24 @@ def wired(config: AgentConfig) -> dict[str, Any]:
     return json.loads(config.model_dump_json())
 
 
-def test_what_is_left_out_has_its_default_and_is_told() -> None:
+def test_a_missing_field_has_its_default_and_is_serialised() -> None:
     assert wired(config_of()) == LEAST | DEFAULTS
 
 
-def test_fields_are_told_in_the_order_of_the_wire() -> None:
-    told = wired(config_of())
-    assert list(told) == WIRE_ORDER
-    assert list(DEFAULTS["sampling_params"]) == list(told["sampling_params"])
-    assert list(DEFAULTS["tool_config"]) == list(told["tool_config"])
+def test_fields_are_serialised_in_the_order_of_the_wire() -> None:
+    serialised = wired(config_of())
+    assert list(serialised) == WIRE_ORDER
+    assert list(DEFAULTS["sampling_params"]) == list(serialised["sampling_params"])
+    assert list(DEFAULTS["tool_config"]) == list(serialised["tool_config"])
 
 
 @pytest.mark.parametrize("field", DEFAULTS)
-def test_null_means_the_default(field: str) -> None:
+def test_null_is_the_default(field: str) -> None:
     assert config_of() == config_of(**{field: None})
 
 
 @pytest.mark.parametrize("parent", ["sampling_params", "tool_config"])
-def test_null_inside_a_field_means_the_default_too(parent: str) -> None:
+def test_null_inside_a_field_is_the_default_too(parent: str) -> None:
     assert config_of() == config_of(**{parent: dict.fromkeys(DEFAULTS[parent])})
 
 
@@ -110,7 +110,7 @@ def test_unknown_fields_are_ignored() -> None:
         ({"type": "top_k", "top_k": 1}, TopK(top_k=1)),
     ],
 )
-def test_a_strategy_is_what_was_sent(strategy: dict[str, Any], expected: Greedy | TopP | TopK) -> None:
+def test_a_strategy_is_kept_as_it_was_sent(strategy: dict[str, Any], expected: Greedy | TopP | TopK) -> None:
     config = config_of(sampling_params={"strategy": strategy})
     assert SamplingParams(strategy=expected) == config.sampling_params
     assert config == AgentConfig.model_validate_json(config.model_dump_json())
@@ -138,7 +138,7 @@ def test_a_strategy_is_what_was_sent(strategy: dict[str, Any], expected: Greedy 
         ({"client_tools": [{"name": "t", "metadata": TOO_DEEP}]}, "metadata"),
     ],
 )
-def test_what_the_contract_has_no_place_for_is_refused_by_its_field(fields: dict[str, Any], field: str) -> None:
+def test_a_value_that_the_contract_excludes_is_refused_by_its_field(fields: dict[str, Any], field: str) -> None:
     with pytest.raises(ValidationError) as refused:
         config_of(**fields)
     assert field in {part for error in refused.value.errors() for part in error["loc"]}
@@ -161,17 +161,17 @@ def test_a_toolgroup_is_a_name_or_a_name_with_arguments() -> None:
     assert [toolgroup_name(toolgroup) for toolgroup in toolgroups] == ["g", "g/t", "h"]
 
 
-def test_a_parameter_of_a_client_tool_is_required_unless_it_says_otherwise() -> None:
+def test_a_parameter_of_a_client_tool_is_required_by_default() -> None:
     parameter = {"name": "p", "parameter_type": "str", "description": "d"}
     filled = {"required": True, "default": None}
     (tool,) = config_of(client_tools=[{"name": "t", "parameters": [parameter | {"required": None}]}]).client_tools
-    told = json.loads(tool.model_dump_json())
-    assert {"name": "t", "description": None, "parameters": [parameter | filled], "metadata": None} == told
+    serialised = json.loads(tool.model_dump_json())
+    assert {"name": "t", "description": None, "parameters": [parameter | filled], "metadata": None} == serialised
 
 
 @pytest.mark.parametrize("field", ["tool_choice", "tool_prompt_format"])
 @pytest.mark.parametrize("sent", [{}, {"tool_config": None}], ids=["left out", "null"])
-def test_a_deprecated_field_fills_the_tool_config_and_is_told_as_well(field: str, sent: dict[str, None]) -> None:
+def test_a_deprecated_field_fills_the_tool_config_and_is_kept_as_well(field: str, sent: dict[str, None]) -> None:
     value = {"tool_choice": "required", "tool_prompt_format": "json"}[field]
     config = config_of(**{field: value}, **sent)
     assert ToolConfig(**{field: value}) == config.tool_config
@@ -186,7 +186,7 @@ def test_a_deprecated_override_changes_only_its_part_of_the_agents_tool_config(f
     assert agent.tool_config.model_copy(update={field: value}) == changed.tool_config
 
 
-def test_a_deprecated_field_may_say_what_the_tool_config_says() -> None:
+def test_a_deprecated_field_may_repeat_the_tool_config() -> None:
     tool_config = {"tool_choice": "required", "tool_prompt_format": "json"}
     assert ToolConfig(**tool_config) == config_of(tool_config=tool_config, **tool_config).tool_config
     assert ToolConfig(**tool_config) == overrides_of(tool_config=tool_config, **tool_config).tool_config
@@ -241,7 +241,7 @@ def test_overrides_left_out_or_null_change_nothing() -> None:
 
 
 @pytest.mark.parametrize("field", OVERRIDING)
-def test_an_override_takes_the_place_of_its_field_and_of_no_other(field: str) -> None:
+def test_an_override_replaces_its_field_and_no_other(field: str) -> None:
     overridden = TurnOverrides(**{field: OVERRIDING[field]}).applied_to(CONFIG)
     assert CONFIG.model_copy(update={field: OVERRIDING[field]}) == overridden
 
@@ -251,9 +251,9 @@ def test_every_field_a_turn_may_override_is_tried() -> None:
 
 
 def test_toolgroups_of_a_turn_are_in_addition_to_the_agents() -> None:
-    known, new = ToolGroupWithArgs(name="h", args={"k": 1}), ToolGroupWithArgs(name="h", args={"k": 2})
-    overridden = TurnOverrides(toolgroups=("x", "g", known, new)).applied_to(CONFIG)
-    assert CONFIG.model_copy(update={"toolgroups": ("g", known, "x", new)}) == overridden
+    present, new = ToolGroupWithArgs(name="h", args={"k": 1}), ToolGroupWithArgs(name="h", args={"k": 2})
+    overridden = TurnOverrides(toolgroups=("x", "g", present, new)).applied_to(CONFIG)
+    assert CONFIG.model_copy(update={"toolgroups": ("g", present, "x", new)}) == overridden
     assert TurnOverrides(toolgroups=()).applied_to(CONFIG) == CONFIG
 
 
@@ -267,14 +267,14 @@ CITY = {"name": "city", "parameter_type": "str", "description": "which"}
 
 
 def complaint(**fields: Any) -> tuple[tuple[int | str, ...], str]:
-    """Return where a client tool with these fields is wrong, and why."""
+    """Return the location and the message of the error for a client tool with these fields."""
     with pytest.raises(ValidationError) as refused:
         config_of(client_tools=[{"name": "t", **fields}])
     (error,) = refused.value.errors()
     return error["loc"], error["msg"]
 
 
-def test_a_client_tool_is_told_with_the_schemas_that_were_sent_and_no_others() -> None:
+def test_a_client_tool_is_serialised_with_the_schemas_that_were_sent_and_no_others() -> None:
     sent = [{"name": "t", "input_schema": SCHEMA, "output_schema": {"type": "number"}}, {"name": "u"}]
     nulls = {"description": None, "parameters": None, "metadata": None}
     assert [nulls | tool for tool in sent] == wired(config_of(client_tools=sent))["client_tools"]
@@ -295,7 +295,7 @@ def test_a_client_tool_is_told_with_the_schemas_that_were_sent_and_no_others() -
     ],
     ids=["empty", "no type", "text", "or null", "list", "no schema", "flag", "number", "too deep"],
 )
-def test_a_schema_that_is_none_of_an_object_is_refused_by_name(schema: dict[str, Any]) -> None:
+def test_a_schema_of_another_type_than_object_is_refused_by_name(schema: dict[str, Any]) -> None:
     assert complaint(input_schema=schema)[0] == ("client_tools", 0, "input_schema")
 
 
@@ -309,7 +309,7 @@ def test_parameters_and_a_schema_that_name_others_are_refused(parameters: list[A
 
 
 @pytest.mark.parametrize("parameters", [None, [], [CITY]])
-def test_parameters_that_say_nothing_else_may_stand_beside_a_schema(parameters: Any) -> None:
+def test_parameters_that_agree_with_a_schema_may_stand_beside_it(parameters: Any) -> None:
     (tool,) = config_of(client_tools=[{"name": "t", "input_schema": SCHEMA, "parameters": parameters}]).client_tools
     assert tool.input_schema == SCHEMA
 

@@ -1,4 +1,4 @@
-"""What agents define as tools in the words of September 2024 means in today's.
+"""Tools that agents define in the form of September 2024, translated to today's.
 
 Covers: domain/agents/agents, domain/agents/defined_tools, domain/tools/agent_tools, domain/tools/tool_runs,
   domain/tools/tool_schemas, domain/tools/tool_secrets, domain/tools/tools
@@ -22,7 +22,7 @@ from turnstone.domain.tools.tool_secrets import secrets_of, unmasked
 from turnstone.domain.tools.tools import ToolDef
 
 SEARCH = {"type": "brave_search", "engine": "bing", "api_key": "sk-1"}
-LOOK = {
+SIGHT = {
     "type": "function_call",
     "function_name": "look",
     "description": "Look at a place.",
@@ -54,7 +54,7 @@ def only(config: AgentConfig) -> OfferedTool:
         ("code_interpreter", "builtin::code_interpreter", None),
     ],
 )
-def test_a_built_in_tool_is_run_by_its_toolgroup_under_the_name_the_model_knows(
+def test_a_built_in_tool_is_run_by_its_toolgroup_under_its_name_for_the_model(
     kind: str, group: str, runs_as: str | None
 ) -> None:
     tool = only(config_of({"type": kind}))
@@ -72,8 +72,8 @@ def test_an_engine_and_a_key_go_with_the_tool_and_an_empty_key_is_none() -> None
     assert only(config_of({"type": "wolfram_alpha", "api_key": ""})).options.api_key is None
 
 
-def test_a_function_is_the_clients_with_its_parameters_as_it_told_them() -> None:
-    config = config_of(LOOK)
+def test_a_function_is_a_client_tool_with_the_parameters_that_were_sent() -> None:
+    config = config_of(SIGHT)
     (tool,) = translated_tools(config).client
     assert isinstance(tool, ToolDef)
     assert (tool.name, tool.description) == ("look", "Look at a place.")
@@ -88,14 +88,14 @@ def test_a_function_is_the_clients_with_its_parameters_as_it_told_them() -> None
     assert translated_tools(config).server == ()
 
 
-def test_code_that_is_not_to_be_run_inline_is_the_clients_to_run() -> None:
+def test_code_that_is_not_run_inline_is_a_client_tool() -> None:
     config = config_of({"type": "code_interpreter", "enable_inline_code_execution": False})
     assert [tool.name for tool in translated_tools(config).client] == ["code_interpreter"]
     assert translated_tools(config).server == ()
 
 
-@pytest.mark.parametrize("tool", [SEARCH, {"type": "code_interpreter", "enable_inline_code_execution": False}, LOOK])
-def test_whatever_has_a_place_of_its_own_is_run_there_and_in_no_group(tool: dict[str, Any]) -> None:
+@pytest.mark.parametrize("tool", [SEARCH, {"type": "code_interpreter", "enable_inline_code_execution": False}, SIGHT])
+def test_a_tool_with_remote_execution_is_run_there_and_in_no_group(tool: dict[str, Any]) -> None:
     config = config_of({**tool, "remote_execution": THERE})
     found = only(config)
     assert (found.toolgroup, found.runs_as) == ("", None)
@@ -112,25 +112,25 @@ def test_shields_of_a_tool_go_with_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tools", "fields", "place"),
+    ("tools", "fields", "location"),
     [
         ((SEARCH, {"type": "brave_search"}), {}, ("tools", 1, "type")),
-        ((LOOK, {**LOOK, "remote_execution": THERE}), {}, ("tools", 1, "function_name")),
-        (({**LOOK, "function_name": "photogen"}, {"type": "photogen"}), {}, ("tools", 1, "type")),
-        ((SEARCH, LOOK), {"client_tools": [{"name": "look"}]}, ("tools", 1, "function_name")),
+        ((SIGHT, {**SIGHT, "remote_execution": THERE}), {}, ("tools", 1, "function_name")),
+        (({**SIGHT, "function_name": "photogen"}, {"type": "photogen"}), {}, ("tools", 1, "type")),
+        ((SEARCH, SIGHT), {"client_tools": [{"name": "look"}]}, ("tools", 1, "function_name")),
     ],
 )
-def test_names_that_clash_are_refused_at_their_place(
-    tools: tuple[dict[str, Any], ...], fields: dict[str, Any], place: tuple[Any, ...]
+def test_names_that_clash_are_refused_at_their_location(
+    tools: tuple[dict[str, Any], ...], fields: dict[str, Any], location: tuple[Any, ...]
 ) -> None:
     config = config_of(*tools, **fields)
     with pytest.raises(InvalidRequest) as refused:
         translated_tools(config)
-    assert refused.value.location == place
+    assert refused.value.location == location
 
 
-def test_no_text_of_a_configuration_tells_its_secrets() -> None:
-    config = config_of(SEARCH, {**LOOK, "remote_execution": THERE})
+def test_no_text_of_a_configuration_shows_its_secrets() -> None:
+    config = config_of(SEARCH, {**SIGHT, "remote_execution": THERE})
     written = json.loads(config.model_dump_json())["tools"]
     assert written[0]["api_key"] == MASK
     assert written[1]["remote_execution"]["headers"] == {"x-key": MASK, "x-count": MASK}
@@ -150,8 +150,8 @@ def only_both(config: AgentConfig) -> tuple[OfferedTool, ...]:
     return found
 
 
-def test_secrets_apart_and_what_is_written_make_the_whole_again() -> None:
-    config = config_of({"type": "photogen"}, SEARCH, {**LOOK, "remote_execution": THERE}, {"type": "wolfram_alpha"})
+def test_the_written_form_and_its_secrets_make_the_whole_again() -> None:
+    config = config_of({"type": "photogen"}, SEARCH, {**SIGHT, "remote_execution": THERE}, {"type": "wolfram_alpha"})
     fields = json.loads(config.model_dump_json())
     secrets = secrets_of(config.tools)
     assert secrets == {"1": {"api_key": "sk-1"}, "2": {"headers": {"x-key": "sk-2", "x-count": "3"}}}
@@ -161,28 +161,28 @@ def test_secrets_apart_and_what_is_written_make_the_whole_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tool", "place"),
+    ("tool", "location"),
     [
         ({**SEARCH, "api_key": MASK}, ("tools", 0, "brave_search", "api_key")),
         ({"type": "wolfram_alpha", "api_key": MASK}, ("tools", 0, "wolfram_alpha", "api_key")),
         (
-            {**LOOK, "remote_execution": {**THERE, "headers": {"x-key": MASK}}},
+            {**SIGHT, "remote_execution": {**THERE, "headers": {"x-key": MASK}}},
             ("tools", 0, "function_call", "remote_execution", "headers", "x-key"),
         ),
     ],
 )
-def test_a_mask_that_comes_back_in_place_of_a_secret_is_refused(tool: dict[str, Any], place: tuple[Any, ...]) -> None:
+def test_a_mask_that_comes_back_instead_of_a_secret_is_refused(tool: dict[str, Any], location: tuple[Any, ...]) -> None:
     with pytest.raises(ValidationError) as refused:
         config_of(tool)
     (problem,) = refused.value.errors(include_url=False)
-    assert problem["loc"] == place
+    assert problem["loc"] == location
     assert "stands for a secret in answers" in problem["msg"]
 
 
 @pytest.mark.parametrize("headers", [{"x-key": "sk\r\nHost: y"}, {"x key": "v"}, {"": "v"}, {"x": "é"}, {"x": True}])
 def test_a_header_that_can_not_be_sent_is_refused_and_not_repeated(headers: dict[str, Any]) -> None:
     with pytest.raises(ValidationError) as refused:
-        config_of({**LOOK, "remote_execution": {**THERE, "headers": headers}})
+        config_of({**SIGHT, "remote_execution": {**THERE, "headers": headers}})
     assert "sk" not in str(refused.value)
 
 

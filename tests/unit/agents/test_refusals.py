@@ -1,4 +1,4 @@
-"""What an agent or a turn may not ask for is refused, and the refusal names the field it is about.
+"""Requests that an agent or a turn may not make are refused with an error that names the field.
 
 Covers: services/agents/refusals
 """
@@ -19,7 +19,7 @@ TOOLS = ScriptedTools({"shop": {"price": lambda arguments: "3"}}).offered
 NAMED = [{"name": "ask"}]
 GRAMMAR = {"type": "grammar", "bnf": {"grammar": 'root ::= "yes"'}}
 
-# what is refused of agents and turns alike: the fields, the kind of the refusal, where it points, what it says
+# refusals of agents and turns alike: the fields, the kind of the refusal, its location, its message
 ALWAYS: list[tuple[dict[str, Any], type[InvalidRequest], tuple[str | int, ...], str]] = [
     *(
         ({"response_format": {"type": "grammar", "bnf": bnf}}, InvalidRequest, ("response_format", "bnf"), "TEXT")
@@ -42,7 +42,7 @@ ALWAYS: list[tuple[dict[str, Any], type[InvalidRequest], tuple[str | int, ...], 
         "tool_choice names 'other'",
     ),
 ]
-# what may come later, or may be overridden by a turn, so that only a turn refuses it
+# requests that may come later, or be overridden by a turn, so that only a turn refuses them
 OF_TURNS: list[tuple[dict[str, Any], tuple[str | int, ...], str]] = [
     ({"toolgroups": ["nowhere"]}, ("toolgroups",), "nowhere"),
     ({"response_format": GRAMMAR}, ("response_format",), "takes no grammar"),
@@ -64,25 +64,25 @@ def config_of(fields: dict[str, Any]) -> AgentConfig:
 
 
 @pytest.mark.parametrize("refuse", [refuse_of_an_agent, refuse_of_a_turn])
-@pytest.mark.parametrize(("fields", "kind", "location", "said"), ALWAYS)
-def test_a_refusal_points_at_its_field_and_says_why(
-    refuse: Any, fields: dict[str, Any], kind: type[InvalidRequest], location: tuple[str | int, ...], said: str
+@pytest.mark.parametrize(("fields", "kind", "location", "message"), ALWAYS)
+def test_a_refusal_has_the_location_of_its_field_and_the_reason(
+    refuse: Any, fields: dict[str, Any], kind: type[InvalidRequest], location: tuple[str | int, ...], message: str
 ) -> None:
     with pytest.raises(InvalidRequest) as refused:
         refuse(config_of(fields))
     assert (type(refused.value), refused.value.location) == (kind, location)
-    assert said in str(refused.value)
+    assert message in str(refused.value)
 
 
-@pytest.mark.parametrize(("fields", "location", "said"), OF_TURNS)
-def test_what_only_a_turn_can_judge_is_refused_by_turns_only(
-    fields: dict[str, Any], location: tuple[str | int, ...], said: str
+@pytest.mark.parametrize(("fields", "location", "message"), OF_TURNS)
+def test_a_request_that_only_a_turn_can_judge_is_refused_by_turns_only(
+    fields: dict[str, Any], location: tuple[str | int, ...], message: str
 ) -> None:
     refuse_of_an_agent(config_of(fields))
     with pytest.raises(Unsupported) as refused:
         refuse_of_a_turn(config_of(fields))
     assert refused.value.location == location
-    assert said in str(refused.value)
+    assert message in str(refused.value)
 
 
 @pytest.mark.parametrize("choice", ["auto", "none", "required", "ask", "price"])
@@ -102,22 +102,26 @@ def test_a_grammar_is_for_models_that_take_one() -> None:
     refuse_of_a_turn(config_of({"response_format": GRAMMAR}), "grammar")
 
 
-@pytest.mark.parametrize("told", [{}, *IN_WORDS])
+@pytest.mark.parametrize("tool_config", [{}, *IN_WORDS])
 @pytest.mark.parametrize("behavior", ["append", "replace"])
 @pytest.mark.parametrize("refuse", [refuse_of_an_agent, refuse_of_a_turn])
-def test_tools_may_be_told_in_words_with_the_instructions_or_by_them(refuse: Any, told: Any, behavior: str) -> None:
-    refuse(config_of({"client_tools": NAMED, "tool_config": {**told, "system_message_behavior": behavior}}))
+def test_tools_in_the_prompt_may_stand_beside_the_instructions_or_in_them(
+    refuse: Any, tool_config: Any, behavior: str
+) -> None:
+    refuse(config_of({"client_tools": NAMED, "tool_config": {**tool_config, "system_message_behavior": behavior}}))
 
 
-@pytest.mark.parametrize("told", IN_WORDS)
+@pytest.mark.parametrize("tool_config", IN_WORDS)
 @pytest.mark.parametrize("response_format", BOUND)
-def test_a_turn_can_not_bind_the_answer_in_which_calls_are_to_be_written(told: Any, response_format: Any) -> None:
-    bound = {"client_tools": NAMED, "tool_config": told, "response_format": response_format}
+def test_a_turn_can_not_bind_the_answer_in_which_calls_are_to_be_written(
+    tool_config: Any, response_format: Any
+) -> None:
+    bound = {"client_tools": NAMED, "tool_config": tool_config, "response_format": response_format}
     refuse_of_an_agent(config_of(bound))
     with pytest.raises(InvalidRequest) as refused:
         refuse_of_a_turn(config_of(bound), "grammar")
     assert refused.value.location == ("response_format",)
-    for free in ({"client_tools": []}, {"tool_config": {**told, "tool_choice": "none"}}, {"tool_config": {}}):
+    for free in ({"client_tools": []}, {"tool_config": {**tool_config, "tool_choice": "none"}}, {"tool_config": {}}):
         refuse_of_a_turn(config_of(bound | free), "grammar")
 
 

@@ -19,7 +19,7 @@ AT = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 
 
 class SmallPages:
-    """Jobs in an index that tells two of them at a time."""
+    """Jobs in an index with pages of two jobs."""
 
     def __init__(self, *jobs: Job) -> None:
         puts = sorted(map(put_job, jobs), key=lambda put: put.key)
@@ -69,7 +69,7 @@ def test_no_page_is_read_behind_the_last_that_is_due() -> None:
     assert store.pages == shards
 
 
-def test_a_record_that_tells_no_job_hides_no_other() -> None:
+def test_a_record_that_is_not_a_job_hides_no_other() -> None:
     jobs = [job(number, AT) for number in range(20)]
     store = SmallPages(*jobs)
     broken = put_job(jobs[3]).key

@@ -1,4 +1,4 @@
-"""PayloadSweep: what records name is never removed, what they don't only after the grace, and a run is bounded.
+"""PayloadSweep: a named payload is never removed, an unnamed one only after the grace, and a run is bounded.
 
 Covers: store/cleanup/payload_sweep
 """
@@ -54,7 +54,7 @@ def sweep(stored: Stored) -> PayloadSweep:
     return PayloadSweep(stored, stored, GRACE_S, lambda: stored.now_s)
 
 
-def test_what_no_record_names_goes_a_grace_after_it_was_first_found_so(stored: Stored, sweep: PayloadSweep) -> None:
+def test_an_unnamed_payload_is_removed_one_grace_after_it_was_first_found(stored: Stored, sweep: PayloadSweep) -> None:
     stored.put("named", "left")
     stored.records = ["named"]
     removed = []
@@ -72,7 +72,7 @@ def test_a_payload_whose_record_comes_late_stays(stored: Stored, sweep: PayloadS
     stored.records = ["late"]
     stored.now_s += GRACE_S
     assert sweep.run() == 0
-    stored.records = []  # replaced: its grace begins anew
+    stored.records = []  # replaced: its grace begins again
     assert sweep.run() == 0
     stored.now_s += GRACE_S
     assert sweep.run() == 1
@@ -81,7 +81,7 @@ def test_a_payload_whose_record_comes_late_stays(stored: Stored, sweep: PayloadS
 def test_a_record_that_a_pass_has_missed_does_not_lose_its_payload(stored: Stored, sweep: PayloadSweep) -> None:
     stored.put("moved")
     stored.now_s += 10 * GRACE_S
-    assert sweep.run() == 0  # written behind the place that the pass had come to
+    assert sweep.run() == 0  # written behind the position of the pass
     stored.records = ["moved"]
     for _ in range(3):
         stored.now_s += 10 * GRACE_S
@@ -89,7 +89,7 @@ def test_a_record_that_a_pass_has_missed_does_not_lose_its_payload(stored: Store
     assert list(stored.stored_at_s) == ["moved"]
 
 
-def test_a_run_does_a_bounded_part_and_the_next_goes_on(
+def test_a_run_does_a_bounded_part_and_the_next_continues(
     stored: Stored, sweep: PayloadSweep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(payload_sweep, "PARTS_AT_ONCE", 4)
@@ -111,9 +111,7 @@ def test_a_run_does_a_bounded_part_and_the_next_goes_on(
     assert set(stored.stored_at_s) == set(stored.records)
 
 
-def test_a_pass_that_a_failure_ends_removes_nothing_and_the_next_begins_anew(
-    stored: Stored, sweep: PayloadSweep
-) -> None:
+def test_a_pass_that_fails_removes_nothing_and_the_next_starts_over(stored: Stored, sweep: PayloadSweep) -> None:
     stored.put("left")
     stored.now_s += GRACE_S
     sweep.run()

@@ -1,4 +1,4 @@
-"""A sweep over doubles of the store: how many turns it looks at at once, where it begins, and what it tells.
+"""A sweep over doubles of the store: how many turns it reconciles at once, its first shard, and its report.
 
 Covers: services/cleanup/sweeping, services/turns/recovery, store/layout/keys, store/sessions/turns
 """
@@ -42,7 +42,7 @@ class OpenTurns:
 
 
 class SmallPages:
-    """An open index that answers with two keys at a time, whatever is asked for, and tells which shards were read."""
+    """An open index that answers with two keys at a time, whatever the limit, and lists the shards that were read."""
 
     def __init__(self, keys: list[Key]) -> None:
         self._keys = keys
@@ -56,18 +56,18 @@ class SmallPages:
         return KeyPage(page, page[-1] if begin + 2 < len(self._keys) else None)
 
 
-def sweep(found: list[TurnRef], attend: Any, clock: FakeClock | None = None) -> Swept:
+def sweep(found: list[TurnRef], reconcile: Any, clock: FakeClock | None = None) -> Swept:
     clock = clock or FakeClock()
     turns: Any = OpenTurns(found)
-    return Sweeper(turns, attend, clock).sweep(clock.now() + LONG)
+    return Sweeper(turns, reconcile, clock).sweep(clock.now() + LONG)
 
 
-def test_as_many_turns_are_looked_at_at_once_as_may_be() -> None:
+def test_turns_are_reconciled_in_parallel_up_to_the_limit() -> None:
     together = threading.Barrier(MAX_PARALLEL_TURNS)
     lock = threading.Lock()
     at_work, most = 0, 0
 
-    def attend(_: TurnRef) -> Outlook:
+    def reconcile(_: TurnRef) -> Outlook:
         nonlocal at_work, most
         with lock:
             at_work += 1
@@ -77,22 +77,22 @@ def test_as_many_turns_are_looked_at_at_once_as_may_be() -> None:
             at_work -= 1
         return Outlook(None, None)
 
-    assert sweep(refs(MAX_PARALLEL_TURNS * 5), attend) == Swept(
+    assert sweep(refs(MAX_PARALLEL_TURNS * 5), reconcile) == Swept(
         seen=MAX_PARALLEL_TURNS * 5, ended=MAX_PARALLEL_TURNS * 5
     )
     assert most == MAX_PARALLEL_TURNS
 
 
-def test_a_sweep_tells_what_became_of_each_turn() -> None:
+def test_a_sweep_reports_the_outcome_of_each_turn() -> None:
     ended, waiting, taken, broken, torn = refs(5)
     clock = FakeClock()
     run: Any = object()
 
-    def attend(ref: TurnRef) -> Outlook:
+    def reconcile(ref: TurnRef) -> Outlook:
         if ref == broken:
             raise StoreUnavailable("not now")
         if ref == torn:
-            raise ValueError("a record that nobody understands")
+            raise ValueError("a record of an unreadable form")
         return {
             ended: Outlook(TurnStatus.EXPIRED, None),
             waiting: Outlook(TurnStatus.AWAITING_INPUT, clock.now()),
@@ -100,21 +100,21 @@ def test_a_sweep_tells_what_became_of_each_turn() -> None:
         }[ref]
 
     for found in ([ended, waiting, taken, broken, torn], [torn, broken, taken, waiting, ended]):
-        assert sweep(found, attend, clock) == Swept(seen=3, ended=1, taken_over=(taken,), failed=2)
+        assert sweep(found, reconcile, clock) == Swept(seen=3, ended=1, taken_over=(taken,), failed=2)
 
 
-def test_turns_for_which_there_is_no_time_are_not_looked_at() -> None:
+def test_turns_after_the_deadline_are_not_reconciled() -> None:
     clock = FakeClock()
-    looked_at: list[TurnRef] = []
+    reconciled: list[TurnRef] = []
 
-    def attend(ref: TurnRef) -> Outlook:
-        looked_at.append(ref)
+    def reconcile(ref: TurnRef) -> Outlook:
+        reconciled.append(ref)
         clock.advance(LONG.total_seconds())
         return Outlook(None, None)
 
-    found = sweep(refs(BATCH * 2), attend, clock)
-    assert 1 <= len(looked_at) <= MAX_PARALLEL_TURNS
-    assert found == Swept(seen=len(looked_at), ended=len(looked_at), is_whole=False)
+    found = sweep(refs(BATCH * 2), reconcile, clock)
+    assert 1 <= len(reconciled) <= MAX_PARALLEL_TURNS
+    assert found == Swept(seen=len(reconciled), ended=len(reconciled), is_whole=False)
 
 
 @pytest.mark.parametrize("seconds", [0, SHIFT_S - 1, SHIFT_S, 3 * SHIFT_S])
@@ -137,7 +137,7 @@ def test_every_page_of_every_part_of_the_index_is_read_once(first: int) -> None:
     assert len(index.shards) == 3 * OPEN_SHARDS
 
 
-def test_what_names_no_turn_hides_no_other() -> None:
+def test_a_key_that_names_no_turn_hides_no_other() -> None:
     found = refs(3)
     index: Any = SmallPages([Key("nonsense", "#"), *(turn_key_of(ref) for ref in found), Key("t|s:a:b:c", "turn:x")])
     assert TurnStore(index).open_turns() == found * OPEN_SHARDS

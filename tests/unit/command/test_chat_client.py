@@ -1,4 +1,4 @@
-"""A chat's requests: what they carry, what is said of answers that are none, and how a lost stream is taken up.
+"""A chat's requests: their headers and bodies, the errors of refusals, and how a lost stream is resumed.
 
 Covers: functions/command/chat/client, functions/command/chat/session, functions/command/chat/wire,
   settings/client_settings
@@ -26,7 +26,7 @@ STREAM = "text/event-stream; charset=utf-8"
 
 @dataclass
 class Reply:
-    """What to answer; one that is cut hangs up before its end."""
+    """A reply to one request; one that is cut hangs up before its end."""
 
     body: bytes
     status: int = 200
@@ -35,7 +35,7 @@ class Reply:
 
 
 @dataclass
-class Asked:
+class Received:
     method: str
     path: str
     headers: dict[str, str]
@@ -43,11 +43,11 @@ class Asked:
 
 
 class Loopback:
-    """A server that answers one request after the other as it is told to."""
+    """A server that answers one request after the other from a list."""
 
     def __init__(self) -> None:
         self.replies: list[Reply] = []
-        self.asked: list[Asked] = []
+        self.received: list[Received] = []
         loopback = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -55,7 +55,7 @@ class Loopback:
                 length = int(self.headers.get("content-length", 0))
                 body = json.loads(self.rfile.read(length)) if length else None
                 headers = {name.lower(): value for name, value in self.headers.items()}
-                loopback.asked.append(Asked(self.command, self.path, headers, body))
+                loopback.received.append(Received(self.command, self.path, headers, body))
                 reply = loopback.replies.pop(0)
                 self.close_connection = True
                 self.send_response(reply.status)
@@ -106,11 +106,11 @@ def session(client: Client) -> ChatSession:
 
 
 def stream(*events: dict[str, Any], first: int | None = None, is_cut: bool = False) -> Reply:
-    """Return the answer that tells these events, numbered from `first` on if it is told."""
+    """Return an answer of these events, numbered from `first` on if it is given."""
     body = ""
     for number, event in enumerate(events, first or 0):
-        told = event if "error" in event else {"event": {"payload": event}}
-        body += (f"id: {number}\n" if first else "") + f"data: {json.dumps(told)}\n\n"
+        payload = event if "error" in event else {"event": {"payload": event}}
+        body += (f"id: {number}\n" if first else "") + f"data: {json.dumps(payload)}\n\n"
     return Reply(body.encode(), headers={"content-type": STREAM}, is_cut=is_cut)
 
 
@@ -128,7 +128,7 @@ def kinds(events: Iterator[Event]) -> list[str]:
     return [event.kind or f"error: {event.error}" for event in events]
 
 
-# ── what requests carry ──────────────────────────────────────────────────────────────────────────────────────────
+# ── headers and bodies of requests ───────────────────────────────────────────────────────────────────────────────
 
 
 def test_the_key_goes_with_every_request_and_provider_data_with_turns_only(
@@ -137,7 +137,7 @@ def test_the_key_goes_with_every_request_and_provider_data_with_turns_only(
     loopback.replies = [Reply(b"{}"), stream(START, END)]
     client.get("/models")
     list(session.begin("hello"))
-    get, turn = loopback.asked
+    get, turn = loopback.received
     assert (get.path, turn.path) == ("/v1/models", "/v1/agents/a%2F1/session/s/turn")
     assert get.headers["authorization"] == turn.headers["authorization"] == f"Bearer {KEY}"
     assert "x-llamastack-provider-data" not in get.headers
@@ -149,21 +149,21 @@ def test_the_key_goes_with_every_request_and_provider_data_with_turns_only(
 def test_a_request_whose_connection_breaks_is_sent_once_more_under_its_key(loopback: Loopback, client: Client) -> None:
     loopback.replies = [Reply(b"{", is_cut=True), Reply(b'{"agent_id": "a"}')]
     assert client.post("/agents", {}) == {"agent_id": "a"}
-    first, second = (asked.headers["idempotency-key"] for asked in loopback.asked)
+    first, second = (request.headers["idempotency-key"] for request in loopback.received)
     assert first == second
     loopback.replies = [Reply(b"{", is_cut=True)] * 2
     with pytest.raises(ConnectionLost):
         client.post("/agents", {})
-    assert loopback.asked[-1].headers["idempotency-key"] != first
+    assert loopback.received[-1].headers["idempotency-key"] != first
 
 
-# ── what is said of refusals ─────────────────────────────────────────────────────────────────────────────────────
+# ── errors of refusals ───────────────────────────────────────────────────────────────────────────────────────────
 
 PROBLEMS = b'{"error": {"detail": {"errors": [{"loc": ["agent_config", "model"], "msg": "Field required"}]}}}'
 
 
 @pytest.mark.parametrize(
-    ("reply", "kind", "told"),
+    ("reply", "kind", "message"),
     [
         (
             Reply(b'{"detail": "this route wants a key", "code": "unauthenticated"}', 401),
@@ -190,18 +190,18 @@ PROBLEMS = b'{"error": {"detail": {"errors": [{"loc": ["agent_config", "model"],
         (Reply(b"Bad Gateway", 502), ConnectionLost, "was lost"),
     ],
 )
-def test_a_refusal_says_why_and_what_to_do(
-    loopback: Loopback, client: Client, reply: Reply, kind: type[ChatError], told: str
+def test_a_refusal_has_its_reason_and_a_remedy(
+    loopback: Loopback, client: Client, reply: Reply, kind: type[ChatError], message: str
 ) -> None:
     loopback.replies = [reply]
     with pytest.raises(kind) as refused:
         client.get("/models")
-    assert told in str(refused.value)
+    assert message in str(refused.value)
     assert KEY not in str(refused.value)
-    assert len(loopback.asked) == 1
+    assert len(loopback.received) == 1
 
 
-def test_a_client_without_a_key_learns_where_to_name_one(loopback: Loopback) -> None:
+def test_an_error_for_a_missing_key_names_the_option_and_the_variable(loopback: Loopback) -> None:
     loopback.replies = [Reply(b'{"detail": "this route wants a key", "code": "unauthenticated"}', 401)]
     client = Client(ClientSettings(url=loopback.url))
     with pytest.raises(Refused, match=r"wants a key\. Name a key with TURNSTONE_API_KEY or --api-key"):
@@ -212,33 +212,33 @@ def test_a_client_without_a_key_learns_where_to_name_one(loopback: Loopback) -> 
 # ── streams that are lost ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_lost_stream_is_taken_up_behind_what_was_heard(loopback: Loopback, session: ChatSession) -> None:
+def test_a_lost_stream_is_resumed_behind_the_last_received_event(loopback: Loopback, session: ChatSession) -> None:
     losses: list[None] = []
     session.on_loss = lambda: losses.append(None)
-    again = stream(STEP, first=None, is_cut=True)  # what comes again has no number
+    again = stream(STEP, first=None, is_cut=True)  # the repeated event has no number
     loopback.replies = [stream(START, STEP, is_cut=True), again, stream(END, first=3)]
     assert kinds(session.begin("hello")) == ["turn_start", "step_start", "step_start", "turn_complete"]
-    posted, *followed = loopback.asked
-    assert [asked.path for asked in followed] == [f"{posted.path}/t/events"] * 2
-    assert [asked.headers["last-event-id"] for asked in followed] == ["2", "2"]
+    posted, *followed = loopback.received
+    assert [received.path for received in followed] == [f"{posted.path}/t/events"] * 2
+    assert [received.headers["last-event-id"] for received in followed] == ["2", "2"]
     assert len(losses) == 2
     assert session.received.number == 3
 
 
-def test_numbers_go_on_over_a_pause(loopback: Loopback, session: ChatSession) -> None:
+def test_numbers_continue_over_a_pause(loopback: Loopback, session: ChatSession) -> None:
     loopback.replies = [stream(START, WAITS), stream(STEP, is_cut=True), stream(END, first=4)]
     assert kinds(session.begin("hello")) == ["turn_start", "turn_awaiting_input"]
     assert kinds(session.resume([])) == ["step_start", "turn_complete"]
-    assert loopback.asked[-1].headers["last-event-id"] == "3"
+    assert loopback.received[-1].headers["last-event-id"] == "3"
 
 
-def test_a_turn_of_which_nothing_was_heard_is_asked_for_again_under_its_key(
+def test_a_turn_without_a_received_event_is_requested_again_under_its_key(
     loopback: Loopback, session: ChatSession
 ) -> None:
     loopback.replies = [stream(is_cut=True), Reply(b"gateway", 504), stream(START, END)]
     assert kinds(session.begin("hello")) == ["turn_start", "turn_complete"]
-    assert [asked.method for asked in loopback.asked] == ["POST"] * 3
-    assert len({asked.headers["idempotency-key"] for asked in loopback.asked}) == 1
+    assert [request.method for request in loopback.received] == ["POST"] * 3
+    assert len({request.headers["idempotency-key"] for request in loopback.received}) == 1
 
 
 def test_an_error_ends_a_turn_only_if_the_turn_has_ended(loopback: Loopback, session: ChatSession) -> None:
@@ -250,28 +250,26 @@ def test_an_error_ends_a_turn_only_if_the_turn_has_ended(loopback: Loopback, ses
     assert loopback.replies == []
 
 
-def test_a_turn_that_runs_is_cancelled_and_one_that_has_ended_is_let_be(
-    loopback: Loopback, session: ChatSession
-) -> None:
+def test_a_running_turn_is_cancelled_and_an_ended_one_is_not(loopback: Loopback, session: ChatSession) -> None:
     turns = {"turns": [{"turn_id": "t", "input_messages": [{"role": "user", "content": "hello"}]}]}
     loopback.replies = [Reply(b'{"detail": "x"}', 409), Reply(json.dumps(turns).encode())]
     with pytest.raises(Refused):
         list(session.begin("good morning"))
-    assert not session.cancel()  # somebody else's
+    assert not session.cancel()  # another client's turn
 
     loopback.replies = [Reply(b'{"detail": "x"}', 409), Reply(json.dumps(turns).encode())]
     loopback.replies += [state("in_progress"), Reply(b"{}")]
     with pytest.raises(Refused):
         list(session.begin("hello"))
-    assert session.cancel()  # before its first event, so that nobody here knows its id
-    assert (loopback.asked[-1].method, loopback.asked[-1].path.rpartition("/t/")[2]) == ("POST", "cancel")
+    assert session.cancel()  # before its first event, so that its id is not yet received
+    assert (loopback.received[-1].method, loopback.received[-1].path.rpartition("/t/")[2]) == ("POST", "cancel")
 
     loopback.replies = [state("completed")]
     assert not session.cancel()
-    assert loopback.asked[-1].method == "GET"
+    assert loopback.received[-1].method == "GET"
 
 
-def test_where_nobody_listens_it_says_so_at_once() -> None:
+def test_a_refused_connection_is_an_error_at_once() -> None:
     with Loopback() as loopback:
         url = loopback.url
     client = Client(ClientSettings(url=url))
@@ -304,7 +302,7 @@ def test_the_results_of_tools_wait_for_a_server_that_is_away(loopback: Loopback,
     session.received.turn_id = "t"
     loopback.replies = [stream(STEP, END)]
     assert kinds(session.resume([{"call_id": "c"}])) == ["step_start", "turn_complete"]
-    (resumed,) = loopback.asked
+    (resumed,) = loopback.received
     assert resumed.body == {"tool_responses": [{"call_id": "c"}], "stream": True}
     assert len(losses) == 1
     client.close()

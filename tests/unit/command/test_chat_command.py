@@ -1,4 +1,4 @@
-"""The command line of a chat: what it refuses, and which variables are the client's, not the server's.
+"""The command line of a chat: its refusals, and the variables that belong to the client and not to the server.
 
 Covers: functions/command, settings
 """
@@ -19,7 +19,7 @@ SECRET = "sk-0123456789"
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["hello", "--session", "s"], "name its agent once"),
         (["hello", "--session", "a/s", "--agent", "a"], "name its agent once"),
@@ -38,20 +38,20 @@ SECRET = "sk-0123456789"
         (["hello", "--provider-data", "@no-such-file"], "can't read the file"),
     ],
 )
-def test_what_makes_no_sense_is_refused_before_anything_is_asked(
-    arguments: list[str], told: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_wrong_arguments_are_refused_before_any_request(
+    arguments: list[str], message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO())
     with pytest.raises(SystemExit) as ended:
         main(["chat", *arguments])
     assert ended.value.code == 2
-    said = capsys.readouterr()
-    assert told in said.err
-    assert SECRET not in said.err
-    assert said.out == ""
+    printed = capsys.readouterr()
+    assert message in printed.err
+    assert SECRET not in printed.err
+    assert printed.out == ""
 
 
-def test_a_file_that_does_not_load_ends_it_before_an_agent_is_made(
+def test_a_file_that_does_not_load_ends_the_command_before_an_agent_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
@@ -75,7 +75,7 @@ def test_variables_of_a_client_do_not_stop_a_server(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("url", ["127.0.0.1:18322", "http://:1"])
-def test_a_wrong_url_or_key_is_blamed_on_where_it_was_given(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+def test_an_error_for_a_wrong_url_or_key_names_its_source(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     monkeypatch.setenv("TURNSTONE_URL", "http://localhost:1")
     with pytest.raises(InvalidSettings, match=r"^--url: (must be a URL|names no host)"):
         load_client_settings(url, None)
@@ -86,7 +86,7 @@ def test_a_wrong_url_or_key_is_blamed_on_where_it_was_given(monkeypatch: pytest.
         load_client_settings("http://localhost:1", "two words")
 
 
-def test_colours_are_for_terminals_that_know_them_and_people_who_want_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_colours_need_a_terminal_that_supports_them_and_no_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("NO_COLOR", "")
     assert not prefers_plain_text()

@@ -39,7 +39,7 @@ def test_a_pipe_that_stays_silent_is_noted_and_then_an_error(
     assert "waiting for standard input" in notes[0]
 
 
-def test_what_can_not_be_read_is_an_error() -> None:
+def test_unreadable_input_is_an_error() -> None:
     folder = os.open("/", os.O_RDONLY)
 
     class Folder(io.StringIO):
@@ -119,7 +119,7 @@ def test_an_agent_is_named_after_its_caller_and_its_configuration() -> None:
     assert all(name.startswith("chat-") and len(name) == 21 for name in names)
 
 
-def test_a_token_names_its_subject_however_often_it_is_renewed() -> None:
+def test_a_renewed_token_names_the_same_subject() -> None:
     first, second = (identity_of(token(f'{{"iss": "i", "sub": "s", "exp": {exp}}}')) for exp in (1, 2))
     assert first == second != identity_of(token('{"iss": "i", "sub": "t"}'))
     for strange in ("a.b.c", "a.e30.c", "..", "a.W10.c", "ä.ö.ü", token("[" * 100_000)):

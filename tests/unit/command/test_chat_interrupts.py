@@ -21,7 +21,7 @@ def interrupts() -> Iterator[Interrupts]:
     signal.signal(signal.SIGINT, before)
 
 
-def test_an_interrupt_that_somebody_swallowed_is_raised_again(interrupts: Interrupts) -> None:
+def test_a_swallowed_interrupt_is_raised_again(interrupts: Interrupts) -> None:
     before = interrupts.count
     with pytest.raises(KeyboardInterrupt):
         os.kill(os.getpid(), signal.SIGINT)

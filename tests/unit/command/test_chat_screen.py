@@ -1,4 +1,4 @@
-"""What a chat shows of a turn's events: each word and step once, and nothing that a terminal would obey.
+"""A chat's view of a turn's events: each word and step once, and no control sequence of a terminal.
 
 Covers: functions/command/chat/screen, functions/command/chat/wire
 """
@@ -19,13 +19,13 @@ from functions.command.chat.wire import Event, events_in, text_of
 
 
 class Shown:
-    """A screen, and what came of it."""
+    """A screen, and its output."""
 
     def __init__(self, *, is_dim: bool = False) -> None:
         self.out, self.err = io.StringIO(), io.StringIO()
         self.screen = TextScreen(self.out, self.err, is_dim=is_dim)
 
-    def tell(self, *payloads: dict[str, Any]) -> None:
+    def handle(self, *payloads: dict[str, Any]) -> None:
         for payload in payloads:
             self.screen.event(Event("", payload))
 
@@ -68,41 +68,39 @@ CALL = {"call_id": "c", "tool_name": "current_time", "arguments": {"timezone": "
 
 def test_words_are_shown_as_they_come_and_the_answer_not_once_more() -> None:
     shown = Shown()
-    shown.tell(started(), *worded("one ", "two"))
+    shown.handle(started(), *worded("one ", "two"))
     assert shown.answer == "one two"
-    shown.tell(inferred("one two"), completed("one two"))
+    shown.handle(inferred("one two"), completed("one two"))
     assert shown.answer == "one two\n"
     assert shown.beside == []
 
 
 @given(st.lists(st.text("ab ", min_size=1, max_size=3), max_size=6), st.integers(0, 6), st.data())
-def test_however_a_step_is_told_again_its_words_are_shown_once(
-    texts: list[str], heard: int, data: st.DataObject
-) -> None:
+def test_the_words_of_a_repeated_step_are_shown_once(texts: list[str], received: int, data: st.DataObject) -> None:
     whole = "".join(texts)
     cut = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=4)))
     again = [whole[i:j] for i, j in zip([0, *cut], [*cut, len(whole)], strict=True)]
     shown = Shown()
-    shown.tell(started(), *worded(*texts[:heard]))
-    shown.tell(started("another"), *worded(*filter(None, again), step_id="another"), inferred(whole, "another"))
+    shown.handle(started(), *worded(*texts[:received]))
+    shown.handle(started("another"), *worded(*filter(None, again), step_id="another"), inferred(whole, "another"))
     assert shown.answer == whole
-    shown.tell(started("another"), *worded(whole, step_id="another"), inferred(whole, "another"))
+    shown.handle(started("another"), *worded(whole, step_id="another"), inferred(whole, "another"))
     assert shown.answer == whole
 
 
 def test_an_answer_that_is_another_one_the_second_time_is_shown_from_its_start() -> None:
     shown = Shown()
-    shown.tell(started(), *worded("one ", "two"), started(), *worded("one ", "more", " time"))
+    shown.handle(started(), *worded("one ", "two"), started(), *worded("one ", "more", " time"))
     assert shown.answer == "one two\none more time"
     assert shown.beside == ["· the answer starts again"]
 
 
-def test_what_a_shield_puts_in_the_answers_place_is_shown() -> None:
+def test_the_replacement_of_a_blocked_answer_is_shown() -> None:
     violation = {"violation_level": "error", "user_message": "No.", "metadata": {"shield_id": "words"}}
     details = {"step_type": "shield_call", "violation": violation}
     judged = {"event_type": "step_complete", "step_type": "shield_call", "step_id": "j", "step_details": details}
     shown = Shown()
-    shown.tell(started(), *worded("bad"), inferred("bad"), judged, completed("No."))
+    shown.handle(started(), *worded("bad"), inferred("bad"), judged, completed("No."))
     assert shown.answer == "bad\nNo.\n"
     assert shown.beside == ["· shield words stopped this"]
 
@@ -110,7 +108,7 @@ def test_what_a_shield_puts_in_the_answers_place_is_shown() -> None:
 def test_a_shield_that_found_nothing_is_not_shown() -> None:
     details = {"step_type": "shield_call", "violation": None}
     shown = Shown()
-    shown.tell({"event_type": "step_complete", "step_type": "shield_call", "step_id": "j", "step_details": details})
+    shown.handle({"event_type": "step_complete", "step_type": "shield_call", "step_id": "j", "step_details": details})
     assert (shown.answer, shown.beside) == ("", [])
 
 
@@ -118,36 +116,36 @@ def test_a_call_and_its_answer_are_shown_once() -> None:
     delta = {"type": "tool_call", "tool_call": CALL, "parse_status": "in_progress"}
     progress = {"event_type": "step_progress", "step_type": "tool_execution", "step_id": "t", "delta": delta}
     shown = Shown()
-    shown.tell(started("t", "tool_execution"), progress)
+    shown.handle(started("t", "tool_execution"), progress)
     assert shown.beside == ['· tool current_time {"timezone": "Europe/Oslo"}']
-    shown.tell(executed(CALL, "noon"), executed(CALL, "noon"))
+    shown.handle(executed(CALL, "noon"), executed(CALL, "noon"))
     assert shown.beside[1:] == ["  = noon"]
 
 
-def test_what_a_person_was_asked_about_is_not_shown_again_by_its_step() -> None:
+def test_a_call_shown_for_approval_is_not_shown_again_by_its_step() -> None:
     shown = Shown()
     shown.screen.show_call(CALL)
     shown.screen.response({"call_id": "c", "tool_name": "current_time", "content": "noon"})
     before = list(shown.beside)
-    shown.tell(executed(CALL, "noon"))
+    shown.handle(executed(CALL, "noon"))
     assert shown.beside == before
 
 
 def test_a_person_is_shown_each_call_whole_though_its_id_was_shown_before() -> None:
     shown = Shown()
-    shown.tell(executed(CALL, "noon"))
+    shown.handle(executed(CALL, "noon"))
     before = len(shown.beside)
     for arguments in (CALL["arguments"], {"timezone": "x" * 900}):
         shown.screen.show_call({**CALL, "arguments": arguments})
-    asked = "".join(line.strip("| ") for line in shown.beside[before:])
-    assert asked.count("· tool current_time") == 2
-    assert "x" * 900 in asked
+    prompted = "".join(line.strip("| ") for line in shown.beside[before:])
+    assert prompted.count("· tool current_time") == 2
+    assert "x" * 900 in prompted
 
 
 def test_a_call_and_its_answer_under_an_earlier_id_are_shown() -> None:
     shown = Shown()
-    shown.tell(executed(CALL, "noon"), inferred("", "again"))
-    shown.tell(
+    shown.handle(executed(CALL, "noon"), inferred("", "again"))
+    shown.handle(
         {**executed(CALL, "noon"), "step_id": "u"}, {**executed({**CALL, "arguments": {}}, "one"), "step_id": "v"}
     )
     assert [line.split()[-1] for line in shown.beside] == [
@@ -162,7 +160,7 @@ def test_a_call_and_its_answer_under_an_earlier_id_are_shown() -> None:
 
 def test_the_name_of_a_call_takes_one_line() -> None:
     shown = Shown()
-    shown.tell(executed({**CALL, "tool_name": "x\n  run y? "}, "noon"))
+    shown.handle(executed({**CALL, "tool_name": "x\n  run y? "}, "noon"))
     assert len(shown.beside) == 2
 
 
@@ -175,9 +173,9 @@ def test_the_servers_events_keep_their_meaning_and_hold_nothing_that_a_terminal_
     assert "ü" in out.getvalue()
 
 
-def test_an_answer_that_was_cut_off_says_so() -> None:
+def test_a_truncated_answer_is_marked() -> None:
     shown = Shown()
-    shown.tell(started(), *worded("one"), inferred("one", stop_reason="out_of_tokens"))
+    shown.handle(started(), *worded("one"), inferred("one", stop_reason="out_of_tokens"))
     assert "limit of tokens" in shown.beside[0]
 
 
@@ -196,9 +194,9 @@ def test_nothing_that_a_terminal_obeys_is_left(text: str) -> None:
     left.encode()
 
 
-def test_what_a_model_says_is_not_obeyed() -> None:
+def test_control_sequences_of_a_model_are_not_printed() -> None:
     shown = Shown()
-    shown.tell(started(), *worded("\x1b[2J"), inferred("\x1b[2J"), completed("\x1b]0;x\x07"))
+    shown.handle(started(), *worded("\x1b[2J"), inferred("\x1b[2J"), completed("\x1b]0;x\x07"))
     assert shown.answer == "\\x1b[2J\n\\x1b]0;x\\x07\n"
 
 
@@ -218,27 +216,27 @@ def test_long_results_are_cut_off() -> None:
 
 def sent(*numbers: int | None) -> bytes:
     event = {"event": {"payload": {"event_type": "turn_start", "turn_id": "tä"}}}
-    told = f"data: {json.dumps(event, ensure_ascii=False)}\n\n"
-    return b": ping\n\n" + "".join((f"id: {n}\n" if n else "") + told for n in numbers).encode()
+    message = f"data: {json.dumps(event, ensure_ascii=False)}\n\n"
+    return b": ping\n\n" + "".join((f"id: {n}\n" if n else "") + message for n in numbers).encode()
 
 
 @given(st.lists(st.integers(0, 400)))
-def test_however_the_bytes_are_cut_the_events_are_the_same(cuts: list[int]) -> None:
+def test_any_chunking_of_the_bytes_gives_the_same_events(cuts: list[int]) -> None:
     stream = sent(1, None, 3) + b'data: {"error": {"message": "over"}}\n\ndata: {"ev'
-    places = sorted({min(cut, len(stream)) for cut in cuts})
-    pieces: Iterable[bytes] = (stream[i:j] for i, j in zip([0, *places], [*places, len(stream)], strict=True))
+    bounds = sorted({min(cut, len(stream)) for cut in cuts})
+    pieces: Iterable[bytes] = (stream[i:j] for i, j in zip([0, *bounds], [*bounds, len(stream)], strict=True))
     events = list(events_in(pieces))
     assert [event.number for event in events] == [1, None, 3, None]
     assert [event.payload.get("turn_id") for event in events] == ["tä", "tä", "tä", None]
     assert events[-1].error == "over"
 
 
-@pytest.mark.parametrize("told", ["1", "[]", '{"event": {}}', '{"error": "x"}', "no json"])
-def test_what_is_no_event_is_refused(told: str) -> None:
+@pytest.mark.parametrize("data", ["1", "[]", '{"event": {}}', '{"error": "x"}', "no json"])
+def test_data_that_is_not_an_event_is_refused(data: str) -> None:
     with pytest.raises(ValueError):
-        list(events_in([f"data: {told}\n\n".encode()]))
+        list(events_in([f"data: {data}\n\n".encode()]))
 
 
-def test_content_of_several_items_is_text_and_names_of_what_is_none() -> None:
+def test_content_of_several_items_is_text_with_the_names_of_others() -> None:
     assert text_of([{"type": "text", "text": "a"}, {"type": "image", "image": {}}]) == "a\n[image]"
     assert text_of(None) == ""

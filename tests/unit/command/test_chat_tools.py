@@ -1,4 +1,4 @@
-"""Functions of a Python file as tools: how a model is told of them, and what calling them comes to.
+"""Functions of a Python file as tools: their definitions, and the results of calls.
 
 Covers: functions/command/chat/answering, functions/command/chat/client, functions/command/chat/docstrings,
   functions/command/chat/screen, functions/command/chat/tools
@@ -104,13 +104,13 @@ def test_exceptions_and_wrong_arguments_become_answers(load: Load) -> None:
     assert tool.run({"n": 2}) == "0.5"
 
 
-def test_who_ends_a_tool_from_the_keyboard_ends_it(load: Load) -> None:
+def test_an_interrupt_from_the_keyboard_ends_a_tool(load: Load) -> None:
     tool = load('def endless() -> None:\n    "Wait."\n    raise KeyboardInterrupt\n')["endless"]
     with pytest.raises(KeyboardInterrupt):
         tool.run({})
 
 
-def test_what_is_no_tool_is_named_with_the_reason(load: Load, notes: list[str]) -> None:
+def test_a_function_that_is_not_a_tool_is_named_with_the_reason(load: Load, notes: list[str]) -> None:
     source = """
 from json import dumps
 def told(x: int) -> int:
@@ -130,7 +130,7 @@ def many(*x: int) -> int:
 
 
 @pytest.mark.parametrize(
-    ("source", "told"),
+    ("source", "message"),
     [
         ("x = 1\n", "no function to offer"),
         ("import nothing_of_this_name\n", "ModuleNotFoundError"),
@@ -138,17 +138,17 @@ def many(*x: int) -> int:
         ('def f(x: "Unheard") -> int:\n    "F."\n', "f"),
     ],
 )
-def test_a_file_without_tools_is_refused(load: Load, source: str, told: str) -> None:
-    with pytest.raises(ChatError, match=told):
+def test_a_file_without_tools_is_refused(load: Load, source: str, message: str) -> None:
+    with pytest.raises(ChatError, match=message):
         load(source)
 
 
-def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ChatError, match="there is no file"):
         load_tools(tmp_path / "none.py", lambda note: None)
 
 
-def test_what_the_official_clients_decorator_makes_is_a_tool(load: Load) -> None:
+def test_an_object_of_the_official_clients_decorator_is_a_tool(load: Load) -> None:
     source = """
 class Made:
     def get_name(self): return "add"
@@ -163,7 +163,7 @@ add = Made()
     assert tool.run({"x": 1}) == "2"
 
 
-def test_docstrings_of_either_style_say_the_same() -> None:
+def test_docstrings_of_either_style_give_the_same_description() -> None:
     google = """Do it.
 
         At once.
@@ -190,11 +190,11 @@ def test_docstrings_of_either_style_say_the_same() -> None:
     )
 
 
-# ── who may run them ─────────────────────────────────────────────────────────────────────────────────────────────
+# ── approval of calls ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Silent(TextScreen):
-    """A screen that nobody looks at."""
+    """A screen without a viewer."""
 
     def __init__(self) -> None:
         super().__init__(io.StringIO(), io.StringIO(), is_dim=False)
@@ -205,11 +205,11 @@ def call(call_id: str = "c", name: str = "told", arguments: Any = None) -> dict[
 
 
 def answered(lines: list[str] | None, *calls: dict[str, Any], is_allowed: bool = False) -> tuple[list[str], int]:
-    """Return what is answered to the calls when these lines are typed, and how often the tool was run."""
+    """Return the answers to the calls with these lines typed, and the count of runs of the tool."""
     runs: list[object] = []
     tools = {name: ClientTool(name, {}, lambda arguments: runs.append(arguments) or "done") for name in ("told", "b")}
-    ask = None if lines is None else lambda question: lines.pop(0)
-    answering = Answering(tools, Silent(), ask, is_allowed)
+    read_line = None if lines is None else lambda question: lines.pop(0)
+    answering = Answering(tools, Silent(), read_line, is_allowed)
     answers = answering.answers(calls)
     assert not lines
     assert [answer["call_id"] for answer in answers] == [one["call_id"] for one in calls]
@@ -228,7 +228,7 @@ def test_always_is_about_one_tool() -> None:
     assert answered(["a\n", "n\n"], call("1"), call("2"), call("3", "b")) == (["done", "done", DECLINED], 2)
 
 
-def test_nobody_is_asked_about_more_than_a_person_can_read() -> None:
+def test_arguments_too_long_to_read_are_declined_without_a_prompt() -> None:
     long = call(arguments={"text": "x" * MOST_APPROVED})
     assert answered([], long) == ([TOO_LONG], 0)
     assert answered(None, long, is_allowed=True) == (["done"], 1)

@@ -140,6 +140,6 @@ def test_a_reader_that_leaves_is_no_traceback() -> None:
     assert (ended.stdout, ended.stderr) == ("{", "")
 
 
-def test_what_loads_the_command_loads_no_server() -> None:
+def test_the_command_loads_no_server() -> None:
     show = "import sys, turnstone.functions.command.main; print('starlette' in sys.modules, 'urllib3' in sys.modules)"
     assert subprocess.check_output([sys.executable, "-c", show], cwd=ROOT, text=True) == "False False\n"

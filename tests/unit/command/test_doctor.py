@@ -1,4 +1,4 @@
-"""`turnstone doctor` finds what would keep a server from starting or from serving, and changes nothing.
+"""`turnstone doctor` finds the obstacles to a start or to serving, and changes nothing.
 
 Covers: bootstrap/places/diagnosis, functions/command/doctor
 """

@@ -1,4 +1,4 @@
-"""The API reference is what the routes generate, and has every route.
+"""The API reference is the page that the routes generate, and has every route.
 
 Covers: tests/docs/api_reference
 """

@@ -79,7 +79,7 @@ def is_relative(link: str) -> bool:
 
 
 def is_there(page: Page, file: str) -> bool:
-    """Tell whether the file stands in the repository, in the package, or beside the page."""
+    """Return whether the file exists in the repository, in the package, or beside the page."""
     return any((folder / file).exists() for folder in (ROOT, PACKAGE, page.path.parent))
 
 

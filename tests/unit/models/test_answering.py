@@ -1,4 +1,4 @@
-"""What is held of a model's answer for a client that does not take it, and what ends the wait for one.
+"""A streamed answer of a model: its bounded buffer for a slow client, and the end of the wait for a first one.
 
 Covers: dialects/openai/chat/chat_replies, dialects/openai/chat/completions, http/envelopes, http/routes,
   http/streams/model_answers, http/streams/pieces, services/models/answer_stream
@@ -69,7 +69,7 @@ def running(model: Model, *, is_listened_to: bool = True) -> Iterator[tuple[Answ
         assert not thread.is_alive()
 
 
-def test_no_more_is_drawn_than_waits_for_a_client_that_takes_nothing() -> None:
+def test_no_more_is_drawn_than_the_buffer_of_an_idle_client_holds() -> None:
     model = Model(5_000)
     with running(model) as (_, thread):
         most = MOST_WAITING_BYTES // len(TEXT) + 1
@@ -80,14 +80,14 @@ def test_no_more_is_drawn_than_waits_for_a_client_that_takes_nothing() -> None:
     assert model.is_closed.is_set()
 
 
-def test_what_is_taken_makes_room_and_all_of_it_comes_in_order() -> None:
+def test_taking_parts_makes_room_and_all_parts_come_in_order() -> None:
     model = Model(500)
     taken: list[Part] = []
     with running(model) as (answering, thread):
         while True:
-            told = answering.take()
-            taken += told.parts
-            if told.is_over:
+            batch = answering.take()
+            taken += batch.parts
+            if batch.is_over:
                 break
         thread.join(SOON_S)
         assert not thread.is_alive()
@@ -96,28 +96,28 @@ def test_what_is_taken_makes_room_and_all_of_it_comes_in_order() -> None:
     assert isinstance(whole, Inferred)
 
 
-def test_a_long_whole_answer_is_taken_alone_and_its_place_is_held_until_then() -> None:
+def test_a_long_whole_answer_is_taken_alone_and_its_thread_waits_until_then() -> None:
     with running(Model(40)) as (answering, thread):
-        told = []
-        while not told or not told[-1].parts or not isinstance(told[-1].parts[-1], Inferred):
+        batches = []
+        while not batches or not batches[-1].parts or not isinstance(batches[-1].parts[-1], Inferred):
             thread.join(0.02)
             assert thread.is_alive()
-            told.append(answering.take())
-        assert len(told[-1].parts) == 1
-        assert not any(each.is_over for each in told)
+            batches.append(answering.take())
+        assert len(batches[-1].parts) == 1
+        assert not any(each.is_over for each in batches)
         thread.join(SOON_S)
         assert not thread.is_alive()
         assert answering.take().is_over
 
 
-def test_an_error_comes_behind_all_that_was_said() -> None:
+def test_an_error_comes_behind_all_texts() -> None:
     with running(Model(3, ModelFailed("broken"))) as (answering, thread):
         thread.join(SOON_S)
-        told = answering.take()
-    assert (list(told.parts), str(told.error), told.is_over) == ([TEXT] * 3, "broken", True)
+        batch = answering.take()
+    assert (list(batch.parts), str(batch.error), batch.is_over) == ([TEXT] * 3, "broken", True)
 
 
-def test_an_answer_to_which_nobody_begins_to_listen_is_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_without_a_subscriber_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("turnstone.services.models.answer_stream.SUBSCRIBED_WITHIN_S", 0.2)
     model = Model(500)
     with running(model, is_listened_to=False) as (_, thread):
@@ -130,7 +130,7 @@ def test_an_answer_to_which_nobody_begins_to_listen_is_broken_off(monkeypatch: p
 # ---- over HTTP
 
 
-def test_what_encodes_a_stream_does_not_hold_the_prompt_that_is_echoed() -> None:
+def test_the_encoder_of_a_stream_does_not_hold_the_echoed_prompt() -> None:
     body = CreateCompletion(model="m", prompt=TEXT, echo=True, stream=True)
     assert body.to_texts().are_echoed
     encoder = CompletionEncoder(body, "a1", AT)
@@ -145,13 +145,13 @@ async def _never() -> Mapping[str, Any]:
 
 async def _stream(answering: AnswerStream) -> AsyncGenerator[bytes]:
     reply = ModelStreamReply(answering, ChatCompletionEncoder("m", "a1", AT))
-    told = await answered(reply, _never, DETAIL, {})
-    assert not isinstance(told, Reply)
-    return told
+    stream = await answered(reply, _never, DETAIL, {})
+    assert not isinstance(stream, Reply)
+    return stream
 
 
 @pytest.mark.parametrize("pieces", [0, 1, 3, 20])
-def test_a_stream_that_is_taken_no_further_holds_little_and_frees_its_place_when_it_is_closed(pieces: int) -> None:
+def test_a_stalled_stream_holds_little_and_frees_its_thread_when_it_is_closed(pieces: int) -> None:
     model = Model(5_000)
     with running(model, is_listened_to=False) as (answering, thread):
         taken = 0
@@ -173,7 +173,7 @@ def test_a_stream_that_is_taken_no_further_holds_little_and_frees_its_place_when
         assert not thread.is_alive()
 
 
-def test_a_stream_that_is_read_says_all_and_a_whole_answer_is_whole() -> None:
+def test_a_stream_that_is_read_is_complete_and_so_is_a_whole_answer() -> None:
     async def read(answering: AnswerStream) -> bytes:
         return b"".join([piece async for piece in await _stream(answering)])
 

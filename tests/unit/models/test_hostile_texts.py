@@ -1,6 +1,6 @@
 """Texts of models, clients and tools that make a careless reader slow: their time is bounded, however long they are.
 
-Times are those of this thread's processor, with bounds of many times what it takes.
+Times are those of this thread's processor, with bounds far above the usual cost.
 
 Covers: adapters/models/offline/call_text, adapters/models/openai/openai_answer, adapters/models/prompted/answers,
   adapters/shields/pattern, adapters/shields/word_search
@@ -61,10 +61,10 @@ def test_an_answer_that_opens_calls_everywhere_is_read_in_bounded_time(name: str
     text = HOSTILE[name] if piece > 1 else HOSTILE[name][:20_000]
     answer = AnswerText("json", ("f", "search"))
     with within(8):
-        said = [answer.feed(text[start : start + piece]) for start in range(0, len(text), piece)]
-        said.append(answer.end(is_cut_off=False))
+        emitted = [answer.feed(text[start : start + piece]) for start in range(0, len(text), piece)]
+        emitted.append(answer.end(is_cut_off=False))
     unread = "".join(str(call.arguments) for call in answer.calls)
-    assert len("".join(said)) + len(unread) >= len(text) - 40
+    assert len("".join(emitted)) + len(unread) >= len(text) - 40
 
 
 @pytest.mark.parametrize("form", ["json", "python_list", "function_tag"])
@@ -137,7 +137,7 @@ def test_all_words_at_once_are_found_as_one_by_one(phrases: list[list[str]], tex
 
 
 @pytest.mark.parametrize("text", ["the quick brown fox " * 50_000, "a" * 1_000_000, "a " * 500_000])
-def test_two_thousand_words_are_looked_for_as_fast_as_one(text: str) -> None:
+def test_two_thousand_words_are_found_as_fast_as_one(text: str) -> None:
     words = tuple(f"{'a' * (number % 190)}{number}" for number in range(2_000))
     shield = PatternShield(PatternParams(words=words))
     with within(4):
@@ -145,16 +145,16 @@ def test_two_thousand_words_are_looked_for_as_fast_as_one(text: str) -> None:
 
 
 class GivenLater(StopSignal):
-    """A signal that is given at the so manieth look at it."""
+    """A signal that is set after a number of checks."""
 
-    def __init__(self, looks: int) -> None:
-        self.looks = looks
+    def __init__(self, checks: int) -> None:
+        self.checks = checks
         super().__init__()
 
     @property
     def is_set(self) -> bool:
-        self.looks -= 1
-        return self.looks <= 0
+        self.checks -= 1
+        return self.checks <= 0
 
     @is_set.setter
     def is_set(self, value: bool) -> None:
@@ -166,7 +166,7 @@ def test_a_shield_stops_between_two_pieces_once_its_time_is_over(text: str) -> N
     shield, signal = PatternShield(PatternParams(words=("bad",))), GivenLater(3 + len(text) // PIECE_CHARACTERS)
     with within(4), pytest.raises(ShieldFailed, match="was cancelled"):
         shield.judge(ShieldQuestion((UserMessage(content=text),), "user-input", stop=signal))
-    assert signal.looks == 0
+    assert signal.checks == 0
 
 
 @pytest.mark.parametrize("cut", ["", " ", ".", "\n", "x"])

@@ -27,20 +27,20 @@ SEARCH = ToolDef(
 TOOLS = (SEARCH, ToolDef(name="ns::grp/t.o-ol"), ToolDef(name="get_find"))
 
 
-def asked(*messages: Message | str, **fields: Any) -> tuple[list[str], Inferred]:
-    told = tuple(UserMessage(content=m) if isinstance(m, str) else m for m in messages)
-    *chunks, last = OfflineInference().stream(InferenceRequest("offline", told, **fields))
+def answer_to(*messages: Message | str, **fields: Any) -> tuple[list[str], Inferred]:
+    conversation = tuple(UserMessage(content=m) if isinstance(m, str) else m for m in messages)
+    *chunks, last = OfflineInference().stream(InferenceRequest("offline", conversation, **fields))
     assert isinstance(last, Inferred)
     return [chunk.text for chunk in chunks if isinstance(chunk, TextChunk)], last
 
 
 def called(text: str, **fields: Any) -> list[tuple[str, Any]]:
-    calls = asked(text, **{"tools": TOOLS, **fields})[1].message.tool_calls
+    calls = answer_to(text, **{"tools": TOOLS, **fields})[1].message.tool_calls
     return [(call.tool_name, call.arguments) for call in calls]
 
 
-def test_it_says_that_it_is_offline_repeats_the_question_and_how_to_connect_a_model():
-    chunks, last = asked(SystemMessage(content="be kind"), "first", "What is up?")
+def test_the_answer_states_offline_mode_repeats_the_question_and_explains_how_to_connect_a_model():
+    chunks, last = answer_to(SystemMessage(content="be kind"), "first", "What is up?")
     text = last.message.content
     assert "".join(chunks) == text
     assert len(chunks) > 10
@@ -50,25 +50,25 @@ def test_it_says_that_it_is_offline_repeats_the_question_and_how_to_connect_a_mo
     assert last.message.stop_reason == "end_of_turn"
 
 
-def test_it_answers_the_same_question_with_the_same_words():
-    assert asked("hello") == asked("hello")
+def test_the_same_question_has_the_same_answer():
+    assert answer_to("hello") == answer_to("hello")
 
 
-def test_the_example_names_what_a_schema_names():
+def test_the_example_names_the_properties_of_a_schema():
     tool = ToolDef(name="t", input_schema={"type": "object", "properties": {"city": {}, "day": True}})
-    assert 't(city="…", day="…")' in str(asked("hello", tools=(tool,))[1].message.content)
+    assert 't(city="…", day="…")' in str(answer_to("hello", tools=(tool,))[1].message.content)
 
 
 def test_a_long_question_is_repeated_in_part():
-    assert len(str(asked("long " * 1000)[1].message.content)) < 700
+    assert len(str(answer_to("long " * 1000)[1].message.content)) < 700
 
 
 def test_usage_is_estimated_by_length():
-    usage = asked("x" * 400)[1].usage
+    usage = answer_to("x" * 400)[1].usage
     assert usage is not None
     assert usage.prompt_tokens == 100
     assert usage.total_tokens == usage.prompt_tokens + usage.completion_tokens
-    assert asked("")[1].usage.prompt_tokens == 1
+    assert answer_to("")[1].usage.prompt_tokens == 1
 
 
 @pytest.mark.parametrize(
@@ -94,18 +94,18 @@ def test_a_call_is_read_as_it_is_written(text: str, arguments: dict):
 def test_several_calls_of_one_message_are_several_calls_with_ids_of_their_own():
     text = "first find(query='a find(b) c'), then ns::grp/t.o-ol(n=1) and get_find()"
     assert called(text) == [("find", {"query": "a find(b) c"}), ("ns::grp/t.o-ol", {"n": 1}), ("get_find", {})]
-    calls = asked(text, tools=TOOLS)[1].message.tool_calls
+    calls = answer_to(text, tools=TOOLS)[1].message.tool_calls
     assert len({call.call_id for call in calls}) == 3
     assert all(call.call_id.startswith("call_") for call in calls)
     assert json.loads(calls[1].arguments_json or "") == {"n": 1}
 
 
-def test_an_answer_that_calls_says_nothing_else():
-    assert asked("find()", tools=TOOLS)[0] == []
+def test_an_answer_with_calls_has_no_text():
+    assert answer_to("find()", tools=TOOLS)[0] == []
 
 
 @pytest.mark.parametrize("text", ["other(x=1)", "find it (now)", "my_find()", "ns::find()", "find"])
-def test_what_is_no_call_of_a_tool_is_text(text: str):
+def test_text_that_is_not_a_call_of_a_tool_stays_text(text: str):
     assert called(text) == []
 
 
@@ -113,7 +113,7 @@ def test_what_is_no_call_of_a_tool_is_text(text: str):
     "text", ["find(tea)", "find(query=)", "find(query='a", "find(query=[1)", "find(a=" + "[" * 100_000]
 )
 def test_a_call_that_cannot_be_read_is_answered_with_how_to_write_it(text: str):
-    last = asked(text, tools=TOOLS)[1]
+    last = answer_to(text, tools=TOOLS)[1]
     assert last.message.tool_calls == ()
     assert 'find(query="…")' in str(last.message.content)
 
@@ -123,30 +123,30 @@ def test_tool_choice_none_calls_nothing():
 
 
 def test_only_the_last_question_calls():
-    assert asked("find()", "hello", tools=TOOLS)[1].message.tool_calls == ()
+    assert answer_to("find()", "hello", tools=TOOLS)[1].message.tool_calls == ()
 
 
-def test_after_tool_responses_it_tells_what_each_returned():
-    calls = asked("find() get_find()", tools=TOOLS)[1].message
+def test_after_tool_responses_the_answer_repeats_each():
+    calls = answer_to("find() get_find()", tools=TOOLS)[1].message
     image = ImageItem(image=Image(data="abc"))
     responses = (
         ToolResponseMessage(call_id=calls.tool_calls[0].call_id, content="tea"),
         ToolResponseMessage(call_id=calls.tool_calls[1].call_id, content=(TextItem(text="seen"), image)),
     )
-    told = asked("find() get_find()", calls, *responses, tools=TOOLS)[1].message
-    assert told.tool_calls == ()
-    assert str(told.content).startswith("find returned: tea\nget_find returned: seen [image]\n")
+    summary = answer_to("find() get_find()", calls, *responses, tools=TOOLS)[1].message
+    assert summary.tool_calls == ()
+    assert str(summary.content).startswith("find returned: tea\nget_find returned: seen [image]\n")
 
 
 def test_max_tokens_counts_words_and_cuts_off():
-    chunks, last = asked("hello", sampling=SamplingParams(max_tokens=3))
+    chunks, last = answer_to("hello", sampling=SamplingParams(max_tokens=3))
     assert len(chunks) == 3
     assert last.message == CompletionMessage(content="".join(chunks), stop_reason="out_of_tokens")
     assert last.message.content == "I am offline:"
 
 
 def test_a_json_schema_is_answered_with_a_json_object():
-    chunks, last = asked("hello", response_format=JsonSchemaFormat(json_schema={}))
+    chunks, last = answer_to("hello", response_format=JsonSchemaFormat(json_schema={}))
     answer = json.loads("".join(chunks))
     assert answer["offline"] is True
     assert "“hello”" in answer["message"]

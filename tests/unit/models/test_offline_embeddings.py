@@ -25,8 +25,8 @@ def test_every_text_has_a_vector_of_unit_length(text: str) -> None:
 
 
 def test_a_vector_is_the_same_on_every_machine() -> None:
-    places = {place: round(value, 6) for place, value in enumerate(hashed_vector("Rain in Oslo, rain")) if value}
-    assert places == {95: -0.767495, 240: 0.453295, 250: -0.453295}
+    components = {index: round(value, 6) for index, value in enumerate(hashed_vector("Rain in Oslo, rain")) if value}
+    assert components == {95: -0.767495, 240: 0.453295, 250: -0.453295}
 
 
 def test_texts_that_share_words_are_nearer_than_those_that_share_none() -> None:
@@ -34,7 +34,7 @@ def test_texts_that_share_words_are_nearer_than_those_that_share_none() -> None:
     assert likeness("the weather in Oslo", "a ship has sailed") == pytest.approx(0.0)
 
 
-def test_each_text_is_answered_in_its_place_and_its_tokens_are_estimated() -> None:
+def test_vectors_are_in_the_order_of_the_texts_and_tokens_are_estimated() -> None:
     embedded = OfflineEmbeddings().embed(EmbeddingRequest("any", ("one", "two words", ""), dimensions=5))
     assert embedded.vectors == tuple(map(hashed_vector, ("one", "two words", "")))
     assert embedded.tokens == 1 + 2 + 1

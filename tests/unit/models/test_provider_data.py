@@ -1,4 +1,4 @@
-"""What a caller hands on to providers shows nowhere.
+"""Provider data of a caller: secrets in them are never shown.
 
 Covers: domain/provider_data
 """
@@ -17,26 +17,26 @@ from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData, provi
 from turnstone.domain.turns.attempts import Attempt
 
 SECRET = "sk-0123456789"
-HANDED_ON = ProviderData({"a_api_key": SECRET, "mcp_headers": {"https://x": {"a": SECRET}}, "empty": "", "n": 1})
+PROVIDER_DATA = ProviderData({"a_api_key": SECRET, "mcp_headers": {"https://x": {"a": SECRET}}, "empty": "", "n": 1})
 
 
 def test_keys_are_found_by_name_and_are_texts() -> None:
-    assert [HANDED_ON.key(name) for name in ("a_api_key", "empty", "n", "other")] == [SECRET, None, None, None]
-    assert HANDED_ON.mapping("mcp_headers") == {"https://x": {"a": SECRET}}
-    assert HANDED_ON.mapping("a_api_key") == {}
+    assert [PROVIDER_DATA.key(name) for name in ("a_api_key", "empty", "n", "other")] == [SECRET, None, None, None]
+    assert PROVIDER_DATA.mapping("mcp_headers") == {"https://x": {"a": SECRET}}
+    assert PROVIDER_DATA.mapping("a_api_key") == {}
 
 
-def test_nothing_that_shows_or_writes_values_tells_them() -> None:
-    attempt = Attempt(fingerprint="f", provider_data=HANDED_ON)
-    request = InferenceRequest("m", (), provider_data=HANDED_ON)
-    shown = f"{HANDED_ON!r} {HANDED_ON} {attempt!r} {attempt.model_dump_json()} {request!r}"
+def test_no_representation_shows_the_values() -> None:
+    attempt = Attempt(fingerprint="f", provider_data=PROVIDER_DATA)
+    request = InferenceRequest("m", (), provider_data=PROVIDER_DATA)
+    shown = f"{PROVIDER_DATA!r} {PROVIDER_DATA} {attempt!r} {attempt.model_dump_json()} {request!r}"
     assert SECRET not in shown
     for write in (pickle.dumps, copy.copy, json.dumps):
         with pytest.raises(TypeError):
-            write(HANDED_ON)
+            write(PROVIDER_DATA)
 
 
-def test_the_newer_header_counts() -> None:
+def test_the_newer_header_takes_precedence() -> None:
     headers = {"x-llamastack-provider-data": '{"a": "new"}', "x-llamastack-providerdata": '{"a": "old"}'}
     assert provider_data_in(headers).key("a") == "new"
     assert provider_data_in({"x-llamastack-providerdata": '{"a": "old"}'}).key("a") == "old"
@@ -44,7 +44,7 @@ def test_the_newer_header_counts() -> None:
 
 
 @pytest.mark.parametrize("sent", ["", "{", "[]", "null", f'"{SECRET}"', "[" * 100_000])
-def test_what_is_no_object_is_refused_without_being_repeated(sent: str) -> None:
+def test_a_value_that_is_not_an_object_is_refused_without_being_repeated(sent: str) -> None:
     with pytest.raises(InvalidRequest, match="must be a JSON object") as raised:
         provider_data_in({"x-llamastack-provider-data": sent})
     assert SECRET not in str(raised.value)

@@ -1,4 +1,4 @@
-"""What the providers of a server are called to its operator: by the file's keys, or by the variables.
+"""Names of a server's providers in errors and in the greeting: the file's keys, or the variables.
 
 Covers: functions/local/greeting, bootstrap/places/local_models, settings/local_settings
 """

@@ -1,4 +1,4 @@
-"""Several providers as one: who is asked, in which order, and who is left alone for a while.
+"""Several providers as one: their order, the next one after a failure, and the rest after repeated failures.
 
 Covers: adapters/models/breaker, adapters/models/routed
 """
@@ -43,13 +43,13 @@ def question(*targets: Target, stop: StopSignal | None = None) -> InferenceReque
     return InferenceRequest("m", (UserMessage(content="hi"),), targets=targets, stop=stop)
 
 
-def told(inference: RoutedInference, request: InferenceRequest) -> tuple[str, Target | None]:
+def outcome(inference: RoutedInference, request: InferenceRequest) -> tuple[str, Target | None]:
     *chunks, last = inference.stream(request)
     assert isinstance(last, Inferred)
     return "".join(chunk.text for chunk in chunks if isinstance(chunk, TextChunk)), last.answered_by
 
 
-def models_asked(inference: RoutedInference, provider_id: str) -> list[str]:
+def models_requested(inference: RoutedInference, provider_id: str) -> list[str]:
     provider = inference.provider(provider_id)
     assert isinstance(provider, ScriptedInference)
     return [request.model for request in provider.requests]
@@ -60,7 +60,7 @@ class Unable(ScriptedInference):
         return frozenset()
 
 
-def test_what_can_be_done_is_what_every_target_can_do() -> None:
+def test_capabilities_are_those_that_every_target_has() -> None:
     inference = RoutedInference({"a": lambda: ScriptedInference([]), "b": lambda: Unable([])}, "a")
     assert [inference.capabilities(targets) for targets in ((), (A,), (A, B), (B,))] == [
         {"grammar"},
@@ -72,38 +72,38 @@ def test_what_can_be_done_is_what_every_target_can_do() -> None:
 
 def test_the_first_target_answers_under_its_own_name_for_the_model() -> None:
     inference = routed(a=["yes"], b=[])
-    assert told(inference, question(A, B)) == ("yes", A)
-    assert (models_asked(inference, "a"), models_asked(inference, "b")) == (["x"], [])
+    assert outcome(inference, question(A, B)) == ("yes", A)
+    assert (models_requested(inference, "a"), models_requested(inference, "b")) == (["x"], [])
 
 
-def test_without_targets_the_default_is_asked_by_the_name_given_and_nothing_is_said_of_a_choice() -> None:
+def test_without_targets_the_default_receives_the_name_as_given_and_no_target_is_named() -> None:
     inference = routed(a=["yes"], b=[])
-    assert told(inference, question()) == ("yes", None)
-    assert models_asked(inference, "a") == ["m"]
+    assert outcome(inference, question()) == ("yes", None)
+    assert models_requested(inference, "a") == ["m"]
 
 
 @pytest.mark.parametrize(
     "problem", [AWAY, ModelTimedOut("silent"), ModelFailed("refused"), InvalidRequest("takes no top_k")]
 )
-def test_who_fails_before_the_first_word_is_made_up_for(problem: TurnstoneError) -> None:
-    assert told(routed(a=[problem], b=["yes"]), question(A, B)) == ("yes", B)
+def test_a_failure_before_the_first_word_moves_to_the_next_target(problem: TurnstoneError) -> None:
+    assert outcome(routed(a=[problem], b=["yes"]), question(A, B)) == ("yes", B)
 
 
-def test_who_breaks_off_after_the_first_word_is_not_made_up_for() -> None:
+def test_a_failure_after_the_first_word_is_final() -> None:
     inference = routed(a=[Says(("half",), error=AWAY)], b=["never"])
     answer = inference.stream(question(A, B))
     assert next(answer) == TextChunk("half")
     with pytest.raises(ModelFailed, match="away"):
         next(answer)
-    assert models_asked(inference, "b") == []
+    assert models_requested(inference, "b") == []
 
 
-def test_when_all_fail_the_last_failure_is_told() -> None:
+def test_when_all_fail_the_last_failure_is_raised() -> None:
     with pytest.raises(ModelFailed, match="of b"):
-        told(routed(a=[AWAY], b=[ModelFailed("of b")]), question(A, B))
+        outcome(routed(a=[AWAY], b=[ModelFailed("of b")]), question(A, B))
 
 
-def test_nobody_else_is_asked_once_nobody_wants_the_answer() -> None:
+def test_no_further_target_is_requested_after_a_cancellation() -> None:
     stop = StopSignal()
 
     def stopped(_: InferenceRequest) -> ModelFailed:
@@ -112,49 +112,49 @@ def test_nobody_else_is_asked_once_nobody_wants_the_answer() -> None:
 
     inference = routed(a=[stopped], b=["never"])
     with pytest.raises(ModelFailed, match="cut"):
-        told(inference, question(A, B, stop=stop))
-    assert models_asked(inference, "b") == []
+        outcome(inference, question(A, B, stop=stop))
+    assert models_requested(inference, "b") == []
 
 
-def test_who_failed_three_times_rests_and_then_one_question_tries_again() -> None:
+def test_a_target_rests_after_three_failures_and_then_one_request_probes_it() -> None:
     watch = Watch()
     inference = routed(a=[AWAY] * (FAILURES + 1) + ["back", "back"], b=["yes"] * 6, watch=watch)
     for _ in range(FAILURES + 2):
-        assert told(inference, question(A, B)) == ("yes", B)
-    assert len(models_asked(inference, "a")) == FAILURES
+        assert outcome(inference, question(A, B)) == ("yes", B)
+    assert len(models_requested(inference, "a")) == FAILURES
     watch.at += REST_S
-    assert told(inference, question(A, B)) == ("yes", B)
-    assert len(models_asked(inference, "a")) == FAILURES + 1, "one tried, and it rests again"
+    assert outcome(inference, question(A, B)) == ("yes", B)
+    assert len(models_requested(inference, "a")) == FAILURES + 1, "one tried, and it rests again"
     watch.at += REST_S
-    assert [told(inference, question(A, B)) for _ in range(2)] == [("back", A)] * 2
+    assert [outcome(inference, question(A, B)) for _ in range(2)] == [("back", A)] * 2
 
 
 def test_a_refused_question_is_no_outage() -> None:
     refused = ModelFailed("your request is wrong")
     inference = routed(a=[refused] * 5, b=["yes"] * 5)
-    assert [told(inference, question(A, B))[1] for _ in range(5)] == [B] * 5
-    assert len(models_asked(inference, "a")) == 5
+    assert [outcome(inference, question(A, B))[1] for _ in range(5)] == [B] * 5
+    assert len(models_requested(inference, "a")) == 5
 
 
 def test_the_last_target_never_rests() -> None:
     inference = routed(a=[AWAY] * 5, b=[])
     for _ in range(5):
         with pytest.raises(ModelFailed, match="away"):
-            told(inference, question(A))
-    assert len(models_asked(inference, "a")) == 5
+            outcome(inference, question(A))
+    assert len(models_requested(inference, "a")) == 5
 
 
-def test_a_provider_that_can_not_be_made_is_away() -> None:
+def test_a_provider_that_can_not_be_made_is_unavailable() -> None:
     def unmade() -> Inference:
         raise StoreUnavailable("the secret can't be read")
 
     made: dict[str, Callable[[], Inference]] = {"a": unmade, "b": lambda: ScriptedInference(["yes"])}
     inference = RoutedInference(made, "a")
-    assert told(inference, question(A, B)) == ("yes", B)
+    assert outcome(inference, question(A, B)) == ("yes", B)
     with pytest.raises(ModelFailed, match="'a' can't be reached: the secret"):
-        told(inference, question(A))
+        outcome(inference, question(A))
     with pytest.raises(ModelFailed, match="no provider 'c'"):
-        told(inference, question(Target("c", "x")))
+        outcome(inference, question(Target("c", "x")))
 
 
 def test_closing_the_answer_early_closes_the_providers() -> None:
@@ -178,13 +178,13 @@ def test_closing_the_answer_early_closes_the_providers() -> None:
 def test_the_lines_of_a_provider_that_fails_in_a_turn_have_the_turn_s_ids(caplog: pytest.LogCaptureFixture) -> None:
     inference = routed(a=[AWAY] * FAILURES, b=["yes"] * FAILURES)
     for _ in range(FAILURES):
-        told(inference, question(A, B)._replace(about={"agent_id": "agent", "turn_id": "turn"}))
+        outcome(inference, question(A, B)._replace(about={"agent_id": "agent", "turn_id": "turn"}))
     lines = [record.__dict__["fields"] for record in caplog.records]
     assert len(lines) == FAILURES + 1  # it rests, too
     assert {(line["agent_id"], line["turn_id"], line["provider"]) for line in lines} == {("agent", "turn", "a")}
 
 
-def test_a_question_that_nobody_wants_any_more_is_no_outage() -> None:
+def test_a_cancelled_question_is_no_outage() -> None:
     def cut(request: InferenceRequest) -> ModelFailed:
         assert request.stop is not None
         request.stop.set()
@@ -198,11 +198,11 @@ def test_a_question_that_nobody_wants_any_more_is_no_outage() -> None:
     inference = routed(a=[cut] * FAILURES + [half] * FAILURES + ["yes"], b=["never"])
     for _ in range(2 * FAILURES):
         with pytest.raises(ModelFailed):
-            told(inference, question(A, B, stop=StopSignal()))
-    assert told(inference, question(A, B)) == ("yes", A)
+            outcome(inference, question(A, B, stop=StopSignal()))
+    assert outcome(inference, question(A, B)) == ("yes", A)
 
 
-def test_who_rests_is_tried_when_it_is_needed_and_not_taken_for_tried_before() -> None:
+def test_a_resting_target_is_probed_only_by_a_request_that_reaches_it() -> None:
     watch = Watch()
     made: dict[str, Callable[[], Inference]] = {
         "a": lambda: ScriptedInference(["yes", AWAY]),
@@ -212,10 +212,10 @@ def test_who_rests_is_tried_when_it_is_needed_and_not_taken_for_tried_before() -
     inference = RoutedInference(made, None, CircuitBreaker(watch))
     c = Target("c", "z")
     for _ in range(FAILURES):
-        assert told(inference, question(B, c)) == ("last", c)
+        assert outcome(inference, question(B, c)) == ("last", c)
     watch.at += REST_S
-    assert told(inference, question(A, B, c)) == ("yes", A)
-    assert told(inference, question(A, B, c)) == ("back", B)
+    assert outcome(inference, question(A, B, c)) == ("yes", A)
+    assert outcome(inference, question(A, B, c)) == ("back", B)
 
 
 def test_names_do_not_pile_up_while_a_provider_is_away() -> None:

@@ -23,10 +23,10 @@ VECTORS = Embedded(((1.0,),), 3)
 class Scripted:
     def __init__(self, *answers: Embedded | ModelError) -> None:
         self._answers = list(answers)
-        self.asked: list[str] = []
+        self.requested: list[str] = []
 
     def embed(self, request: EmbeddingRequest) -> Embedded:
-        self.asked.append(request.model)
+        self.requested.append(request.model)
         answer = self._answers.pop(0)
         if isinstance(answer, ModelError):
             raise answer
@@ -37,34 +37,34 @@ def routed(**providers: Embeddings) -> RoutedEmbeddings:
     return RoutedEmbeddings({name: lambda made=provider: made for name, provider in providers.items()}, "a")
 
 
-def test_texts_go_to_the_first_target_that_answers_by_the_name_it_knows() -> None:
+def test_texts_go_to_the_first_target_that_answers_under_its_own_name() -> None:
     a, b = Scripted(AWAY), Scripted(VECTORS)
     assert routed(a=a, b=b).embed(EmbeddingRequest("m", ("t",), targets=(A, B))) == VECTORS
-    assert (a.asked, b.asked) == (["x"], ["y"])
+    assert (a.requested, b.requested) == (["x"], ["y"])
 
 
-def test_without_targets_the_default_is_asked() -> None:
+def test_without_targets_the_default_is_requested() -> None:
     a = Scripted(VECTORS)
     routed(a=a).embed(EmbeddingRequest("m", ("t",)))
-    assert a.asked == ["m"]
+    assert a.requested == ["m"]
 
 
-def test_the_error_of_the_last_target_is_told() -> None:
+def test_the_error_of_the_last_target_is_raised() -> None:
     with pytest.raises(ModelFailed, match="no such model"):
         routed(a=Scripted(AWAY), b=Scripted(ModelFailed("no such model"))).embed(
             EmbeddingRequest("m", ("t",), targets=(A, B))
         )
 
 
-def test_who_fails_again_and_again_is_passed_over() -> None:
+def test_a_target_that_fails_repeatedly_is_skipped() -> None:
     a, b = Scripted(*[AWAY] * 10), Scripted(*[VECTORS] * 10)
     both = routed(a=a, b=b)
     for _ in range(FAILURES + 2):
         both.embed(EmbeddingRequest("m", ("t",), targets=(A, B)))
-    assert (len(a.asked), len(b.asked)) == (FAILURES, FAILURES + 2)
+    assert (len(a.requested), len(b.requested)) == (FAILURES, FAILURES + 2)
 
 
-def test_a_provider_that_there_is_not_or_that_cant_be_made_is_a_models_failure() -> None:
+def test_a_missing_provider_or_one_that_cant_be_made_is_a_models_failure() -> None:
     def unmade() -> Embeddings:
         raise StoreUnavailable("no secrets now")
 
@@ -74,6 +74,6 @@ def test_a_provider_that_there_is_not_or_that_cant_be_made_is_a_models_failure()
         RoutedEmbeddings({"a": unmade}, "a").embed(EmbeddingRequest("m", ("t",)))
 
 
-def test_a_provider_without_embeddings_says_so() -> None:
+def test_a_provider_without_embeddings_is_refused_by_name() -> None:
     with pytest.raises(Unsupported, match="no embeddings with provider 'aws' \\(bedrock\\), the provider of 'titan'"):
         routed(a=NoEmbeddings("aws", "bedrock")).embed(EmbeddingRequest("titan", ("t",)))

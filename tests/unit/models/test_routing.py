@@ -1,4 +1,4 @@
-"""Which provider a model's name leads to, before and after somebody registers it.
+"""The provider of a model's name, before and after its registration.
 
 Covers: adapters/sqlite/sqlite, services/models/registry, services/models/routing, store/registry/snapshot,
   store/registry/registry
@@ -35,19 +35,19 @@ def store(tmp_path: Path) -> Iterator[CountingStore]:
         yield CountingStore(sqlite)
 
 
-def routing(store: CountingStore, known: ConfiguredModels) -> Routing:
+def routing(store: CountingStore, configured: ConfiguredModels) -> Routing:
     """Return the routing of a process of its own."""
-    return Routing(known, RegistrySnapshot(store, FakeClock()))
+    return Routing(configured, RegistrySnapshot(store, FakeClock()))
 
 
-def register(store: CountingStore, known: ConfiguredModels, provider_id: str = "there") -> Model:
+def register(store: CountingStore, configured: ConfiguredModels, provider_id: str = "there") -> Model:
     """Register the model `new` in another process than those that route."""
     model = Model(identifier="new", provider_resource_id="new", provider_id=provider_id)
-    models = Models(RegistryStore(store, "model", Model), known, ScriptedInference([]), FakeClock())
+    models = Models(RegistryStore(store, "model", Model), configured, ScriptedInference([]), FakeClock())
     return models.register(LOCAL_CALLER, model, attempt("register"))
 
 
-def test_a_closed_registry_knows_at_once_what_another_process_registered(store: CountingStore) -> None:
+def test_a_closed_registry_reads_at_once_a_model_that_another_process_registered(store: CountingStore) -> None:
     routes = routing(store, CLOSED)
     with pytest.raises(InvalidRequest, match="'new'"):
         routes.route(TENANT, "new")
@@ -55,21 +55,21 @@ def test_a_closed_registry_knows_at_once_what_another_process_registered(store: 
     assert routes.route(TENANT, "new").targets == (Target("there", "new"),)
 
 
-def test_an_open_registry_reads_once_in_ten_seconds_what_was_registered(store: CountingStore) -> None:
+def test_an_open_registry_reads_registrations_once_in_ten_seconds(store: CountingStore) -> None:
     routes = routing(store, OPEN)
     assert {routes.route(TENANT, name).targets[0].provider_id for name in ("new", "other")} == {"here"}
     assert [call.verb for call in store.calls] == ["get"]
 
 
 @pytest.mark.parametrize(
-    ("known", "provider_id"),
+    ("configured", "provider_id"),
     [(OPEN, "here"), (ConfiguredModels({**OPEN.providers, DEFAULT_PROVIDER: "openai"}, "here"), DEFAULT_PROVIDER)],
 )
-def test_who_names_no_provider_means_the_default_one(
-    store: CountingStore, known: ConfiguredModels, provider_id: str
+def test_a_registration_without_a_provider_has_the_default_one(
+    store: CountingStore, configured: ConfiguredModels, provider_id: str
 ) -> None:
-    assert register(store, known, DEFAULT_PROVIDER).provider_id == provider_id
-    assert routing(store, known).route(TENANT, "new").targets == (Target(provider_id, "new"),)
+    assert register(store, configured, DEFAULT_PROVIDER).provider_id == provider_id
+    assert routing(store, configured).route(TENANT, "new").targets == (Target(provider_id, "new"),)
 
 
 def test_a_closed_registry_has_no_default_provider(store: CountingStore) -> None:

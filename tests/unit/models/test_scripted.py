@@ -18,7 +18,7 @@ REQUEST = InferenceRequest("m", (UserMessage(content="hello"),))
 CALL = call("f", "c1", x=1)
 
 
-def test_replies_come_in_order_and_requests_are_remembered():
+def test_replies_come_in_order_and_requests_are_recorded():
     model = ScriptedInference(["hi", words(3), CALL, calls(CALL, text="so"), cut_off("a"), lambda r: r.model])
     answers = [list(model.stream(REQUEST)) for _ in range(6)]
     assert [len(answer) for answer in answers] == [2, 4, 1, 2, 2, 2]
@@ -40,7 +40,7 @@ def test_an_error_is_raised_at_once_or_after_some_text():
         next(stream)
 
 
-def test_asking_more_often_than_scripted_is_an_assertion():
+def test_a_request_beyond_the_script_is_an_assertion():
     with pytest.raises(AssertionError, match="asked 1 times"):
         next(ScriptedInference([]).stream(REQUEST))
 
@@ -48,18 +48,18 @@ def test_asking_more_often_than_scripted_is_an_assertion():
 def test_a_gate_holds_the_answer_back():
     gate = threading.Event()
     stream = ScriptedInference([Says(("a",), gate=gate)]).stream(REQUEST)
-    heard: list[object] = []
-    thread = threading.Thread(target=lambda: heard.extend(stream))
+    received: list[object] = []
+    thread = threading.Thread(target=lambda: received.extend(stream))
     thread.start()
-    assert heard == []
+    assert received == []
     gate.set()
     thread.join()
-    assert heard[0] == TextChunk("a")
+    assert received[0] == TextChunk("a")
 
 
-def test_a_strict_model_refuses_a_call_that_nothing_answers():
-    asked = CompletionMessage(content="", stop_reason="end_of_turn", tool_calls=(CALL,))
-    dangling = InferenceRequest("m", (*REQUEST.messages, asked))
+def test_a_strict_model_refuses_a_call_without_an_answer():
+    message = CompletionMessage(content="", stop_reason="end_of_turn", tool_calls=(CALL,))
+    dangling = InferenceRequest("m", (*REQUEST.messages, message))
     with pytest.raises(ModelFailed, match="c1"):
         next(ScriptedInference(["hi"]).stream(dangling))
     assert next(ScriptedInference(["hi"], strict=False).stream(dangling)) == TextChunk("hi")

@@ -233,17 +233,17 @@ def test_only_the_error_table_and_the_guard_of_threads_catch_everything() -> Non
 ACTING_CALLS = {"wait", "wait_for", "select", "execute", "write", "commit", "send", "sendall", "result", "submit"}
 
 
-def looks(call: ast.Call) -> bool:
+def is_inspection(call: ast.Call) -> bool:
     """Return whether the call changes nothing although its result is discarded: the error of a stat is its answer."""
     return isinstance(call.func, ast.Attribute) and call.func.attr == "stat"
 
 
 def acts(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """Return whether a function does more than look: it discards a call's result, waits, or changes an object."""
+    """Return whether a function does more than inspect: it discards a call's result, waits, or changes an object."""
     for node in ast.walk(function):
         if isinstance(node, ast.Await):
             return True
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and not looks(node.value):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and not is_inspection(node.value):
             return True
         if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
             return True
@@ -252,8 +252,8 @@ def acts(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     return False
 
 
-def test_a_name_that_asks_does_not_act() -> None:
-    asking = [
+def test_a_predicate_does_not_act() -> None:
+    misnamed = [
         (address(path), node.name)
         for path, tree in trees().items()
         for node in ast.walk(tree)
@@ -261,10 +261,10 @@ def test_a_name_that_asks_does_not_act() -> None:
         and node.name.lstrip("_").startswith(("is_", "has_"))
         and acts(node)
     ]
-    assert not asking, "name these try_…, or by what they do"
+    assert not misnamed, "name these try_…, or after their effect"
 
 
-def test_no_module_has_a_name_that_says_nothing() -> None:
+def test_no_module_has_a_vague_name() -> None:
     vague = {"manager", "helper", "helpers", "utils", "util", "base", "impl", "data", "info", "common", "misc"}
     assert not [path for path in trees() if path.stem in vague]
 

@@ -1,4 +1,4 @@
-"""The list of guards is true: each text stands where it is said to stand, each test is there, no race is left out.
+"""The list of guards is true: each text is in its file, each named test exists, and no race is left out.
 
 Covers: tests/guards
 """
@@ -25,7 +25,7 @@ for each in GUARDS:
 
 
 @pytest.mark.parametrize("file", sorted(BY_FILE))
-def test_guards_stand_in_their_file_once_and_what_is_left_without_one_is_a_program(file: str) -> None:
+def test_each_guard_is_in_its_file_once_and_the_file_without_it_is_a_program(file: str) -> None:
     problems = [f"{guard.name}: {problem}" for guard in BY_FILE[file] if (problem := problem_of(guard))]
     assert problems == []
 
@@ -40,7 +40,7 @@ def problem_of(guard: Guard) -> str:
 
 
 @pytest.mark.parametrize("file", sorted(TESTS_BY_FILE))
-def test_tests_that_are_named_are_there(file: str) -> None:
+def test_tests_that_are_named_exist(file: str) -> None:
     named = {test: tuple(test.split("[")[0].split("::")[1:]) for test in TESTS_BY_FILE[file]}
     assert [test for test, names in named.items() if not is_defined(ROOT / file, names)] == []
 
@@ -58,7 +58,7 @@ def parsed(path: Path) -> ast.Module:
 
 
 def is_defined(path: Path, names: tuple[str, ...]) -> bool:
-    """Tell whether the module has the function, or the class has it or inherits it."""
+    """Return whether the module has the function, or the class has it or inherits it."""
     name, *inner = names
     for node in parsed(path).body:
         if isinstance(node, ast.FunctionDef) and not inner and node.name == name:
@@ -72,7 +72,7 @@ def is_defined(path: Path, names: tuple[str, ...]) -> bool:
 
 
 def is_inherited(path: Path, base: str, name: str) -> bool:
-    """Tell whether the class of that name, of this module or imported into it, has the method."""
+    """Return whether the class of that name, of this module or imported into it, has the method."""
     for node in parsed(path).body:
         if isinstance(node, ast.ImportFrom) and base in {alias.name for alias in node.names}:
             return is_defined(ROOT / f"{str(node.module).replace('.', '/')}.py", (base, name))

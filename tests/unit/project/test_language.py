@@ -1,6 +1,6 @@
 """Code avoids the private idioms of `tests/language.py`, in its names and in its prose.
 
-Covers: tests/language.py, shared/turnstone, functions
+Covers: tests/language.py, shared/turnstone, functions, tests
 """
 
 from __future__ import annotations
@@ -26,6 +26,11 @@ LAYERS = (
     "store",
 )
 FOLDERS = (*(f"shared/turnstone/{layer}" for layer in LAYERS), "functions")
+# a pattern such as "tests/*.py" stands for the modules of one folder, without its subfolders
+TEST_FOLDERS = (
+    "tests/mutants",
+    "tests/unit",
+)
 ALLOWED = frozenset(
     {
         "stamp",  # a field of stored records
@@ -36,16 +41,32 @@ ALLOWED = frozenset(
         "NOBODY",  # the user of that name on Unix, and the caller without one
     }
 )
+# allowed in tests, in addition
+ALLOWED_IN_TESTS = frozenset(
+    {
+        "bootstrap/places",  # a folder of the product, in the list of covered modules
+    }
+)
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_a_folder_has_no_idiom(folder: str) -> None:
-    found = [
+    assert _idioms_in(folder, ALLOWED) == []
+
+
+@pytest.mark.parametrize("folder", TEST_FOLDERS)
+def test_a_folder_of_tests_has_no_idiom(folder: str) -> None:
+    assert _idioms_in(folder, ALLOWED | ALLOWED_IN_TESTS) == []
+
+
+def _idioms_in(folder: str, allowed: frozenset[str]) -> list[str]:
+    paths = list(modules(ROOT, (folder,)))
+    assert paths, "no module to check"
+    return [
         f"{one.file}:{one.line}: {one.text!r}: write {one.instead}"
-        for path in modules(ROOT, (folder,))
-        for one in found_in(path.read_text(), str(path.relative_to(ROOT)), ALLOWED)
+        for path in paths
+        for one in found_in(path.read_text(), str(path.relative_to(ROOT)), allowed)
     ]
-    assert found == []
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Tests have an address: a suite and a subject. They share helpers, not test modules, and name what they cover.
+"""Tests have an address, a suite and a subject. They share helpers, not test modules, and name the code they cover.
 
 Covers: tests/docs/map_of_tests, tests/README.md
 """

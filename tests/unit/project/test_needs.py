@@ -1,4 +1,4 @@
-"""What is missing on a machine is skipped by its name, and fails where nothing may be missing, as in CI.
+"""A requirement that a machine lacks is skipped by its name, and fails where all are required, as in CI.
 
 Covers: tests/support/needs, .ci/run
 """
@@ -42,7 +42,7 @@ OF_THE_MACHINE = {
 @pytest.mark.parametrize(
     ("setting", "outcome"), [(None, pytest.skip.Exception), ("0", pytest.skip.Exception), ("1", pytest.fail.Exception)]
 )
-def test_what_is_missing_is_named(
+def test_a_missing_requirement_is_named(
     need: Callable[[], None],
     named: str,
     setting: str | None,
@@ -58,14 +58,14 @@ def test_what_is_missing_is_named(
         need()
 
 
-def test_what_is_there_is_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_requirement_that_exists_is_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     program = tmp_path / "google-chrome"
     program.touch(mode=0o700)
     monkeypatch.setenv("PATH", str(tmp_path))
     need_programs("chromium")
 
 
-def test_every_test_that_is_skipped_for_want_of_something_says_so_in_one_way() -> None:
+def test_every_test_that_is_skipped_for_a_missing_requirement_uses_one_marker() -> None:
     skipping = {
         str(path.relative_to(TESTS))
         for path, tree in modules(SKIPPING)

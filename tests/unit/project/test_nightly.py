@@ -1,4 +1,4 @@
-"""The parts of a night have their time, tell it, and don't keep each other from running.
+"""The parts of a night have their time, report it, and don't keep each other from running.
 
 Covers: tests/nightly, tests/conftest
 """
@@ -31,7 +31,7 @@ class Shell(Part):
         return ["sh", "-c", self.target.replace("SEED", str(seed))]
 
 
-def test_a_night_takes_an_hour_at_most_and_all_of_it_is_made() -> None:
+def test_a_night_takes_an_hour_at_most_and_each_part_is_a_target_of_make() -> None:
     assert sum(part.minutes for part in PARTS) <= 60
     targets = set(re.findall(r"^([\w-]+):", MAKEFILE, re.MULTILINE))
     assert {part.target for part in PARTS} <= targets
@@ -39,15 +39,15 @@ def test_a_night_takes_an_hour_at_most_and_all_of_it_is_made() -> None:
     assert re.search(r"^nightly:.*\n\t.*-m tests\.nightly", MAKEFILE, re.MULTILINE)
 
 
-def test_what_fails_or_hangs_keeps_no_other_part_from_running(capfd: pytest.CaptureFixture[str]) -> None:
-    told: list[str] = []
+def test_a_part_that_fails_or_hangs_keeps_no_other_from_running(capfd: pytest.CaptureFixture[str]) -> None:
+    lines: list[str] = []
     parts = [Shell("exit 3", 1), Shell("sleep 60 & sleep 60", 0.2 / MINUTE_S), Shell("echo seed is SEED", 1)]
     began = time.monotonic()
-    assert run(parts, 42, told.append) == 1
+    assert run(parts, 42, lines.append) == 1
     assert time.monotonic() - began < 30
-    assert "seed 42" in told[0]
-    assert [line.split(" s  ")[1] for line in told[1:4]] == ["FAILED", "ended after 0.00333333 minutes", "passed"]
-    assert "together" in told[-1]
+    assert "seed 42" in lines[0]
+    assert [line.split(" s  ")[1] for line in lines[1:4]] == ["FAILED", "ended after 0.00333333 minutes", "passed"]
+    assert "together" in lines[-1]
     assert capfd.readouterr().out == "seed is 42\n"
 
 
@@ -55,7 +55,7 @@ def test_a_night_without_failures_passes() -> None:
     assert run([Shell("true", 1)], 1, lambda line: None) == 0
 
 
-def test_what_is_drawn_gets_the_seed() -> None:
+def test_drawn_parts_receive_the_seed() -> None:
     drawn = {part.target for part in PARTS if part.is_drawn}
     assert drawn == {"explore", "torture", "lost-power"}
     assert Part("explore", 1, is_drawn=True).command(5) == ["make", "explore", "ARGS=--seed=5"]

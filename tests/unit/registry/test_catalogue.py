@@ -1,4 +1,4 @@
-"""The operator's file: what it may say, and what of it a start refuses, each time naming the place.
+"""The operator's file: its keys, and the errors that stop a start, each with the location in the file.
 
 Covers: adapters/aws/aws_clients, bootstrap/catalogue, bootstrap/models, bootstrap/places/local_models,
   settings/config, settings/local_settings
@@ -28,7 +28,7 @@ OPEN = f'default_provider = "p"\n{P}'
 KEY = "api_key_env"
 
 
-def test_a_model_is_known_by_all_its_names_with_its_targets_in_order() -> None:
+def test_a_model_is_listed_under_all_its_names_with_its_targets_in_order() -> None:
     text = f"""{OPEN}
     [providers.q]
     type = "offline"
@@ -40,18 +40,18 @@ def test_a_model_is_known_by_all_its_names_with_its_targets_in_order() -> None:
     context_tokens = 100
     prices = {{input = 1, output = 2.5}}
     """
-    known = build_catalogue(text, None, KEY).configured_models()
+    configured = build_catalogue(text, None, KEY).configured_models()
     targets = (Target("p", "at-p"), Target("q", "at-p"), Target("p", "small"))
     prices = Prices(input=1, output=2.5)
-    assert known.routes == {name: ModelRoute(name, targets, 100, prices) for name in ("m", "also/m")}
-    assert (known.default, dict(known.providers)) == ("p", {"p": "openai", "q": "offline"})
-    shown = listed_model(known.routes["also/m"])
+    assert configured.routes == {name: ModelRoute(name, targets, 100, prices) for name in ("m", "also/m")}
+    assert (configured.default, dict(configured.providers)) == ("p", {"p": "openai", "q": "offline"})
+    shown = listed_model(configured.routes["also/m"])
     assert (shown.identifier, shown.provider_resource_id, shown.model_type) == ("also/m", "at-p", "llm")
 
 
-def test_what_the_environment_names_is_a_provider_beside_those_of_the_file() -> None:
-    known = build_catalogue(P, "http://127.0.0.1:2/v1", KEY).configured_models()
-    assert (known.default, dict(known.providers)) == ("default", {"p": "openai", "default": "openai"})
+def test_the_environment_adds_a_provider_beside_those_of_the_file() -> None:
+    configured = build_catalogue(P, "http://127.0.0.1:2/v1", KEY).configured_models()
+    assert (configured.default, dict(configured.providers)) == ("default", {"p": "openai", "default": "openai"})
     assert dict(build_catalogue(P, "offline", KEY).configured_models().providers)["default"] == "offline"
 
 
@@ -90,15 +90,15 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("text", "told"), WRONG)
-def test_what_is_wrong_stops_the_start_and_is_named(text: str, told: str) -> None:
+@pytest.mark.parametrize(("text", "message"), WRONG)
+def test_an_error_stops_the_start_and_is_named(text: str, message: str) -> None:
     model_url = "offline" if "providers.default" in text else None
     with pytest.raises(InvalidSettings, match=r"^TURNSTONE_CONFIG: ") as raised:
         build_catalogue(text, model_url, KEY)
-    assert told in str(raised.value)
+    assert message in str(raised.value)
 
 
-def test_a_closed_registry_needs_nobody_for_unknown_models() -> None:
+def test_a_closed_registry_has_no_default_provider_for_unregistered_models() -> None:
     assert build_catalogue(f'registry = "closed"\n{P}', None, KEY).configured_models().default is None
 
 
@@ -116,7 +116,7 @@ def test_a_key_that_is_not_in_the_environment_stops_the_start(tmp_path: Path, mo
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ('url = "http://["', r"providers.p: Failed to parse: '\['"),
         ('url = "http://h:99999/v1"', r"providers.p: Failed to parse"),
@@ -127,12 +127,12 @@ def test_a_key_that_is_not_in_the_environment_stops_the_start(tmp_path: Path, mo
     ],
 )
 def test_a_provider_that_can_not_be_made_stops_the_start_and_is_named(
-    text: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    text: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "models.toml"
     file.write_text(f'default_provider = "p"\n[providers.p]\ntype = "openai"\n{text}\n')
     monkeypatch.setenv("SOME_KEY", "a\nb")
-    with pytest.raises(InvalidSettings, match=told):
+    with pytest.raises(InvalidSettings, match=message):
         local_models(LocalSettings(config=file))
 
 
@@ -141,16 +141,16 @@ def test_a_file_that_is_nested_too_deep_stops_the_start() -> None:
         build_catalogue("x = " + "[" * 3_000 + "]" * 3_000, None, KEY)
 
 
-def test_the_usual_file_counts_where_none_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_usual_file_is_read_where_none_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert local_models(LocalSettings())[1] is None
     (tmp_path / "turnstone.toml").write_text(OPEN)
     catalogue = local_models(LocalSettings())[1]
     assert catalogue is not None
-    assert set(catalogue.providers) == {"p"}, "the offline model is there only if it is asked for"
+    assert set(catalogue.providers) == {"p"}, "the offline model exists only if it is configured"
 
 
-def test_of_registered_metadata_what_has_an_effect_is_checked_and_the_rest_is_left_alone() -> None:
+def test_registered_metadata_with_an_effect_are_checked_and_others_are_left_alone() -> None:
     model = Model(
         identifier="m",
         provider_resource_id="at-p",
@@ -165,7 +165,7 @@ def test_of_registered_metadata_what_has_an_effect_is_checked_and_the_rest_is_le
 
 
 @pytest.mark.parametrize(("options", "capabilities"), [({"grammar": "vllm"}, {"grammar"}), ({}, set())])
-def test_a_provider_takes_grammars_if_the_file_says_which_server_it_is(options: Any, capabilities: set[str]) -> None:
+def test_a_provider_takes_grammars_if_the_file_names_its_server(options: Any, capabilities: set[str]) -> None:
     entry = {"type": "openai", "url": "http://localhost:8000/v1", **options}
     catalogue = Catalogue.model_validate({"providers": {"p": entry}, "default_provider": "p"})
     inference = build_inference(catalogue, ProviderDeps(10, lambda *_: None, AwsClients))

@@ -1,4 +1,4 @@
-"""What a tenant registered is known for a while, and never as it was before a change that was made here.
+"""The cached registry of a tenant: it expires, and never holds a state older than a change of its own process.
 
 Covers: adapters/sqlite/sqlite, store/layout/keys, store/registry/snapshot, store/registry/registry
 """
@@ -25,7 +25,7 @@ def model(name: str, note: str = "") -> Model:
     return Model(identifier=name, provider_resource_id=name, metadata={"note": note})
 
 
-class Place:
+class Process:
     def __init__(self, store: SqliteRangeStore, clock: FakeClock) -> None:
         self.store = store
         self.clock = clock
@@ -35,7 +35,7 @@ class Place:
     def register(self, entry: Model, tenant: str = TENANT) -> None:
         self.models.register(tenant, entry, attempt(), self.clock.now())
 
-    def knows(self, name: str, tenant: str = TENANT) -> bool:
+    def has(self, name: str, tenant: str = TENANT) -> bool:
         return self.directory.find(tenant, "model", name) is not None
 
 
@@ -51,64 +51,60 @@ def clock() -> FakeClock:
     return FakeClock()
 
 
-def test_what_is_registered_here_is_known_at_once_and_elsewhere_soon(store: SqliteRangeStore, clock: FakeClock) -> None:
-    here, there = Place(store, clock), Place(store, clock)
-    assert (here.knows("m"), there.knows("m")) == (False, False)
+def test_a_registration_is_visible_here_at_once_and_elsewhere_soon(store: SqliteRangeStore, clock: FakeClock) -> None:
+    here, there = Process(store, clock), Process(store, clock)
+    assert (here.has("m"), there.has("m")) == (False, False)
     here.register(model("m"))
-    assert (here.knows("m"), there.knows("m")) == (True, False)
+    assert (here.has("m"), there.has("m")) == (True, False)
     clock.advance(REMEMBERED_FOR.total_seconds())
-    assert there.knows("m")
+    assert there.has("m")
     here.models.remove(TENANT, "m")
-    assert (here.knows("m"), there.knows("m")) == (False, True)
+    assert (here.has("m"), there.has("m")) == (False, True)
 
 
-def test_what_is_known_is_read_again_in_time_though_the_clock_was_set_back(
-    store: SqliteRangeStore, clock: FakeClock
-) -> None:
-    here, there = Place(store, clock), Place(store, clock)
-    assert not there.knows("m")
+def test_the_cache_expires_in_time_though_the_clock_was_set_back(store: SqliteRangeStore, clock: FakeClock) -> None:
+    here, there = Process(store, clock), Process(store, clock)
+    assert not there.has("m")
     here.register(model("m"))
     clock.set_back(3_600)
-    assert not there.knows("m")
+    assert not there.has("m")
     clock.advance(REMEMBERED_FOR.total_seconds())
-    assert there.knows("m")
+    assert there.has("m")
 
 
 def test_tenants_share_nothing(store: SqliteRangeStore, clock: FakeClock) -> None:
-    place = Place(store, clock)
-    place.register(model("m"))
-    assert not place.knows("m", tenant="other")
+    process = Process(store, clock)
+    process.register(model("m"))
+    assert not process.has("m", tenant="other")
 
 
-def test_what_was_read_before_a_change_here_is_not_learnt_after_it(store: SqliteRangeStore, clock: FakeClock) -> None:
-    place = Place(store, clock)
-    place.register(model("first"))
+def test_a_read_before_a_change_here_is_not_cached_after_it(store: SqliteRangeStore, clock: FakeClock) -> None:
+    process = Process(store, clock)
+    process.register(model("first"))
     read_before = store.get(directory_key(TENANT))
-    place.register(model("second"))
-    place.directory.learn(TENANT, read_before)
-    assert place.knows("second")
-    place.models.remove(TENANT, "first")
-    place.directory.learn(TENANT, read_before)
-    assert not place.knows("first")
+    process.register(model("second"))
+    process.directory.learn(TENANT, read_before)
+    assert process.has("second")
+    process.models.remove(TENANT, "first")
+    process.directory.learn(TENANT, read_before)
+    assert not process.has("first")
 
 
-def test_who_can_not_wait_for_that_reads_it_now(store: SqliteRangeStore, clock: FakeClock) -> None:
-    here, there = Place(store, clock), Place(store, clock)
-    assert not there.knows("m")
+def test_a_fresh_read_skips_the_cache(store: SqliteRangeStore, clock: FakeClock) -> None:
+    here, there = Process(store, clock), Process(store, clock)
+    assert not there.has("m")
     here.register(model("m"))
-    assert not there.knows("m")
+    assert not there.has("m")
     there.directory.refresh(TENANT)
-    assert there.knows("m")
+    assert there.has("m")
 
 
-def test_there_is_room_for_so_much_and_what_is_too_much_changes_nothing(
-    store: SqliteRangeStore, clock: FakeClock
-) -> None:
-    place = Place(store, clock)
-    place.register(model("a", "x" * (MAX_BYTES // 2)))
+def test_a_registration_beyond_the_limit_changes_nothing(store: SqliteRangeStore, clock: FakeClock) -> None:
+    process = Process(store, clock)
+    process.register(model("a", "x" * (MAX_BYTES // 2)))
     with pytest.raises(InvalidRequest, match="unregister something"):
-        place.register(model("b", "x" * (MAX_BYTES // 2)))
-    assert [entry.identifier for entry in place.models.list(TENANT)] == ["a"]
-    place.models.remove(TENANT, "a")
-    place.register(model("b", "x" * (MAX_BYTES // 2)))
-    assert place.knows("b")
+        process.register(model("b", "x" * (MAX_BYTES // 2)))
+    assert [entry.identifier for entry in process.models.list(TENANT)] == ["a"]
+    process.models.remove(TENANT, "a")
+    process.register(model("b", "x" * (MAX_BYTES // 2)))
+    assert process.has("b")

@@ -1,4 +1,4 @@
-"""How the edge sends what is long.
+"""Long replies of the edge, and requests that wait when the server stops.
 
 Covers: http/routes, http/server/app, http/server/hosting, http/streams/pieces, services/use_cases
 """
@@ -26,7 +26,7 @@ def test_many_small_parts_go_out_together_and_large_ones_in_pieces() -> None:
     assert len(list(drawn)) == 2
 
 
-def test_who_waits_when_the_server_stops_is_told_to_ask_again() -> None:
+def test_a_request_that_waits_when_the_server_stops_is_refused_with_a_retry_time() -> None:
     begun, may_end = Event(), Event()
 
     def slow(_: Request) -> Reply:
@@ -45,10 +45,10 @@ def test_who_waits_when_the_server_stops_is_told_to_ask_again() -> None:
 
     async def stopped() -> None:
         scope = {"type": "http", "method": "GET", "path": "/slow", "query_string": b"", "headers": []}
-        asking = asyncio.create_task(app(scope, receive, send))
+        pending = asyncio.create_task(app(scope, receive, send))
         await asyncio.to_thread(begun.wait)
-        asking.cancel()
-        await asking
+        pending.cancel()
+        await pending
         may_end.set()
 
     asyncio.run(stopped())

@@ -1,4 +1,4 @@
-"""Which connection makes room for another, what time counts, and how many connections descriptors suffice for.
+"""Connections: the order in which idle ones make room, the time that counts, and how many the descriptors suffice for.
 
 Covers: functions/local/connections, functions/local/descriptors, functions/local/http_limits
 """
@@ -23,7 +23,7 @@ ROOM = """
 import resource
 from functions.local.descriptors import room_for_connections
 resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))
-print(room_for_connections({wanted}, 64), resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+print(room_for_connections({requested}, 64), resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 """
 
 
@@ -66,7 +66,7 @@ async def _order_of_leaving() -> list[int]:
     return order
 
 
-def test_the_longest_idle_makes_room_and_what_is_answered_never_does() -> None:
+def test_the_longest_idle_makes_room_and_an_answered_one_never_does() -> None:
     assert asyncio.run(_order_of_leaving()) == [5, 2, 4, 1]
 
 
@@ -104,16 +104,16 @@ def test_time_in_which_the_process_stands_still_does_not_count() -> None:
 
 
 @pytest.mark.parametrize(
-    ("soft", "hard", "wanted", "room"),
+    ("soft", "hard", "requested", "room"),
     [(256, 256, 4_096, "128 256"), (256, 9_000, 4_096, "4096 4736"), (1_024, 1_024, 100, "100 1024")],
 )
-def test_descriptors_are_raised_as_far_as_possible_and_shared(soft: int, hard: int, wanted: int, room: str) -> None:
-    code = ROOM.format(soft=soft, hard=hard, wanted=wanted)
+def test_descriptors_are_raised_as_far_as_possible_and_shared(soft: int, hard: int, requested: int, room: str) -> None:
+    code = ROOM.format(soft=soft, hard=hard, requested=requested)
     answer = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == room
 
 
-def test_what_happens_often_is_logged_once(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_repeated_event_is_logged_once(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     now_s = 1_000.0
     monkeypatch.setattr(time, "monotonic", lambda: now_s)
     warning = RareWarning(logging.getLogger("often"), "%d times: %s")

@@ -55,7 +55,7 @@ NOBODY: dict[str, Any] = {
     "context null": None,
     "context a text": "ann",
 }
-LOOK = call("look", "l")
+SIGHT = call("look", "l")
 DICE = {"dice": {"roll": lambda arguments: "4"}}
 BEFORE_HAND_OVER_MS = 60_000
 LONG_MS = 900_000
@@ -75,12 +75,12 @@ class Answered:
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        """What a stream told, pings left out."""
-        told = [line for line in self.body.decode().splitlines() if line.startswith("data: ")]
-        return [json.loads(line.removeprefix("data: ")) for line in told]
+        """The payloads of a stream, without pings."""
+        lines = [line for line in self.body.decode().splitlines() if line.startswith("data: ")]
+        return [json.loads(line.removeprefix("data: ")) for line in lines]
 
 
-class Place:
+class Deployment:
     """A Lambda whose records are in a database here."""
 
     def __init__(self, server: Harness) -> None:
@@ -89,12 +89,12 @@ class Place:
 
 
 class Door:
-    """One way to send a request to the routes of a place."""
+    """One way to send a request to the routes of a deployment."""
 
-    def __init__(self, place: Place) -> None:
-        self.place = place
+    def __init__(self, deployment: Deployment) -> None:
+        self.deployment = deployment
 
-    def ask(
+    def fetch(
         self,
         method: str,
         path: str,
@@ -114,12 +114,12 @@ class Door:
         raise NotImplementedError
 
     def agent(self, identity: Any = ANN) -> str:
-        return str(self.ask("POST", "/v1/agents", AGENT, identity).json["agent_id"])
+        return str(self.fetch("POST", "/v1/agents", AGENT, identity).json["agent_id"])
 
     def session(self, identity: Any = ANN) -> str:
         """Return the path of a new session of a new agent."""
         path = f"/v1/agents/{self.agent(identity)}/session"
-        return f"{path}/{self.ask('POST', path, {'session_name': 's'}, identity).json['session_id']}"
+        return f"{path}/{self.fetch('POST', path, {'session_name': 's'}, identity).json['session_id']}"
 
 
 class Gateway(Door):
@@ -129,14 +129,14 @@ class Gateway(Door):
         self, method: str, path: str, body: bytes, context: Any, left_ms: int, headers: Mapping[str, str]
     ) -> Answered:
         event = event_of(method, path, body, context, headers)
-        return answered(self.place.handler(event, Context(left_ms)))
+        return answered(self.deployment.handler(event, Context(left_ms)))
 
 
 class Adapter(Door):
-    """As the Lambda Web Adapter asks the web server in the function."""
+    """As the Lambda Web Adapter calls the web server in the function."""
 
-    def __init__(self, place: Place) -> None:
-        super().__init__(place)
+    def __init__(self, deployment: Deployment) -> None:
+        super().__init__(deployment)
         self._client: AsgiClient | None = None
 
     def send(
@@ -149,7 +149,7 @@ class Adapter(Door):
     @property
     def client(self) -> AsgiClient:
         if self._client is None:
-            self._client = AsgiClient(self.place.handler.app(BehindAdapter()))  # type: ignore[arg-type] # ASGI is ASGI
+            self._client = AsgiClient(self.deployment.handler.app(BehindAdapter()))  # type: ignore[arg-type] # ASGI is ASGI
         return self._client
 
     def request(
@@ -157,8 +157,8 @@ class Adapter(Door):
     ) -> Raw:
         deadline = {"deadline": round(time.time() * 1_000) + left_ms}
         sent = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
-        told = [(CONTEXT_HEADER, json.dumps(context).encode()), (LAMBDA_HEADER, json.dumps(deadline).encode())]
-        return Raw(method, path.encode(), (body,), (*sent, *told))
+        added = [(CONTEXT_HEADER, json.dumps(context).encode()), (LAMBDA_HEADER, json.dumps(deadline).encode())]
+        return Raw(method, path.encode(), (body,), (*sent, *added))
 
     def close(self) -> None:
         if self._client is not None:
@@ -186,7 +186,7 @@ def event_of(method: str, path: str, body: bytes, context: Any, headers: Mapping
 
 
 def answered(answer: Mapping[str, Any]) -> Answered:
-    """Return what API Gateway makes of a function's answer."""
+    """Return the response that API Gateway sends for a function's answer."""
     assert set(answer) == {"statusCode", "headers", "multiValueHeaders", "body", "isBase64Encoded"}
     text = json.loads(json.dumps(answer))["body"]
     body = base64.b64decode(text) if answer["isBase64Encoded"] else text.encode()
@@ -194,22 +194,22 @@ def answered(answer: Mapping[str, Any]) -> Answered:
 
 
 pytestmark = pytest.mark.usefixtures("in_a_lambda")
-MakePlace = Callable[..., Place]
+MakeDeployment = Callable[..., Deployment]
 
 
 @pytest.fixture
-def place_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MakePlace]:
-    """Make a place whose model has this script."""
+def deployment_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MakeDeployment]:
+    """Make a deployment whose model has this script."""
     monkeypatch.setenv("TURNSTONE_TABLE", "turns")
     monkeypatch.setenv("TURNSTONE_BUCKET", "payloads")
     monkeypatch.setattr(turnstone.bootstrap.core, "FOLLOW_S", 0.02)
     servers: list[Harness] = []
 
-    def make(*script: Scripted) -> Place:
+    def make(*script: Scripted) -> Deployment:
         server = on_lambda(Harness(tmp_path, script, DICE, clock=SystemClock()))  # type: ignore[arg-type]
         servers.append(server)
         monkeypatch.setattr(turnstone.bootstrap.places.aws, "build_lambda_core", lambda _: server.core)
-        return Place(server)
+        return Deployment(server)
 
     yield make
     for server in servers:
@@ -226,12 +226,12 @@ OpenDoor = Callable[..., Door]
 
 
 @pytest.fixture(params=[Gateway, Adapter])
-def door_to(request: pytest.FixtureRequest, place_of: MakePlace) -> Iterator[OpenDoor]:
-    """Open a door, of either kind, to a place whose model has this script."""
+def door_to(request: pytest.FixtureRequest, deployment_of: MakeDeployment) -> Iterator[OpenDoor]:
+    """Open a door, of either kind, to a deployment whose model has this script."""
     doors: list[Door] = []
 
     def open_door(*script: Scripted) -> Door:
-        doors.append(request.param(place_of(*script)))
+        doors.append(request.param(deployment_of(*script)))
         return doors[-1]
 
     yield open_door
@@ -240,7 +240,7 @@ def door_to(request: pytest.FixtureRequest, place_of: MakePlace) -> Iterator[Ope
             door.close()
 
 
-def said(words: str = "hello", *, stream: bool = False) -> dict[str, Any]:
+def turn_body(words: str = "hello", *, stream: bool = False) -> dict[str, Any]:
     return {"messages": [{"role": "user", "content": words}], "stream": stream}
 
 
@@ -248,44 +248,44 @@ def responses(content: str = "seen") -> dict[str, Any]:
     return {"tool_responses": [{"call_id": "l", "tool_name": "look", "content": content}]}
 
 
-# ---- who calls
+# ---- the caller
 
 
 @pytest.mark.parametrize("context", NOBODY.values(), ids=NOBODY)
-def test_who_proves_no_identity_is_refused_and_nothing_is_stored(door_to: OpenDoor, context: Any) -> None:
+def test_a_request_without_an_identity_is_refused_and_nothing_is_stored(door_to: OpenDoor, context: Any) -> None:
     door = door_to("never")
     path = door.session()
-    before = door.place.server.dump()
-    requests = [("POST", "/v1/agents", AGENT), ("POST", f"{path}/turn", said()), ("GET", path, None)]
+    before = door.deployment.server.dump()
+    requests = [("POST", "/v1/agents", AGENT), ("POST", f"{path}/turn", turn_body()), ("GET", path, None)]
     for method, target, body in requests:
         sent = json.dumps(body).encode() if body else b""
         answer = door.send(method, target, sent, context, LONG_MS, {})
         assert (answer.status, answer.headers["x-should-retry"]) == (401, "false")
         assert "no identity" in answer.json["detail"]
-    assert before == door.place.server.dump()
-    assert not door.place.server.inference.requests
+    assert before == door.deployment.server.dump()
+    assert not door.deployment.server.inference.requests
 
 
-def test_an_event_without_a_context_is_refused(place_of: MakePlace) -> None:
+def test_an_event_without_a_context_is_refused(deployment_of: MakeDeployment) -> None:
     event = event_of("GET", "/v1/version", b"", {}, {})
     del event["requestContext"]
-    with pytest.raises(RuntimeError):  # if not even its kind is known
-        place_of().handler({"path": "/v1/health"}, Context())
-    assert place_of().handler(event, Context())["statusCode"] == 401
+    with pytest.raises(RuntimeError):  # if not even its kind is recognised
+        deployment_of().handler({"path": "/v1/health"}, Context())
+    assert deployment_of().handler(event, Context())["statusCode"] == 401
 
 
 @pytest.mark.parametrize("header", [b"", b"no json", b"\xff", b"[]"])
-def test_a_context_that_is_no_json_is_refused(place_of: MakePlace, header: bytes) -> None:
-    door = Adapter(place_of())
-    before = door.place.server.dump()
+def test_a_context_that_is_not_json_is_refused(deployment_of: MakeDeployment, header: bytes) -> None:
+    door = Adapter(deployment_of())
+    before = door.deployment.server.dump()
     raw = Raw("POST", b"/v1/agents", (json.dumps(AGENT).encode(),), ((CONTEXT_HEADER, header),))
     assert door.client.send(raw).status == 401
-    assert before == door.place.server.dump()
+    assert before == door.deployment.server.dump()
     door.close()
 
 
-def test_a_context_beside_a_clients_own_is_refused(place_of: MakePlace) -> None:
-    door = Adapter(place_of())
+def test_a_context_beside_a_clients_own_is_refused(deployment_of: MakeDeployment) -> None:
+    door = Adapter(deployment_of())
     forged = json.dumps({"identity": BOB})
     context = {"identity": ANN}
     for name in (CONTEXT_HEADER.decode(), "X-Amzn-Request-Context"):
@@ -295,8 +295,8 @@ def test_a_context_beside_a_clients_own_is_refused(place_of: MakePlace) -> None:
     door.close()
 
 
-def test_who_proves_no_identity_is_refused_before_the_body_is_read(place_of: MakePlace) -> None:
-    door = Adapter(place_of())
+def test_a_request_without_an_identity_is_refused_before_its_body_is_read(deployment_of: MakeDeployment) -> None:
+    door = Adapter(deployment_of())
     raw = door.request("POST", "/v1/agents", b"", {"identity": {}}, LONG_MS, {})
     sent: list[Mapping[str, Any]] = []
 
@@ -311,52 +311,55 @@ def test_who_proves_no_identity_is_refused_before_the_body_is_read(place_of: Mak
     door.close()
 
 
-def test_what_a_client_says_of_itself_means_nothing_to_the_gateways_function(place_of: MakePlace) -> None:
-    door = Gateway(place_of())
+def test_forged_headers_have_no_effect_on_the_gateways_function(deployment_of: MakeDeployment) -> None:
+    door = Gateway(deployment_of())
     path = f"/v1/agents/{door.agent(ANN)}"
     forged = {"x-amzn-request-context": json.dumps({"identity": ANN}), "x-amzn-lambda-context": '{"deadline": 0}'}
-    assert door.ask("GET", path, identity=BOB, headers=forged).status == 404
-    assert door.ask("GET", path, identity={}, headers=forged).status == 401
-    assert door.ask("GET", path, identity=ANN, headers=forged).status == 200
+    assert door.fetch("GET", path, identity=BOB, headers=forged).status == 404
+    assert door.fetch("GET", path, identity={}, headers=forged).status == 401
+    assert door.fetch("GET", path, identity=ANN, headers=forged).status == 200
 
 
 def test_two_accounts_see_nothing_of_each_other(door_to: OpenDoor) -> None:
-    door = door_to("hello", LOOK)
+    door = door_to("hello", SIGHT)
     path = door.session(ANN)
-    ended = door.ask("POST", f"{path}/turn", said()).json
-    waiting = door.ask("POST", f"{path}/turn", said()).json
+    ended = door.fetch("POST", f"{path}/turn", turn_body()).json
+    waiting = door.fetch("POST", f"{path}/turn", turn_body()).json
     agent_id, session_id = path.split("/")[3], path.split("/")[5]
-    known = [agent_id, session_id, ended["turn_id"], waiting["turn_id"], ended["steps"][0]["step_id"]]
+    foreign_ids = [agent_id, session_id, ended["turn_id"], waiting["turn_id"], ended["steps"][0]["step_id"]]
     foreign: list[tuple[str, str, object]] = [
         ("GET", f"/v1/agents/{agent_id}", None),
         ("POST", f"/v1/agents/{agent_id}/session", {"session_name": "s"}),
         ("GET", path, None),
-        ("POST", f"{path}/turn", said()),
+        ("POST", f"{path}/turn", turn_body()),
         ("GET", f"{path}/turn/{ended['turn_id']}", None),
         ("GET", f"{path}/turn/{ended['turn_id']}/step/{ended['steps'][0]['step_id']}", None),
         ("POST", f"{path}/turn/{waiting['turn_id']}/resume", responses()),
     ]
-    before = door.place.server.dump()
+    before = door.deployment.server.dump()
     for method, target, body in foreign:
-        answer = door.ask(method, target, body, BOB)
+        answer = door.fetch(method, target, body, BOB)
         missing = target
-        for number, identifier in enumerate(known):
+        for number, identifier in enumerate(foreign_ids):
             missing = missing.replace(identifier, str(number) * len(identifier))
-        other = door.ask(method, missing, body, BOB)
+        other = door.fetch(method, missing, body, BOB)
         text = answer.body.decode()
-        for number, identifier in enumerate(known):
+        for number, identifier in enumerate(foreign_ids):
             text = text.replace(identifier, str(number) * len(identifier))
         assert (answer.status, text) == (404, other.body.decode()), target
         assert {**answer.headers, "content-length": ""} == {**other.headers, "content-length": ""}
-    assert before == door.place.server.dump()
-    assert door.ask("GET", path).status == 200
-    assert door.ask("GET", path, identity=AMY).status == 200
+    assert before == door.deployment.server.dump()
+    assert door.fetch("GET", path).status == 200
+    assert door.fetch("GET", path, identity=AMY).status == 200
 
 
 def test_an_idempotency_key_is_its_callers_own(door_to: OpenDoor) -> None:
     door = door_to()
     key = {"Idempotency-Key": "k"}
-    made = [door.ask("POST", "/v1/agents", AGENT, who, headers=key).json["agent_id"] for who in (ANN, ANN, AMY, BOB)]
+    made = [
+        door.fetch("POST", "/v1/agents", AGENT, identity, headers=key).json["agent_id"]
+        for identity in (ANN, ANN, AMY, BOB)
+    ]
     assert made[0] == made[1]
     assert len(set(made)) == 3
 
@@ -365,116 +368,116 @@ def test_an_idempotency_key_is_its_callers_own(door_to: OpenDoor) -> None:
 
 
 @pytest.mark.parametrize("prefix", ["", "/live", "/base/path", "/v1", "/live/v1", "/v1/v1"])
-def test_whatever_stands_before_the_version_is_no_part_of_the_path(door_to: OpenDoor, prefix: str) -> None:
+def test_a_prefix_before_the_version_is_not_part_of_the_path(door_to: OpenDoor, prefix: str) -> None:
     door = door_to()
     agent_id = door.agent()
-    assert door.ask("GET", f"{prefix}/v1/agents/{agent_id}").json["agent_id"] == agent_id
-    assert door.ask("GET", f"{prefix}/v1/health").json == {"status": "OK"}
-    assert door.ask("GET", f"{prefix}/alpha/health").json == {"status": "OK"}
+    assert door.fetch("GET", f"{prefix}/v1/agents/{agent_id}").json["agent_id"] == agent_id
+    assert door.fetch("GET", f"{prefix}/v1/health").json == {"status": "OK"}
+    assert door.fetch("GET", f"{prefix}/alpha/health").json == {"status": "OK"}
 
 
 @pytest.mark.parametrize("prefix", ["", "/live", "/base/path", "/v1", "/v1alpha"])
-def test_an_alias_leads_where_its_own_path_does(door_to: OpenDoor, prefix: str) -> None:
+def test_an_alias_leads_to_the_route_of_its_path(door_to: OpenDoor, prefix: str) -> None:
     door = door_to("one")
-    agent_id = door.ask("POST", f"{prefix}/v1alpha/agents", AGENT).json["agent_id"]
-    assert door.ask("GET", f"{prefix}/v1/agents/{agent_id}").json["agent_id"] == agent_id
+    agent_id = door.fetch("POST", f"{prefix}/v1alpha/agents", AGENT).json["agent_id"]
+    assert door.fetch("GET", f"{prefix}/v1/agents/{agent_id}").json["agent_id"] == agent_id
     path = f"{prefix}/v1alpha/agents/{agent_id}/session"
-    session = f"{path}/{door.ask('POST', path, {'session_name': 's'}).json['session_id']}"
-    assert door.ask("POST", f"{session}/turn", said()).json["output_message"]["content"] == "one"
-    assert len(door.ask("GET", session.replace("v1alpha", "v1")).json["turns"]) == 1
-    assert door.ask("GET", f"{prefix}/openapi.json").json["openapi"] == "3.1.0"
+    session = f"{path}/{door.fetch('POST', path, {'session_name': 's'}).json['session_id']}"
+    assert door.fetch("POST", f"{session}/turn", turn_body()).json["output_message"]["content"] == "one"
+    assert len(door.fetch("GET", session.replace("v1alpha", "v1")).json["turns"]) == 1
+    assert door.fetch("GET", f"{prefix}/openapi.json").json["openapi"] == "3.1.0"
 
 
 @pytest.mark.parametrize("prefix", ["", "/live", "/base/path", "/v1", "/agents", "/alpha", "/live/alpha", "/v1/alpha"])
-def test_whatever_stands_before_a_path_of_september_2024_is_no_part_of_it(door_to: OpenDoor, prefix: str) -> None:
+def test_a_prefix_before_a_path_of_september_2024_is_not_part_of_it(door_to: OpenDoor, prefix: str) -> None:
     door = door_to("one")
-    agent = door.ask("POST", f"{prefix}/agents/create", AGENT).json
-    session = {**agent, **door.ask("POST", f"{prefix}/agents/session/create", {**agent, "session_name": "s"}).json}
-    turn = door.ask("POST", f"{prefix}/agents/turn/create", {**session, **said()}).json
+    agent = door.fetch("POST", f"{prefix}/agents/create", AGENT).json
+    session = {**agent, **door.fetch("POST", f"{prefix}/agents/session/create", {**agent, "session_name": "s"}).json}
+    turn = door.fetch("POST", f"{prefix}/agents/turn/create", {**session, **turn_body()}).json
     assert turn["output_message"]["content"] == "one"
     named = {**agent, "turn_id": turn["turn_id"]}
-    assert door.ask("POST", f"{prefix}/agents/turn/get", named).json == turn
-    assert door.ask("POST", f"{prefix}/agents/session/get", session).json["turns"] == [turn]
-    assert door.ask("POST", f"{prefix}/agents/session/delete", session).status == 200
+    assert door.fetch("POST", f"{prefix}/agents/turn/get", named).json == turn
+    assert door.fetch("POST", f"{prefix}/agents/session/get", session).json["turns"] == [turn]
+    assert door.fetch("POST", f"{prefix}/agents/session/delete", session).status == 200
 
 
-def test_the_document_tells_what_the_gateway_asks_of_requests(door_to: OpenDoor) -> None:
-    assert door_to().ask("GET", "/openapi.json").json["security"] == [{"sigv4": []}]
+def test_the_document_names_the_authentication_that_the_gateway_requires(door_to: OpenDoor) -> None:
+    assert door_to().fetch("GET", "/openapi.json").json["security"] == [{"sigv4": []}]
 
 
 @pytest.mark.parametrize("name", ["meta/llama/8b", "v1/health", "docs", "x/v1alpha/y", "openapi.json"])
 def test_a_name_may_hold_slashes(door_to: OpenDoor, name: str) -> None:
     door = door_to()
-    assert door.ask("POST", "/live/v1/models", {"model_id": name}).status == 200
+    assert door.fetch("POST", "/live/v1/models", {"model_id": name}).status == 200
     for written in (name, quote(name, safe="")):
-        assert door.ask("GET", f"/live/v1/models/{written}").json["identifier"] == name
+        assert door.fetch("GET", f"/live/v1/models/{written}").json["identifier"] == name
 
 
 def test_a_repetition_is_recognised_behind_another_prefix(door_to: OpenDoor) -> None:
     door = door_to()
     key = {"Idempotency-Key": "k"}
-    made = {door.ask("POST", f"{prefix}/v1/agents", AGENT, headers=key).json["agent_id"] for prefix in ("", "/live")}
+    made = {door.fetch("POST", f"{prefix}/v1/agents", AGENT, headers=key).json["agent_id"] for prefix in ("", "/live")}
     assert len(made) == 1
 
 
 @pytest.mark.parametrize(
     "path", ["/v1", "/v1/", "/nothing", "/live/v1/nothing", "/v1/agents/a/b", "/health", "/v2/health"]
 )
-def test_a_path_that_no_route_has_is_unknown(door_to: OpenDoor, path: str) -> None:
-    answer = door_to().ask("GET", path)
+def test_a_path_without_a_route_is_not_found(door_to: OpenDoor, path: str) -> None:
+    answer = door_to().fetch("GET", path)
     assert (answer.status, answer.json["detail"]) == (404, NO_PATH)
 
 
 @pytest.mark.parametrize("prefix", ["", "/live"])
 @pytest.mark.parametrize("agent_id", ["/v1/health", "x/v1/health", "x/v1/agents"])
 def test_the_version_within_an_id_does_not_begin_the_path(door_to: OpenDoor, prefix: str, agent_id: str) -> None:
-    answer = door_to().ask("GET", f"{prefix}/v1/agents/{quote(agent_id, safe='')}")
+    answer = door_to().fetch("GET", f"{prefix}/v1/agents/{quote(agent_id, safe='')}")
     assert (answer.status, answer.json["detail"]) == (404, NO_PATH)
 
 
 @pytest.mark.parametrize("agent_id", ["v1", "a b", "Zoë", "50%", "%2F", "a+b", "a|b:c#d", "文"])
 def test_an_id_is_decoded_once(door_to: OpenDoor, agent_id: str) -> None:
-    answer = door_to().ask("GET", f"/live/v1/agents/{quote(agent_id, safe='')}")
+    answer = door_to().fetch("GET", f"/live/v1/agents/{quote(agent_id, safe='')}")
     assert (answer.status, answer.json) == (404, {"detail": f"agent {agent_id!r} not found", "code": "agent_not_found"})
 
 
 def test_a_name_that_stands_several_times_in_a_query_has_several_values(door_to: OpenDoor) -> None:
     door = door_to("one", "two", "three")
     path = door.session()
-    turns = [door.ask("POST", f"{path}/turn", said()).json["turn_id"] for _ in range(3)]
-    answer = door.ask("GET", f"{path}?turn_ids={turns[0]}&turn_ids={quote(turns[2])}")
+    turns = [door.fetch("POST", f"{path}/turn", turn_body()).json["turn_id"] for _ in range(3)]
+    answer = door.fetch("GET", f"{path}?turn_ids={turns[0]}&turn_ids={quote(turns[2])}")
     assert [turn["turn_id"] for turn in answer.json["turns"]] == [turns[0], turns[2]]
-    assert len(door.ask("GET", path).json["turns"]) == 3
-    odd = door.ask("GET", f"{path}?turn_ids=a%26turn_ids%3D{turns[0]}&other=%C3%A9+x")
+    assert len(door.fetch("GET", path).json["turns"]) == 3
+    odd = door.fetch("GET", f"{path}?turn_ids=a%26turn_ids%3D{turns[0]}&other=%C3%A9+x")
     assert turns[0] not in [turn["turn_id"] for turn in odd.json.get("turns", [])]
 
 
-def test_a_method_that_a_path_does_not_know_is_refused(door_to: OpenDoor) -> None:
-    assert door_to().ask("DELETE", "/v1/agents").status == 405
+def test_a_method_that_a_path_does_not_have_is_refused(door_to: OpenDoor) -> None:
+    assert door_to().fetch("DELETE", "/v1/agents").status == 405
 
 
 @pytest.mark.parametrize("name", ["agent of Zoë 文 😀", 'line\nfeed "quoted"'])
-def test_texts_come_and_go_as_they_are(door_to: OpenDoor, name: str) -> None:
+def test_texts_are_stored_and_returned_unchanged(door_to: OpenDoor, name: str) -> None:
     door = door_to(f"you said {name}")
     path = door.session()
-    turn = door.ask("POST", f"{path}/turn", said(name)).json
+    turn = door.fetch("POST", f"{path}/turn", turn_body(name)).json
     assert turn["input_messages"][0]["content"] == name
     assert turn["output_message"]["content"] == f"you said {name}"
-    assert door.ask("GET", f"{path}/turn/{turn['turn_id']}").json == turn
+    assert door.fetch("GET", f"{path}/turn/{turn['turn_id']}").json == turn
 
 
-def test_a_body_may_come_in_base64(place_of: MakePlace) -> None:
-    door = Gateway(place_of())
+def test_a_body_may_come_in_base64(deployment_of: MakeDeployment) -> None:
+    door = Gateway(deployment_of())
     event = event_of("POST", "/v1/agents", b"", {"identity": ANN}, {})
     event |= {"body": base64.b64encode(json.dumps(AGENT).encode()).decode(), "isBase64Encoded": True}
-    assert answered(door.place.handler(event, Context())).status == 200
+    assert answered(door.deployment.handler(event, Context())).status == 200
     event["body"] = base64.b64encode(b"\xff\xfe\x00").decode()
-    assert answered(door.place.handler(event, Context())).status == 400
+    assert answered(door.deployment.handler(event, Context())).status == 400
 
 
 @pytest.mark.parametrize("absent", ["null", "missing", "empty"])
-def test_what_an_event_has_not_is_not_missed(place_of: MakePlace, absent: str) -> None:
-    door = Gateway(place_of())
+def test_an_event_may_lack_optional_fields(deployment_of: MakeDeployment, absent: str) -> None:
+    door = Gateway(deployment_of())
     event = event_of("GET", "/v1/health", b"", {"identity": ANN}, {})
     for name in ("headers", "multiValueHeaders", "queryStringParameters", "multiValueQueryStringParameters", "body"):
         match absent:
@@ -484,13 +487,13 @@ def test_what_an_event_has_not_is_not_missed(place_of: MakePlace, absent: str) -
                 del event[name]
             case _:
                 event[name] = "" if name == "body" else {}
-    assert answered(door.place.handler(event, Context())).status == 200
+    assert answered(door.deployment.handler(event, Context())).status == 200
     event |= {"httpMethod": "POST", "path": "/v1/agents"}
-    assert answered(door.place.handler(event, Context())).status == 400
+    assert answered(door.deployment.handler(event, Context())).status == 400
 
 
-def test_headers_are_found_whatever_their_case_and_wherever_they_stand(place_of: MakePlace) -> None:
-    door = Gateway(place_of())
+def test_headers_are_found_whatever_their_case_and_wherever_they_stand(deployment_of: MakeDeployment) -> None:
+    door = Gateway(deployment_of())
     made = set()
     for headers, several in (
         ({"idempotency-KEY": "k"}, None),
@@ -499,13 +502,13 @@ def test_headers_are_found_whatever_their_case_and_wherever_they_stand(place_of:
     ):
         event = event_of("POST", "/v1/agents", json.dumps(AGENT).encode(), {"identity": ANN}, {})
         event |= {"headers": headers, "multiValueHeaders": several}
-        made.add(answered(door.place.handler(event, Context())).json["agent_id"])
+        made.add(answered(door.deployment.handler(event, Context())).json["agent_id"])
     assert len(made) == 1
 
 
 def test_a_body_that_is_too_large_is_refused(door_to: OpenDoor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TURNSTONE_MAX_BODY_BYTES", "1000")
-    assert door_to().ask("POST", "/v1/agents", b"x" * 1_001).status == 413
+    assert door_to().fetch("POST", "/v1/agents", b"x" * 1_001).status == 413
 
 
 # ---- how much a function can answer
@@ -519,7 +522,7 @@ def text_route(text: str) -> Route:
 
 
 def as_the_runtime_sends(answer: Mapping[str, Any]) -> bytes:
-    """Return what Lambda counts. Source: the marshaller of awslambdaric for Python 3.12 and later."""
+    """Return the bytes that Lambda counts. Source: the marshaller of awslambdaric for Python 3.12 and later."""
     return json.dumps(answer, ensure_ascii=False).encode()
 
 
@@ -547,54 +550,58 @@ FITTING = MOST_ANSWER_BYTES - 1_000
         *("quotes", "quotes, over", "line feeds", "control characters, over"),
     ],
 )
-def test_an_answer_is_passed_on_whole_or_told_to_be_too_large(place_of: MakePlace, text: str, fits: bool) -> None:
-    place = place_of()
-    place.handler = LambdaHandler("another module", text_route(text))
-    answer = place.handler(event_of("GET", "/v1/text", b"", {"identity": ANN}, {}), Context())
+def test_an_answer_is_passed_on_whole_or_refused_as_too_large(
+    deployment_of: MakeDeployment, text: str, fits: bool
+) -> None:
+    deployment = deployment_of()
+    deployment.handler = LambdaHandler("another module", text_route(text))
+    answer = deployment.handler(event_of("GET", "/v1/text", b"", {"identity": ANN}, {}), Context())
     assert len(as_the_runtime_sends(answer)) <= LAMBDA_LIMIT_BYTES
-    told = answered(answer)
+    received = answered(answer)
     if fits:
-        assert (told.status, told.json == text) == (200, True)
+        assert (received.status, received.json == text) == (200, True)
     else:
-        assert (told.status, told.headers["x-should-retry"]) == (500, "false")
-        assert ("6 MB" in told.json["detail"], told.json["code"]) == (True, "answer_too_large")
+        assert (received.status, received.headers["x-should-retry"]) == (500, "false")
+        assert ("6 MB" in received.json["detail"], received.json["code"]) == (True, "answer_too_large")
 
 
 @pytest.mark.parametrize("path", ["/v1/openai/v1/long", "/v1/long"])
-def test_an_answer_that_is_too_large_is_refused_in_the_envelope_of_its_route(place_of: MakePlace, path: str) -> None:
+def test_an_answer_that_is_too_large_is_refused_in_the_envelope_of_its_route(
+    deployment_of: MakeDeployment, path: str
+) -> None:
     def endpoint(_: Request) -> Reply:
         return Reply(b'"' + b"x" * LAMBDA_LIMIT_BYTES + b'"')
 
-    place = place_of()
+    deployment = deployment_of()
     openai = Route("GET", "/v1/openai/v1/long", endpoint, AgentConfig, envelope=OPENAI)
-    place.handler = LambdaHandler("another module", Route("GET", "/v1/long", endpoint, AgentConfig), openai)
-    told = answered(place.handler(event_of("GET", path, b"", {"identity": ANN}, {}), Context()))
+    deployment.handler = LambdaHandler("another module", Route("GET", "/v1/long", endpoint, AgentConfig), openai)
+    received = answered(deployment.handler(event_of("GET", path, b"", {"identity": ANN}, {}), Context()))
     envelope = OPENAI if "openai" in path else DETAIL
     refusal = envelope.refusal(500, TOO_LARGE, ErrorCode.ANSWER_TOO_LARGE)
-    assert (told.status, told.json) == (500, json.loads(refusal))
+    assert (received.status, received.json) == (500, json.loads(refusal))
 
 
-def test_a_turn_that_is_too_large_for_a_function_is_told_so_and_streamed_elsewhere(place_of: MakePlace) -> None:
-    place = place_of(Says(texts=("x" * LAMBDA_LIMIT_BYTES,)))
-    gateway, adapter = Gateway(place), Adapter(place)
+def test_a_turn_too_large_for_a_function_is_refused_there_and_streamed_elsewhere(deployment_of: MakeDeployment) -> None:
+    deployment = deployment_of(Says(texts=("x" * LAMBDA_LIMIT_BYTES,)))
+    gateway, adapter = Gateway(deployment), Adapter(deployment)
     path = gateway.session()
-    answer = gateway.ask("POST", f"{path}/turn", said())
+    answer = gateway.fetch("POST", f"{path}/turn", turn_body())
     assert (answer.status, answer.headers["x-should-retry"]) == (500, "false")
-    (turn,) = adapter.ask("GET", path).json["turns"]
+    (turn,) = adapter.fetch("GET", path).json["turns"]
     assert len(turn["output_message"]["content"]) == LAMBDA_LIMIT_BYTES
-    assert gateway.ask("GET", f"{path}/turn/{turn['turn_id']}").status == 500
-    assert adapter.ask("GET", f"{path}/turn/{turn['turn_id']}").status == 200
+    assert gateway.fetch("GET", f"{path}/turn/{turn['turn_id']}").status == 500
+    assert adapter.fetch("GET", f"{path}/turn/{turn['turn_id']}").status == 200
     adapter.close()
 
 
-# ---- what is logged
+# ---- logs
 
 
 def logged(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in capsys.readouterr().err.splitlines()]
 
 
-def test_each_request_is_one_line_of_json_that_says_nothing_of_contents(
+def test_each_request_is_one_line_of_json_without_contents(
     door_to: OpenDoor, capsys: pytest.CaptureFixture[str]
 ) -> None:
     door = door_to("an answer of secret words", Says(error=ModelFailed("broken")))
@@ -602,8 +609,8 @@ def test_each_request_is_one_line_of_json_that_says_nothing_of_contents(
     path = door.session()
     logged(capsys)
     requests: list[tuple[str, str, Any, Any, int]] = [
-        ("POST", f"{path}/turn", said("secret question", stream=True), ANN, 200),
-        ("POST", f"{path}/turn", said("secret question two"), ANN, 502),
+        ("POST", f"{path}/turn", turn_body("secret question", stream=True), ANN, 200),
+        ("POST", f"{path}/turn", turn_body("secret question two"), ANN, 502),
         ("POST", f"{path}/turn", {"messages": "secret mistake"}, ANN, 400),
         ("POST", f"{path}/turn", b'{"secret', ANN, 400),
         ("GET", f"{path}/turn/some-id?turn_ids=secret", None, ANN, 404),
@@ -612,8 +619,8 @@ def test_each_request_is_one_line_of_json_that_says_nothing_of_contents(
         ("GET", "/v1/version", None, ANN, 200),
     ]
     for number, (method, target, body, identity, status) in enumerate(requests):
-        answer = door.ask(method, target, body, identity, headers={**headers, "Idempotency-Key": f"secret-{number}"})
-        door.place.server.settle()
+        answer = door.fetch(method, target, body, identity, headers={**headers, "Idempotency-Key": f"secret-{number}"})
+        door.deployment.server.settle()
         assert answer.status == status
         lines = logged(capsys)
         (line,) = [line for line in lines if "status" in line]
@@ -632,7 +639,7 @@ def test_a_request_is_logged_with_the_time_until_its_last_byte(
     path = door.session()
     logged(capsys)
     Thread(target=lambda: (thinking.wait(), time.sleep(0.1), thinking.open())).start()
-    door.ask("POST", f"{path}/turn", said(stream=True))
+    door.fetch("POST", f"{path}/turn", turn_body(stream=True))
     (line,) = logged(capsys)
     assert line["took_ms"] >= 100
 
@@ -642,17 +649,17 @@ def test_a_request_is_logged_with_the_time_until_its_last_byte(
 
 @pytest.mark.parametrize("left_ms", [BEFORE_HAND_OVER_MS + 60, BEFORE_HAND_OVER_MS, 5_000, 0, -1_000])
 @pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
-def test_a_turn_goes_on_elsewhere_when_the_time_of_its_process_is_nearly_over(
+def test_a_turn_continues_elsewhere_when_the_time_of_its_process_is_nearly_over(
     door_to: OpenDoor, left_ms: int, stream: bool
 ) -> None:
     thinking = Held("late")
     door = door_to(thinking)
-    server = door.place.server
+    server = door.deployment.server
     path = door.session()
-    answer = door.ask("POST", f"{path}/turn", said(stream=stream), left_ms=left_ms)
+    answer = door.fetch("POST", f"{path}/turn", turn_body(stream=stream), left_ms=left_ms)
     (state,) = server.states(ref_of(path))
     assert state.status is TurnStatus.IN_PROGRESS
-    assert_handed_over(answer, state.order, stream=stream)
+    assert_continues_elsewhere(answer, state.order, stream=stream)
     turn = TurnRef(**ref_of(path).model_dump(), turn_id=state.order)
     assert list(server.supervisor.watched) == [turn]
     assert server.header(turn).lock.is_abandoned(server.clock.now())
@@ -662,8 +669,8 @@ def test_a_turn_goes_on_elsewhere_when_the_time_of_its_process_is_nearly_over(
     assert before == server.dump()
     heir = on_lambda(server.another(["in time"], DICE))
     assert worker_over(heir)(turn.model_dump(), Context())["next"] == "done"
-    told = door.ask("GET", f"{path}/turn/{turn.turn_id}")
-    assert (told.headers["x-turn-status"], told.json["output_message"]["content"]) == ("completed", "in time")
+    read = door.fetch("GET", f"{path}/turn/{turn.turn_id}")
+    assert (read.headers["x-turn-status"], read.json["output_message"]["content"]) == ("completed", "in time")
     server.assert_whole(turn)
 
 
@@ -671,7 +678,7 @@ def ref_of(path: str) -> SessionRef:
     return SessionRef(tenant=ANN["accountId"], agent_id=path.split("/")[3], session_id=path.split("/")[5])
 
 
-def assert_handed_over(answer: Answered, turn_id: str, *, stream: bool) -> None:
+def assert_continues_elsewhere(answer: Answered, turn_id: str, *, stream: bool) -> None:
     if stream:
         assert answer.status == 200
         error = answer.events[-1]["error"]
@@ -682,59 +689,59 @@ def assert_handed_over(answer: Answered, turn_id: str, *, stream: bool) -> None:
         assert (turn_id in answer.json["detail"], answer.json["code"]) == (True, "turn_continues")
 
 
-def test_who_waits_for_a_turn_that_continues_elsewhere_gets_the_url_to_read_it_at(door_to: OpenDoor) -> None:
+def test_the_error_for_a_turn_that_continues_elsewhere_names_the_url_to_read_it_at(door_to: OpenDoor) -> None:
     thinking = Held("late")
     door = door_to(thinking)
     path = door.session()
-    answer = door.ask("POST", f"{path}/turn", said(), left_ms=0)
+    answer = door.fetch("POST", f"{path}/turn", turn_body(), left_ms=0)
     method, _, url = answer.json["detail"].rpartition(": ")[2].partition(" ")
     assert (method, url.startswith(f"{path}/turn/")) == ("GET", True)
-    assert door.ask(method, url).json["turn_id"] in url
+    assert door.fetch(method, url).json["turn_id"] in url
     thinking.open()
 
 
 @pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
-def test_a_turn_that_ends_in_time_is_not_handed_over(door_to: OpenDoor, stream: bool) -> None:
+def test_a_turn_that_ends_in_time_stays_with_its_process(door_to: OpenDoor, stream: bool) -> None:
     door = door_to("in time")
     path = door.session()
-    answer = door.ask("POST", f"{path}/turn", said(stream=stream), left_ms=BEFORE_HAND_OVER_MS + 2_000)
+    answer = door.fetch("POST", f"{path}/turn", turn_body(stream=stream), left_ms=BEFORE_HAND_OVER_MS + 2_000)
     assert answer.status == 200
-    (state,) = door.place.server.states(ref_of(path))
+    (state,) = door.deployment.server.states(ref_of(path))
     assert state.status is TurnStatus.COMPLETED
-    assert not door.place.server.supervisor.watched
+    assert not door.deployment.server.supervisor.watched
 
 
 @pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
-def test_a_resumed_turn_is_handed_over_too(door_to: OpenDoor, stream: bool) -> None:
+def test_a_resumed_turn_continues_elsewhere_too(door_to: OpenDoor, stream: bool) -> None:
     thinking = Held("late")
-    door = door_to(LOOK, thinking)
+    door = door_to(SIGHT, thinking)
     path = door.session()
-    turn_id = door.ask("POST", f"{path}/turn", said()).json["turn_id"]
+    turn_id = door.fetch("POST", f"{path}/turn", turn_body()).json["turn_id"]
     body = {**responses(), "stream": stream}
-    answer = door.ask("POST", f"{path}/turn/{turn_id}/resume", body, left_ms=BEFORE_HAND_OVER_MS)
-    assert_handed_over(answer, turn_id, stream=stream)
-    (state,) = door.place.server.states(ref_of(path))
+    answer = door.fetch("POST", f"{path}/turn/{turn_id}/resume", body, left_ms=BEFORE_HAND_OVER_MS)
+    assert_continues_elsewhere(answer, turn_id, stream=stream)
+    (state,) = door.deployment.server.states(ref_of(path))
     assert (state.status, len(state.turn.steps)) == (TurnStatus.IN_PROGRESS, 2)
     thinking.open()
 
 
-def test_a_client_that_tries_again_hears_how_its_turn_ended_elsewhere(door_to: OpenDoor) -> None:
+def test_a_retry_receives_the_end_of_a_turn_that_continued_elsewhere(door_to: OpenDoor) -> None:
     thinking, worker_thinking = Held("late"), Held("in time")
     door = door_to(thinking)
-    server = door.place.server
+    server = door.deployment.server
     path = door.session()
     again = {"x-stainless-retry-count": "1"}
-    assert door.ask("POST", f"{path}/turn", said(), left_ms=0).status == 503
+    assert door.fetch("POST", f"{path}/turn", turn_body(), left_ms=0).status == 503
     (state,) = server.states(ref_of(path))
     turn = TurnRef(**ref_of(path).model_dump(), turn_id=state.order)
     heir = on_lambda(server.another([worker_thinking], DICE))
     heir.attend(turn)
     worker_thinking.wait()
-    waiting = door.ask("POST", f"{path}/turn", said(), headers=again, left_ms=BEFORE_HAND_OVER_MS + 100)
-    assert_handed_over(waiting, turn.turn_id, stream=False)
+    waiting = door.fetch("POST", f"{path}/turn", turn_body(), headers=again, left_ms=BEFORE_HAND_OVER_MS + 100)
+    assert_continues_elsewhere(waiting, turn.turn_id, stream=False)
     assert heir.header(turn).lock.is_live(heir.clock.now()), "a joined turn stays with the process that runs it"
     Thread(target=lambda: (time.sleep(0.05), worker_thinking.open())).start()
-    answer = door.ask("POST", f"{path}/turn", said(), headers=again)
+    answer = door.fetch("POST", f"{path}/turn", turn_body(), headers=again)
     assert (answer.status, answer.json["output_message"]["content"]) == (200, "in time")
     assert len(server.states(ref_of(path))) == 1
     thinking.open()
@@ -742,11 +749,11 @@ def test_a_client_that_tries_again_hears_how_its_turn_ended_elsewhere(door_to: O
     heir.settle()
 
 
-def test_who_has_heard_the_end_listens_no_more(door_to: OpenDoor) -> None:
+def test_a_subscriber_leaves_after_the_end(door_to: OpenDoor) -> None:
     door = door_to("done")
     path = door.session()
     left = []
-    broadcasts = door.place.server.core.broadcasts
+    broadcasts = door.deployment.server.core.broadcasts
     begin = broadcasts.begin
 
     def noting(*arguments: Any) -> Any:
@@ -754,7 +761,7 @@ def test_who_has_heard_the_end_listens_no_more(door_to: OpenDoor) -> None:
         return left[-1]
 
     broadcasts.begin = noting  # type: ignore[method-assign]
-    door.ask("POST", f"{path}/turn", said())
+    door.fetch("POST", f"{path}/turn", turn_body())
     assert [broadcast._subscribers for broadcast in left] == [[]]
 
 
@@ -767,38 +774,40 @@ def worker_over(server: Harness) -> TurnWorker:
     return worker
 
 
-def test_the_worker_tells_the_machine_when_to_look_again(place_of: MakePlace) -> None:
-    place = place_of(LOOK, "done")
-    door = Gateway(place)
+def test_the_worker_returns_the_time_of_the_next_check(deployment_of: MakeDeployment) -> None:
+    deployment = deployment_of(SIGHT, "done")
+    door = Gateway(deployment)
     path = door.session()
-    turn_id = door.ask("POST", f"{path}/turn", said()).json["turn_id"]
+    turn_id = door.fetch("POST", f"{path}/turn", turn_body()).json["turn_id"]
     turn = {**ref_of(path).model_dump(), "turn_id": turn_id}
-    worker = worker_over(place.server)
-    look = worker(turn, Context())
-    assert (look["next"], look["status"]) == ("await", "awaiting_input")
-    assert 3_590 < look["seconds"] <= 3_601
-    door.ask("POST", f"{path}/turn/{turn_id}/resume", responses())
+    worker = worker_over(deployment.server)
+    check = worker(turn, Context())
+    assert (check["next"], check["status"]) == ("await", "awaiting_input")
+    assert 3_590 < check["seconds"] <= 3_601
+    door.fetch("POST", f"{path}/turn/{turn_id}/resume", responses())
     assert worker(turn, Context()) == {"next": "done", "seconds": 1, "status": "completed"}
     assert worker({**turn, "turn_id": "gone"}, Context()) == {"next": "done", "seconds": 1, "status": "gone"}
 
 
 @pytest.mark.parametrize("left_ms", [BEFORE_HAND_OVER_MS + 60, BEFORE_HAND_OVER_MS, 0])
-def test_a_worker_whose_time_is_nearly_over_leaves_the_turn_to_the_next(place_of: MakePlace, left_ms: int) -> None:
+def test_a_worker_whose_time_is_nearly_over_leaves_the_turn_to_the_next(
+    deployment_of: MakeDeployment, left_ms: int
+) -> None:
     thinking, worker_thinking = Held("late"), Held("late, too")
-    place = place_of(thinking)
-    door = Gateway(place)
+    deployment = deployment_of(thinking)
+    door = Gateway(deployment)
     path = door.session()
-    door.ask("POST", f"{path}/turn", said(), left_ms=0)
-    (state,) = place.server.states(ref_of(path))
+    door.fetch("POST", f"{path}/turn", turn_body(), left_ms=0)
+    (state,) = deployment.server.states(ref_of(path))
     turn = {**ref_of(path).model_dump(), "turn_id": state.order}
-    worker = on_lambda(place.server.another([worker_thinking], DICE))
-    look = worker_over(worker)(turn, Context(left_ms))
-    assert (look["next"] in ("attend", "watch"), look["status"]) == (True, "in_progress")
-    assert look["seconds"] <= 10
-    assert place.server.header(ref_of(path)).lock.is_abandoned(place.server.clock.now())
+    worker = on_lambda(deployment.server.another([worker_thinking], DICE))
+    check = worker_over(worker)(turn, Context(left_ms))
+    assert (check["next"] in ("attend", "watch"), check["status"]) == (True, "in_progress")
+    assert check["seconds"] <= 10
+    assert deployment.server.header(ref_of(path)).lock.is_abandoned(deployment.server.clock.now())
     thinking.open()
     worker_thinking.open()
     eventually(lambda: not worker.core.executor._running)
-    heir = on_lambda(place.server.another(["in time"], DICE))
+    heir = on_lambda(deployment.server.another(["in time"], DICE))
     assert worker_over(heir)(turn, Context())["status"] == "completed"
-    place.server.assert_whole(ref_of(path))
+    deployment.server.assert_whole(ref_of(path))

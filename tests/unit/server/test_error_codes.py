@@ -30,7 +30,7 @@ from turnstone.http.envelopes import DETAIL
 from turnstone.http.errors import FAILURE_STATUS, REFUSED, error_reply, failure_reply, refusal_reply
 
 PRODUCT = [Path(errors.__file__).parents[2], Path(__file__).parents[3] / "functions"]
-# never raised themselves: what is raised is one of their subclasses
+# never raised themselves, only as one of their subclasses
 BASES = {TurnstoneError, errors.TurnConflict, errors.LimitReached, errors.ModelError}
 KINDS: tuple[FailureKind, ...] = get_args(FailureKind)
 
@@ -68,7 +68,7 @@ def test_a_base_is_never_raised_itself() -> None:
     assert not made & {kind.__name__ for kind in BASES}
 
 
-def test_every_kind_of_thing_that_may_be_missing_has_a_code() -> None:
+def test_every_kind_of_missing_object_has_a_code() -> None:
     named = {
         call.args[0].value
         for call in calls()
@@ -104,27 +104,27 @@ def test_the_gateway_sends_codes_of_the_table() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_failed_turn_has_one_code_wherever_it_is_shown(kind: FailureKind) -> None:
+def test_a_failed_turn_has_the_same_code_in_every_reply(kind: FailureKind) -> None:
     failure = Failure(kind=kind, message="why")
     event = TurnFailed(turn_id="t", failure=failure)
     streamed = [json.loads(text.removeprefix(b"data: ")) for text in (encode(event), TurnStream2024().encode(event))]
     whole = json.loads(failure_reply(failure).body)
     read = json.loads(turn_failure("t", "failed", failure).model_dump_json())
-    assert {told["error"]["code"] for told in streamed} == {whole["code"]} == {read["code"]} == {FAILURE_CODES[kind]}
+    assert {event["error"]["code"] for event in streamed} == {whole["code"]} == {read["code"]} == {FAILURE_CODES[kind]}
 
 
 @pytest.mark.parametrize("encoder", [ChatCompletionEncoder(), CompletionEncoder()])
 def test_the_end_of_a_model_s_stream_has_a_code(encoder: Any) -> None:
-    told = json.loads(encoder.failed("why", ErrorCode.MODEL_FAILED).removeprefix(b"data: "))
-    assert told == {"error": {"message": "why", "code": "model_failed"}}
+    event = json.loads(encoder.failed("why", ErrorCode.MODEL_FAILED).removeprefix(b"data: "))
+    assert event == {"error": {"message": "why", "code": "model_failed"}}
 
 
 def test_a_code_stands_beside_the_text_in_every_envelope() -> None:
     missing = errors.NotFound("agent", "a")
     assert json.loads(error_reply(missing).body) == {"detail": "agent 'a' not found", "code": "agent_not_found"}
     wrong = errors.Unsupported("documents: leave the list empty", ("documents",))
-    told = json.loads(error_reply(wrong).body)["error"]["detail"]
-    assert (told["code"], [problem["loc"] for problem in told["errors"]]) == ("not_supported", [["documents"]])
+    detail = json.loads(error_reply(wrong).body)["error"]["detail"]
+    assert (detail["code"], [problem["loc"] for problem in detail["errors"]]) == ("not_supported", [["documents"]])
     for code, status in REFUSED.items():
         reply = refusal_reply(code, "why")
         assert (reply.status, json.loads(reply.body)) == (status, {"detail": "why", "code": code})
@@ -159,8 +159,8 @@ def test_a_code_of_a_subclass_elsewhere_is_its_base_s() -> None:
 def test_every_route_writes_errors_in_an_envelope_with_a_code() -> None:
     assert {type(route.envelope) for route in ROUTES} == {type(DETAIL), type(OPENAI), type(SHARED)}
     for envelope in {route.envelope for route in ROUTES}:
-        told = json.loads(envelope.refusal(404, "why", ErrorCode.PATH_NOT_FOUND))
-        assert "path_not_found" in (told.get("code"), told.get("error", {}).get("code"))
+        envelope_body = json.loads(envelope.refusal(404, "why", ErrorCode.PATH_NOT_FOUND))
+        assert "path_not_found" in (envelope_body.get("code"), envelope_body.get("error", {}).get("code"))
 
 
 @pytest.mark.parametrize(

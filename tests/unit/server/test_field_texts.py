@@ -1,4 +1,4 @@
-"""Every field of the API has a description and an example, which is what its schema takes and the server accepts.
+"""Every field of the API has a description and an example, which its schema takes and the server accepts.
 
 Covers: functions/local/server, http/document/field_texts, http/document/openapi, http/document/page, http/routes
 """
@@ -32,21 +32,23 @@ WITH_BODY = [route for route in ROUTES if route.body and route.method == "POST"]
 def fields() -> Iterator[tuple[str, Mapping[str, Any]]]:
     for name, schema in DOCUMENT["components"]["schemas"].items():
         yield from fields_in(schema, plain_name(name))
-    for told, operation in OPERATIONS:
+    for name, operation in OPERATIONS:
         for holder in (operation.get("requestBody", {}), *operation["responses"].values()):
             for content in holder.get("content", {}).values():
-                yield from fields_in(content["schema"], told)
+                yield from fields_in(content["schema"], name)
 
 
 def parameters() -> Iterator[tuple[str, Mapping[str, Any]]]:
-    for told, operation in OPERATIONS:
+    for operation_name, operation in OPERATIONS:
         for parameter in operation.get("parameters", ()):
             if "$ref" not in parameter:
-                yield f"{told}: {parameter['in']}.{parameter['name']}", parameter
+                yield f"{operation_name}: {parameter['in']}.{parameter['name']}", parameter
         for status, response in operation["responses"].items():
-            yield from ((f"{told} {status}: {name}", header) for name, header in response.get("headers", {}).items())
+            yield from (
+                (f"{operation_name} {status}: {name}", header) for name, header in response.get("headers", {}).items()
+            )
     for name, response in DOCUMENT["components"]["responses"].items():
-        yield from ((f"{name}: {header}", told) for header, told in response.get("headers", {}).items())
+        yield from ((f"{name}: {header}", part) for header, part in response.get("headers", {}).items())
     yield from DOCUMENT["components"]["parameters"].items()
 
 
@@ -56,20 +58,20 @@ def is_valid(schema: Mapping[str, Any], example: Any) -> bool:
 
 
 def test_every_field_has_a_description_and_an_example() -> None:
-    told = list(fields())
-    assert len(told) > 700
-    lacking = sorted({path for path, field in told if not field.get("description") or "examples" not in field})
+    documented = list(fields())
+    assert len(documented) > 700
+    lacking = sorted({path for path, field in documented if not field.get("description") or "examples" not in field})
     assert lacking == [], f"add a line for each of these fields to {FILE}"
 
 
 def test_every_parameter_and_header_has_a_description_and_an_example() -> None:
-    told = list(parameters())
-    assert len(told) > 100
-    lacking = sorted({name for name, part in told if not part.get("description") or "example" not in part})
+    documented = list(parameters())
+    assert len(documented) > 100
+    lacking = sorted({name for name, part in documented if not part.get("description") or "example" not in part})
     assert lacking == [], f"add a line for each of these to {FILE}"
 
 
-def test_every_example_is_what_its_schema_takes() -> None:
+def test_every_example_is_valid_under_its_schema() -> None:
     wrong = [
         (path, example) for path, field in fields() for example in field["examples"] if not is_valid(field, example)
     ]
@@ -77,16 +79,16 @@ def test_every_example_is_what_its_schema_takes() -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize(("told", "operation"), OPERATIONS, ids=[told for told, _ in OPERATIONS])
-def test_the_example_of_a_body_is_what_its_schema_takes(told: str, operation: Mapping[str, Any]) -> None:
+@pytest.mark.parametrize(("name", "operation"), OPERATIONS, ids=[name for name, _ in OPERATIONS])
+def test_the_example_of_a_body_is_valid_under_its_schema(name: str, operation: Mapping[str, Any]) -> None:
     for holder in (operation.get("requestBody", {}), *operation["responses"].values()):
         content = holder.get("content", {}).get("application/json")
         if content is not None and content["schema"] != {"type": "null"}:
-            assert is_valid(content["schema"], content["example"]), (told, content["example"])
+            assert is_valid(content["schema"], content["example"]), (name, content["example"])
 
 
 @pytest.mark.parametrize("route", WITH_BODY, ids=lambda route: f"{route.method} {route.path}")
-def test_the_example_of_a_body_is_what_its_route_reads(route: Route) -> None:
+def test_the_example_of_a_body_is_parsed_by_its_route(route: Route) -> None:
     assert route.body is not None
     route.body.model_validate(example_of(route))
 
@@ -99,8 +101,8 @@ def example_of(route: Route) -> Any:
 def test_every_line_of_the_table_is_used() -> None:
     paths = [path for path, _ in fields()]
     used = {*paths, *(path.rpartition(".")[2] for path in paths), *map(plain_name, DOCUMENT["components"]["schemas"])}
-    places = [(part["in"], part["name"]) for _, part in parameters() if part.get("in") in ("path", "query")]
-    used |= {name for _, name in places} | {f"{place}.{name}" for place, name in places}
+    variables = [(part["in"], part["name"]) for _, part in parameters() if part.get("in") in ("path", "query")]
+    used |= {name for _, name in variables} | {f"{location}.{name}" for location, name in variables}
     used |= {f"header.{name.rpartition(': ')[2].lower()}" for name, _ in parameters()} | {"header.idempotency-key"}
     assert sorted(field_texts().keys() - used) == []
 
@@ -119,7 +121,11 @@ def test_the_page_writes_bounds_and_examples_as_sentences_of_their_own() -> None
 
 # ---- the examples, sent
 
-LAST = ("/v1/safety/run-shield", "/agents/session/delete", "/agents/delete")  # these need what others made, or end it
+LAST = (
+    "/v1/safety/run-shield",
+    "/agents/session/delete",
+    "/agents/delete",
+)  # need or delete objects of others
 
 
 @pytest.fixture(scope="module")
@@ -145,4 +151,4 @@ def test_every_example_of_a_body_is_accepted_by_a_server(server: Served) -> None
     ids["completion_id"] = json.loads(sent(server, by_name["create_chat_completion"], ids, store=True)[1])["id"]
     in_order = sorted(by_name.values(), key=lambda route: LAST.index(route.path) if route.path in LAST else -1)
     answers = {f"{route.method} {route.path}": sent(server, route, ids) for route in in_order}
-    assert {told: answer for told, answer in answers.items() if answer[0] != 200} == {}
+    assert {name: answer for name, answer in answers.items() if answer[0] != 200} == {}

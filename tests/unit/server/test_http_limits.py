@@ -37,7 +37,7 @@ Scope = dict[str, Any]
 
 
 class Wire:
-    """A transport that keeps what is written, and tells the protocol of its end."""
+    """A transport that keeps the bytes written, and notifies the protocol of its end."""
 
     def __init__(self) -> None:
         self.written = b""
@@ -100,7 +100,7 @@ def exchanged(
 ) -> tuple[list[int], App, Wire]:
     """Return the statuses that the pieces are answered with, the app and the wire.
 
-    All but the first piece are sent once what is awaited was answered.
+    All but the first piece are sent once the awaited bytes were answered.
     """
     return asyncio.run(_exchanged(pieces, limits, awaited))
 
@@ -154,8 +154,11 @@ def head_of(size_bytes: int, first: bytes = b"GET /x HTTP/1.1\r\n", fields: int 
 )
 def test_a_refusal_before_any_route_is_in_the_envelope_of_either_api(data: bytes, status: int) -> None:
     statuses, _, wire = exchanged([data])
-    told = json.loads(bytes(wire.written).partition(b"\r\n\r\n")[2])
-    assert (statuses, told) == ([status], json.loads(SHARED.refusal(status, told["detail"], ErrorCode(told["code"]))))
+    reply = json.loads(bytes(wire.written).partition(b"\r\n\r\n")[2])
+    assert (statuses, reply) == (
+        [status],
+        json.loads(SHARED.refusal(status, reply["detail"], ErrorCode(reply["code"]))),
+    )
 
 
 SPLITS = st.lists(st.integers(0, 1_500), max_size=12)
@@ -206,7 +209,7 @@ ENDLESS = {
 
 @pytest.mark.parametrize("size", [1, 7, 1_000, 300_000])
 @pytest.mark.parametrize("what", ENDLESS)
-def test_what_has_no_end_is_refused(what: str, size: int) -> None:
+def test_a_part_without_an_end_is_refused(what: str, size: int) -> None:
     first, again = ENDLESS[what]
     endless = again * (20_000 // len(again))
     statuses, app, wire = exchanged([first, *split(endless, range(0, len(endless), size))])
@@ -229,13 +232,13 @@ def test_fields_are_counted(fields: int) -> None:
     assert exchanged([CHUNKED, *split(trailer, range(len(trailer)))])[0] == [status]
 
 
-def test_the_fields_of_a_trailer_are_none_of_the_requests() -> None:
+def test_fields_of_a_trailer_are_not_fields_of_the_request() -> None:
     trailer = b"0\r\nhost: evil\r\nauthorization: Bearer other\r\nidempotency-key: k\r\n\r\n"
     _, app, _ = exchanged([CHUNKED + b"2\r\nhi\r\n" + trailer])
     assert app.seen == [("/chunked", {b"transfer-encoding": b"chunked"}, b"hi")]
 
 
-def test_what_is_no_request_is_refused_after_the_answers_before_it() -> None:
+def test_bytes_that_are_not_a_request_are_refused_after_the_answers_before_them() -> None:
     assert exchanged([GET + GET + b"\x00\x01 nonsense\r\n\r\n"])[0] == [200, 200, 400]
 
 
@@ -256,8 +259,8 @@ def test_a_tunnel_is_refused() -> None:
 def test_a_refusal_of_the_protocol_has_a_code(sent: bytes, code: str) -> None:
     limits = HttpLimits(head_bytes=LIMITS.head_bytes, head_fields=LIMITS.head_fields, head_s=SHORT_S)
     _, _, wire = exchanged([sent], limits, code.encode())
-    told = json.loads(wire.written.rpartition(b"\r\n\r\n")[2])
-    assert (told["code"], bool(told["detail"])) == (code, True)
+    reply = json.loads(wire.written.rpartition(b"\r\n\r\n")[2])
+    assert (reply["code"], bool(reply["detail"])) == (code, True)
 
 
 def test_after_an_answer_that_came_before_the_whole_body_nothing_more_is_answered() -> None:
@@ -279,27 +282,27 @@ def test_time_in_which_the_server_does_not_read_a_body_does_not_count() -> None:
     assert (statuses, [len(body) for _, _, body in app.seen]) == ([200], [100_000])
 
 
-def test_time_before_the_server_asks_for_a_body_does_not_count() -> None:
+def test_time_before_the_server_reads_a_body_does_not_count() -> None:
     head = b"POST /late HTTP/1.1\r\nexpect: 100-continue\r\ncontent-length: 4\r\n\r\n"
     statuses, app, _ = exchanged([head, b"body"], HttpLimits(body_s=SHORT_S), awaited=b"100 Continue")
     assert (statuses, [body for _, _, body in app.seen]) == ([100, 200], [b"body"])
 
 
 @pytest.mark.parametrize("first", [b"GET / HT", GET + b"GET", b"POST / HTTP/1.1\r\ncontent-length: 4\r\n\r\n"])
-def test_what_does_not_come_in_time_is_refused(first: bytes) -> None:
+def test_a_request_that_does_not_arrive_in_time_is_refused(first: bytes) -> None:
     limits = HttpLimits(head_s=SHORT_S, body_s=SHORT_S)
     statuses, _, wire = exchanged([first], limits, b" 408 ")
     assert (statuses, wire.has_ended) == ([200, 408] if first.startswith(GET) else [408], True)
 
 
-def test_a_request_learns_that_its_client_left_also_behind_one_that_was_sent_ahead() -> None:
-    heard: list[tuple[str, str]] = []
+def test_a_disconnect_reaches_a_request_behind_one_that_was_sent_ahead() -> None:
+    received: list[tuple[str, str]] = []
 
     async def app(scope: Scope, receive: Callable[[], Any], _: Callable[[Any], Any]) -> None:
         message = await receive()
         while message["type"] == "http.request":
             message = await receive()
-        heard.append((scope["path"], message["type"]))
+        received.append((scope["path"], message["type"]))
 
     async def exchange() -> None:
         wire, state = Wire(), ServerState()
@@ -312,4 +315,4 @@ def test_a_request_learns_that_its_client_left_also_behind_one_that_was_sent_ahe
         await _until(lambda: not state.tasks)
 
     asyncio.run(exchange())
-    assert heard == [("/small", "http.disconnect")]
+    assert received == [("/small", "http.disconnect")]

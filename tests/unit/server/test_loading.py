@@ -1,4 +1,4 @@
-"""What a process keeps until its end is not looked through for garbage.
+"""Objects that a process keeps until its end are not scanned by the garbage collector.
 
 Covers: edge/cold_start
 """
@@ -12,8 +12,8 @@ from turnstone.edge.cold_start import for_good, undisturbed
 
 
 @pytest.fixture
-def looks() -> Iterator[list[str]]:
-    """The looks for garbage that have begun or ended, all in all."""
+def collections() -> Iterator[list[str]]:
+    """The phases of garbage collections that have begun or ended, in order."""
     noted: list[str] = []
 
     def note(phase: str, _: object) -> None:
@@ -25,16 +25,16 @@ def looks() -> Iterator[list[str]]:
     gc.unfreeze()
 
 
-def test_what_was_loaded_for_good_brings_about_no_look(looks: list[str]) -> None:
+def test_objects_loaded_for_good_cause_no_collection(collections: list[str]) -> None:
     with for_good():
         kept = [[number] for number in range(100_000)]
         with undisturbed():
             kept += [[number] for number in range(1_000)]
     later = [[number] for number in range(100)]
-    assert (len(kept), len(later), looks, gc.isenabled()) == (101_000, 100, [], True)
+    assert (len(kept), len(later), collections, gc.isenabled()) == (101_000, 100, [], True)
 
 
-def test_what_fails_to_load_leaves_the_collector_as_it_was(looks: list[str]) -> None:
+def test_a_failed_load_leaves_the_collector_as_it_was(collections: list[str]) -> None:
     before = gc.get_freeze_count()
     with pytest.raises(ImportError), for_good():
         raise ImportError

@@ -1,4 +1,4 @@
-"""What the local server is made of.
+"""The local server: its sockets and its routes.
 
 Covers: functions/local
 """
@@ -11,7 +11,7 @@ from functions.local.server import listen
 
 
 def test_answers_do_not_wait_for_nagles_algorithm() -> None:
-    """asyncio turns it off for sockets that say TCP, and for no others."""
+    """asyncio turns it off for sockets that name TCP as their protocol, and for no others."""
     with listen(IPv4Address("127.0.0.1"), 0) as listening:
         assert listening.proto == socket.IPPROTO_TCP
 

@@ -1,4 +1,4 @@
-"""Log lines: one a record, whatever it says, in both forms.
+"""Log lines: one a record, whatever its message, in both forms.
 
 Covers: edge/logs
 """
@@ -37,30 +37,32 @@ def record(
 
 
 @given(message=HOSTILE, fields=FIELDS)
-def test_a_line_of_json_is_one_line_and_says_what_was_told(message: str, fields: dict[str, object]) -> None:
+def test_a_line_of_json_is_one_line_with_all_fields(message: str, fields: dict[str, object]) -> None:
     line = JsonLines().format(record(message, fields=fields, in_message={"route": message}))
     assert len(line.splitlines()) == 1
     assert line.isascii()
-    told = json.loads(line)
-    assert re.fullmatch(AT, told["timestamp"])
-    assert (told["level"], told["logger"]) == ("WARNING", "turnstone.some")
+    fields_read = json.loads(line)
+    assert re.fullmatch(AT, fields_read["timestamp"])
+    assert (fields_read["level"], fields_read["logger"]) == ("WARNING", "turnstone.some")
     for name, value in {"message": message, **fields}.items():
-        assert told.get(name) == (value if not isinstance(value, str) or len(value) <= 300 else told[name])
+        assert fields_read.get(name) == (
+            value if not isinstance(value, str) or len(value) <= 300 else fields_read[name]
+        )
 
 
 @given(message=HOSTILE, fields=FIELDS)
-def test_a_line_of_text_is_one_line_of_what_can_be_shown(message: str, fields: dict[str, object]) -> None:
+def test_a_line_of_text_is_one_line_of_printable_characters(message: str, fields: dict[str, object]) -> None:
     line = TextLines().format(record(message, fields=fields))
     assert len(line.splitlines()) == 1
     assert line.isprintable()
     assert re.match(rf"{AT} WARNING ", line)
 
 
-def test_a_text_says_twice_nothing_of_a_field_that_is_in_its_message() -> None:
-    told = record("GET /v1/x 200", fields={"turn_id": "t1", "odd": "a b=c", "none": None}, in_message={"status": 200})
-    assert TextLines(7).format(told)[25:] == 'WARNING [7] GET /v1/x 200 turn_id=t1 odd="a b=c"'
-    assert json.loads(JsonLines(7).format(told))["status"] == 200
-    assert json.loads(JsonLines(7).format(told))["process"] == 7
+def test_a_text_does_not_repeat_a_field_that_is_in_its_message() -> None:
+    logged = record("GET /v1/x 200", fields={"turn_id": "t1", "odd": "a b=c", "none": None}, in_message={"status": 200})
+    assert TextLines(7).format(logged)[25:] == 'WARNING [7] GET /v1/x 200 turn_id=t1 odd="a b=c"'
+    assert json.loads(JsonLines(7).format(logged))["status"] == 200
+    assert json.loads(JsonLines(7).format(logged))["process"] == 7
 
 
 @pytest.mark.parametrize("form", [JsonLines, TextLines])
@@ -77,17 +79,17 @@ def test_an_exception_is_one_field_or_lines_that_can_not_be_taken_for_others() -
     try:
         raise ValueError("broken\n2026-01-01T00:00:00.000Z INFO forged\u2028\x1b[2J")
     except ValueError:
-        told = record("it broke", exc_info=True)
-    (line,) = JsonLines().format(told).splitlines()
+        logged = record("it broke", exc_info=True)
+    (line,) = JsonLines().format(logged).splitlines()
     assert json.loads(line)["exception"].startswith("Traceback")
-    first, *more = TextLines().format(told).split("\n")
+    first, *more = TextLines().format(logged).split("\n")
     assert first.endswith("it broke")
     assert all(each.startswith("    ") and each.isprintable() for each in more)
 
 
 def test_long_values_are_shortened() -> None:
-    told = json.loads(JsonLines().format(record("x" * 10_000, fields={"model": "y" * 10_000})))
-    assert (len(told["message"]), len(told["model"])) == (3_001, 301)
+    fields_read = json.loads(JsonLines().format(record("x" * 10_000, fields={"model": "y" * 10_000})))
+    assert (len(fields_read["message"]), len(fields_read["model"])) == (3_001, 301)
 
 
 @pytest.fixture
@@ -97,26 +99,26 @@ def lines(in_a_lambda: None, capsys: pytest.CaptureFixture[str]) -> pytest.Captu
     return capsys
 
 
-def told_in(lines: pytest.CaptureFixture[str]) -> list[tuple[str, str]]:
-    told = map(json.loads, lines.readouterr().err.splitlines())
-    return [(line["logger"], line["message"].strip()) for line in told]
+def lines_in(lines: pytest.CaptureFixture[str]) -> list[tuple[str, str]]:
+    records = map(json.loads, lines.readouterr().err.splitlines())
+    return [(line["logger"], line["message"].strip()) for line in records]
 
 
-def test_whoever_writes_a_line_writes_it_once_and_so(lines: pytest.CaptureFixture[str]) -> None:
+def test_every_library_writes_a_line_once_and_in_one_form(lines: pytest.CaptureFixture[str]) -> None:
     assert sum(isinstance(handler, Lines) for handler in logging.getLogger().handlers) == 1
     logging.getLogger("turnstone.some").info("ours")
     logging.getLogger("turnstone.some").debug("too much")
     logging.getLogger("functions.some").info("ours, too")
     logging.getLogger("uvicorn.error").warning("theirs")
     logging.getLogger("botocore.auth").info("a secret of theirs")
-    assert told_in(lines) == [("turnstone.some", "ours"), ("functions.some", "ours, too"), ("uvicorn.error", "theirs")]
+    assert lines_in(lines) == [("turnstone.some", "ours"), ("functions.some", "ours, too"), ("uvicorn.error", "theirs")]
 
 
 def test_below_information_libraries_stay_silent(lines: pytest.CaptureFixture[str]) -> None:
     begin_logging("DEBUG", "json")
     logging.getLogger("turnstone.some").debug("ours")
     logging.getLogger("urllib3.connectionpool").debug("POST /v1/chat?key=secret")
-    assert told_in(lines) == [("turnstone.some", "ours")]
+    assert lines_in(lines) == [("turnstone.some", "ours")]
 
 
 def test_warnings_and_ends_of_threads_are_lines(lines: pytest.CaptureFixture[str]) -> None:
@@ -128,7 +130,7 @@ def test_warnings_and_ends_of_threads_are_lines(lines: pytest.CaptureFixture[str
     thread = threading.Thread(target=lambda: 1 / 0)
     thread.start()
     thread.join()
-    (first, warning), (second, ended) = told_in(lines)
+    (first, warning), (second, ended) = lines_in(lines)
     assert (first, second) == ("py.warnings", "turnstone")
     assert "mind\nthis" in warning
     assert ended == "a thread ended by an error"

@@ -51,5 +51,5 @@ def test_the_least_of_all_limits_holds(tmp_path: Path, files: dict[str, str], ex
     assert usable_memory_bytes(tmp_path) == expected
 
 
-def test_this_machine_has_some() -> None:
+def test_this_machine_has_a_limit() -> None:
     assert (usable_memory_bytes() or 0) > 100_000_000

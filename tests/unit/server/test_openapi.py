@@ -1,4 +1,4 @@
-"""The OpenAPI document says what the served API does, and is made only for those who ask for it.
+"""The OpenAPI document describes the served API, and is made on request only.
 
 Covers: http/document
 """
@@ -70,7 +70,7 @@ WITH_BODY = [route for route in ROUTES if route.body]
 
 
 def body_validator(route: Route) -> jsonschema_rs.Draft202012Validator:
-    """Return what judges bodies. There are tens of thousands of them, and it takes a sixtieth of the time."""
+    """Return the validator of bodies. There are tens of thousands of them, and it takes a sixtieth of the time."""
     content = operation(route)["requestBody"]["content"]
     assert set(content) == {"application/json"}
     within = {**content["application/json"]["schema"], "components": DOCUMENT["components"]}
@@ -82,7 +82,7 @@ def operation(route: Route, document: Mapping[str, Any] = CLOSED) -> dict[str, A
 
 
 def resolved(document: Mapping[str, Any], part: Mapping[str, Any]) -> Any:
-    """Return the part, or what its reference points at, which has to be there."""
+    """Return the part, or the target of its reference, which has to exist."""
     if "$ref" not in part:
         return part
     found: Any = document
@@ -102,31 +102,31 @@ def references(part: Any) -> Iterator[str]:
 
 
 def bare(part: Any) -> Any:
-    """Return the part of the document without what it says for people."""
+    """Return the part of the document without its texts for people."""
     if isinstance(part, dict):
         return {name: bare(inner) for name, inner in part.items() if name not in ("description", "examples", "example")}
     return [bare(inner) for inner in part] if isinstance(part, list) else part
 
 
 def guarded(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the operations that ask for a proof of who sends them."""
-    told = [operation for item in document["paths"].values() for operation in item.values()]
-    assert [each["operationId"] for each in told if each.get("security") == []] == ["health_alpha", "health"]
-    return [operation for operation in told if "security" not in operation]
+    """Return the operations that require authentication."""
+    operations = [operation for item in document["paths"].values() for operation in item.values()]
+    assert [each["operationId"] for each in operations if each.get("security") == []] == ["health_alpha", "health"]
+    return [operation for operation in operations if "security" not in operation]
 
 
 def check_answer(route: Route, answer: Answered, document: Mapping[str, Any] = CLOSED) -> None:
-    """See that the document says of this answer its status, type, headers and body."""
-    told = resolved(document, operation(route, document)["responses"][str(answer.status)])
+    """Check the status, type, headers and body of this answer against the document."""
+    response = resolved(document, operation(route, document)["responses"][str(answer.status)])
     if answer.status == 204:
-        assert (answer.body, "content" in told, "content-type" in answer.headers) == (b"", False, False)
+        assert (answer.body, "content" in response, "content-type" in answer.headers) == (b"", False, False)
         return
     kind = answer.headers["content-type"].partition(";")[0]
-    schema = told["content"][kind]["schema"]
+    schema = response["content"][kind]["schema"]
     own = {name for name in answer.headers if name.startswith("x-") or name == "retry-after"}
-    assert own <= set(told.get("headers", {}))
+    assert own <= set(response.get("headers", {}))
     for name in own:
-        validator(told["headers"][name]["schema"]).validate(answer.headers[name])
+        validator(response["headers"][name]["schema"]).validate(answer.headers[name])
     texts = answer.body.decode().split("\n\n")[:-1] if kind == "text/event-stream" else [answer.body.decode()]
     for text in texts:
         data = re.sub(r"^(id: \d+\n)?data: ", "", text)
@@ -135,15 +135,15 @@ def check_answer(route: Route, answer: Answered, document: Mapping[str, Any] = C
             validator(schema).validate(strict_json(data))
 
 
-class Asker:
-    """Asks a served app by route, checks each answer against the document and remembers what was asked and answered."""
+class CheckedClient:
+    """Sends requests to a served app by route, checks each answer against the document and records both."""
 
     def __init__(self, serving: Served) -> None:
         self._client = serving.client
         self.ids: dict[str, str] = {}
         self.seen: set[tuple[str, str, int, str]] = set()
 
-    def ask(self, method: str, path: str, body: Any = None, *, query: str = "", **headers: str) -> Answered:
+    def fetch(self, method: str, path: str, body: Any = None, *, query: str = "", **headers: str) -> Answered:
         (route,) = [route for route in ROUTES if (route.method, route.path) == (method, path)]
         sent = tuple((name.replace("_", "-").encode(), value.encode()) for name, value in headers.items())
         parts = () if body is None else (body if isinstance(body, bytes) else json.dumps(body).encode(),)
@@ -155,21 +155,21 @@ class Asker:
         return answer
 
     def open_session(self, agent: Any) -> None:
-        self.ids["agent_id"] = self.ask("POST", "/v1/agents", {"agent_config": agent}).json()["agent_id"]
-        opened = self.ask("POST", "/v1/agents/{agent_id}/session", {"session_name": "first"}).json()
+        self.ids["agent_id"] = self.fetch("POST", "/v1/agents", {"agent_config": agent}).json()["agent_id"]
+        opened = self.fetch("POST", "/v1/agents/{agent_id}/session", {"session_name": "first"}).json()
         self.ids["session_id"] = opened["session_id"]
 
-    def say(self, words: str, *, stream: bool = False) -> Answered:
+    def send_turn(self, words: str, *, stream: bool = False) -> Answered:
         body = {"messages": [{"role": "user", "content": words}], "stream": stream}
-        return self.ask("POST", SESSION + "/turn", body)
+        return self.fetch("POST", SESSION + "/turn", body)
 
 
 @pytest.fixture(scope="module")
-def asker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asker]:
+def checked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CheckedClient]:
     with served(tmp_path_factory.mktemp("openapi"), max_body_bytes=20_000) as serving:
-        asker = Asker(serving)
-        asker.open_session(FULL_AGENT)
-        yield asker
+        checked = CheckedClient(serving)
+        checked.open_session(FULL_AGENT)
+        yield checked
 
 
 @pytest.mark.parametrize("document", [DOCUMENT, SIGNED], ids=["open", "signed"])
@@ -181,13 +181,13 @@ def test_the_document_is_valid_openapi(document: dict[str, Any]) -> None:
 
 def test_every_route_is_in_the_document_and_nothing_else() -> None:
     declared = {(path, route.method.lower()) for route in ROUTES for path in route.paths}
-    told = [(path, method) for path, item in DOCUMENT["paths"].items() for method in item]
-    assert declared == set(told)
-    assert sorted(told, key=lambda place: (place[0], "get post delete".index(place[1]))) == told
+    documented = [(path, method) for path, item in DOCUMENT["paths"].items() for method in item]
+    assert declared == set(documented)
+    assert sorted(documented, key=lambda entry: (entry[0], "get post delete".index(entry[1]))) == documented
     assert {route.path for route in SERVED} - {route.path for route in ROUTES} == {"/", "/v1/docs", "/v1/openapi.json"}
 
 
-def test_an_alias_is_told_as_the_path_it_stands_for() -> None:
+def test_an_alias_is_documented_as_its_path() -> None:
     aliases = [(route, alias) for route in ROUTES for alias in route.paths[1:]]
     assert {alias.replace("/v1alpha/", "/v1/") for _, alias in aliases} == {
         route.path.replace("/v1/openai/v1/", "/v1/")
@@ -195,9 +195,9 @@ def test_an_alias_is_told_as_the_path_it_stands_for() -> None:
         if route.path.startswith(("/v1/agents", "/v1/openai/v1/")) and not route.path.startswith("/v1/openai/v1/models")
     } | {f"/alpha{route.path}" for route in ROUTES if route.path.startswith("/agents/")} | {"/alpha/health"}
     for route, alias in aliases:
-        told = DOCUMENT["paths"][alias][route.method.lower()]
+        documented = DOCUMENT["paths"][alias][route.method.lower()]
         own = DOCUMENT["paths"][route.path][route.method.lower()]
-        assert told == {
+        assert documented == {
             **own,
             "operationId": own["operationId"] + alias[: alias.index("/", 1)].replace("/", "_"),
             "x-same-as": own["operationId"],
@@ -207,7 +207,7 @@ def test_an_alias_is_told_as_the_path_it_stands_for() -> None:
 @pytest.mark.parametrize("route", ROUTES, ids=named)
 def test_every_parameter_is_declared(route: Route) -> None:
     declared = [resolved(DOCUMENT, parameter) for parameter in operation(route).get("parameters", ())]
-    places = {place: [p["name"] for p in declared if p["in"] == place] for place in ("path", "query", "header")}
+    names = {location: [p["name"] for p in declared if p["in"] == location] for location in ("path", "query", "header")}
     module = sys.modules[route.endpoint.__module__]
     source = inspect.getsource(module)
     read = re.findall(r"""\bquery(?:\.get\(|\[)"(\w+)\"""", source)
@@ -226,10 +226,10 @@ def test_every_parameter_is_declared(route: Route) -> None:
         read.append("mcp_endpoint[uri]")
     if "usage_in_query(" in source:
         read += USAGE_QUERY
-    assert places["path"] == re.findall(r"{(\w+)}", route.path)
+    assert names["path"] == re.findall(r"{(\w+)}", route.path)
     assert all(parameter["required"] for parameter in declared if parameter["in"] == "path")
-    assert set(places["query"]) == set(read)
-    assert places["header"] == (["Idempotency-Key"] if route.method == "POST" and route.stores else [])
+    assert set(names["query"]) == set(read)
+    assert names["header"] == (["Idempotency-Key"] if route.method == "POST" and route.stores else [])
     reads_or_deletes = route.method == "POST" and route.path.endswith(("/get", "/delete"))
     stores_nothing = ("/v1/inference/", "/v1/openai/", "/v1/tool-runtime/invoke")
     assert route.stores == (not route.path.startswith(stores_nothing) and not reads_or_deletes)
@@ -243,7 +243,7 @@ def test_the_body_in_the_document_is_the_one_that_is_parsed(route: Route) -> Non
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=named)
-def test_every_operation_is_told_apart_and_told_of(route: Route) -> None:
+def test_every_operation_is_distinct_and_described(route: Route) -> None:
     assert operation(route)["operationId"] == route.operation_id
     assert operation(route)["summary"].strip()
     assert operation(route)["tags"] == [route.endpoint.__module__.split(".")[1]]
@@ -270,7 +270,7 @@ def test_a_model_has_two_schemas_only_where_it_is_read_and_written_differently()
     assert not twice & set(schemas)
 
 
-def test_what_null_stands_for_is_told() -> None:
+def test_the_meaning_of_null_is_described() -> None:
     fields = DOCUMENT["components"]["schemas"]["AgentConfig-Input"]["properties"]
     as_text = {"type": "string", "pattern": "^([1-9][0-9]{0,1}|100)$"}
     count = {"anyOf": [{"type": "integer", "minimum": 1, "maximum": 100}, as_text]}
@@ -291,20 +291,20 @@ def test_the_bound_of_the_server_is_in_the_document_for_requests_and_not_for_ans
 
 
 class Described(Frozen):
-    """What a reader is told,
+    """A description,
     in one line.
 
     Attributes:
-        inside: nobody's business.
+        inside: not part of the description.
     """
 
     inside: int
 
 
-def test_of_a_docstring_only_the_first_paragraph_is_told() -> None:
+def test_of_a_docstring_only_the_first_paragraph_is_the_description() -> None:
     assert (
         build_wire_schemas(read=[], written=[Described]).named["Described"]["description"]
-        == "What a reader is told, in one line."
+        == "A description, in one line."
     )
 
 
@@ -318,7 +318,7 @@ def test_answers_are_promised_with_all_their_fields() -> None:
     assert len(schemas) > 30
     kept = [(set(s["properties"]), set(s.get("required", ()))) for s in schemas if s.get("type") == "object"]
     left_out = [properties - required for properties, required in kept if properties != required]
-    # of a model with fallbacks; of what a chunk adds; of an answer with calls
+    # of a model with fallbacks; of the fields that a chunk adds; of an answer with calls
     not_always = [{"answered_by"}, {"content", "role", "tool_calls"}]
     not_always += [{"failure"}, {"failure"}, {"input_schema", "output_schema"}]  # of turns, of both times; of a tool
     not_always += [{"lost_turns"}, {"lost_turns"}, {"tool_calls"}]  # of sessions, today's and of September 2024
@@ -329,32 +329,34 @@ def test_answers_are_promised_with_all_their_fields() -> None:
     )
 
 
-def test_signed_requests_are_a_security_scheme_and_strangers_are_refused() -> None:
+def test_signed_requests_are_a_security_scheme_and_refusals_are_documented() -> None:
     assert SIGNED["components"]["securitySchemes"] == SIGV4
     assert SIGNED["security"] == [{"sigv4": []}]
     assert "security" not in DOCUMENT
     assert all({"401", "403"} <= set(operation["responses"]) for operation in guarded(SIGNED))
 
 
-def test_tokens_are_a_security_scheme_that_refusals_name_and_whose_look_up_may_fail() -> None:
+def test_tokens_are_a_security_scheme_that_refusals_name_and_whose_lookup_may_fail() -> None:
     document = openapi_document(ROUTES, BEARER)
     assert (document["components"]["securitySchemes"], document["security"]) == (BEARER, [{"bearer": []}])
-    told = document["components"]["responses"]
-    challenge = told["Unauthenticated"]["headers"]["www-authenticate"]
+    responses = document["components"]["responses"]
+    challenge = responses["Unauthenticated"]["headers"]["www-authenticate"]
     assert (challenge["required"], challenge["schema"]) == (True, {"const": "Bearer"})
     assert all({"401", "503"} <= set(operation["responses"]) for operation in guarded(document))
     assert "www-authenticate" not in SIGNED["components"]["responses"]["Unauthenticated"]["headers"]
 
 
-def test_what_is_made_is_linked_to_what_can_be_done_with_it() -> None:
+def test_a_created_object_is_linked_to_its_operations() -> None:
     links = {
-        (told["operationId"], name): link["parameters"]
+        (operation["operationId"], name): link["parameters"]
         for item in DOCUMENT["paths"].values()
-        for told in item.values()
-        for name, link in told["responses"].get("200", {}).get("links", {}).items()
-        if "x-same-as" not in told
+        for operation in item.values()
+        for name, link in operation["responses"].get("200", {}).get("links", {}).items()
+        if "x-same-as" not in operation
     }
-    operations = {told["operationId"]: path for path, item in DOCUMENT["paths"].items() for told in item.values()}
+    operations = {
+        operation["operationId"]: path for path, item in DOCUMENT["paths"].items() for operation in item.values()
+    }
     for (_, name), parameters in links.items():
         assert list(parameters) == re.findall(r"{(\w+)}", operations[name])
     assert links["create_agent", "create_session"] == {"agent_id": "$response.body#/agent_id"}
@@ -380,72 +382,72 @@ def test_what_is_made_is_linked_to_what_can_be_done_with_it() -> None:
     [("stream", "yes"), ("stream", 1), ("max_infer_iters", "three"), ("max_infer_iters", True)],
     ids=["a word for a flag", "a number for a flag", "a word for a number", "a flag for a number"],
 )
-def test_what_the_document_calls_a_number_or_a_flag_is_not_guessed(asker: Asker, path: str, value: Any) -> None:
+def test_a_number_or_a_flag_of_the_document_is_not_guessed(checked: CheckedClient, path: str, value: Any) -> None:
     body = {"messages": [{"role": "user", "content": "hello"}], path: value}
-    assert asker.ask("POST", SESSION + "/turn", body).status == 400
+    assert checked.fetch("POST", SESSION + "/turn", body).status == 400
 
 
-def test_numbers_and_flags_may_come_as_texts_and_are_told_as_what_they_are(asker: Asker) -> None:
+def test_numbers_and_flags_may_come_as_texts_and_are_returned_typed(checked: CheckedClient) -> None:
     sampling = {"strategy": {"type": "top_p", "temperature": "0.5", "top_p": "0.9"}, "max_tokens": "512"}
     config = {"model": "offline", "instructions": "", "sampling_params": sampling, "max_infer_iters": "3"}
-    asker.ask("POST", "/v1/agents", {"agent_config": {**config, "enable_session_persistence": "true"}})
-    told = asker.ask("GET", "/v1/agents").json()["data"][-1]["agent_config"]
-    assert told["sampling_params"]["strategy"] == {"type": "top_p", "temperature": 0.5, "top_p": 0.9}
-    assert (told["sampling_params"]["max_tokens"], told["max_infer_iters"]) == (512, 3)
-    assert told["enable_session_persistence"] is True
+    checked.fetch("POST", "/v1/agents", {"agent_config": {**config, "enable_session_persistence": "true"}})
+    read = checked.fetch("GET", "/v1/agents").json()["data"][-1]["agent_config"]
+    assert read["sampling_params"]["strategy"] == {"type": "top_p", "temperature": 0.5, "top_p": 0.9}
+    assert (read["sampling_params"]["max_tokens"], read["max_infer_iters"]) == (512, 3)
+    assert read["enable_session_persistence"] is True
 
 
 @pytest.mark.parametrize("name", ["start_index", "limit", "cursor", "name"])
-def test_a_list_is_asked_for_with_one_value_of_a_kind(asker: Asker, name: str) -> None:
+def test_a_list_is_queried_with_one_value_of_a_kind(checked: CheckedClient, name: str) -> None:
     value = "01a20052-8460-7e2e-9745-8ed8e32b618f" if name == "cursor" else "1"
-    assert asker.ask("GET", "/v1/agents", query=f"?{name}={value}").status == 200
-    assert asker.ask("GET", "/v1/agents", query=f"?{name}={value}&{name}={value}").status == 400
+    assert checked.fetch("GET", "/v1/agents", query=f"?{name}={value}").status == 200
+    assert checked.fetch("GET", "/v1/agents", query=f"?{name}={value}&{name}={value}").status == 400
 
 
-def test_every_answer_of_a_served_app_is_as_the_document_says(asker: Asker) -> None:
+def test_every_answer_of_a_served_app_matches_the_document(checked: CheckedClient) -> None:
     lists = "/v1/agents", "/v1/agents/{agent_id}/sessions"
     for path in ("/v1/health", "/v1/version", "/v1/models", "/v1/tools", "/v1/agents/{agent_id}", *lists):
-        assert asker.ask("GET", path).status == 200
-    ask_registries(asker)
-    ask_models(asker)
-    ask_stored(asker)
+        assert checked.fetch("GET", path).status == 200
+    check_registries(checked)
+    check_models(checked)
+    check_stored(checked)
     for words in ("What is current_time()?", "hello", "please get_weather(city=Oslo)"):
-        turn = asker.say(words).json()
-        asker.ids |= {"turn_id": turn["turn_id"]}
+        turn = checked.send_turn(words).json()
+        checked.ids |= {"turn_id": turn["turn_id"]}
         for step in turn["steps"]:
-            asker.ids |= {"step_id": step["step_id"]}
-            assert asker.ask("GET", TURN + "/step/{step_id}").json() == {"step": step}
-        told = asker.ask("GET", TURN).headers
-        assert told["x-turn-status"] in ("completed", "awaiting_input")
-        assert int(told["x-turn-tokens"]) > 0
+            checked.ids |= {"step_id": step["step_id"]}
+            assert checked.fetch("GET", TURN + "/step/{step_id}").json() == {"step": step}
+        headers = checked.fetch("GET", TURN).headers
+        assert headers["x-turn-status"] in ("completed", "awaiting_input")
+        assert int(headers["x-turn-tokens"]) > 0
     for stream in (False, True):
-        (call,) = asker.ask("GET", TURN).json()["output_message"]["tool_calls"]
+        (call,) = checked.fetch("GET", TURN).json()["output_message"]["tool_calls"]
         response = {"call_id": call["call_id"], "tool_name": "get_weather", "content": "sun"}
         body = {"tool_responses": [response], "stream": stream}
-        assert asker.ask("POST", TURN + "/resume", body).status == 200
-        streamed = asker.say("please get_weather(city=Oslo)", stream=True)
-        asker.ids["turn_id"] = str(re.findall(r'"turn_id":"([^"]+)"', streamed.body.decode())[0])
-    assert asker.ask("GET", TURN + "/events", query="?after=2").status == 200
-    assert asker.ask("POST", TURN + "/cancel").headers["x-turn-status"] == "cancelled"
-    assert len(asker.ask("GET", SESSION).json()["turns"]) == 5
-    assert asker.ask("GET", SESSION, query=f"?turn_ids={asker.ids['turn_id']}").status == 200
-    for wanted in ([asker.ids["turn_id"]], {"turn_ids": [asker.ids["turn_id"]]}):
-        assert len(asker.ask("GET", SESSION, wanted).json()["turns"]) == 1
-    assert asker.ask("GET", "/v1/tools", query="?toolgroup_id=builtin::clock").status == 200
-    assert len(asker.ask("GET", SESSION + "/context").json()["turns"]) > 1
-    spent = asker.ask("GET", "/v1/usage", query=f"?agent_id={asker.ids['agent_id']}").json()
+        assert checked.fetch("POST", TURN + "/resume", body).status == 200
+        streamed = checked.send_turn("please get_weather(city=Oslo)", stream=True)
+        checked.ids["turn_id"] = str(re.findall(r'"turn_id":"([^"]+)"', streamed.body.decode())[0])
+    assert checked.fetch("GET", TURN + "/events", query="?after=2").status == 200
+    assert checked.fetch("POST", TURN + "/cancel").headers["x-turn-status"] == "cancelled"
+    assert len(checked.fetch("GET", SESSION).json()["turns"]) == 5
+    assert checked.fetch("GET", SESSION, query=f"?turn_ids={checked.ids['turn_id']}").status == 200
+    for requested in ([checked.ids["turn_id"]], {"turn_ids": [checked.ids["turn_id"]]}):
+        assert len(checked.fetch("GET", SESSION, requested).json()["turns"]) == 1
+    assert checked.fetch("GET", "/v1/tools", query="?toolgroup_id=builtin::clock").status == 200
+    assert len(checked.fetch("GET", SESSION + "/context").json()["turns"]) > 1
+    spent = checked.fetch("GET", "/v1/usage", query=f"?agent_id={checked.ids['agent_id']}").json()
     assert spent["total"]["inferences"] > len(spent["by_session"]) == spent["sessions"] == 1
-    ask_as_in_2024(asker)
-    agent_id = asker.ids["agent_id"]
-    asker.open_session(FULL_AGENT)
-    assert asker.ask("DELETE", SESSION).status == asker.ask("DELETE", "/v1/agents/{agent_id}").status == 204
-    asker.ids["agent_id"] = agent_id
-    answered = {(method, path, kind) for method, path, status, kind in asker.seen if status in (200, 204)}
+    check_as_in_2024(checked)
+    agent_id = checked.ids["agent_id"]
+    checked.open_session(FULL_AGENT)
+    assert checked.fetch("DELETE", SESSION).status == checked.fetch("DELETE", "/v1/agents/{agent_id}").status == 204
+    checked.ids["agent_id"] = agent_id
+    answered = {(method, path, kind) for method, path, status, kind in checked.seen if status in (200, 204)}
     assert answered == {
         (route.method, route.path, kind)
         for route in ROUTES
         for kind in operation(route)["responses"].get("200", {"content": [""]})["content"]
-        if route.reply is not FileBytes  # whose kinds are those of the files
+        if route.reply is not FileBytes  # its kinds are those of the files
     }
 
 
@@ -454,25 +456,25 @@ NAMES |= {"completion_id": "unknown"}
 NAMES |= {"tool_name": "current_time", "provider_id": "default", "attachment_id": "0" * 32}
 
 
-def ask_as_in_2024(asker: Asker) -> None:
+def check_as_in_2024(checked: CheckedClient) -> None:
     for valid in BODIES["POST", "/agents/create"].valid:
-        agent = asker.ask("POST", "/agents/create", valid).json()
-    session = {**agent, **asker.ask("POST", "/agents/session/create", {**agent, "session_name": "s"}).json()}
+        agent = checked.fetch("POST", "/agents/create", valid).json()
+    session = {**agent, **checked.fetch("POST", "/agents/session/create", {**agent, "session_name": "s"}).json()}
     for stream in (True, False):
-        said = {"messages": [{"role": "user", "content": "please add(a=1)"}], "stream": stream}
-        asker.ask("POST", "/agents/turn/create", {**session, **said})
-    (_, turn) = asker.ask("POST", "/agents/session/get", session).json()["turns"]
+        body = {"messages": [{"role": "user", "content": "please add(a=1)"}], "stream": stream}
+        checked.fetch("POST", "/agents/turn/create", {**session, **body})
+    (_, turn) = checked.fetch("POST", "/agents/session/get", session).json()["turns"]
     named = {**agent, "turn_id": turn["turn_id"]}
-    assert asker.ask("POST", "/agents/turn/get", named).json() == turn
-    assert asker.ask("GET", "/agents/turn/get", query="?" + urlencode(named)).json() == turn
+    assert checked.fetch("POST", "/agents/turn/get", named).json() == turn
+    assert checked.fetch("GET", "/agents/turn/get", query="?" + urlencode(named)).json() == turn
     named |= {"step_id": turn["steps"][0]["step_id"]}
-    assert asker.ask("POST", "/agents/step/get", named).json() == {"step": turn["steps"][0]}
-    assert asker.ask("GET", "/agents/step/get", query="?" + urlencode(named)).json() == {"step": turn["steps"][0]}
-    assert [asker.ask("POST", "/agents/session/delete", session).status for _ in range(2)] == [200, 404]
-    assert [asker.ask("POST", "/agents/delete", agent).status for _ in range(2)] == [200, 404]
+    assert checked.fetch("POST", "/agents/step/get", named).json() == {"step": turn["steps"][0]}
+    assert checked.fetch("GET", "/agents/step/get", query="?" + urlencode(named)).json() == {"step": turn["steps"][0]}
+    assert [checked.fetch("POST", "/agents/session/delete", session).status for _ in range(2)] == [200, 404]
+    assert [checked.fetch("POST", "/agents/delete", agent).status for _ in range(2)] == [200, 404]
 
 
-def ask_models(asker: Asker) -> None:
+def check_models(checked: CheckedClient) -> None:
     for path, streams in (
         ("/v1/inference/chat-completion", (False, True)),
         ("/v1/openai/v1/chat/completions", (False, True)),
@@ -482,28 +484,28 @@ def ask_models(asker: Asker) -> None:
         ("/v1/openai/v1/embeddings", ()),
     ):
         for valid in BODIES["POST", path].valid:
-            assert asker.ask("POST", path, valid).status == 200
-            assert asker.ask("POST", path, {}).status == 400
+            assert checked.fetch("POST", path, valid).status == 200
+            assert checked.fetch("POST", path, {}).status == 400
             for stream in streams:
                 options = {} if stream else {"stream_options": None}
-                assert asker.ask("POST", path, {**valid, **options, "stream": stream}).status == 200
+                assert checked.fetch("POST", path, {**valid, **options, "stream": stream}).status == 200
 
 
-def ask_stored(asker: Asker) -> None:
+def check_stored(checked: CheckedClient) -> None:
     (whole, *_), path = BODIES["POST", STORED].valid, STORED + "/{completion_id}"
-    answer = asker.ask("POST", STORED, {**whole, "store": True, "stream": False, "stream_options": None})
-    asker.ids["completion_id"] = answer.json()["id"]
-    assert asker.ask("GET", STORED, query="?metadata[topic]=sums&limit=1").json()["data"]
-    assert asker.ask("GET", STORED, query="?limit=0").status == 400
-    for place in (path, path + "/messages"):
-        assert asker.ask("GET", place).status == 200
-    assert asker.ask("GET", path + "/messages", query="?order=up").status == 400
-    assert [asker.ask("POST", path, body).status for body in ({"metadata": None}, {})] == [200, 400]
-    assert [asker.ask("DELETE", path).status for _ in range(2)] == [200, 404]
+    answer = checked.fetch("POST", STORED, {**whole, "store": True, "stream": False, "stream_options": None})
+    checked.ids["completion_id"] = answer.json()["id"]
+    assert checked.fetch("GET", STORED, query="?metadata[topic]=sums&limit=1").json()["data"]
+    assert checked.fetch("GET", STORED, query="?limit=0").status == 400
+    for url in (path, path + "/messages"):
+        assert checked.fetch("GET", url).status == 200
+    assert checked.fetch("GET", path + "/messages", query="?order=up").status == 400
+    assert [checked.fetch("POST", path, body).status for body in ({"metadata": None}, {})] == [200, 400]
+    assert [checked.fetch("DELETE", path).status for _ in range(2)] == [200, 404]
 
 
-def ask_registries(asker: Asker) -> None:
-    asker.ids |= NAMES
+def check_registries(checked: CheckedClient) -> None:
+    checked.ids |= NAMES
     group = {
         "toolgroup_id": "mcp::a",
         "provider_id": "model-context-protocol",
@@ -515,16 +517,16 @@ def ask_registries(asker: Asker) -> None:
         "/v1/shields/{identifier}": {"shield_id": "guard/8b", "provider_id": "pattern", "params": {"words": ["b"]}},
     }
     for path, body in registered.items():
-        assert asker.ask("POST", path.rpartition("/")[0], body).status == 200
-        assert asker.ask("GET", path.rpartition("/")[0]).status == 200
-        assert asker.ask("GET", path).status == 200
-        assert asker.ask("GET", "/v1/openai/v1/models/{model_id}").status == (200 if "model" in path else 404)
+        assert checked.fetch("POST", path.rpartition("/")[0], body).status == 200
+        assert checked.fetch("GET", path.rpartition("/")[0]).status == 200
+        assert checked.fetch("GET", path).status == 200
+        assert checked.fetch("GET", "/v1/openai/v1/models/{model_id}").status == (200 if "model" in path else 404)
         changed = body | {"metadata": {}, "args": {"c": 1}, "params": {"words": ["c"]}}
-        assert asker.ask("POST", path.rpartition("/")[0], changed).status == 409
-        assert [asker.ask("DELETE", path).status for _ in range(2)] == [200, 404]
+        assert checked.fetch("POST", path.rpartition("/")[0], changed).status == 409
+        assert [checked.fetch("DELETE", path).status for _ in range(2)] == [200, 404]
         if "model" in path:
-            assert asker.ask("POST", "/v1/models", body).status == 200
-            deleted = [asker.ask("DELETE", "/v1/openai/v1/models/{model_id}").status for _ in range(2)]
+            assert checked.fetch("POST", "/v1/models", body).status == 200
+            deleted = [checked.fetch("DELETE", "/v1/openai/v1/models/{model_id}").status for _ in range(2)]
             assert deleted == [200, 404]
     for path in (
         "/v1/openai/v1/models",
@@ -533,41 +535,42 @@ def ask_registries(asker: Asker) -> None:
         "/v1/tools/{tool_name}",
         "/v1/tool-runtime/list-tools",
     ):
-        assert asker.ask("GET", path).status == 200
+        assert checked.fetch("GET", path).status == 200
     for kwargs in ({"timezone": "UTC"}, {"timezone": "Nowhere"}):
         assert (
-            asker.ask("POST", "/v1/tool-runtime/invoke", {"tool_name": "current_time", "kwargs": kwargs}).status == 200
+            checked.fetch("POST", "/v1/tool-runtime/invoke", {"tool_name": "current_time", "kwargs": kwargs}).status
+            == 200
         )
-    asker.ask("POST", "/v1/shields", registered["/v1/shields/{identifier}"])
-    for said in ("a", "b"):
-        messages = [{"role": "user", "content": said}]
+    checked.fetch("POST", "/v1/shields", registered["/v1/shields/{identifier}"])
+    for text in ("a", "b"):
+        messages = [{"role": "user", "content": text}]
         body = {"shield_id": "guard/8b", "messages": messages, "params": {}}
-        violation = asker.ask("POST", "/v1/safety/run-shield", body).json()["violation"]
-        assert (violation is None) is (said == "a")
-    asker.ids["toolgroup_id"] = "builtin::clock"
-    assert asker.ask("DELETE", "/v1/toolgroups/{toolgroup_id}").status == 200
+        violation = checked.fetch("POST", "/v1/safety/run-shield", body).json()["violation"]
+        assert (violation is None) is (text == "a")
+    checked.ids["toolgroup_id"] = "builtin::clock"
+    assert checked.fetch("DELETE", "/v1/toolgroups/{toolgroup_id}").status == 200
 
 
-def test_every_refusal_of_a_served_app_is_as_the_document_says(asker: Asker) -> None:
-    asker.open_session(FULL_AGENT)
-    asker.ids |= NAMES | {"turn_id": asker.say("hello").json()["turn_id"], "step_id": "unknown"}
+def test_every_refusal_of_a_served_app_matches_the_document(checked: CheckedClient) -> None:
+    checked.open_session(FULL_AGENT)
+    checked.ids |= NAMES | {"turn_id": checked.send_turn("hello").json()["turn_id"], "step_id": "unknown"}
     response = {"call_id": "a", "tool_name": "add", "content": "3"}
     refused = [
-        asker.ask("POST", "/v1/agents", b"{"),
-        asker.ask("POST", "/v1/agents", {"agent_config": {"model": 1}}),
-        asker.ask("POST", "/v1/agents", {"agent_config": FULL_AGENT | {"tool_choice": "none"}}),
-        asker.ask("GET", "/v1/tools", query="?toolgroup_id=unknown"),
-        asker.ask("POST", TURN + "/resume", {"tool_responses": [response]}),
-        asker.ask("GET", TURN + "/step/{step_id}"),
-        asker.ask("POST", SESSION + "/turn", b" " * 20_001),
-        *(asker.ask(route.method, route.path, {}, origin="http://example.com") for route in ROUTES),
-        *(asker.ask(route.method, route.path, {}, x_llamastack_client_version="0.4.0") for route in ROUTES),
+        checked.fetch("POST", "/v1/agents", b"{"),
+        checked.fetch("POST", "/v1/agents", {"agent_config": {"model": 1}}),
+        checked.fetch("POST", "/v1/agents", {"agent_config": FULL_AGENT | {"tool_choice": "none"}}),
+        checked.fetch("GET", "/v1/tools", query="?toolgroup_id=unknown"),
+        checked.fetch("POST", TURN + "/resume", {"tool_responses": [response]}),
+        checked.fetch("GET", TURN + "/step/{step_id}"),
+        checked.fetch("POST", SESSION + "/turn", b" " * 20_001),
+        *(checked.fetch(route.method, route.path, {}, origin="http://example.com") for route in ROUTES),
+        *(checked.fetch(route.method, route.path, {}, x_llamastack_client_version="0.4.0") for route in ROUTES),
     ]
     for name, status in (("one", 200), ("two", 409)):
         body = {"session_name": name}
-        assert asker.ask("POST", "/v1/agents/{agent_id}/session", body, idempotency_key="k").status == status
-    asker.ids |= dict.fromkeys(asker.ids, "unknown")
-    refused += [asker.ask("GET", route.path) for route in ROUTES if route.method == "GET" and "{" in route.path]
+        assert checked.fetch("POST", "/v1/agents/{agent_id}/session", body, idempotency_key="k").status == status
+    checked.ids |= dict.fromkeys(checked.ids, "unknown")
+    refused += [checked.fetch("GET", route.path) for route in ROUTES if route.method == "GET" and "{" in route.path]
     assert [answer.status for answer in refused[:7]] == [400, 400, 400, 400, 409, 404, 413]
     assert {answer.status for answer in refused[7:]} == {403, 404, 426}
 
@@ -605,7 +608,7 @@ ERRORS = [
 
 
 @pytest.mark.parametrize("route", [route for route in ROUTES if TurnReply in answers_of(route)], ids=named)
-def test_every_error_there_is_has_its_answer_in_the_document(route: Route) -> None:
+def test_every_error_has_its_answer_in_the_document(route: Route) -> None:
     assert set(STATUS) - {errors.NotServed} <= {kind for error in ERRORS for kind in type(error).__mro__}
     replies = [failure_reply(Failure(kind=kind, message="why")) for kind in FAILURE_STATUS]
     for reply in [*map(error_reply, ERRORS), *replies]:
@@ -615,11 +618,11 @@ def test_every_error_there_is_has_its_answer_in_the_document(route: Route) -> No
 
 def test_a_model_that_does_not_answer_is_in_the_document(tmp_path: Path) -> None:
     with served(tmp_path, model_url="http://127.0.0.1:1/v1") as serving:
-        asker = Asker(serving)
-        assert asker.ask("GET", "/v1/models").status == 502
-        assert asker.ask("GET", "/v1/openai/v1/models").status == 502
-        asker.ids["model_id"] = "m"
-        assert asker.ask("GET", "/v1/models/{model_id}").status == 502
+        checked = CheckedClient(serving)
+        assert checked.fetch("GET", "/v1/models").status == 502
+        assert checked.fetch("GET", "/v1/openai/v1/models").status == 502
+        checked.ids["model_id"] = "m"
+        assert checked.fetch("GET", "/v1/models/{model_id}").status == 502
     for route in ROUTES:
         if route.method == "GET" and route.path.startswith(("/v1/models", "/v1/openai/v1/models")):
             assert {"502", "504"} <= set(operation(route)["responses"])
@@ -677,18 +680,18 @@ def test_every_event_of_a_stream_is_in_the_document() -> None:
         named_validator("TurnStreamChunk").validate(json.loads(encode(event).removeprefix(b"data: ")))
 
 
-def test_where_a_turn_stands_is_one_of_its_statuses() -> None:
+def test_the_status_header_of_a_turn_is_one_of_its_statuses() -> None:
     schema = DOCUMENT["paths"][TURN]["get"]["responses"]["200"]["headers"]["x-turn-status"]["schema"]
     assert resolved(DOCUMENT, schema)["enum"] == [status.value for status in TurnStatus]
 
 
 def check_body(route: Route, validator_of_body: jsonschema_rs.Draft202012Validator, body: Any) -> None:
-    """See that document and parser agree. The parser also takes numbers and flags in other clothes, if it can."""
+    """Check that document and parser agree. The parser also takes numbers and flags in other forms, if it can."""
     try:
         text = written(body, in_ascii=False).decode()
         value = from_json(text, allow_inf_nan=False)
     except ValueError:
-        return  # no JSON, so nothing a schema could speak of
+        return  # not JSON, so outside of any schema
     assert route.body is not None
     is_in_document = validator_of_body.is_valid(value)
     assert is_in_document or not is_taken_exactly(route, text), f"taken, but not in the document: {text}"
@@ -708,13 +711,13 @@ def is_taken_exactly(route: Route, text: str) -> bool:
     return True
 
 
-# rules that hold between fields, and numbers that JSON knows but no machine
+# rules that hold between fields, and numbers that JSON allows but no machine
 BEYOND_SCHEMAS = {"value_error", "int_parsing_size", "finite_number"}
 VALUES = [value for value in JUNK if value != 10**400]
 
 
 @pytest.mark.parametrize("route", WITH_BODY, ids=named)
-def test_the_document_takes_what_the_server_takes_and_refuses_what_it_refuses(route: Route) -> None:
+def test_the_document_and_the_server_accept_and_refuse_the_same_bodies(route: Route) -> None:
     validator_of_body = body_validator(route)
     for valid in BODIES[route.method, route.path].valid:
         assert validator_of_body.is_valid(valid)
@@ -724,7 +727,7 @@ def test_the_document_takes_what_the_server_takes_and_refuses_what_it_refuses(ro
 
 
 @pytest.mark.parametrize("route", WITH_BODY, ids=named)
-def test_document_and_server_agree_on_bodies_that_are_wrong_in_several_places(route: Route) -> None:
+def test_document_and_server_agree_on_bodies_with_several_errors(route: Route) -> None:
     validator_of_body = body_validator(route)
 
     @settings(max_examples=100, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
@@ -753,7 +756,7 @@ print([name for name in ("openapi", "wire_schemas") if f"turnstone.http.document
 
 
 def run(*arguments: str, **variables: str) -> str:
-    """Return what a Python process prints."""
+    """Return the output of a Python process."""
     environment = {**os.environ, **variables}
     done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, env=environment, cwd=ROOT)
     assert done.returncode == 0, done.stderr
@@ -766,8 +769,8 @@ ROOT = Path(__file__).parents[3]
 @pytest.mark.parametrize(
     "character", ["\x0b", "\x1c", "\x85", "\xa0", "\u180e", "\u2028", "\u3000", "\ufeff", "ü"], ids=ascii
 )
-def test_document_and_server_agree_on_what_is_white_space(character: str) -> None:
-    # it reads patterns as JSON schemas mean them, who tell white space otherwise than Python and Rust do
+def test_document_and_server_agree_on_white_space(character: str) -> None:
+    # it reads patterns as JSON schemas do, whose white space differs from that of Python and Rust
     judge = jsonschema_rs.Draft202012Validator(DOCUMENT["components"]["schemas"]["McpEndpoint"])
     for uri in (f"https://{character}", f"https://a{character}", f"https://a/{character}"):
         try:
@@ -780,7 +783,7 @@ def test_document_and_server_agree_on_what_is_white_space(character: str) -> Non
 
 
 def test_operation_ids_are_unique_and_begin_with_the_dialect_of_a_folder_of_its_own() -> None:
-    ids = [told["operationId"] for item in DOCUMENT["paths"].values() for told in item.values()]
+    ids = [operation["operationId"] for item in DOCUMENT["paths"].values() for operation in item.values()]
     assert len(set(ids)) == len(ids)
     dialects = {each.name for each in pkgutil.iter_modules(turnstone.dialects.__path__) if each.ispkg}
     for route in SERVED:

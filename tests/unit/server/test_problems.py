@@ -1,4 +1,4 @@
-"""What is wrong with a body is told once, and in words of JSON.
+"""Problems of a body are reported once, and in the terms of JSON.
 
 Covers: dialects/llama_stack/requests, dialects/llama_stack/turns/requests, dialects/openai/chat/chat_requests,
   http/routes
@@ -18,11 +18,11 @@ from turnstone.domain.errors.validation_messages import MAX_PROBLEMS
 from turnstone.domain.values.frozen import Frozen, Many
 from turnstone.http.routes import InvalidBody, checked
 
-Told = list[tuple[tuple[str | int, ...], str, str]]
+Problems = list[tuple[tuple[str | int, ...], str, str]]
 
 
-def told(body: Any, model: type[Frozen]) -> Told:
-    """Return what is told of the body: where, of which type, and in which words."""
+def problems_of(body: Any, model: type[Frozen]) -> Problems:
+    """Return the problems of the body: location, type, and message of each."""
     with pytest.raises(InvalidBody) as refused:
         checked(body, model)
     for problem in refused.value.problems:
@@ -36,7 +36,7 @@ def agent(**fields: Any) -> dict[str, Any]:
 
 
 LIST, OBJECT, STRING = "Input should be a list", "Input should be an object", "Input should be a valid string"
-SAID: dict[str, tuple[Any, type[Frozen], Told]] = {
+CASES: dict[str, tuple[Any, type[Frozen], Problems]] = {
     "a body that is a list": ([], CreateAgent, [((), "model_type", OBJECT)]),
     "an object for a list": (
         agent(client_tools={}),
@@ -69,7 +69,7 @@ SAID: dict[str, tuple[Any, type[Frozen], Told]] = {
         CreateTurn,
         [(("messages", 0, "content", 0, "text"), "string_type", STRING)],
     ),
-    "a branch of the name of a field beside what it lacks": (
+    "a branch of the name of a field beside its missing field": (
         agent(sampling_params={"strategy": {"type": "top_p", "top_p": 0.5}}),
         CreateAgent,
         [(("agent_config", "sampling_params", "strategy", "temperature"), "missing", "Field required")],
@@ -122,36 +122,38 @@ SAID: dict[str, tuple[Any, type[Frozen], Told]] = {
 }
 
 
-@pytest.mark.parametrize(("body", "model", "expected"), SAID.values(), ids=SAID)
-def test_a_problem_is_told_once_and_in_words_of_json(body: Any, model: type[Frozen], expected: Told) -> None:
-    assert told(body, model) == expected
+@pytest.mark.parametrize(("body", "model", "expected"), CASES.values(), ids=CASES)
+def test_a_problem_is_reported_once_and_in_the_terms_of_json(
+    body: Any, model: type[Frozen], expected: Problems
+) -> None:
+    assert problems_of(body, model) == expected
 
 
-def test_another_list_that_is_too_short_is_told_beside_a_wrong_member() -> None:
+def test_another_list_that_is_too_short_is_reported_beside_a_wrong_member() -> None:
     body = {"messages": [], "toolgroups": [5]}
-    assert (("messages",), "too_short") in [problem[:2] for problem in told(body, CreateTurn)]
+    assert (("messages",), "too_short") in [problem[:2] for problem in problems_of(body, CreateTurn)]
 
 
-def test_only_the_first_problems_are_told() -> None:
+def test_only_the_first_problems_are_reported() -> None:
     class Names(Frozen):
         names: tuple[str, ...]
 
     class ListQuery(Frozen):
         names: Many[Names]
 
-    assert len(told({"names": [{"names": [1] * 50}]}, ListQuery)) == MAX_PROBLEMS
+    assert len(problems_of({"names": [{"names": [1] * 50}]}, ListQuery)) == MAX_PROBLEMS
 
 
 class Nested(Frozen):
     a: "Nested | int"
 
 
-def test_names_that_stand_in_every_object_on_the_way_are_placed_at_once() -> None:
+def test_names_repeated_in_nested_objects_are_located_in_linear_time() -> None:
     depth = 24
     body: Any = "wrong"
     for _ in range(depth):
         body = {"a": body}
     began_s = time.process_time()
-    places = [place for place, _, _ in told(body, Nested)]
-    assert max(places, key=len) == ("a",) * depth
+    locations = [location for location, _, _ in problems_of(body, Nested)]
+    assert max(locations, key=len) == ("a",) * depth
     assert time.process_time() - began_s < 1

@@ -1,4 +1,4 @@
-"""The table of what is not served: what it holds, and how a path is found in it.
+"""The table of routes that are not served: its rows, and the search for a path.
 
 Covers: functions/local/server, functions/unserved/methods, dialects/unserved, http/routes, http/server/rare_routes,
   functions/unserved
@@ -26,7 +26,7 @@ def shape(path: str) -> str:
     return PARAMETER.sub("{}", path)
 
 
-def test_no_row_names_what_is_served() -> None:
+def test_no_row_names_a_served_route() -> None:
     served = {(route.method, shape(path)) for route in SERVED for path in route.paths}
     assert not served & {(route.method, shape(route.path)) for route in ROUTES}
 
@@ -91,7 +91,7 @@ def test_a_path_of_many_parts_costs_no_more_than_the_table_is_deep() -> None:
     assert match is Match.FULL  # of admin.organization.projects.retrieve, whose id may hold slashes
 
 
-def test_a_path_that_is_there_with_another_method_is_a_partial_match() -> None:
+def test_a_path_with_another_method_is_a_partial_match() -> None:
     routes = RareRoutes(
         [Route("GET", "/a/{b}", lambda _: pytest.fail("not called"), None)], lambda *_: pytest.fail("not made")
     )

@@ -1,4 +1,4 @@
-"""What later turns see of a turn, whichever way it ended, and the log it is kept in.
+"""The messages of a turn that later turns see, whichever way it ended, and the log that holds them.
 
 Covers: engine/steps, services/turns/transitions, domain/sessions/context
 """
@@ -55,8 +55,8 @@ def completed(*script: object, config: AgentConfig = CONFIG) -> TurnState:
     return ending.state.completed(ending.output, NOW)
 
 
-def waiting(*asked: ToolCall) -> TurnState:
-    ending = Engine(calls(*asked)).run(new_turn())
+def waiting(*requested: ToolCall) -> TurnState:
+    ending = Engine(calls(*requested)).run(new_turn())
     assert isinstance(ending, AwaitClientTools)
     return paused(SESSION, ending.state, ending.output, NOW + timedelta(hours=1)).turns[0]
 
@@ -75,20 +75,20 @@ def test_a_model_refuses_the_turn_as_it_was_left() -> None:
         next(ScriptedInference(["fine"]).stream(InferenceRequest("m", current_messages(left))))
 
 
-def test_calls_beyond_the_iteration_limit_are_told_as_not_executed() -> None:
+def test_calls_beyond_the_iteration_limit_are_answered_as_not_executed() -> None:
     ended = completed(PRICE, calls(STOCK, ASK), config=CONFIG.model_copy(update={"max_infer_iters": 2}))
     assert answers_seen_after(ended) == [("c1", "3 coins"), ("c2", LIMIT), ("c3", LIMIT)]
 
 
-def test_calls_of_an_expired_turn_are_told_as_not_executed() -> None:
+def test_calls_of_an_expired_turn_are_answered_as_not_executed() -> None:
     assert answers_seen_after(ended_unanswered(waiting(ASK), TurnStatus.EXPIRED, NOW)) == [("c3", EXPIRED)]
 
 
-def test_calls_of_a_superseded_turn_are_told_as_not_executed() -> None:
+def test_calls_of_a_superseded_turn_are_answered_as_not_executed() -> None:
     assert answers_seen_after(ended_unanswered(waiting(ASK), TurnStatus.CANCELLED, NOW)) == [("c3", CANCELLED)]
 
 
-def test_calls_of_a_failed_turn_are_told_as_not_executed() -> None:
+def test_calls_of_a_failed_turn_are_answered_as_not_executed() -> None:
     engine = Engine(calls(PRICE, STOCK))
     engine.move(new_turn())
     assert answers_seen_after(ended_unanswered(engine.stored, TurnStatus.FAILED, NOW)) == [
@@ -97,7 +97,7 @@ def test_calls_of_a_failed_turn_are_told_as_not_executed() -> None:
     ]
 
 
-def test_calls_of_an_answer_that_was_cut_off_are_told_as_not_executed() -> None:
+def test_calls_of_a_truncated_answer_are_answered_as_not_executed() -> None:
     ended = completed(Says(("so",), calls=(PRICE, UNPARSABLE), is_cut_off=True))
     assert answers_seen_after(ended) == [("c1", CUT_OFF), ("c6", CUT_OFF)]
 
@@ -106,18 +106,18 @@ def test_calls_of_an_answer_that_was_cut_off_are_told_as_not_executed() -> None:
     ("status", "reason"),
     [(TurnStatus.EXPIRED, EXPIRED), (TurnStatus.CANCELLED, CANCELLED), (TurnStatus.FAILED, FAILED)],
 )
-def test_of_mixed_calls_only_the_unanswered_are_told_as_not_executed(status: TurnStatus, reason: str) -> None:
+def test_of_mixed_calls_only_the_unanswered_are_answered_as_not_executed(status: TurnStatus, reason: str) -> None:
     ended = ended_unanswered(waiting(ASK, PRICE), status, NOW)
     assert [("c1", "3 coins"), ("c3", reason)] == answers_seen_after(ended)
 
 
-def test_a_turn_whose_calls_are_all_answered_is_told_as_it_was() -> None:
+def test_a_turn_whose_calls_are_all_answered_is_unchanged() -> None:
     ended = completed(calls(PRICE, STOCK), "done")
     assert current_messages(ended.turn) == ended_messages(ended)
     assert answers_seen_after(ended) == [("c1", "3 coins"), ("c2", "sold out")]
 
 
-def test_an_inference_that_said_nothing_is_not_told() -> None:
+def test_an_empty_inference_is_left_out() -> None:
     assert (UserMessage(content="hello"),) == ended_messages(completed(""))
 
 
@@ -151,20 +151,20 @@ def test_every_call_is_answered_directly_behind_it(messages: list[Message]) -> N
     complete = answered(messages, REASON)
     for index, message in enumerate(complete):
         if isinstance(message, CompletionMessage):
-            assert {asked.call_id for asked in message.tool_calls} <= set(answers_behind(complete, index))
+            assert {pending.call_id for pending in message.tool_calls} <= set(answers_behind(complete, index))
 
 
 @settings(PROPERTY)
 @given(MESSAGE_LISTS)
-def test_answering_loses_nothing_keeps_the_order_and_answers_only_what_is_open(messages: list[Message]) -> None:
+def test_answering_loses_nothing_keeps_the_order_and_answers_open_calls_only(messages: list[Message]) -> None:
     complete = answered(messages, REASON)
     assert messages == [message for message in complete if message.content != REASON]
     open_calls = [
-        asked.call_id
+        pending.call_id
         for index, message in enumerate(messages)
         if isinstance(message, CompletionMessage)
-        for asked in message.tool_calls
-        if asked.call_id not in answers_behind(messages, index)
+        for pending in message.tool_calls
+        if pending.call_id not in answers_behind(messages, index)
     ]
     assert open_calls == [message.call_id for message in complete if message.content == REASON]
     assert complete == answered(complete, "again")
@@ -240,7 +240,7 @@ def test_a_turn_is_kept_in_the_log_itself_up_to_four_kilobytes(excess_bytes: int
     assert expected == entry_of(ended)
 
 
-def test_an_entry_is_what_is_told_of_the_turn_afterwards() -> None:
+def test_an_entry_holds_the_messages_that_later_turns_see() -> None:
     ended = ended_unanswered(waiting(ASK), TurnStatus.EXPIRED, NOW)
     messages = ended_messages(ended)
     assert Entry(order="t1", tokens=tokens_of(messages), messages=messages) == entry_of(ended)
@@ -270,12 +270,12 @@ def test_a_token_is_four_bytes_of_text_and_an_image_is_a_thousand(content: Conte
 
 def test_calls_take_tokens_too() -> None:
     message = CompletionMessage(content="", stop_reason="end_of_turn")
-    asked = call("f" * 400, "c1", text="x" * 4_000)
-    assert tokens_of([message]) + 1_100 <= tokens_of([message.model_copy(update={"tool_calls": (asked,)})])
+    message_with_call = call("f" * 400, "c1", text="x" * 4_000)
+    assert tokens_of([message]) + 1_100 <= tokens_of([message.model_copy(update={"tool_calls": (message_with_call,)})])
 
 
 def test_arguments_are_counted_in_bytes_as_text_is() -> None:
     written = json.dumps({"text": "日本語" * 1_000}, ensure_ascii=False)
-    said = CompletionMessage(content=written, stop_reason="end_of_turn")
-    called = said.model_copy(update={"content": "", "tool_calls": (call_from_json("c1", "f", written),)})
-    assert tokens_of([said]) <= tokens_of([called])
+    message_with_text = CompletionMessage(content=written, stop_reason="end_of_turn")
+    called = message_with_text.model_copy(update={"content": "", "tool_calls": (call_from_json("c1", "f", written),)})
+    assert tokens_of([message_with_text]) <= tokens_of([called])

@@ -1,4 +1,4 @@
-"""Long texts that are left in the store: whatever is made of a record has them again, byte for byte.
+"""Long texts that are left in the store: any reading of a record restores them byte for byte.
 
 Covers: store/layout/lost_records, store/sessions/long_texts
 """
@@ -81,9 +81,7 @@ def test_quotes_and_backslashes_are_understood_wherever_pieces_end() -> None:
 
 
 @given(st.lists(st.text(min_size=10, max_size=30), min_size=1, max_size=5), st.lists(st.integers(0, 999), max_size=9))
-def test_what_is_made_of_a_body_has_its_texts_in_any_order_and_more_than_once(
-    texts: list[str], cuts: list[int]
-) -> None:
+def test_texts_of_a_body_are_restored_in_any_order_and_more_than_once(texts: list[str], cuts: list[int]) -> None:
     record, restore = with_long_texts_left(Stored(to_json(texts), cuts).record())
     assert restore is not None
     marks = from_json(record.body)
@@ -101,7 +99,7 @@ def test_texts_are_read_forward_where_they_come_in_their_order() -> None:
     assert stored.readings == 2
 
 
-def test_a_mark_is_short_and_no_text_can_know_it() -> None:
+def test_a_mark_is_short_and_no_text_can_predict_it() -> None:
     body = to_json(["a" * 100_000])
     (first, _), (second, _) = (with_long_texts_left(Stored(body, []).record()) for _ in range(2))
     assert len(first.body) < 60
@@ -119,7 +117,7 @@ def test_a_record_that_came_whole_stays_as_it_is() -> None:
     assert with_long_texts_left(record) == (record, None)
 
 
-def test_a_lost_record_is_one_whoever_reads_it_how() -> None:
+def test_a_lost_record_is_lost_for_every_reader() -> None:
     class Lost(Stored):
         def read_by(self, _: Callable[[Iterator[bytes]], Result]) -> Result:
             raise ContentLost("turn", "t")
@@ -129,7 +127,7 @@ def test_a_lost_record_is_one_whoever_reads_it_how() -> None:
     assert restore is None
 
 
-def test_a_body_that_became_shorter_breaks_the_answer_off() -> None:
+def test_a_body_that_became_shorter_aborts_the_answer() -> None:
     stored = Stored(to_json(["a" * 20]), [])
     record, restore = with_long_texts_left(stored.record())
     assert restore is not None

@@ -1,4 +1,4 @@
-"""What is stored is what is read: turns, steps, sessions and segments as records.
+"""Turns, steps, sessions and segments as records: each is read as it was stored.
 
 Covers: store/layout/frames, store/layout/keys, store/sessions/session_records, store/sessions/turn_records
 """
@@ -280,7 +280,7 @@ def nested(depth: int) -> dict[str, Any]:
     ],
     ids=["deep", "too deep", "194 deep", "200 deep", "400 deep", "half a character", "NaN", "infinity", "long number"],
 )
-def test_whatever_a_model_writes_as_arguments_can_be_stored_and_read(written: str) -> None:
+def test_any_arguments_of_a_model_can_be_stored_and_read(written: str) -> None:
     answer = CompletionMessage(content="", stop_reason="end_of_turn", tool_calls=(call_from_json("c1", "f", written),))
     state = new_state().with_step(InferenceStep(turn_id="t1", step_id="i", model_response=answer))
     assert state.turn == turn_state_of(stored(put_turn(REF, state))).turn

@@ -1,4 +1,4 @@
-"""How much of a model's window is for what it is sent, and which turns a summary shall stand for.
+"""The budget of a model's context window, and the turns that a summary replaces.
 
 Covers: services/turns/summarizing, domain/sessions/context_budget
 """
@@ -26,9 +26,11 @@ from turnstone.services.turns.summarizing import to_be_dropped
         (8_000, 1_000, 2.0, 3_500),
         (100_000, 0, 0.5, 150_000),
     ],
-    ids=["unknown", "unknown but measured", "a quarter", "as asked", "half at most", "measured", "wide"],
+    ids=["unknown", "unknown but measured", "a quarter", "as requested", "half at most", "measured", "wide"],
 )
-def test_of_a_window_the_answer_has_its_room(window: int | None, max_tokens: int, factor: float, expected: int) -> None:
+def test_the_answer_has_its_share_of_the_window(
+    window: int | None, max_tokens: int, factor: float, expected: int
+) -> None:
     config = CONFIG.model_copy(update={"sampling_params": SamplingParams(max_tokens=max_tokens)})
     assert budget_tokens(ModelRoute("m", (), context_tokens=window), config, 10_000, factor) == expected
 
@@ -55,7 +57,7 @@ def test_an_earlier_summary_takes_room_too() -> None:
     assert dropped(499 + summary_tokens(EARLIER), 100, 100, 100, earlier=EARLIER) != []
 
 
-def test_what_stays_takes_half_the_room_and_what_goes_is_the_oldest() -> None:
+def test_turns_that_stay_take_half_the_room_and_the_oldest_are_dropped() -> None:
     assert dropped(400, 150, 50, 50, 50) == ["t0", "t1"]
     assert dropped(400, 50, 50, 50, 150) == ["t0", "t1", "t2", "t3"]
 

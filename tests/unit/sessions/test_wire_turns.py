@@ -1,4 +1,4 @@
-"""Ended turns as readers of sessions are sent them: as they were stored, and, without an answer, with the reason.
+"""Ended turns in replies: as they were stored, and, without an answer, with the reason.
 
 Covers: store/layout/frames, store/sessions/turn_records, store/sessions/wire_turns
 """
@@ -53,7 +53,7 @@ def read(record: Record) -> Turn:
 @pytest.mark.parametrize(
     "kind", ["model_failed", "model_busy", "model_timed_out", "tools_unavailable", "internal", "store_unavailable"]
 )
-def test_a_turn_without_an_answer_says_so_and_quotes_nobody(status: TurnStatus, kind: Any) -> None:
+def test_a_turn_without_an_answer_has_a_failure_that_quotes_no_message(status: TurnStatus, kind: Any) -> None:
     record = ended(status, Failure(kind=kind, message=SECRET))
     turn = read(record)
     assert turn.failure is not None
@@ -64,7 +64,7 @@ def test_a_turn_without_an_answer_says_so_and_quotes_nobody(status: TurnStatus, 
 
 
 @pytest.mark.parametrize("kind", ["ended", "limit_reached"])
-def test_what_we_said_ourselves_is_said_again(kind: Any) -> None:
+def test_a_message_of_our_own_is_repeated_in_the_failure(kind: Any) -> None:
     turn = read(ended(TurnStatus.FAILED, Failure(kind=kind, message="4 tokens of 3")))
     assert turn.failure is not None
     assert turn.failure.message == "4 tokens of 3"
@@ -91,7 +91,7 @@ def test_a_completed_turn_is_passed_on_as_it_was_stored() -> None:
     assert wire_turn(record) == record.body.split(b"\n", 1)[1]
 
 
-def test_a_turn_that_was_stored_without_a_reason_says_at_least_how_it_ended() -> None:
+def test_a_turn_that_was_stored_without_a_reason_has_at_least_its_status() -> None:
     turn = read(ended(TurnStatus.CANCELLED, None))
     assert turn.failure is not None
     assert turn.failure.message == "turn 't1' is cancelled"

@@ -1,4 +1,4 @@
-"""Settings: what is wrong stops the start and is named, and on AWS nothing stands in for a model unasked.
+"""Settings: an error stops the start and names its variable, and on AWS nothing stands in for a model by default.
 
 Covers: settings, bootstrap/places/aws, adapters/aws/secrets
 """
@@ -37,7 +37,7 @@ from turnstone.settings.local_settings import LocalSettings
 
 KEY = "sk-0123456789abcdef"
 MODEL = "https://models.example/v1"
-PLACE = {"TURNSTONE_TABLE": "turns", "TURNSTONE_BUCKET": "payloads"}
+REQUIRED = {"TURNSTONE_TABLE": "turns", "TURNSTONE_BUCKET": "payloads"}
 MACHINE = {"TURNSTONE_STATE_MACHINE_ARN": "arn:aws:states:eu-central-1:123456789012:stateMachine:s"}
 
 SetEnvironment = Callable[..., None]
@@ -64,20 +64,20 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> SetEnvironment:
     return set_variables
 
 
-# ---- what is read
+# ---- reading
 
 
 def test_a_lambda_needs_its_table_and_its_bucket_and_nothing_else(environment: SetEnvironment) -> None:
-    environment(PLACE)
+    environment(REQUIRED)
     settings = load_settings(LambdaSettings)
     assert (settings.table, settings.bucket) == ("turns", "payloads")
     assert (settings.model_url, settings.model_api_key_secret, settings.state_machine_arn) == (None, None, None)
 
 
-@pytest.mark.parametrize("missing", PLACE)
+@pytest.mark.parametrize("missing", REQUIRED)
 @pytest.mark.parametrize("how", ["unset", "empty"])
-def test_what_is_missing_is_named(environment: SetEnvironment, missing: str, how: str) -> None:
-    environment({name: value for name, value in PLACE.items() if name != missing})
+def test_a_missing_variable_is_named(environment: SetEnvironment, missing: str, how: str) -> None:
+    environment({name: value for name, value in REQUIRED.items() if name != missing})
     if how == "empty":
         environment({missing: ""})
     with pytest.raises(InvalidSettings) as raised:
@@ -87,44 +87,44 @@ def test_what_is_missing_is_named(environment: SetEnvironment, missing: str, how
 
 @pytest.mark.parametrize("kind", [LocalSettings, LambdaSettings])
 def test_every_problem_is_named_and_no_value_is_shown(environment: SetEnvironment, kind: type[Settings]) -> None:
-    environment(PLACE if kind is LambdaSettings else {})
+    environment(REQUIRED if kind is LambdaSettings else {})
     environment(TURNSTONE_LEASE_SECONDS="soon-abc", TURNSTONE_MODEL_URL="ftp://secret-abc", TURNSTONE_TABEL="typo-abc")
     with pytest.raises(InvalidSettings) as raised:
         load_settings(kind)
-    told = str(raised.value)
-    assert [name for name in ("LEASE_SECONDS", "MODEL_URL", "TABEL") if f"TURNSTONE_{name}: " in told] == [
+    message = str(raised.value)
+    assert [name for name in ("LEASE_SECONDS", "MODEL_URL", "TABEL") if f"TURNSTONE_{name}: " in message] == [
         "LEASE_SECONDS",
         "MODEL_URL",
         "TABEL",
     ]
-    assert "TURNSTONE_TABEL: there is no such setting" in told
-    assert "abc" not in told
+    assert "TURNSTONE_TABEL: there is no such setting" in message
+    assert "abc" not in message
 
 
-def test_a_tenant_takes_three_quarters_of_the_places_unless_told_and_all_where_callers_are_the_same(
+def test_a_tenant_has_three_quarters_of_the_slots_by_default_and_all_without_authentication(
     environment: SetEnvironment,
 ) -> None:
-    environment(PLACE)
+    environment(REQUIRED)
     assert load_settings(LambdaSettings).tenant_turns == 48
     environment(TURNSTONE_MAX_TENANT_TURNS="64")
     assert load_settings(LambdaSettings).tenant_turns == 64
-    for places, share in ((1, 1), (2, 1), (3, 2), (4, 3), (5, 3), (100, 75)):
-        assert LocalSettings(auth="api_keys", max_running_turns=places).tenant_turns == share
-        assert LocalSettings(max_running_turns=places).tenant_turns == places
+    for slots, share in ((1, 1), (2, 1), (3, 2), (4, 3), (5, 3), (100, 75)):
+        assert LocalSettings(auth="api_keys", max_running_turns=slots).tenant_turns == share
+        assert LocalSettings(max_running_turns=slots).tenant_turns == slots
 
 
-def test_a_share_that_means_nothing_is_refused(environment: SetEnvironment) -> None:
+def test_a_share_without_an_effect_is_refused(environment: SetEnvironment) -> None:
     environment(TURNSTONE_MAX_TENANT_TURNS="9", TURNSTONE_MAX_RUNNING_TURNS="8")
     with pytest.raises(InvalidSettings) as refused:
         load_settings(LocalSettings)
-    told = "TURNSTONE_MAX_TENANT_TURNS: must not be above TURNSTONE_MAX_RUNNING_TURNS, which is 8"
+    message = "TURNSTONE_MAX_TENANT_TURNS: must not be above TURNSTONE_MAX_RUNNING_TURNS, which is 8"
     assert str(refused.value).split("; ") == [
-        told,
+        message,
         "TURNSTONE_MAX_TENANT_TURNS: has no effect while TURNSTONE_AUTH is off",
     ]
 
 
-def test_a_tenant_has_a_quarter_of_the_queue_unless_told_and_all_where_callers_are_the_same() -> None:
+def test_a_tenant_has_a_quarter_of_the_queue_by_default_and_all_without_authentication() -> None:
     assert LocalSettings().place_wait_seconds == 5
     for requests, of_tenant in ((1, 1), (4, 1), (1_000, 250)):
         assert LocalSettings(auth="api_keys", max_waiting_requests=requests).tenant_waiting_requests == of_tenant
@@ -132,7 +132,7 @@ def test_a_tenant_has_a_quarter_of_the_queue_unless_told_and_all_where_callers_a
     assert LocalSettings(auth="api_keys", max_tenant_waiting_requests=900).tenant_waiting_requests == 900
 
 
-def test_a_part_of_the_queue_that_means_nothing_is_refused(environment: SetEnvironment) -> None:
+def test_a_part_of_the_queue_without_an_effect_is_refused(environment: SetEnvironment) -> None:
     environment(TURNSTONE_MAX_TENANT_WAITING_REQUESTS="9", TURNSTONE_MAX_WAITING_REQUESTS="8")
     with pytest.raises(InvalidSettings) as refused:
         load_settings(LocalSettings)
@@ -162,22 +162,22 @@ def test_a_server_on_one_machine_refuses_what_only_a_lambda_has(environment: Set
 
 @pytest.mark.parametrize("name", ["PORT", "DATA_DIR", "MODEL_API_KEY", "DRAIN_SECONDS"])
 def test_a_lambda_refuses_what_only_a_server_on_one_machine_has(environment: SetEnvironment, name: str) -> None:
-    """A model's key above all: in a function's environment whoever may look at the function would read it."""
-    environment(PLACE, {f"TURNSTONE_{name}": "1"})
+    """A model's key above all: every reader of a function's configuration sees its environment."""
+    environment(REQUIRED, {f"TURNSTONE_{name}": "1"})
     with pytest.raises(InvalidSettings, match=f"TURNSTONE_{name}: there is no such setting"):
         load_settings(LambdaSettings)
 
 
 @pytest.mark.parametrize("kind", [LocalSettings, LambdaSettings])
 def test_an_empty_variable_is_an_unset_one(environment: SetEnvironment, kind: type[Settings]) -> None:
-    environment(PLACE if kind is LambdaSettings else {})
+    environment(REQUIRED if kind is LambdaSettings else {})
     unset = load_settings(kind)
     fields = [f"TURNSTONE_{field.upper()}" for field in kind.model_fields if field not in ("table", "bucket")]
     environment({name: "" for name in (*fields, "TURNSTONE_NO_SUCH_THING")})
     assert unset == load_settings(kind)
 
 
-def test_a_function_is_the_one_that_lambda_was_told_to_run(environment: SetEnvironment) -> None:
+def test_a_function_is_the_one_that_lambda_was_configured_to_run(environment: SetEnvironment) -> None:
     assert not is_function("turns.create_turn")
     environment(_HANDLER="turns.create_turn.handler")
     assert is_function("turns.create_turn")
@@ -186,7 +186,7 @@ def test_a_function_is_the_one_that_lambda_was_told_to_run(environment: SetEnvir
     assert not is_function("functions.turns.create_turn")
 
 
-# ---- what a function needs before its first event
+# ---- requirements of a function before its first event
 
 
 @pytest.fixture
@@ -213,22 +213,22 @@ def start(environment: SetEnvironment, module: str) -> LambdaHandler:
 def test_a_function_that_runs_turns_does_not_start_without_a_model(
     environment: SetEnvironment, loop: None, module: str
 ) -> None:
-    environment(PLACE, MACHINE)
+    environment(REQUIRED, MACHINE)
     with pytest.raises(InvalidSettings) as raised:
         start(environment, module)
     assert str(raised.value) == "TURNSTONE_MODEL_URL: must be set; the offline model is named offline"
 
 
 def test_neither_do_the_worker_and_the_list_of_models(environment: SetEnvironment, loop: None) -> None:
-    environment(PLACE, MACHINE, _HANDLER="turn_supervisor.run_turn.handler")
+    environment(REQUIRED, MACHINE, _HANDLER="turn_supervisor.run_turn.handler")
     with pytest.raises(InvalidSettings, match="TURNSTONE_MODEL_URL"):
         TurnWorker("turn_supervisor.run_turn")
     with pytest.raises(InvalidSettings, match="TURNSTONE_MODEL_URL"):
         start(environment, "functions.models.list_models")
 
 
-def test_the_offline_model_runs_turns_where_it_is_asked_for_by_name(environment: SetEnvironment, loop: None) -> None:
-    environment(PLACE, MACHINE, TURNSTONE_MODEL_URL="offline")
+def test_the_offline_model_runs_turns_where_it_is_configured_by_name(environment: SetEnvironment, loop: None) -> None:
+    environment(REQUIRED, MACHINE, TURNSTONE_MODEL_URL="offline")
     start(environment, "functions.turns.create_turn")
     model = AwsPorts(load_settings(LambdaSettings)).inference
     assert isinstance(model, RoutedInference)
@@ -241,21 +241,21 @@ def test_the_offline_model_runs_turns_where_it_is_asked_for_by_name(environment:
 def test_a_function_that_only_reads_starts_without_a_model(
     environment: SetEnvironment, loop: None, module: str
 ) -> None:
-    environment(PLACE, MACHINE)
+    environment(REQUIRED, MACHINE)
     start(environment, module)
 
 
 @pytest.mark.parametrize("module", ["functions.turns.create_turn", "functions.turns.get_turn"])
-def test_a_function_that_has_turns_looked_after_does_not_start_without_a_state_machine(
+def test_a_function_whose_turns_are_supervised_does_not_start_without_a_state_machine(
     environment: SetEnvironment, loop: None, module: str
 ) -> None:
-    environment(PLACE, TURNSTONE_MODEL_URL="offline")
+    environment(REQUIRED, TURNSTONE_MODEL_URL="offline")
     with pytest.raises(InvalidSettings, match="TURNSTONE_STATE_MACHINE_ARN: must be set"):
         start(environment, module)
 
 
 def test_a_function_with_a_setting_that_does_not_exist_does_not_start(environment: SetEnvironment, loop: None) -> None:
-    environment(PLACE, TURNSTONE_TABEL="x")
+    environment(REQUIRED, TURNSTONE_TABEL="x")
     with pytest.raises(InvalidSettings, match="TURNSTONE_TABEL"):
         start(environment, "functions.server.health")
 
@@ -305,7 +305,7 @@ def key_of(model: Inference) -> str:
 
 @pytest.fixture
 def with_key(environment: SetEnvironment) -> None:
-    environment(PLACE, TURNSTONE_MODEL_URL=MODEL, TURNSTONE_MODEL_API_KEY_SECRET="model-key")
+    environment(REQUIRED, TURNSTONE_MODEL_URL=MODEL, TURNSTONE_MODEL_API_KEY_SECRET="model-key")
 
 
 @pytest.mark.parametrize("stored", [KEY, f"{KEY}\n", f"  {KEY}\r\n\t"])
@@ -315,7 +315,7 @@ def test_the_key_is_read_once_by_its_name_and_stripped(
     caplog.set_level(logging.DEBUG)
     secrets = Secrets({"SecretString": stored})
     ports = ports_with(secrets, monkeypatch)
-    assert secrets.read == [], "a function whose route asks no model reads no key"
+    assert secrets.read == [], "a function whose route uses no model reads no key"
     model = ports.inference
     assert model is ports.inference
     assert secrets.read == ["model-key"]
@@ -326,14 +326,14 @@ def test_the_key_is_read_once_by_its_name_and_stripped(
 def test_without_the_name_of_a_secret_none_is_read(
     environment: SetEnvironment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    environment(PLACE, TURNSTONE_MODEL_URL=MODEL)
+    environment(REQUIRED, TURNSTONE_MODEL_URL=MODEL)
     secrets = Secrets({"SecretString": KEY})
     model = ports_with(secrets, monkeypatch).inference
     assert (secrets.read, key_of(model)) == ([], "")
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "message"),
     [
         (ClientError({"Error": {"Code": "AccessDeniedException", "Message": KEY}}, "GetSecretValue"), "AccessDenied"),
         (ClientError({"Error": {"Code": "ResourceNotFoundException"}}, "GetSecretValue"), "ResourceNotFound"),
@@ -342,9 +342,9 @@ def test_without_the_name_of_a_secret_none_is_read(
     ids=["forbidden", "missing", "unreachable"],
 )
 def test_a_secret_that_can_not_be_read_is_a_clear_failure(
-    with_key: None, monkeypatch: pytest.MonkeyPatch, answer: Exception, said: str
+    with_key: None, monkeypatch: pytest.MonkeyPatch, answer: Exception, message: str
 ) -> None:
-    with pytest.raises(StoreUnavailable, match=f"the secret 'model-key' can't be read: .*{said}") as raised:
+    with pytest.raises(StoreUnavailable, match=f"the secret 'model-key' can't be read: .*{message}") as raised:
         _ = ports_with(Secrets(answer), monkeypatch).inference
     assert KEY not in str(raised.value)
 
@@ -352,7 +352,7 @@ def test_a_secret_that_can_not_be_read_is_a_clear_failure(
 def test_a_secret_that_no_header_can_carry_is_refused_at_the_start_without_being_shown(
     with_key: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A secret of several fields, for example: sent all the same, it would stand in an error of the connection."""
+    """A secret of several fields, for example: an error of the connection would quote it."""
     with pytest.raises(ValueError, match="key") as raised:
         _ = ports_with(Secrets({"SecretString": f'{{\n"key": "{KEY}"\n}}'}), monkeypatch).inference
     assert KEY not in str(raised.value)
@@ -369,7 +369,7 @@ def test_a_model_url_must_name_a_host_and_a_port_that_can_be(url: str, environme
         load_settings(LocalSettings)
 
 
-def test_places_that_may_be_fetched_from_are_hosts_with_ports(environment: SetEnvironment) -> None:
+def test_targets_that_may_be_fetched_are_hosts_with_ports(environment: SetEnvironment) -> None:
     environment(TURNSTONE_FETCH_ALLOW="Intranet.example:8443, 10.0.0.5:80,[::1]:8080,mcp:1")
     assert load_settings(LocalSettings).fetch_allow == (
         ("intranet.example", 8443), ("10.0.0.5", 80), ("[::1]", 8080), ("mcp", 1)
@@ -378,7 +378,7 @@ def test_places_that_may_be_fetched_from_are_hosts_with_ports(environment: SetEn
 
 
 @pytest.mark.parametrize(
-    "places",
+    "targets",
     [
         "intranet.example", "intranet.example:", ":80", "intranet.example:0", "intranet.example:65536", "*:80",
         "http://intranet.example:80", "intranet.example:80/path", "user@intranet.example:80", "10.0.0.0/8:80",
@@ -387,15 +387,15 @@ def test_places_that_may_be_fetched_from_are_hosts_with_ports(environment: SetEn
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("kind", [LocalSettings, LambdaSettings])
-def test_any_other_place_to_fetch_from_stops_the_start(
-    environment: SetEnvironment, places: str, kind: type[Settings]
+def test_any_other_form_of_a_target_stops_the_start(
+    environment: SetEnvironment, targets: str, kind: type[Settings]
 ) -> None:
-    environment(PLACE if kind is LambdaSettings else {}, TURNSTONE_FETCH_ALLOW=places)
+    environment(REQUIRED if kind is LambdaSettings else {}, TURNSTONE_FETCH_ALLOW=targets)
     with pytest.raises(InvalidSettings, match="TURNSTONE_FETCH_ALLOW: must be host:port pairs"):
         load_settings(kind)
 
 
-# ---- what is said of mistakes
+# ---- messages of errors
 
 
 @pytest.mark.parametrize(
@@ -430,27 +430,29 @@ def test_any_other_place_to_fetch_from_stops_the_start(
         ({"MODEL_API_KEY": "a b"}, "MODEL_API_KEY: must be a key of visible ASCII characters without spaces"),
     ],
 )
-def test_a_mistake_is_told_with_what_may_be(environment: SetEnvironment, given: dict[str, str], expected: str) -> None:
+def test_an_error_names_the_values_that_are_valid(
+    environment: SetEnvironment, given: dict[str, str], expected: str
+) -> None:
     environment({f"TURNSTONE_{name}": value for name, value in given.items()})
     with pytest.raises(InvalidSettings) as raised:
         load_settings(LocalSettings)
     assert str(raised.value) == f"TURNSTONE_{expected}"
 
 
-def test_every_setting_that_text_can_be_wrong_for_says_what_it_may_be(environment: SetEnvironment) -> None:
-    """A field that is added without words for its values is noticed here."""
+def test_every_setting_that_a_text_can_violate_names_its_valid_values(environment: SetEnvironment) -> None:
+    """A field that is added without a description of its values is noticed here."""
     free = {"model_url", "config", "data_dir", "jwt_issuer", "jwt_audience", "jwt_tenant"}
     environment({f"TURNSTONE_{name.upper()}": "\u00e4 ?" for name in LocalSettings.model_fields})
     with pytest.raises(InvalidSettings) as raised:
         load_settings(LocalSettings)
-    told = dict(problem.split(": ", 1) for problem in str(raised.value).split("; TURNSTONE_"))
-    named = {name.removeprefix("TURNSTONE_").lower() for name in told}
+    messages = dict(problem.split(": ", 1) for problem in str(raised.value).split("; TURNSTONE_"))
+    named = {name.removeprefix("TURNSTONE_").lower() for name in messages}
     assert LocalSettings.model_fields.keys() - free <= named | {"model_url"}
-    assert all(words.startswith("must be ") for words in told.values()), told
+    assert all(words.startswith("must be ") for words in messages.values()), messages
 
 
 @pytest.mark.parametrize("url", ["https://h.example", "https://h.example/", "https://h.example/a//"])
-def test_slashes_at_the_end_of_the_public_address_mean_nothing(environment: SetEnvironment, url: str) -> None:
+def test_slashes_at_the_end_of_the_public_address_are_dropped(environment: SetEnvironment, url: str) -> None:
     environment(TURNSTONE_PUBLIC_URL=url)
     assert load_settings(LocalSettings).public_url == url.rstrip("/")
 

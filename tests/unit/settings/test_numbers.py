@@ -1,4 +1,4 @@
-"""Numbers and flags come as JSON has them or as texts that say nothing else; what says something else is no number.
+"""Numbers and flags: JSON's own, or texts of exactly that form; any other value is refused.
 
 Covers: domain/values/numbers
 """
@@ -14,7 +14,7 @@ KINDS = {"count": Count, "whole": Whole, "number": Number, "positive": Positive,
 
 
 @pytest.mark.parametrize(
-    ("kind", "said", "meant"),
+    ("kind", "sent", "value"),
     [
         ("count", "512", 512),
         ("count", 512, 512),
@@ -27,21 +27,21 @@ KINDS = {"count": Count, "whole": Whole, "number": Number, "positive": Positive,
         ("flag", True, True),
     ],
 )
-def test_a_text_that_says_a_number_or_a_flag_is_that(kind: str, said: Any, meant: Any) -> None:
-    told = TypeAdapter[Any](KINDS[kind]).validate_python(said)
-    assert (type(meant), meant) == (type(told), told)
+def test_a_text_of_a_number_or_a_flag_is_parsed(kind: str, sent: Any, value: Any) -> None:
+    parsed = TypeAdapter[Any](KINDS[kind]).validate_python(sent)
+    assert (type(value), value) == (type(parsed), parsed)
 
 
 @pytest.mark.parametrize(
-    ("kind", "said"),
+    ("kind", "sent"),
     [
-        *(("count", said) for said in ("", " 5", "5 ", "+5", "05", "1_000", "1e3", "5.0", "٥", "0", "1" * 10, True)),
-        *(("whole", said) for said in ("-1", "00", "1_0", "true", False)),
-        *(("number", said) for said in ("", "1e3", ".5", "5.", "nan", "inf", " 1", "1_0.5", True)),
-        *(("positive", said) for said in ("0", "0.0", "-1", "1e-3", " 1")),
-        *(("flag", said) for said in ("True", "yes", "1", "on", " true", 1, 0)),
+        *(("count", sent) for sent in ("", " 5", "5 ", "+5", "05", "1_000", "1e3", "5.0", "٥", "0", "1" * 10, True)),
+        *(("whole", sent) for sent in ("-1", "00", "1_0", "true", False)),
+        *(("number", sent) for sent in ("", "1e3", ".5", "5.", "nan", "inf", " 1", "1_0.5", True)),
+        *(("positive", sent) for sent in ("0", "0.0", "-1", "1e-3", " 1")),
+        *(("flag", sent) for sent in ("True", "yes", "1", "on", " true", 1, 0)),
     ],
 )
-def test_a_text_that_says_anything_else_is_refused(kind: str, said: Any) -> None:
+def test_any_other_text_is_refused(kind: str, sent: Any) -> None:
     with pytest.raises(ValidationError):
-        TypeAdapter[Any](KINDS[kind]).validate_python(said)
+        TypeAdapter[Any](KINDS[kind]).validate_python(sent)

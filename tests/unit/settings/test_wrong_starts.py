@@ -1,4 +1,4 @@
-"""What stops a server on one machine from starting, by the name its operator knows: a variable or a key of the file.
+"""Errors that stop a local server from starting name the setting of the operator: a variable or a key of the file.
 
 Covers: bootstrap/places/local, settings/config, settings/local_settings
 """
@@ -20,7 +20,7 @@ KINDS = "must be bedrock, llama-guard or pattern; did you mean pattern?"
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "reason"),
     [
         ('provider = "patern"', f"shields.w.provider: {KINDS}"),
         (
@@ -35,11 +35,11 @@ KINDS = "must be bedrock, llama-guard or pattern; did you mean pattern?"
         ),
     ],
 )
-def test_a_shield_of_the_file_is_wrong_by_its_key_in_the_file(tmp_path: Path, text: str, said: str) -> None:
+def test_a_shield_of_the_file_is_wrong_by_its_key_in_the_file(tmp_path: Path, text: str, reason: str) -> None:
     (file := tmp_path / "turnstone.toml").write_text(f"[shields.w]\n{text}\n")
     with pytest.raises(InvalidFile) as refused:
         LocalServer(LocalSettings(data_dir=tmp_path, config=file))
-    assert refused.value.reason.startswith(said)
+    assert refused.value.reason.startswith(reason)
 
 
 def test_a_shield_of_a_request_is_wrong_by_its_field() -> None:

@@ -40,11 +40,11 @@ HATE = {"category": "HATE", "severityScore": 0.7}
 
 
 class Wire:
-    """Answers a client's requests with scripted bodies, before anything is sent; `asked` are the requests."""
+    """Answers a client's requests with scripted bodies, before anything is sent, and records them in `requests`."""
 
     def __init__(self, *answers: Any) -> None:
         self._answers = list(answers)
-        self.asked: list[tuple[str, Any]] = []
+        self.requests: list[tuple[str, Any]] = []
         session = botocore.session.Session()
         session.register_component("data_loader", OurServices(file_loader=DescriptionFiles()))
         session.set_credentials("testing", "testing")
@@ -53,7 +53,7 @@ class Wire:
         self.client.meta.events.register("before-send.bedrock-runtime", self._answer)
 
     def _answer(self, request: Any, **_: Any) -> AWSResponse:
-        self.asked.append((request.url.split("amazonaws.com")[1], json.loads(request.body)))
+        self.requests.append((request.url.split("amazonaws.com")[1], json.loads(request.body)))
         answer = self._answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
@@ -71,10 +71,10 @@ class Raw:
 
 
 def judged(
-    *answers: Any, said: Message | tuple[Message, ...] | str = "hello", output: bool = False, **params: Any
+    *answers: Any, sent: Message | tuple[Message, ...] | str = "hello", output: bool = False, **params: Any
 ) -> Any:
     wire = Wire(*answers)
-    messages = (UserMessage(content=said),) if isinstance(said, str) else said if isinstance(said, tuple) else (said,)
+    messages = (UserMessage(content=sent),) if isinstance(sent, str) else sent if isinstance(sent, tuple) else (sent,)
     shield = bedrock_shield(lambda: wire.client, "abc123", BedrockParams(**params))
     touchpoint: Any = "assistant-output" if output else "user-input"
     return shield.judge(ShieldQuestion(judged=messages, touchpoint=touchpoint)), wire
@@ -84,17 +84,17 @@ def intervened(text: str = "Sorry.", **assessment: Any) -> dict[str, Any]:
     return {"usage": USAGE, "action": "GUARDRAIL_INTERVENED", "outputs": [{"text": text}], "assessments": [assessment]}
 
 
-def test_a_guardrail_is_asked_in_its_version_about_questions_and_answers() -> None:
-    verdict, wire = judged(NOTHING, said=UserMessage(content="hello", context="background"), guardrail_version="3")
+def test_a_guardrail_judges_questions_and_answers_in_its_version() -> None:
+    verdict, wire = judged(NOTHING, sent=UserMessage(content="hello", context="background"), guardrail_version="3")
     assert verdict == Verdict()
     body = {"source": "INPUT", "content": [{"text": {"text": "hello\nbackground"}}]}
-    assert wire.asked == [("/guardrail/abc123/version/3/apply", body)]
-    _, wire = judged(NOTHING, said=CompletionMessage(content="hi", stop_reason="end_of_turn"), output=True)
+    assert wire.requests == [("/guardrail/abc123/version/3/apply", body)]
+    _, wire = judged(NOTHING, sent=CompletionMessage(content="hi", stop_reason="end_of_turn"), output=True)
     body = {"source": "OUTPUT", "content": [{"text": {"text": "hi"}}]}
-    assert wire.asked == [("/guardrail/abc123/version/DRAFT/apply", body)]
+    assert wire.requests == [("/guardrail/abc123/version/DRAFT/apply", body)]
 
 
-def test_an_intervention_tells_its_words_and_its_reasons_without_what_it_found_them_in() -> None:
+def test_an_intervention_has_its_words_and_its_reasons_without_the_text_that_it_judged() -> None:
     answer = intervened(
         topicPolicy={"topics": [{"name": "Investment", "type": "DENY", "action": "BLOCKED"}]},
         contentPolicy={
@@ -113,19 +113,21 @@ def test_an_intervention_tells_its_words_and_its_reasons_without_what_it_found_t
     assert verdict.violation.metadata == {"guardrail": "abc123", "found": found}
 
 
-@pytest.mark.parametrize(("output", "told"), [(True, "call {PHONE}"), (False, None)])
-def test_a_masked_answer_takes_its_place_and_a_masked_question_is_no_answer(output: bool, told: str | None) -> None:
+@pytest.mark.parametrize(("output", "user_message"), [(True, "call {PHONE}"), (False, None)])
+def test_a_masked_answer_replaces_the_answer_and_a_masked_question_does_not(
+    output: bool, user_message: str | None
+) -> None:
     masked = {"piiEntities": [{"match": "12345", "type": "PHONE", "action": "ANONYMIZED"}], "regexes": []}
     verdict, _ = judged(intervened("call {PHONE}", sensitiveInformationPolicy=masked), output=output)
-    assert verdict.violation.user_message == told
+    assert verdict.violation.user_message == user_message
     assert verdict.violation.metadata["found"] == ["sensitiveInformationPolicy.PHONE"]
 
 
 def test_images_are_shown_to_a_guardrail_by_value() -> None:
     image = ImageItem(image=Image(data=base64.b64encode(PNG).decode()))
     jpeg = ImageItem(image=Image(data=base64.b64encode(b"\xff\xd8\xff rest").decode()))
-    _, wire = judged(NOTHING, said=UserMessage(content=(TextItem(text="look"), image), context=jpeg))
-    _, first, second = wire.asked[0][1]["content"]
+    _, wire = judged(NOTHING, sent=UserMessage(content=(TextItem(text="look"), image), context=jpeg))
+    _, first, second = wire.requests[0][1]["content"]
     assert first == {"image": {"format": "png", "source": {"bytes": base64.b64encode(PNG).decode()}}}
     assert second["image"]["format"] == "jpeg"
 
@@ -135,13 +137,13 @@ def test_images_are_shown_to_a_guardrail_by_value() -> None:
 )
 def test_an_image_that_a_guardrail_can_not_be_shown_is_not_let_through(image: Image) -> None:
     with pytest.raises(ShieldFailed, match="image"):
-        judged(said=UserMessage(content=ImageItem(image=image)))
+        judged(sent=UserMessage(content=ImageItem(image=image)))
 
 
-def test_nothing_is_not_judged() -> None:
+def test_an_empty_text_is_not_judged() -> None:
     for params in ({}, {"checks": {"content_filter": ["HATE"]}}):
-        verdict, wire = judged(said="", **params)
-        assert (verdict, wire.asked) == (Verdict(), [])
+        verdict, wire = judged(sent="", **params)
+        assert (verdict, wire.requests) == (Verdict(), [])
 
 
 def test_checks_need_no_guardrail_and_count_from_their_threshold_on() -> None:
@@ -162,14 +164,14 @@ def test_checks_need_no_guardrail_and_count_from_their_threshold_on() -> None:
         },
         "usage": {},
     }
-    said = (
+    sent = (
         SystemMessage(content="Be kind."),
         UserMessage(content="a@b"),
         CompletionMessage(content="hi", stop_reason="end_of_turn"),
     )
-    verdict, wire = judged(answer, said=said, checks=checks, threshold=0.7)
+    verdict, wire = judged(answer, sent=sent, checks=checks, threshold=0.7)
     assert verdict.violation.metadata == {"found": {"contentFilter.HATE": 0.7, "sensitiveInformation.EMAIL": 0.9}}
-    ((path, body),) = wire.asked
+    ((path, body),) = wire.requests
     assert path == "/guardrail-checks/invoke"
     assert [(m["role"], m["content"]) for m in body["messages"]] == [
         ("system", [{"text": "Be kind."}]),
@@ -187,21 +189,19 @@ def test_checks_that_find_little_find_nothing() -> None:
     answer = {"results": {"contentFilter": {"results": [{**HATE, "severityScore": 0.49}]}}, "usage": {}}
     verdict, wire = judged(answer, checks={"content_filter": ["HATE"]})
     assert verdict == Verdict()
-    assert list(wire.asked[0][1]["checks"]) == ["contentFilter"]
+    assert list(wire.requests[0][1]["checks"]) == ["contentFilter"]
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "message"),
     [
         ((400, {"errortype": "ValidationException", "message": "what you said: hello"}), "ValidationException"),
         ((403, {"errortype": "AccessDeniedException"}), "AccessDeniedException"),
         (ConnectTimeoutError(endpoint_url="https://bedrock"), "ConnectTimeoutError"),
     ],
 )
-def test_bedrock_that_does_not_judge_is_a_shield_that_fails_and_tells_nothing_of_what_was_said(
-    answer: Any, said: str
-) -> None:
-    with pytest.raises(ShieldFailed, match=said) as failed:
+def test_a_failure_of_bedrock_fails_the_shield_and_quotes_no_message(answer: Any, message: str) -> None:
+    with pytest.raises(ShieldFailed, match=message) as failed:
         judged(answer)
     assert "hello" not in str(failed.value)
 

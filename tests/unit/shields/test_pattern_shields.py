@@ -1,4 +1,4 @@
-"""Patterns and words: what they find however it is written, and that no expression can hold the server up.
+"""Patterns and words: they find any spelling, and no expression can block the server.
 
 Covers: adapters/shields/pattern
 """
@@ -23,8 +23,8 @@ LONG = 200_000
 
 
 def found(params: dict[str, Any], *messages: Message | str, **more: Any) -> list[str]:
-    said = tuple(UserMessage(content=m) if isinstance(m, str) else m for m in messages)
-    question = ShieldQuestion(judged=said, touchpoint="user-input", **more)
+    judged = tuple(UserMessage(content=m) if isinstance(m, str) else m for m in messages)
+    question = ShieldQuestion(judged=judged, touchpoint="user-input", **more)
     violation = PatternShield(PatternParams(**params)).judge(question).violation
     return [] if violation is None else list(violation.metadata["found"])
 
@@ -50,7 +50,7 @@ def found(params: dict[str, Any], *messages: Message | str, **more: Any) -> list
         "ба́ bad",
     ],
 )
-def test_a_word_is_found_however_it_is_written(text: str) -> None:
+def test_a_word_is_found_in_any_spelling(text: str) -> None:
     assert found({"words": ["bad"]}, text) == ["words.0"]
 
 
@@ -88,7 +88,7 @@ def test_patterns_are_searched_for_in_the_text_as_it_is() -> None:
     assert found({"patterns": patterns, "words": ["x"]}, "nothing") == []
 
 
-def test_every_text_that_is_judged_is_looked_through_and_what_came_before_is_not() -> None:
+def test_every_judged_text_is_searched_and_earlier_messages_are_not() -> None:
     params = {"words": ["bad"]}
     assert found(params, UserMessage(content="fine", context="bad")) == ["words.0"]
     assert found(params, ToolResponseMessage(call_id="c", content=[TextItem(text="x"), TextItem(text="bad")])) == [
@@ -100,7 +100,7 @@ def test_every_text_that_is_judged_is_looked_through_and_what_came_before_is_not
     assert found(params, UserMessage(content=(image,))) == []
 
 
-def test_half_a_character_is_looked_past() -> None:
+def test_half_a_character_is_skipped() -> None:
     assert found({"patterns": ["b.d"], "words": ["bad"]}, "\ud800 bad") == ["patterns.0", "words.0"]
 
 
@@ -112,7 +112,7 @@ def test_no_expression_takes_longer_than_the_text(pattern: str) -> None:
 
 
 @pytest.mark.parametrize("pattern", ["(", r"(a)\1", r"(?=a)", r"((a{500}){500}){500}", "[z-a]", r"\8"])
-def test_what_can_not_be_searched_for_in_steady_time_is_refused_by_its_place(pattern: str) -> None:
+def test_a_pattern_without_linear_time_is_refused_by_its_location(pattern: str) -> None:
     with pytest.raises(InvalidRequest) as refused:
         PatternShield(PatternParams(patterns=("a", pattern)))
     assert refused.value.location == ("params", "patterns", 1)
@@ -134,7 +134,7 @@ def test_all_expressions_of_a_shield_together_have_their_memory() -> None:
     assert found({"patterns": [r"(?i)\bsecret\b", r"\d{4}-\d{4}", r"\pL+@\pL+"] * 33}, "SECRET") != []
 
 
-def test_nothing_is_looked_for_once_nobody_waits() -> None:
+def test_a_cancelled_search_ends() -> None:
     stop = StopSignal()
     stop.set()
     with pytest.raises(ShieldFailed, match="was cancelled"):
@@ -150,7 +150,7 @@ def test_a_text_too_long_for_a_pattern_is_not_judged_unless_something_else_is_fo
     assert found({"patterns": patterns}, f"{text} here") == ["patterns.1"]
 
 
-def test_words_are_looked_for_in_little_more_memory_than_the_text_takes() -> None:
+def test_words_are_found_in_little_more_memory_than_the_text_takes() -> None:
     text = "\ufdfa" * 10_000  # eighteen characters, as people read each
     tracemalloc.start()
     try:
@@ -170,7 +170,7 @@ def test_no_pile_of_marks_takes_longer_than_the_text(marks: str) -> None:
     assert time.process_time() - began < 0.3
 
 
-def test_a_violation_tells_where_to_look_and_not_what_was_said() -> None:
+def test_a_violation_names_its_pattern_and_quotes_no_message() -> None:
     question = ShieldQuestion(judged=(UserMessage(content="my secret"),), touchpoint="user-input")
     violation = PatternShield(PatternParams(words=("secret",))).judge(question).violation
     assert violation is not None

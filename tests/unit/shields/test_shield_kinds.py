@@ -1,4 +1,4 @@
-"""What a shield can be told when it is registered, and which shield is made of it.
+"""Parameters of a shield at its registration, and the shield that they build.
 
 Covers: adapters/models/offline/offline, adapters/shields/bedrock_guardrail, adapters/shields/kinds,
   adapters/shields/llama_guard, adapters/shields/pattern
@@ -21,10 +21,10 @@ from turnstone.domain.shields.shields import LlamaGuardParams, params_of
 
 
 def kinds() -> EveryShieldKind:
-    def nobody() -> Any:
-        raise AssertionError("nothing is asked before a shield judges")
+    def no_model() -> Any:
+        raise AssertionError("no request is made before a shield judges")
 
-    return EveryShieldKind(nobody, nobody)
+    return EveryShieldKind(no_model, no_model)
 
 
 def shield(provider_id: str, params: dict[str, Any] | None = None, name: str = "s") -> Shield:
@@ -40,7 +40,7 @@ MADE: list[tuple[str, dict[str, Any] | None, type[Any]]] = [
 
 
 @pytest.mark.parametrize(("provider_id", "params", "made"), MADE)
-def test_a_shield_is_made_of_its_kind_without_asking_anybody(provider_id: str, params: Any, made: type[Any]) -> None:
+def test_a_shield_is_made_of_its_kind_without_a_request(provider_id: str, params: Any, made: type[Any]) -> None:
     assert isinstance(kinds().build(shield(provider_id, params)), made)
 
 
@@ -74,7 +74,7 @@ WRONG: list[tuple[str, dict[str, Any], tuple[str | int, ...]]] = [
 
 
 @pytest.mark.parametrize(("provider_id", "params", "location"), WRONG)
-def test_what_a_kind_does_not_take_is_refused_by_its_place(
+def test_a_parameter_that_a_kind_does_not_take_is_refused_by_its_location(
     provider_id: str, params: dict[str, Any], location: tuple[str | int, ...]
 ) -> None:
     with pytest.raises(InvalidRequest) as refused:
@@ -83,7 +83,7 @@ def test_what_a_kind_does_not_take_is_refused_by_its_place(
     assert str(refused.value).startswith(".".join(map(str, location)))
 
 
-def test_null_means_the_default() -> None:
+def test_null_is_the_default() -> None:
     params = params_of(shield("llama-guard", {"categories": None, "on_failure": None, "timeout_seconds": None}))
     assert params == LlamaGuardParams()
     assert (params.on_failure, params.violation_level, params.timeout_seconds) == ("block", "error", 10)
@@ -96,13 +96,13 @@ def test_a_shield_is_made_once_for_as_long_as_its_definition_stays() -> None:
     assert every.build(shield("pattern", {"words": ["worse"]})) is not first
     for number in range(MOST_KEPT):
         every.build(shield("pattern", {"words": [f"w{number}"]}))
-        assert every.build(shield("pattern", {"words": ["bad"]})) is first, "what is used stays"
+        assert every.build(shield("pattern", {"words": ["bad"]})) is first, "a used shield stays"
     for number in range(MOST_KEPT):
         every.build(shield("pattern", {"words": [f"v{number}"]}))
     assert every.build(shield("pattern", {"words": ["bad"]})) is not first
 
 
-def test_what_json_can_not_say_is_not_taken_for_null() -> None:
+def test_a_value_that_json_can_not_represent_is_not_taken_for_null() -> None:
     every = kinds()
     every.build(shield("llama-guard", {"categories": None}))
     with pytest.raises(InvalidRequest):

@@ -1,4 +1,4 @@
-"""Several shields at work: at the same time, in order, each within its time; one that fails does as it was told.
+"""Several shields at work: in parallel, in order, each within its time; a failing shield follows its `on_failure`.
 
 Covers: adapters/sqlite/sqlite, services/shields/shielding, services/shields/lookup, services/shields/shields,
   services/threads/pending, services/threads/daemon_threads, services/threads/executor, store/registry/snapshot,
@@ -43,8 +43,8 @@ QUESTION = ShieldQuestion(judged=(UserMessage(content="hello"),), touchpoint="us
 OTHER = Caller(tenant="other", principal="ann")
 
 
-class Place:
-    """The services about shields over a store that counts what is read of it."""
+class Process:
+    """The services about shields over a store that counts its reads."""
 
     def __init__(self, store: SqliteRangeStore, configured: dict[str, Shield] | None = None, **script: Judges) -> None:
         self.store = CountingStore(store)
@@ -53,9 +53,9 @@ class Place:
         self.models: dict[str, ModelRoute] = {}
         directory = RegistrySnapshot(self.store, self.clock)
         registry = RegistryStore(self.store, "shield", Shield, directory.forget)
-        known = ShieldLookup(directory, configured or {})
-        self.shieldings = Shieldings(known, self.kinds, self._route)
-        self.shields = Shields(registry, known, self.shieldings, self.clock, TurnExecutor(8))
+        lookup = ShieldLookup(directory, configured or {})
+        self.shieldings = Shieldings(lookup, self.kinds, self._route)
+        self.shields = Shields(registry, lookup, self.shieldings, self.clock, TurnExecutor(8))
 
     @property
     def reads(self) -> int:
@@ -93,11 +93,11 @@ def after(seconds: float) -> Judges:
     return judge
 
 
-def test_verdicts_come_in_the_order_asked_for_whoever_is_done_first(store: SqliteRangeStore) -> None:
-    place = Place(store, slow=after(0.05), quick=lambda _: found("warn"), clean=clean)
+def test_verdicts_come_in_the_requested_order_whichever_is_done_first(store: SqliteRangeStore) -> None:
+    process = Process(store, slow=after(0.05), quick=lambda _: found("warn"), clean=clean)
     for name in ("slow", "quick", "clean"):
-        place.register(name)
-    assert [verdict.violation is None for verdict in place.judge("slow", "quick", "clean")] == [True, False, True]
+        process.register(name)
+    assert [verdict.violation is None for verdict in process.judge("slow", "quick", "clean")] == [True, False, True]
 
 
 def test_shields_work_at_the_same_time(store: SqliteRangeStore) -> None:
@@ -107,10 +107,10 @@ def test_shields_work_at_the_same_time(store: SqliteRangeStore) -> None:
         meeting.wait(PATIENCE_S)
         return Verdict()
 
-    place = Place(store, a=meet, b=meet, c=meet)
+    process = Process(store, a=meet, b=meet, c=meet)
     for name in "abc":
-        place.register(name)
-    assert place.judge("a", "b", "c") == [Verdict()] * 3
+        process.register(name)
+    assert process.judge("a", "b", "c") == [Verdict()] * 3
 
 
 def test_the_slow_shields_of_a_tenant_leave_threads_to_those_of_another(
@@ -124,169 +124,169 @@ def test_the_slow_shields_of_a_tenant_leave_threads_to_those_of_another(
         gate.pass_through()
         return Verdict()
 
-    place = Place(store, slow=hang, quick=clean)
-    place.register("slow")
-    place.shields.register(modest, registered("quick", timeout_seconds=5, on_failure="allow"), attempt())
-    greedy = threading.Thread(target=place.judge, args=["slow"] * 5)
+    process = Process(store, slow=hang, quick=clean)
+    process.register("slow")
+    process.shields.register(modest, registered("quick", timeout_seconds=5, on_failure="allow"), attempt())
+    greedy = threading.Thread(target=process.judge, args=["slow"] * 5)
     greedy.start()
     gate.wait()
-    with closing(place.shieldings.of(modest.tenant).judge(["quick"], QUESTION)) as verdicts:
+    with closing(process.shieldings.of(modest.tenant).judge(["quick"], QUESTION)) as verdicts:
         judged = list(verdicts)
     gate.open()
     greedy.join()
     assert judged == [Verdict()]
 
 
-def test_a_violation_says_who_found_it_as_bad_as_registered_with_words_for_the_user(store: SqliteRangeStore) -> None:
-    place = Place(store, a=lambda _: found(told=None, where="x"), b=lambda _: found(told="own words"))
-    place.register("a")
-    place.register("b", violation_level="info")
-    first, second = map(violation_of, place.judge("a", "b"))
+def test_a_violation_names_its_shield_with_the_registered_level_and_words_for_the_user(store: SqliteRangeStore) -> None:
+    process = Process(store, a=lambda _: found(told=None, where="x"), b=lambda _: found(told="own words"))
+    process.register("a")
+    process.register("b", violation_level="info")
+    first, second = map(violation_of, process.judge("a", "b"))
     assert (first.violation_level, first.user_message) == ("error", STOPPED)
     assert first.metadata == {"shield_id": "a", "where": "x"}
     assert (second.violation_level, second.user_message) == ("info", "own words")
-    place.shields.unregister(LOCAL_CALLER, "b")
-    place.register("b", user_message="Not here.")
-    assert violation_of(place.judge("b")[0]).user_message == "Not here."
+    process.shields.unregister(LOCAL_CALLER, "b")
+    process.register("b", user_message="Not here.")
+    assert violation_of(process.judge("b")[0]).user_message == "Not here."
 
 
-def test_a_shield_that_fails_stops_what_it_was_to_judge_unless_told_otherwise(store: SqliteRangeStore) -> None:
-    place = Place(store, a=fails(ShieldFailed("no answer")), b=fails(ShieldFailed("no answer")))
-    place.register("a")
-    place.register("b", on_failure="allow", user_message="Not here.")
-    closed, opened = map(violation_of, place.judge("a", "b"))
+def test_a_failing_shield_blocks_by_default(store: SqliteRangeStore) -> None:
+    process = Process(store, a=fails(ShieldFailed("no answer")), b=fails(ShieldFailed("no answer")))
+    process.register("a")
+    process.register("b", on_failure="allow", user_message="Not here.")
+    closed, opened = map(violation_of, process.judge("a", "b"))
     assert (closed.violation_level, closed.user_message) == ("error", NOT_JUDGED)
     assert (opened.violation_level, opened.user_message) == ("warn", None)
     assert closed.metadata == {"shield_id": "a", "failure": "no answer"}
     assert opened.metadata == {"shield_id": "b", "failure": "no answer"}
 
 
-def test_a_shield_that_takes_too_long_has_failed_and_is_told_to_stop(store: SqliteRangeStore) -> None:
-    gate, heard = Gate(), []
+def test_a_shield_that_takes_too_long_has_failed_and_is_cancelled(store: SqliteRangeStore) -> None:
+    gate, signals = Gate(), []
 
     def silent(question: ShieldQuestion) -> Verdict:
-        heard.append(question.stop)
+        signals.append(question.stop)
         gate.pass_through()
         return Verdict()
 
-    place = Place(store, a=silent)
-    place.register("a", timeout_seconds=0.05)
+    process = Process(store, a=silent)
+    process.register("a", timeout_seconds=0.05)
     began = time.monotonic()
-    (verdict,) = place.judge("a")
+    (verdict,) = process.judge("a")
     assert 0.05 <= time.monotonic() - began < PATIENCE_S
     assert "too long" in violation_of(verdict).metadata["failure"]
     assert violation_of(verdict).violation_level == "error"
-    assert heard[0].is_set
+    assert signals[0].is_set
     gate.open()
 
 
 def test_a_run_that_has_to_end_waits_for_no_shield(store: SqliteRangeStore) -> None:
     gates, stop = {"a": Gate(), "b": Gate()}, StopSignal()
-    heard: dict[str, StopSignal | None] = {}
+    signals: dict[str, StopSignal | None] = {}
 
     def silent(name: str) -> Judges:
         def judge(question: ShieldQuestion) -> Verdict:
-            heard[name] = question.stop
+            signals[name] = question.stop
             gates[name].pass_through()
             return Verdict()
 
         return judge
 
-    place = Place(store, a=silent("a"), b=silent("b"))
+    process = Process(store, a=silent("a"), b=silent("b"))
     for name in gates:
-        place.register(name)
+        process.register(name)
     question = ShieldQuestion(judged=QUESTION.judged, touchpoint="user-input", stop=stop)
     threading.Thread(target=lambda: (gates["a"].wait(), gates["b"].wait(), stop.set())).start()
-    verdicts = place.judge("a", "b", question=question)
+    verdicts = process.judge("a", "b", question=question)
     assert [violation_of(verdict).violation_level for verdict in verdicts] == ["error", "error"]
-    assert all(signal is not None and signal.is_set for signal in heard.values())
+    assert all(signal is not None and signal.is_set for signal in signals.values())
     for gate in gates.values():
         gate.open()
 
 
-def test_who_stops_listening_has_the_others_told_to_stop(store: SqliteRangeStore) -> None:
-    heard: list[StopSignal | None] = []
+def test_closing_the_verdicts_cancels_the_other_shields(store: SqliteRangeStore) -> None:
+    signals: list[StopSignal | None] = []
     gate = Gate()
 
     def silent(question: ShieldQuestion) -> Verdict:
-        heard.append(question.stop)
+        signals.append(question.stop)
         gate.pass_through()
         return Verdict()
 
-    place = Place(store, a=lambda _: found(), b=silent)
+    process = Process(store, a=lambda _: found(), b=silent)
     for name in "ab":
-        place.register(name)
-    with closing(place.shieldings.of(LOCAL_CALLER.tenant).judge(("a", "b"), QUESTION)) as verdicts:
+        process.register(name)
+    with closing(process.shieldings.of(LOCAL_CALLER.tenant).judge(("a", "b"), QUESTION)) as verdicts:
         assert violation_of(next(verdicts)).user_message == "stopped"
         gate.wait()
-    assert heard[0] is not None
-    assert heard[0].is_set
+    assert signals[0] is not None
+    assert signals[0].is_set
     gate.open()
 
 
 def test_a_mistake_of_ours_in_a_shield_is_no_verdict(store: SqliteRangeStore) -> None:
-    place = Place(store, a=fails(ZeroDivisionError("ours")))
-    place.register("a")
+    process = Process(store, a=fails(ZeroDivisionError("ours")))
+    process.register("a")
     with pytest.raises(ZeroDivisionError, match="ours"):
-        place.judge("a")
+        process.judge("a")
 
 
-def test_nothing_of_what_was_said_is_logged(store: SqliteRangeStore, caplog: pytest.LogCaptureFixture) -> None:
+def test_no_message_is_logged(store: SqliteRangeStore, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    place = Place(store, a=fails(ShieldFailed("no answer")))
-    place.register("a")
-    place.judge("a", question=ShieldQuestion(judged=(UserMessage(content="my secret"),), touchpoint="user-input"))
+    process = Process(store, a=fails(ShieldFailed("no answer")))
+    process.register("a")
+    process.judge("a", question=ShieldQuestion(judged=(UserMessage(content="my secret"),), touchpoint="user-input"))
     assert "no answer" in caplog.text
     assert "secret" not in caplog.text
 
 
-# ---- which shields there are
+# ---- the shields of a tenant
 
 
-def test_shields_of_several_names_are_read_at_once_and_known_for_ten_seconds(store: SqliteRangeStore) -> None:
-    place = Place(store, a=clean, b=clean)
+def test_shields_of_several_names_are_read_at_once_and_cached_for_ten_seconds(store: SqliteRangeStore) -> None:
+    process = Process(store, a=clean, b=clean)
     for name in "ab":
-        place.register(name)
+        process.register(name)
     for _ in range(3):
-        place.judge("a", "b")
-    assert place.reads == 1
-    place.clock.advance(10)
-    place.judge("a", "b")
-    assert place.reads == 2
+        process.judge("a", "b")
+    assert process.reads == 1
+    process.clock.advance(10)
+    process.judge("a", "b")
+    assert process.reads == 2
 
 
-def test_a_shield_that_is_not_there_is_looked_for_every_time_and_fails_closed(store: SqliteRangeStore) -> None:
-    place = Place(store, a=clean)
+def test_a_missing_shield_is_read_every_time_and_fails_closed(store: SqliteRangeStore) -> None:
+    process = Process(store, a=clean)
     for _ in range(2):
-        assert violation_of(place.judge("a")[0]).violation_level == "error"
-    place.register("a")
-    assert place.judge("a") == [Verdict()]
-    place.shields.unregister(LOCAL_CALLER, "a")
-    assert "no longer registered" in violation_of(place.judge("a")[0]).metadata["failure"]
+        assert violation_of(process.judge("a")[0]).violation_level == "error"
+    process.register("a")
+    assert process.judge("a") == [Verdict()]
+    process.shields.unregister(LOCAL_CALLER, "a")
+    assert "no longer registered" in violation_of(process.judge("a")[0]).metadata["failure"]
 
 
-def test_a_shield_of_one_tenant_is_none_of_another(store: SqliteRangeStore) -> None:
-    place = Place(store, a=clean)
-    place.register("a")
-    place.judge("a")
-    (verdict,) = place.shieldings.of("other").judge(("a",), QUESTION)
+def test_a_shield_belongs_to_one_tenant(store: SqliteRangeStore) -> None:
+    process = Process(store, a=clean)
+    process.register("a")
+    process.judge("a")
+    (verdict,) = process.shieldings.of("other").judge(("a",), QUESTION)
     assert "no longer registered" in violation_of(verdict).metadata["failure"]
 
 
-def test_a_configured_shield_is_everybody_s_and_can_not_be_changed(store: SqliteRangeStore) -> None:
+def test_a_configured_shield_belongs_to_all_tenants_and_can_not_be_changed(store: SqliteRangeStore) -> None:
     ours = registered("ours")
-    place = Place(store, {"ours": ours}, ours=clean, a=clean)
-    place.register("a")
-    assert [shield.identifier for shield in place.shields.list(LOCAL_CALLER)] == ["a", "ours"]
-    assert place.shields.list(OTHER) == (ours,)
-    assert place.shields.get(OTHER, "ours") == ours
-    assert list(place.shieldings.of("other").judge(("ours",), QUESTION)) == [Verdict()]
-    assert place.reads == 0
-    place.register("ours")  # in the same words
-    assert place.shields.list(LOCAL_CALLER)[1] == ours
+    process = Process(store, {"ours": ours}, ours=clean, a=clean)
+    process.register("a")
+    assert [shield.identifier for shield in process.shields.list(LOCAL_CALLER)] == ["a", "ours"]
+    assert process.shields.list(OTHER) == (ours,)
+    assert process.shields.get(OTHER, "ours") == ours
+    assert list(process.shieldings.of("other").judge(("ours",), QUESTION)) == [Verdict()]
+    assert process.reads == 0
+    process.register("ours")  # in the same words
+    assert process.shields.list(LOCAL_CALLER)[1] == ours
     for change in (
-        lambda: place.register("ours", on_failure="allow"),
-        lambda: place.shields.unregister(LOCAL_CALLER, "ours"),
+        lambda: process.register("ours", on_failure="allow"),
+        lambda: process.shields.unregister(LOCAL_CALLER, "ours"),
     ):
         with pytest.raises(InvalidRequest, match="comes with the server"):
             change()
@@ -296,86 +296,86 @@ def test_a_configured_shield_is_everybody_s_and_can_not_be_changed(store: Sqlite
 def test_a_turn_that_names_no_shield_or_one_that_is_broken_is_refused_by_its_field(
     store: SqliteRangeStore, field: str
 ) -> None:
-    place = Place(store, a=clean, b=clean)
+    process = Process(store, a=clean, b=clean)
     for name in "ab":
-        place.register(name)
-    del place.kinds.script["b"]
+        process.register(name)
+    del process.kinds.script["b"]
     for named in (["a", "nobody"], ["b"]):
         config = AgentConfig.model_validate({"model": "m", "instructions": "", field: named})
         with pytest.raises(InvalidRequest) as refused:
-            place.shieldings.refuse_unusable(LOCAL_CALLER.tenant, config)
+            process.shieldings.refuse_unusable(LOCAL_CALLER.tenant, config)
         assert refused.value.location == (field,)
         assert repr(named[-1]) in str(refused.value)
     config = AgentConfig.model_validate({"model": "m", "instructions": "", field: ["a"]})
-    place.shieldings.refuse_unusable(LOCAL_CALLER.tenant, config)
+    process.shieldings.refuse_unusable(LOCAL_CALLER.tenant, config)
 
 
 @pytest.mark.parametrize("field", ["input_shields", "output_shields"])
-def test_a_shield_of_a_tool_that_nobody_registered_is_refused_at_its_place(store: SqliteRangeStore, field: str) -> None:
-    place = Place(store, a=clean)
-    place.register("a")
+def test_an_unregistered_shield_of_a_tool_is_refused_by_its_location(store: SqliteRangeStore, field: str) -> None:
+    process = Process(store, a=clean)
+    process.register("a")
     for name, location in (("a", None), ("nobody", ("tools", 1, field))):
         tools = [{"type": "photogen"}, {"type": "wolfram_alpha", field: [name]}]
         config = AgentConfig.model_validate({"model": "m", "instructions": "", "tools": tools})
         if location is None:
-            place.shieldings.refuse_unusable(LOCAL_CALLER.tenant, config)
+            process.shieldings.refuse_unusable(LOCAL_CALLER.tenant, config)
             continue
         with pytest.raises(InvalidRequest, match="there is no shield 'nobody'") as refused:
-            place.shieldings.refuse_unusable(LOCAL_CALLER.tenant, config)
+            process.shieldings.refuse_unusable(LOCAL_CALLER.tenant, config)
         assert refused.value.location == location
 
 
-def test_a_turn_without_shields_asks_for_none(store: SqliteRangeStore) -> None:
-    place = Place(store)
-    place.shieldings.refuse_unusable(LOCAL_CALLER.tenant, AgentConfig(model="m", instructions=""))
-    assert place.reads == 0
+def test_a_turn_without_shields_reads_none(store: SqliteRangeStore) -> None:
+    process = Process(store)
+    process.shieldings.refuse_unusable(LOCAL_CALLER.tenant, AgentConfig(model="m", instructions=""))
+    assert process.reads == 0
 
 
 def test_a_shield_that_can_not_be_made_is_not_registered(store: SqliteRangeStore) -> None:
-    place = Place(store)
+    process = Process(store)
     with pytest.raises(InvalidRequest):
-        place.register("a")
-    assert place.shields.list(LOCAL_CALLER) == ()
+        process.register("a")
+    assert process.shields.list(LOCAL_CALLER) == ()
 
 
 def test_a_shield_can_be_run_outside_of_turns(store: SqliteRangeStore) -> None:
-    place = Place(store, a=lambda question: found() if question.touchpoint == "assistant-output" else Verdict())
-    place.register("a")
+    process = Process(store, a=lambda question: found() if question.touchpoint == "assistant-output" else Verdict())
+    process.register("a")
     user, model = UserMessage(content="hello"), CompletionMessage(content="hi", stop_reason="end_of_turn")
     keys = ProviderData({"openai_api_key": "mine"})
-    assert place.shields.run(LOCAL_CALLER, "a", (model, user), NO_PROVIDER_DATA) is None
-    violation = place.shields.run(LOCAL_CALLER, "a", (user, model), keys)
+    assert process.shields.run(LOCAL_CALLER, "a", (model, user), NO_PROVIDER_DATA) is None
+    violation = process.shields.run(LOCAL_CALLER, "a", (user, model), keys)
     assert violation is not None
     assert violation.metadata["shield_id"] == "a"
-    (_, first), (_, second) = place.kinds.asked
+    (_, first), (_, second) = process.kinds.asked
     assert (first.judged, first.before) == ((model, user), ())
     assert (second.judged, second.before) == ((model,), (user,))
     assert second.provider_data is keys
     with pytest.raises(NotFound, match="shield 'b' not found"):
-        place.shields.run(LOCAL_CALLER, "b", (user,), NO_PROVIDER_DATA)
+        process.shields.run(LOCAL_CALLER, "b", (user,), NO_PROVIDER_DATA)
 
 
 def test_a_shield_that_another_process_registered_is_found_at_once(store: SqliteRangeStore) -> None:
-    place, other = Place(store, a=clean, b=clean), Place(store, a=clean, b=clean)
+    process, other = Process(store, a=clean, b=clean), Process(store, a=clean, b=clean)
     other.register("a")
-    assert place.judge("a") == [Verdict()]
+    assert process.judge("a") == [Verdict()]
     other.register("b")
-    assert place.judge("a", "b") == [Verdict()] * 2
+    assert process.judge("a", "b") == [Verdict()] * 2
 
 
-def test_the_model_of_a_shield_is_asked_where_the_tenant_s_models_are(store: SqliteRangeStore) -> None:
-    place = Place(store, guard=clean)
+def test_the_model_of_a_shield_follows_the_tenant_s_routes(store: SqliteRangeStore) -> None:
+    process = Process(store, guard=clean)
     guard = Shield(identifier="guard", provider_resource_id="guard-8b", provider_id=LLAMA_GUARD)
     with pytest.raises(InvalidRequest, match="no 'guard-8b' of local") as refused:
-        place.shields.register(LOCAL_CALLER, guard, attempt())
+        process.shields.register(LOCAL_CALLER, guard, attempt())
     assert refused.value.location == ("provider_shield_id",)
     targets = (Target("one", "llama-guard"), Target("two", "guard"))
-    place.models["guard-8b"] = ModelRoute("guard-8b", targets)
-    place.shields.register(LOCAL_CALLER, guard, attempt())
-    assert place.judge("guard") == [Verdict()]
-    assert place.kinds.asked[0][1].targets == targets
-    del place.models["guard-8b"]
-    assert "no 'guard-8b'" in violation_of(place.judge("guard")[0]).metadata["failure"]
+    process.models["guard-8b"] = ModelRoute("guard-8b", targets)
+    process.shields.register(LOCAL_CALLER, guard, attempt())
+    assert process.judge("guard") == [Verdict()]
+    assert process.kinds.asked[0][1].targets == targets
+    del process.models["guard-8b"]
+    assert "no 'guard-8b'" in violation_of(process.judge("guard")[0]).metadata["failure"]
 
 
 # ---- the threads
@@ -401,7 +401,7 @@ def test_threads_are_begun_as_they_are_needed_used_again_and_never_more_than_all
     assert len(names) == 4
 
 
-def test_what_a_thread_was_to_do_and_did_not_is_raised_to_who_asked() -> None:
+def test_an_exception_in_a_thread_is_raised_to_the_waiter() -> None:
     def broken() -> None:
         raise KeyboardInterrupt
 
@@ -411,7 +411,7 @@ def test_what_a_thread_was_to_do_and_did_not_is_raised_to_who_asked() -> None:
     assert threads.run(lambda: 5).result(PATIENCE_S) == 5
 
 
-def test_what_there_was_no_thread_for_is_done_with_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_that_found_no_thread_is_done_with_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     threads, gate = DaemonThreads(2, "few"), Gate()
     with monkeypatch.context() as no_more_threads:
         no_more_threads.setattr(threading.Thread, "start", no_thread)
@@ -442,7 +442,7 @@ def test_one_whose_work_is_slow_leaves_threads_to_others() -> None:
     eventually(lambda: not threads._busy_for and not threads._waiting_for)
 
 
-def test_what_waited_for_a_thread_until_nobody_wanted_it_is_not_done() -> None:
+def test_work_that_was_cancelled_before_a_thread_was_free_is_skipped() -> None:
     threads, gate, done = DaemonThreads(1, "one"), Gate(), list[str]()
     first = threads.run(gate.pass_through)
     late: Pending[None] = Pending()

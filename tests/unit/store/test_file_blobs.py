@@ -27,7 +27,7 @@ def blobs(folder: Path) -> FileBlobStore:
 
 @pytest.mark.parametrize("name", ["a", "a/b", "a/b/c", "A-Z_09", "-", "n" * 200])
 @pytest.mark.parametrize("body", [b"", b"\x00\xff" * 100_000])
-def test_what_was_put_is_got(blobs: FileBlobStore, name: str, body: bytes) -> None:
+def test_a_payload_is_read_as_it_was_put(blobs: FileBlobStore, name: str, body: bytes) -> None:
     blobs.put(name, body)
     assert body == blobs.get(name)
 
@@ -53,21 +53,21 @@ def test_putting_again_replaces(blobs: FileBlobStore) -> None:
     assert blobs.get("a") == b"2"
 
 
-def test_what_is_missing_is_none(blobs: FileBlobStore) -> None:
+def test_a_missing_payload_is_none(blobs: FileBlobStore) -> None:
     blobs.put("a", b"")
     blobs.delete("a")
     blobs.delete("a")
     assert blobs.get("a") is None
 
 
-def test_while_the_whole_folder_is_missing_nothing_is_known_of_a_payload(blobs: FileBlobStore, folder: Path) -> None:
+def test_a_payload_of_a_missing_folder_is_unavailable_rather_than_missing(blobs: FileBlobStore, folder: Path) -> None:
     blobs.put("a", b"")
     folder.rename(folder.with_name("elsewhere"))
     with pytest.raises(StoreUnavailable, match="'a'"):
         blobs.get("a")
 
 
-def test_what_may_not_be_read_is_not_missing(blobs: FileBlobStore, folder: Path) -> None:
+def test_an_unreadable_payload_is_not_missing(blobs: FileBlobStore, folder: Path) -> None:
     (folder / "a.blob").mkdir(parents=True)
     with pytest.raises(StoreUnavailable, match="'a'"):
         blobs.get("a")

@@ -1,4 +1,4 @@
-"""Keys keep what is distinct apart, sort as their readers expect, and ids sort by time.
+"""Keys are distinct for distinct addresses and sort in the order of their readers, and ids sort by time.
 
 Covers: adapters/machine/system, store/layout/keys
 """
@@ -75,7 +75,7 @@ def turn_at(address: tuple[str, str, str, str]) -> TurnRef:
 
 
 def keys_at(address: tuple[str, str, str, str]) -> dict[tuple[str, ...], Key]:
-    """Return the keys of everything at the address, each under all that makes it what it is."""
+    """Return the keys of everything at the address, each under all the parts that identify it."""
     tenant, agent_id, session_id, turn_id = address
     ref = turn_at(address)
     order = "0196"
@@ -94,7 +94,7 @@ def keys_at(address: tuple[str, str, str, str]) -> dict[tuple[str, ...], Key]:
 
 
 def read(query: Range, keys: Iterable[Key]) -> list[Key]:
-    """Return what the range reads of these keys, as a RangeStore does."""
+    """Return the keys that the range reads, as a RangeStore does."""
     inside = [key for key in keys if key.pk == query.pk and query.start <= key.sk <= query.end]
     return sorted(inside, key=lambda key: key.sk.encode(), reverse=query.reverse)[: query.limit]
 
@@ -111,7 +111,7 @@ def test_distinct_addresses_never_share_a_key(one: tuple[str, str, str, str], ot
 
 @settings(PROPERTY, max_examples=100)
 @given(IDS, IDS)
-def test_what_is_registered_stands_in_the_partition_of_its_kind(tenant: str, identifier: str) -> None:
+def test_a_registered_resource_is_in_the_partition_of_its_kind(tenant: str, identifier: str) -> None:
     key = registered_key(tenant, "model", identifier)
     assert read(Range(registered_partition(tenant, "model")), [key]) == [key]
 
@@ -151,15 +151,15 @@ def test_a_key_of_the_open_index_names_its_turn(address: tuple[str, str, str, st
 @example("é" * 128 + "x")
 @example("%|:#" * 21 + "x" * 4)
 @example("%|:#" * 21 + "x" * 5)
-def test_a_tenant_may_have_the_names_that_a_key_of_the_open_index_can_tell(name: str) -> None:
+def test_a_tenant_may_have_the_names_that_a_key_of_the_open_index_can_hold(name: str) -> None:
     assert is_usable_tenant(name) is (name != "" and not component(name).startswith("#"))
 
 
-@pytest.mark.parametrize("place", range(4))
+@pytest.mark.parametrize("index", range(4))
 @pytest.mark.parametrize("hashed", ["x" * 257, "\ud800"], ids=["long", "a lone surrogate"])
-def test_a_key_with_a_hashed_name_names_no_turn(place: int, hashed: str) -> None:
+def test_a_key_with_a_hashed_name_names_no_turn(index: int, hashed: str) -> None:
     names = ["t", "a", "s", "0196"]
-    names[place] = hashed
+    names[index] = hashed
     with pytest.raises(ValueError, match="names no turn"):
         turn_ref_of(turn_key_of(turn_at((names[0], names[1], names[2], names[3]))))
 
@@ -186,7 +186,7 @@ def test_one_descending_read_has_the_header_first_then_the_newest_segments(
 
 @settings(PROPERTY)
 @given(st.sets(st.integers(0, 9_999), max_size=8), st.lists(IDS, min_size=2, max_size=2, unique=True))
-def test_the_steps_of_a_turn_are_read_in_order_and_none_of_another(indexes: set[int], orders: list[str]) -> None:
+def test_steps_are_read_in_order_and_only_those_of_their_turn(indexes: set[int], orders: list[str]) -> None:
     mine, other = orders
     keys = [step_key(SESSION, order, index) for order in (mine, other) for index in indexes]
     expected = [step_key(SESSION, mine, index) for index in sorted(indexes)]
@@ -209,7 +209,7 @@ def test_turns_are_read_in_the_order_of_their_order_keys(made: list[tuple[int, b
 @given(MOMENTS, RANDOMNESS)
 @example(0, bytes(10))
 @example(2**48 - 1, b"\xff" * 10)
-def test_an_id_is_a_uuid_of_version_7_that_tells_its_time(unix_ms: int, randomness: bytes) -> None:
+def test_an_id_is_a_uuid_of_version_7_with_its_time(unix_ms: int, randomness: bytes) -> None:
     made = uuid7(unix_ms, randomness)
     assert (UUID(made).version, UUID(made).variant) == (7, RFC_4122)
     assert unix_ms == uuid7_milliseconds(made)

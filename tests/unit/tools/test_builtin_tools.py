@@ -1,4 +1,4 @@
-"""The clock, and which toolgroups there are: those that come with the server, and what is said of those turned off.
+"""The clock, and the toolgroups of a server: those that come with it, and the refusals of those turned off.
 
 Covers: adapters/tools/clock, adapters/tools/kinds, adapters/tools/none
 """
@@ -27,11 +27,11 @@ class StoppedClock:
 CLOCK = ClockToolbox(StoppedClock())
 
 
-def refused(*told: Any) -> Any:
-    raise AssertionError(f"nobody asked for this: {told}")
+def refused(*arguments: Any) -> Any:
+    raise AssertionError(f"unexpected call: {arguments}")
 
 
-def kinds(**means: Any) -> EveryToolKind:
+def kinds(**dependencies: Any) -> EveryToolKind:
     given: dict[str, Any] = {
         "settings": ToolSettings,
         "clock": StoppedClock(),
@@ -42,7 +42,7 @@ def kinds(**means: Any) -> EveryToolKind:
         "code_interpreter": None,
         "close": refused,
     }
-    return EveryToolKind(ToolDependencies(**{**given, **means}))
+    return EveryToolKind(ToolDependencies(**{**given, **dependencies}))
 
 
 def group(name: str, provider_id: str = BUILTIN, uri: str | None = None) -> Toolgroup:
@@ -50,7 +50,7 @@ def group(name: str, provider_id: str = BUILTIN, uri: str | None = None) -> Tool
     return Toolgroup(identifier=name, provider_resource_id=name, provider_id=provider_id, mcp_endpoint=endpoint)
 
 
-def test_the_clock_offers_its_tool_to_everybody() -> None:
+def test_the_clock_offers_its_tool_to_every_caller() -> None:
     assert [tool.name for tool in CLOCK.tools(ASKER)] == ["current_time"]
 
 
@@ -62,17 +62,17 @@ def test_the_clock_offers_its_tool_to_everybody() -> None:
         ({"timezone": "Asia/Tokyo", "session_id": "s"}, "2026-01-02T12:04:05+09:00"),
     ],
 )
-def test_the_time_is_told_in_the_zone_asked_for(arguments: dict[str, Any], expected: str) -> None:
+def test_the_time_is_in_the_requested_zone(arguments: dict[str, Any], expected: str) -> None:
     assert CLOCK.invoke(invocation("current_time", arguments)).content == expected
 
 
 @pytest.mark.parametrize("zone", ["Mars/Olympus", "../../etc/passwd", "/etc/passwd", "America", "a\x00b", 5, ["UTC"]])
-def test_an_unknown_zone_fails_with_an_example_of_a_known_one(zone: object) -> None:
+def test_an_unknown_zone_fails_with_an_example_of_a_valid_one(zone: object) -> None:
     with pytest.raises(ToolFailed, match="Europe/Berlin"):
         CLOCK.invoke(invocation("current_time", {"timezone": zone}))
 
 
-def test_a_server_of_which_nobody_said_anything_has_the_groups_that_need_nothing_but_a_key() -> None:
+def test_a_server_without_settings_has_the_groups_that_need_no_more_than_a_key() -> None:
     assert kinds().builtin() == ("builtin::clock", "builtin::websearch", "builtin::wolfram_alpha")
 
 
@@ -93,7 +93,7 @@ def test_a_group_that_comes_with_the_server_is_made_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("named", "said"),
+    ("named", "message"),
     [
         (group("builtin::photogen"), r"'builtin::photogen' is off on this server.*\[tools.photogen\].*provider"),
         (group("builtin::code_interpreter"), r"'builtin::code_interpreter' is off.*\[tools.code_interpreter\]"),
@@ -101,14 +101,14 @@ def test_a_group_that_comes_with_the_server_is_made_once() -> None:
         (group("mine", "tavily-search"), f"'mine'.*'tavily-search'.*{BUILTIN}, {MCP}"),
     ],
 )
-def test_a_group_that_does_not_run_here_is_refused_with_what_would_help(named: Toolgroup, said: str) -> None:
-    with pytest.raises(Unsupported, match=said) as caught:
+def test_a_group_that_does_not_run_here_is_refused_with_a_remedy(named: Toolgroup, message: str) -> None:
+    with pytest.raises(Unsupported, match=message) as caught:
         kinds().build(named)
     assert caught.value.location == ("toolgroups",)
 
 
 def test_a_group_of_an_mcp_server_is_made_of_its_definition_and_needs_an_endpoint() -> None:
-    made = kinds(mcp=lambda told: told.mcp_endpoint)
+    made = kinds(mcp=lambda toolgroup: toolgroup.mcp_endpoint)
     assert made.build(group("mcp::mine", MCP, "https://mcp.test/mcp")) == McpEndpoint(uri="https://mcp.test/mcp")
     with pytest.raises(InvalidRequest, match=r"'mcp::mine'.*mcp_endpoint") as caught:
         made.build(group("mcp::mine", MCP))

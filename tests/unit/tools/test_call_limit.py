@@ -1,4 +1,4 @@
-"""Calls at a time: how many, whose turn it is, and how waiting for a place ends.
+"""The limit of parallel calls: the slots, their fair order, and the end of a wait.
 
 Covers: adapters/tools/code/call_limit
 """
@@ -20,10 +20,10 @@ LONG_S = 20.0
 
 
 class Calls:
-    """Calls in threads of their own, which hold their places until they are let go.
+    """Calls in threads of their own, which hold their slots until they are released.
 
     Attributes:
-        running: the names of those that have a place, in the order they got it.
+        running: the names of those that have a slot, in the order they got it.
     """
 
     def __init__(self, limit: CallLimit) -> None:
@@ -69,7 +69,7 @@ def calls_of(most: int) -> Iterator[Calls]:
         calls.close()
 
 
-def test_no_more_run_at_a_time_than_there_are_places() -> None:
+def test_no_more_run_at_a_time_than_there_are_slots() -> None:
     with calls_of(4) as calls:
         for name in ("a1", "b1", "a2", "b2", "c1"):
             calls.begin(name)
@@ -79,7 +79,7 @@ def test_no_more_run_at_a_time_than_there_are_places() -> None:
 
 
 @pytest.mark.parametrize(("most", "of_one"), [(1, 1), (2, 1), (3, 2), (4, 3), (16, 12)])
-def test_one_tenant_leaves_a_place_to_others(most: int, of_one: int) -> None:
+def test_one_tenant_leaves_a_slot_to_others(most: int, of_one: int) -> None:
     with calls_of(most) as calls:
         for number in range(most + 1):
             calls.begin(f"a{number}")
@@ -88,7 +88,7 @@ def test_one_tenant_leaves_a_place_to_others(most: int, of_one: int) -> None:
         assert ("b0" in calls.running) == (most > 1)
 
 
-def test_a_free_place_goes_to_the_tenant_that_holds_the_fewest_and_then_in_turns() -> None:
+def test_a_free_slot_goes_to_the_tenant_that_holds_the_fewest_and_then_in_turns() -> None:
     with calls_of(4) as calls:
         for name in ("a1", "a2", "a3", "a4", "a5", "b1", "b2", "b3", "c1", "c2"):
             calls.begin(name)
@@ -99,7 +99,7 @@ def test_a_free_place_goes_to_the_tenant_that_holds_the_fewest_and_then_in_turns
         assert calls.running[4:] == ["c1", "a4", "b2"]
 
 
-def test_a_call_that_waited_in_vain_says_so_and_leaves_nothing_behind() -> None:
+def test_a_wait_without_success_is_an_error_and_leaves_nothing_behind() -> None:
     limit = CallLimit(1)
     with limit.slot("a", LONG_S, None) as waited_s:
         assert waited_s == 0
@@ -122,7 +122,7 @@ def test_a_cancelled_call_waits_no_longer() -> None:
         canceller.join()
 
 
-def test_a_place_is_free_again_after_a_failure() -> None:
+def test_a_slot_is_free_again_after_a_failure() -> None:
     limit = CallLimit(1)
     with pytest.raises(ZeroDivisionError), limit.slot("a", LONG_S, None):
         raise ZeroDivisionError

@@ -26,7 +26,7 @@ from turnstone.adapters.fetching.rules import checked, resolve_host
 from turnstone.adapters.fetching.targets import to_target
 from turnstone.domain.errors import FetchFailed, FetchRefused
 
-LOOK_ALIKES = [
+OTHER_FORMS = [
     str.maketrans("", ""),
     str.maketrans("0123456789.", "０１２３４５６７８９。"),
     str.maketrans("xa", "Xａ"),
@@ -60,7 +60,7 @@ def spellings(draw: st.DrawFn, addresses: st.SearchStrategy[IPv4Address]) -> tup
         for number in numbers
     ]
     spelling = ".".join(written) + draw(st.sampled_from(["", "."]))
-    return address, draw(st.sampled_from([spelling, spelling.upper(), *(spelling.translate(t) for t in LOOK_ALIKES)]))
+    return address, draw(st.sampled_from([spelling, spelling.upper(), *(spelling.translate(t) for t in OTHER_FORMS)]))
 
 
 def refused(url: str, allowed: Allowed = NOTHING_ALLOWED) -> str:
@@ -98,7 +98,7 @@ def test_of_ipv6_only_global_unicast_is_public(address: IPv6Address) -> None:
 
 
 @given(st.one_of(public_v4, st.integers(1 << 125, (1 << 126) - 1).map(IPv6Address).filter(is_public)))
-def test_what_is_public_here_is_global_to_the_standard_library(address: IPv4Address | IPv6Address) -> None:
+def test_a_public_address_is_global_to_the_standard_library(address: IPv4Address | IPv6Address) -> None:
     assert address.is_global
     assert not address.is_multicast
 
@@ -144,7 +144,7 @@ def test_a_target_is_written_one_way_only() -> None:
 
 @given(st.text(max_size=60))
 def test_any_text_is_a_url_or_refused(text: str) -> None:
-    """Nothing else comes of what a model makes up, and what is sent has no room for a second line."""
+    """A model may write any text: it is refused, or the request has no room for a second line."""
     for url in (text, f"https://{text}", f"https://example.com/{text}"):
         try:
             target = to_target(url)
@@ -155,18 +155,18 @@ def test_any_text_is_a_url_or_refused(text: str) -> None:
         assert to_target(target.url) == target
 
 
-def test_a_refusal_tells_neither_credentials_nor_paths_nor_queries() -> None:
+def test_a_refusal_shows_neither_credentials_nor_paths_nor_queries() -> None:
     for url in (*(hostile.url for hostile in HOSTILE), "https://user:SECRET@good.test/", "ftp://SECRET@good.test/"):
         try:
             checked(f"{url_of(url, 8443)}/SECRET?SECRET#SECRET", NOTHING_ALLOWED)
-            told = ""  # its name has to be looked up first
+            message = ""  # its name has to be looked up first
         except FetchRefused as error:
-            told = str(error)
-        assert "SECRET" not in told
-        assert "latest" not in told
+            message = str(error)
+        assert "SECRET" not in message
+        assert "latest" not in message
 
 
-def test_what_a_name_is_found_to_be_is_judged_whole() -> None:
+def test_all_addresses_of_a_name_are_judged_together() -> None:
     target = checked("https://mixed.example/", NOTHING_ALLOWED)
     public = ["93.184.215.14", "2606:4700::1111"]
     assert len(resolve_host(target, NOTHING_ALLOWED, lambda host, port: public)) == 2
@@ -175,10 +175,10 @@ def test_what_a_name_is_found_to_be_is_judged_whole() -> None:
             resolve_host(target, NOTHING_ALLOWED, lambda host, port, also=also: [*public, also])
 
 
-# ---- what is allowed
+# ---- targets that are allowed
 
 
-def test_an_allowed_place_is_that_host_at_that_port() -> None:
+def test_an_allowed_target_is_that_host_at_that_port() -> None:
     allowed = Allowed.of([("Intranet.Test", 8080), ("127.0.0.1", 81), ("[::1]", 82)])
     for url in ("http://intranet.test:8080/", "https://INTRANET.test.:8080/", "http://0x7f.1:81/", "http://[0::1]:82/"):
         checked(url, allowed)
@@ -224,8 +224,8 @@ def test_a_url_that_an_operator_sets_is_allowed_with_its_port_only() -> None:
     refused("http://search.intranet.test:8080/", allowed)
 
 
-def test_a_refusal_says_what_the_operator_would_write_to_allow_it() -> None:
-    """And it says the same of an open, a closed and a filtered port."""
+def test_a_refusal_names_the_setting_that_would_allow_it() -> None:
+    """The text is the same for an open, a closed and a filtered port."""
     assert "TURNSTONE_FETCH_ALLOW=127.0.0.1:8080" in refused("https://0x7f.1:8080/a?b")
     assert "TURNSTONE_FETCH_ALLOW=[::1]:443" in refused("https://[::1]/")
     assert "TURNSTONE_FETCH_ALLOW=intranet:80" in refused("http://intranet/")
@@ -300,7 +300,7 @@ def test_an_unknown_compression_is_refused(encoding: str) -> None:
         Body(encoding, 100, "x")
 
 
-@pytest.mark.parametrize(("told", "media_type", "charset"), [
+@pytest.mark.parametrize(("header", "media_type", "charset"), [
     ("text/html; charset=UTF-8", "text/html", "utf-8"),
     ('Text/HTML;charset="ISO-8859-1"', "text/html", "iso-8859-1"),
     ("application/json", "application/json", None),
@@ -313,8 +313,8 @@ def test_an_unknown_compression_is_refused(encoding: str) -> None:
     ("", "", None),
     (None, "", None),
 ])  # fmt: skip
-def test_a_type_is_told_plainly_or_not_at_all(told: str | None, media_type: str, charset: str | None) -> None:
-    assert (media_type_of(told), charset_of(told)) == (media_type, charset)
+def test_a_media_type_is_plain_or_none(header: str | None, media_type: str, charset: str | None) -> None:
+    assert (media_type_of(header), charset_of(header)) == (media_type, charset)
 
 
 def test_accepted_types_may_be_families() -> None:

@@ -1,4 +1,4 @@
-"""Image files are known by how they begin, and by as much of it as tells them from other files.
+"""Image files are recognised by their first bytes, by as many as distinguish them from other files.
 
 Covers: domain/values/image_files
 """
@@ -18,7 +18,7 @@ from turnstone.domain.values.image_files import ImageKind, find_image_kind
         (b"RIFF\x0a\x00\x00\x00WEBP", "image/webp", ".webp"),
     ],
 )
-def test_an_image_is_known_by_how_it_begins(beginning: bytes, mime_type: str, suffix: str) -> None:
+def test_an_image_is_recognised_by_its_first_bytes(beginning: bytes, mime_type: str, suffix: str) -> None:
     assert find_image_kind(beginning + bytes(20)) == ImageKind(mime_type, suffix)
 
 
@@ -34,5 +34,5 @@ def test_an_image_is_known_by_how_it_begins(beginning: bytes, mime_type: str, su
         b"",
     ],
 )
-def test_what_begins_nearly_like_an_image_is_none(data: bytes) -> None:
+def test_data_that_begin_nearly_like_an_image_are_none(data: bytes) -> None:
     assert find_image_kind(data) is None

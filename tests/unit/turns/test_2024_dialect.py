@@ -1,4 +1,4 @@
-"""Requests and streams of September 2024: what they say is what today's say.
+"""Requests and streams of September 2024 carry the same values as today's.
 
 Covers: dialects/llama_stack_2024, functions/llama_stack_2024
 """
@@ -55,7 +55,7 @@ def turn_of(*steps: Step) -> Turn:
     )
 
 
-def told(*events: TurnEvent) -> list[dict[str, Any]]:
+def payloads_of(*events: TurnEvent) -> list[dict[str, Any]]:
     """Return the payloads of a stream of these events."""
     stream = TurnStream2024()
     lines = b"".join(map(stream.encode, events)).decode().split("\n\n")[:-1]
@@ -79,7 +79,7 @@ def config_of(sampling: dict[str, Any]) -> AgentConfig:
         ({}, Greedy()),
     ],
 )
-def test_a_strategy_told_by_its_name_is_that_strategy(sampling: dict[str, Any], strategy: Strategy) -> None:
+def test_a_strategy_given_by_name_is_that_strategy(sampling: dict[str, Any], strategy: Strategy) -> None:
     config = config_of({**sampling, "max_tokens": 9, "repetition_penalty": 1.5})
     assert config.sampling_params.strategy == strategy
     assert (config.sampling_params.max_tokens, config.sampling_params.repetition_penalty) == (9, 1.5)
@@ -96,7 +96,7 @@ def test_a_strategy_told_by_its_name_is_that_strategy(sampling: dict[str, Any], 
         {"strategy": "top_p", "temperature": -1},
     ],
 )
-def test_a_strategy_that_means_nothing_is_refused(sampling: dict[str, Any]) -> None:
+def test_an_unusable_strategy_is_refused(sampling: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         config_of(sampling)
 
@@ -120,9 +120,9 @@ def test_attachments_are_refused_by_their_name() -> None:
     assert turn_request(messages=messages, attachments=[]).to_new_turn().messages
 
 
-def test_text_of_a_model_is_told_in_every_way() -> None:
+def test_text_of_a_model_is_sent_in_every_field() -> None:
     event = StepProgressed(step_type="inference", step_id="s", delta=TextDelta(text="hi"))
-    (payload,) = told(event)
+    (payload,) = payloads_of(event)
     assert payload == {
         **json.loads(event.model_dump_json()),
         "model_response_text_delta": "hi",
@@ -136,46 +136,46 @@ def test_text_of_a_model_is_told_in_every_way() -> None:
     ("status", "then"),
     [("started", "started"), ("in_progress", "in_progress"), ("failed", "failure"), ("succeeded", "success")],
 )
-def test_a_call_is_told_in_both_ways(status: Any, then: str) -> None:
+def test_a_call_is_sent_in_both_fields(status: Any, then: str) -> None:
     delta = ToolCallDelta(tool_call=CALL, parse_status=status)
-    (payload,) = told(StepProgressed(step_type="inference", step_id="s", delta=delta))
+    (payload,) = payloads_of(StepProgressed(step_type="inference", step_id="s", delta=delta))
     assert (payload["delta"]["parse_status"], payload["tool_call_delta"]["parse_status"]) == (status, then)
     assert payload["tool_call_delta"]["content"] == payload["delta"]["tool_call"]
     assert payload["model_response_text_delta"] is None
 
 
-def test_what_a_tool_of_the_server_answered_is_told_before_its_step_is_complete() -> None:
+def test_the_answer_of_a_server_tool_is_sent_before_its_step_is_complete() -> None:
     started = StepStarted(step_type="tool_execution", step_id="s")
-    kinds = [(p["event_type"], p.get("tool_response_text_delta")) for p in told(started, step_completed(RAN))]
+    kinds = [(p["event_type"], p.get("tool_response_text_delta")) for p in payloads_of(started, step_completed(RAN))]
     assert kinds == [("step_start", None), ("step_progress", "seen"), ("step_complete", None)]
 
 
-def test_what_the_client_itself_answered_is_not_told_to_it_again() -> None:
-    assert [payload["event_type"] for payload in told(step_completed(RAN))] == ["step_complete"]
+def test_the_answer_of_a_client_tool_is_not_sent_back() -> None:
+    assert [payload["event_type"] for payload in payloads_of(step_completed(RAN))] == ["step_complete"]
 
 
-def test_a_turn_that_waits_for_its_client_is_told_as_complete() -> None:
-    assert told(TurnAwaitsInput(turn=turn_of())) == told(TurnCompleted(turn=turn_of()))
-    assert told(TurnAwaitsInput(turn=turn_of()))[0]["event_type"] == "turn_complete"
+def test_a_turn_that_waits_for_its_client_is_sent_as_complete() -> None:
+    assert payloads_of(TurnAwaitsInput(turn=turn_of())) == payloads_of(TurnCompleted(turn=turn_of()))
+    assert payloads_of(TurnAwaitsInput(turn=turn_of()))[0]["event_type"] == "turn_complete"
 
 
-def test_what_has_no_older_form_is_told_as_today() -> None:
+def test_an_event_without_an_older_form_is_sent_as_today() -> None:
     failed = TurnFailed(turn_id="t", failure=Failure(kind="internal", message="why"))
     for event in (TurnStarted(turn_id="t"), StepStarted(step_type="inference", step_id="s"), failed):
         assert TurnStream2024().encode(event) == encode(event)
 
 
-def test_banks_are_told_as_a_list_beside_the_text_wherever_a_step_is_told() -> None:
+def test_banks_are_a_list_beside_the_text_wherever_a_step_is_sent() -> None:
     today = json.loads(RETRIEVED.model_dump_json())
     then = {**today, "memory_bank_ids": ["bank-1", "bank-2"]}
-    (complete, ended) = told(step_completed(RETRIEVED), TurnCompleted(turn=turn_of(RETRIEVED)))
+    (complete, ended) = payloads_of(step_completed(RETRIEVED), TurnCompleted(turn=turn_of(RETRIEVED)))
     assert complete["step_details"] == then
     assert ended["turn"]["steps"] == [then]
     assert json.loads(turn_wire(turn_of(RETRIEVED)))["steps"] == [then]
     assert json.loads(wire_2024(turn_of(RETRIEVED).model_dump_json().encode()))["steps"] == [then]
 
 
-def test_a_turn_that_retrieved_nothing_is_told_as_it_is_stored() -> None:
+def test_a_turn_that_retrieved_nothing_is_sent_as_it_is_stored() -> None:
     stored = turn_of(RAN).model_dump_json().encode()
     assert wire_2024(stored) is stored
     assert turn_wire(turn_of(RAN)) == stored
@@ -194,7 +194,7 @@ class UseCases:
     turns = Turns()
 
 
-def test_a_turn_that_is_answered_whole_tells_its_banks_as_a_list() -> None:
+def test_a_turn_that_is_answered_whole_has_its_banks_as_a_list() -> None:
     body = {"agent_id": "a", "session_id": "s", "messages": [{"role": "user", "content": "hi"}]}
     request = Request(
         method="POST",

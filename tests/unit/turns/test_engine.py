@@ -1,4 +1,4 @@
-"""The turn loop: what it tells and in which order, what it stores before it tells it, and what it answers.
+"""The turn loop: the order of its events, the writes before each event, and its result.
 
 The engine over fakes, `Engine`, also serves the tests of the prompt, of the tool plan, of the context and of replay.
 
@@ -46,7 +46,7 @@ from turnstone.domain.turns.turns import (
 from turnstone.engine.steps import AwaitClientTools, Finish, RunAgain
 
 
-def test_a_plain_answer_is_told_in_chunks_and_its_step_is_left_to_the_close() -> None:
+def test_a_plain_answer_is_emitted_in_chunks_and_its_step_is_left_to_the_close() -> None:
     engine = Engine(Says(("Hel", "lo")))
     ending = engine.run(new_turn())
     assert outline(engine.journal) == ["S inference", "P Hel", "P lo"]
@@ -60,8 +60,8 @@ def test_a_plain_answer_is_told_in_chunks_and_its_step_is_left_to_the_close() ->
 def test_a_server_tool_is_a_step_of_its_own_between_two_inferences() -> None:
     engine = Engine(PRICE, "3 coins")
     ending = engine.run(new_turn())
-    asked = ["S inference", "P c1 succeeded", *INFERENCE_KEPT, "S tool_execution", "P c1 in_progress", *TOOL_KEPT]
-    assert [*asked, "S inference", "P 3 coins"] == outline(engine.journal)
+    called = ["S inference", "P c1 succeeded", *INFERENCE_KEPT, "S tool_execution", "P c1 in_progress", *TOOL_KEPT]
+    assert [*called, "S inference", "P 3 coins"] == outline(engine.journal)
     assert CompletionMessage(content="3 coins", stop_reason="end_of_turn") == ending.output
 
 
@@ -73,7 +73,7 @@ def test_a_client_tool_is_awaited_without_a_step_of_it_and_the_inference_is_left
     assert AwaitClientTools(ending.state, output, unsaved=ending.state.turn.steps[0]) == ending
 
 
-def test_of_mixed_calls_ours_run_first_and_the_client_is_asked_only_for_its_own() -> None:
+def test_of_mixed_calls_ours_run_first_and_the_client_receives_only_its_own() -> None:
     engine = Engine(calls(ASK, PRICE, RAIN, text="Looking."), config=BOTH_GROUPS)
     ending = engine.run(new_turn())
     inference = ["S inference", "P Looking.", "P c3 succeeded", "P c1 succeeded", "P c4 succeeded", *INFERENCE_KEPT]
@@ -95,7 +95,9 @@ SCRIPTS: dict[str, tuple[Scripted, ...]] = {
 
 
 @pytest.mark.parametrize("script", SCRIPTS.values(), ids=SCRIPTS)
-def test_a_step_is_stored_before_it_is_told_and_what_is_not_told_is_not_stored(script: tuple[Scripted, ...]) -> None:
+def test_a_step_is_stored_before_it_is_emitted_and_an_unemitted_step_is_not_stored(
+    script: tuple[Scripted, ...],
+) -> None:
     engine = Engine(*script, config=BOTH_GROUPS)
     ending = engine.run(new_turn())
     kept = [(type(entry), entry.step_details) for entry in engine.journal if isinstance(entry, Saved | StepCompleted)]
@@ -103,7 +105,7 @@ def test_a_step_is_stored_before_it_is_told_and_what_is_not_told_is_not_stored(s
     assert [(kind, step) for step in steps for kind in (Saved, StepCompleted)] == kept
 
 
-def test_the_state_to_go_on_with_is_the_one_that_was_stored() -> None:
+def test_the_state_to_continue_with_is_the_one_that_was_stored() -> None:
     engine = Engine(PRICE)
     after_inference = engine.move(new_turn())
     assert RunAgain(engine.stored) == after_inference
@@ -111,7 +113,7 @@ def test_the_state_to_go_on_with_is_the_one_that_was_stored() -> None:
     assert RunAgain(engine.stored) == after_tool
 
 
-def test_a_step_that_could_not_be_stored_is_not_told() -> None:
+def test_a_step_that_could_not_be_stored_is_not_emitted() -> None:
     class LosesTheLease(Engine):
         def save_step(self, state: TurnState) -> None:
             raise LeaseLost(state.turn_id)
@@ -142,7 +144,7 @@ def test_the_count_of_inferences_survives_a_resume() -> None:
     assert ending.state.inference_count == 2
 
 
-def test_a_resumed_turn_goes_on_with_the_client_answers() -> None:
+def test_a_resumed_turn_continues_with_the_client_answers() -> None:
     waiting = Engine(ASK).run(new_turn())
     engine = Engine("two it is")
     engine.run(answered_by_client(waiting.state, ASK))
@@ -187,7 +189,7 @@ def test_every_step_has_its_own_id_and_its_turn() -> None:
 
 
 class GoingBack(StandingClock):
-    """A clock that is set back whenever somebody looks."""
+    """A clock that is set back by every read."""
 
     def __init__(self) -> None:
         self._at = NOW + timedelta(hours=1)

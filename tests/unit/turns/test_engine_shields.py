@@ -1,4 +1,4 @@
-"""Shields in the turn loop: who judges what and when, what is stored before it is told, and what stops a turn.
+"""Shields in the turn loop: their order, the writes before each event, and the verdicts that stop a turn.
 
 Covers: engine/shields, engine/turn
 """
@@ -66,7 +66,7 @@ def test_an_output_that_is_stopped_is_not_the_answer() -> None:
 
 
 @pytest.mark.parametrize("level", ["info", "warn"])
-def test_what_is_only_noted_stops_nothing(level: str) -> None:
+def test_a_violation_that_is_only_noted_stops_nothing(level: str) -> None:
     engine = guarded("hi", inputs=("a",), outputs=("a",), a=lambda _: found(level))
     ending = engine.run(new_turn())
     assert isinstance(ending, Finish)
@@ -97,12 +97,12 @@ def test_a_shield_named_twice_judges_once() -> None:
 def test_shields_judge_a_question_once_and_an_answer_not_before_it_is_the_output() -> None:
     engine = guarded(PRICE, "3 coins", inputs=("a",), outputs=("a",), a=clean)
     engine.run(new_turn())
-    asked = ["S inference", "P c1 succeeded", *INFERENCE_KEPT, "S tool_execution", "P c1 in_progress", *TOOL_KEPT]
-    told = ["S inference", "P 3 coins", *INFERENCE_KEPT]
-    assert [*KEPT, *asked, *told, *LEFT_TO_THE_CLOSE] == outline(engine.journal)
+    called = ["S inference", "P c1 succeeded", *INFERENCE_KEPT, "S tool_execution", "P c1 in_progress", *TOOL_KEPT]
+    answered = ["S inference", "P 3 coins", *INFERENCE_KEPT]
+    assert [*KEPT, *called, *answered, *LEFT_TO_THE_CLOSE] == outline(engine.journal)
 
 
-def test_what_is_said_beside_a_client_s_call_is_an_output_too() -> None:
+def test_text_beside_a_client_s_call_is_an_output_too() -> None:
     engine = guarded(calls(ASK, text="my secret"), outputs=("a",), a=stops("secret"))
     ending = engine.run(new_turn())
     assert isinstance(ending, Blocked)
@@ -143,7 +143,7 @@ def test_after_a_crash_only_those_judge_whose_step_is_not_stored() -> None:
         assert len(again.inference.requests) == len(script)
 
 
-def test_who_did_not_judge_before_the_first_inference_does_not_later() -> None:
+def test_a_shield_that_did_not_judge_before_the_first_inference_does_not_later() -> None:
     state = Engine(PRICE).move(new_turn())
     assert isinstance(state, RunAgain)
     engine = guarded("3 coins", inputs=("a",), a=stops("hello"))
@@ -167,7 +167,7 @@ def test_verdicts_are_no_longer_waited_for_when_one_stops_the_turn() -> None:
     assert engine.closed
 
 
-# ---- what later turns show the model
+# ---- later turns
 
 
 def afterwards(ending: Any, status: TurnStatus = TurnStatus.COMPLETED) -> list[tuple[str, str]]:
@@ -182,32 +182,32 @@ def test_of_a_stopped_question_later_turns_show_nothing() -> None:
     assert afterwards(guarded(inputs=("a",), a=stops("hello")).run(new_turn("hello"))) == []
 
 
-def test_in_the_place_of_a_stopped_answer_later_turns_show_what_the_user_was_told() -> None:
+def test_instead_of_a_stopped_answer_later_turns_show_its_replacement() -> None:
     engine = guarded(PRICE, "a secret", outputs=("a",), a=stops("secret"))
-    told = afterwards(engine.run(new_turn("hello")))
-    assert told == [("user", "hello"), ("assistant", ""), ("tool", "3 coins"), ("assistant", "stopped")]
+    messages = afterwards(engine.run(new_turn("hello")))
+    assert messages == [("user", "hello"), ("assistant", ""), ("tool", "3 coins"), ("assistant", "stopped")]
 
 
 def test_of_a_stopped_pause_calls_that_ran_stay_and_those_of_the_client_go() -> None:
     engine = guarded(calls(PRICE, ASK, text="a secret"), outputs=("a",), a=stops("secret"))
     ending = engine.run(new_turn("hello"))
     assert isinstance(ending, Blocked)
-    told = ended_messages(ending.state.completed(ending.output, ending.state.turn.started_at))
-    assert [(message.role, str(message.content)) for message in told] == [
+    messages = ended_messages(ending.state.completed(ending.output, ending.state.turn.started_at))
+    assert [(message.role, str(message.content)) for message in messages] == [
         ("user", "hello"),
         ("assistant", "stopped"),
         ("tool", "3 coins"),
     ]
-    assert told[1].tool_calls == (PRICE,)  # type: ignore[union-attr] # an answer of the model
+    assert messages[1].tool_calls == (PRICE,)  # type: ignore[union-attr] # an answer of the model
 
 
-def test_what_was_noted_only_stays() -> None:
+def test_an_answer_with_a_noted_violation_stays() -> None:
     engine = guarded("hi", inputs=("a",), outputs=("a",), a=lambda _: found("warn"))
     assert afterwards(engine.run(new_turn("hello"))) == [("user", "hello"), ("assistant", "hi")]
 
 
 @pytest.mark.parametrize("status", [TurnStatus.FAILED, TurnStatus.CANCELLED])
-def test_an_answer_that_nobody_came_to_judge_is_not_shown(status: TurnStatus) -> None:
+def test_an_answer_without_a_verdict_is_not_shown(status: TurnStatus) -> None:
     engine = guarded("unjudged", outputs=("a",), a=clean)
     stored = engine.move(new_turn("hello"))
     assert isinstance(stored, RunAgain)
@@ -225,7 +225,7 @@ def test_a_question_is_shown_once_each_of_its_shields_passed_it(
     assert afterwards(judged, status) == ([("user", "hello")] if is_shown else [])
 
 
-def test_a_model_is_asked_the_question_that_was_judged() -> None:
+def test_the_model_receives_the_question_that_was_judged() -> None:
     engine = guarded("hi", inputs=("a",), a=lambda _: Verdict())
     engine.run(new_turn("hello"))
     assert engine.inference.requests[0].messages[-1] == UserMessage(content="hello")

@@ -1,4 +1,4 @@
-"""Shields of single tools in the turn loop: what they judge, what is stored, and what a stop leaves behind.
+"""Shields of single tools in the turn loop: the messages they judge, the stored steps, and the state after a stop.
 
 Covers: engine/tool_shields, engine/tool_exhibits, engine/tools
 """
@@ -87,14 +87,14 @@ def test_clean_shields_of_a_tool_have_steps_around_its_own() -> None:
     assert [attachment.mime_type for attachment in ending.state.turn.output_attachments] == ["text/plain"]
 
 
-def test_a_shield_is_shown_what_is_called_and_what_is_answered() -> None:
+def test_a_shield_is_shown_the_call_and_the_answer() -> None:
     engine = guarded(PRICE, "thanks", inputs=("a",), outputs=("a",), a=clean)
     engine.run(new_turn())
-    asked = [
+    questions = [
         (question.touchpoint, question.call_id, message_text(question.judged[0]))
         for _, question in engine.shields.asked
     ]
-    assert asked == [("tool-input", "c1", 'price({"item":"tea"})'), ("tool-output", "c1", f"{SECRET}\nsecret")]
+    assert questions == [("tool-input", "c1", 'price({"item":"tea"})'), ("tool-output", "c1", f"{SECRET}\nsecret")]
 
 
 def test_a_call_that_is_stopped_is_not_run_and_ends_the_turn() -> None:
@@ -139,7 +139,7 @@ def of_a_file(mime_type: str, body: bytes) -> ToolResult:
     ],
     ids=lambda price: str(price.metadata or (price.files[0].mime_type, price.files[0].body[:8])),
 )
-def test_what_is_beside_the_answer_is_judged_with_it_and_kept_no_more_than_it(price: ToolResult) -> None:
+def test_files_and_metadata_of_an_answer_are_judged_and_dropped_with_it(price: ToolResult) -> None:
     engine = guarded(PRICE, outputs=("a",), price=price, a=stops("secret"))
     ending = engine.run(new_turn())
     assert isinstance(ending, Blocked)
@@ -149,7 +149,7 @@ def test_what_is_beside_the_answer_is_judged_with_it_and_kept_no_more_than_it(pr
     assert step.tool_responses[0].metadata == {"error": True, "stopped": True}
 
 
-def test_an_image_among_the_files_is_shown_and_what_is_neither_is_not() -> None:
+def test_an_image_among_the_files_is_shown_and_other_files_are_not() -> None:
     files = (ProducedFile("a", "image/png", PNG), ProducedFile("b", "audio/wav", b"RIFF\xff\x00\x00\x00WAVE"))
     engine = guarded(PRICE, "thanks", outputs=("a",), price=ToolResult("3", {"status": 200}, files), a=clean)
     ending = engine.run(new_turn())
@@ -175,7 +175,7 @@ def test_calls_that_ran_beside_one_whose_answer_is_stopped_are_kept() -> None:
 
 
 @pytest.mark.parametrize("level", ["info", "warn"])
-def test_what_is_only_noted_of_an_answer_stops_nothing(level: str) -> None:
+def test_a_violation_of_an_answer_that_is_only_noted_stops_nothing(level: str) -> None:
     engine = guarded(PRICE, "thanks", outputs=("a",), a=lambda _: found(level))
     ending = engine.run(new_turn())
     assert isinstance(ending, Finish)
@@ -183,7 +183,7 @@ def test_what_is_only_noted_of_an_answer_stops_nothing(level: str) -> None:
 
 
 @pytest.mark.parametrize("judged", [clean, stops("secret")], ids=["clean", "stopped"])
-def test_what_was_found_before_a_crash_is_told_after_it_and_nobody_is_asked_again(judged: Any) -> None:
+def test_a_verdict_from_before_a_crash_is_kept_and_not_requested_again(judged: Any) -> None:
     whole = guarded(PRICE, "thanks", inputs=("b",), outputs=("a", "b"), a=judged, b=clean)
     end = whole.run(new_turn())
     for entry in [entry for entry in whole.journal if isinstance(entry, Saved)]:
@@ -202,9 +202,9 @@ def test_shields_of_a_tool_do_not_stand_for_those_of_the_answer_or_of_another_ca
     config = engine.deps.config.model_copy(update={"output_shields": ("a",)})
     engine.deps = engine.deps._replace(config=config)
     engine.run(new_turn())
-    asked = [(question.touchpoint, question.call_id) for _, question in engine.shields.asked]
+    questions = [(question.touchpoint, question.call_id) for _, question in engine.shields.asked]
     of_calls = [(touchpoint, call_id) for touchpoint in ("tool-input", "tool-output") for call_id in ("c1", "c9")]
-    assert asked == [*of_calls, ("assistant-output", None)]
+    assert questions == [*of_calls, ("assistant-output", None)]
 
 
 def test_a_pause_behind_shielded_tools_has_its_words_judged() -> None:
@@ -213,7 +213,7 @@ def test_a_pause_behind_shielded_tools_has_its_words_judged() -> None:
     assert isinstance(engine.run(new_turn()), AwaitClientTools)
 
 
-def test_what_a_shield_of_a_tool_took_is_counted() -> None:
+def test_tokens_of_a_shield_of_a_tool_are_counted() -> None:
     spent = TokenUsage(prompt_tokens=7, completion_tokens=1, total_tokens=8)
     engine = guarded(PRICE, "thanks", outputs=("a",), a=lambda _: Verdict(usage=spent, model="guard"))
     assert engine.run(new_turn()).state.spent["guard"].prompt_tokens == 7

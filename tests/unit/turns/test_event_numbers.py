@@ -1,4 +1,4 @@
-"""Which events a client has heard, by what it says of itself.
+"""The last event that a client has received, from the numbers in its request.
 
 Covers: dialects/llama_stack/turns/event_numbers
 """
@@ -10,7 +10,7 @@ from turnstone.domain.errors import InvalidRequest
 
 
 @pytest.mark.parametrize(
-    ("after", "last_event_id", "heard"),
+    ("after", "last_event_id", "expected"),
     [
         (None, None, 0),
         ("", "", 0),
@@ -22,10 +22,12 @@ from turnstone.domain.errors import InvalidRequest
         ("5", "5", 5),
     ],
 )
-def test_the_larger_of_both_numbers_is_what_was_heard(after: str | None, last_event_id: str | None, heard: int) -> None:
+def test_the_larger_of_both_numbers_is_the_last_received(
+    after: str | None, last_event_id: str | None, expected: int
+) -> None:
     query = {} if after is None else {"after": [after]}
     headers = {} if last_event_id is None else {"last-event-id": last_event_id}
-    assert heard == last_event_received(query, headers)
+    assert expected == last_event_received(query, headers)
 
 
 @pytest.mark.parametrize(
@@ -39,6 +41,8 @@ def test_the_larger_of_both_numbers_is_what_was_heard(after: str | None, last_ev
         ({}, {"last-event-id": "1.5"}),
     ],
 )
-def test_what_is_no_number_of_an_event_is_refused(query: dict[str, list[str]], headers: dict[str, str]) -> None:
+def test_a_text_that_is_not_the_number_of_an_event_is_refused(
+    query: dict[str, list[str]], headers: dict[str, str]
+) -> None:
     with pytest.raises(InvalidRequest):
         last_event_received(query, headers)

@@ -1,4 +1,4 @@
-"""As many turns run at once as may, each place is given back once, and who drains learns what still runs.
+"""The executor runs turns up to its limit, releases each permit once, and reports the turns that a drain waits for.
 
 Covers: services/threads/executor
 """
@@ -27,29 +27,29 @@ def started(executor: TurnExecutor, run: Callable[[], None]) -> None:
         permit.start(run, unexpected)
 
 
-def test_as_many_places_are_taken_as_there_are_and_no_more() -> None:
+def test_permits_are_granted_up_to_the_limit() -> None:
     executor = TurnExecutor(2)
     with executor.permit("acme"), executor.permit("acme"), pytest.raises(Overloaded), executor.permit("acme"):
-        pytest.fail("there is no third place")
+        pytest.fail("there is no third slot")
     with executor.permit("acme"), executor.permit("acme"):
         pass
 
 
-def test_whoever_has_a_place_runs_at_once_however_many_there_are() -> None:
-    places = 50
-    executor, together = TurnExecutor(places), Barrier(places)
+def test_a_turn_with_a_permit_runs_at_once_however_many_there_are() -> None:
+    capacity = 50
+    executor, together = TurnExecutor(capacity), Barrier(capacity)
     runs: list[int] = []
 
     def run() -> None:
         runs.append(together.wait(PATIENCE_S))
 
-    for _ in range(places):
+    for _ in range(capacity):
         started(executor, run)
     assert executor.wait(PATIENCE_S)
-    assert sorted(runs) == list(range(places))
+    assert sorted(runs) == list(range(capacity))
 
 
-def test_a_place_that_is_not_used_is_given_back_whatever_happens() -> None:
+def test_an_unused_permit_is_released_whatever_happens() -> None:
     executor = TurnExecutor(1)
     with pytest.raises(ValueError, match="not stored"), executor.permit("acme"):
         raise ValueError("not stored")
@@ -57,10 +57,10 @@ def test_a_place_that_is_not_used_is_given_back_whatever_happens() -> None:
         permit.release()
         permit.release()
     with executor.permit("acme"), pytest.raises(Overloaded), executor.permit("acme"):
-        pytest.fail("a place was given back twice")
+        pytest.fail("a slot was released twice")
 
 
-def test_who_drains_learns_how_many_run_and_whether_they_end_in_time() -> None:
+def test_a_drain_reports_how_many_run_and_whether_they_end_in_time() -> None:
     executor, thinking = TurnExecutor(3), Gate()
     started(executor, thinking.pass_through)
     started(executor, thinking.pass_through)
@@ -73,23 +73,23 @@ def test_who_drains_learns_how_many_run_and_whether_they_end_in_time() -> None:
     eventually(lambda: executor.refuse_more() == 0)
 
 
-def test_a_crash_is_heard_once_the_place_is_free() -> None:
+def test_a_crash_is_reported_once_the_slot_is_free() -> None:
     executor = TurnExecutor(1)
     crash = ValueError("a bug")
-    heard: list[tuple[BaseException, int]] = []
+    reported: list[tuple[BaseException, int]] = []
 
     def fail() -> None:
         raise crash
 
     with executor.permit("acme") as permit:
-        permit.start(fail, lambda problem: heard.append((problem, executor.taken)))
-    eventually(lambda: heard == [(crash, 0)])
+        permit.start(fail, lambda problem: reported.append((problem, executor.taken)))
+    eventually(lambda: reported == [(crash, 0)])
     executor.wait(PATIENCE_S)
     started(executor, lambda: None)
     assert executor.wait(PATIENCE_S)
 
 
-def test_a_tenant_takes_its_share_even_while_nobody_else_asks_and_leaves_the_rest_to_others() -> None:
+def test_a_tenant_takes_its_share_even_while_it_is_alone_and_leaves_the_rest_to_others() -> None:
     executor = TurnExecutor(4, share=3)
     with ExitStack() as taken:
         for _ in range(3):
@@ -109,7 +109,7 @@ def test_a_share_is_free_again_when_its_turns_have_ended() -> None:
     with executor.permit("a") as permit:
         permit.start(thinking.pass_through, unexpected)
     with pytest.raises(TenantOverloaded), executor.permit("a"):
-        pytest.fail("its only place is taken")
+        pytest.fail("its only slot is taken")
     thinking.open()
     assert executor.wait(PATIENCE_S)
     with executor.permit("a"):

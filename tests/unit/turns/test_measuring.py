@@ -1,4 +1,4 @@
-"""What an inference took, as its provider tells it or as we estimate it, and a turn that took too much.
+"""The tokens of an inference, reported by its provider or estimated, and a turn that exceeds its limit.
 
 Covers: engine/measuring
 """
@@ -12,9 +12,9 @@ from turnstone.domain.usage.usage import TokenUsage
 from turnstone.engine.measuring import prompt_tokens_of
 
 
-@pytest.mark.parametrize("told", [None, TokenUsage()], ids=["none", "nothing"])
-def test_tokens_that_a_provider_does_not_tell_are_estimated_and_told_to_be(told: TokenUsage | None) -> None:
-    engine = Engine(Says(("x" * 400,), usage=told))
+@pytest.mark.parametrize("usage", [None, TokenUsage()], ids=["none", "nothing"])
+def test_tokens_that_a_provider_does_not_report_are_estimated_and_marked_so(usage: TokenUsage | None) -> None:
+    engine = Engine(Says(("x" * 400,), usage=usage))
     (trace,) = engine.run(new_turn()).state.traces
     estimated = prompt_tokens_of(engine.inference.requests[0])
     assert trace.usage == TokenUsage(
@@ -31,11 +31,11 @@ def test_the_estimate_of_a_prompt_counts_its_tools() -> None:
     assert prompt_tokens_of(with_tools.inference.requests[0]) > prompt_tokens_of(without.inference.requests[0])
 
 
-@pytest.mark.parametrize(("limit", "asked"), [(15, 1), (16, 2), (None, 2)])
-def test_a_turn_that_has_spent_its_tokens_does_not_ask_again(limit: int | None, asked: int) -> None:
+@pytest.mark.parametrize(("limit", "request_count"), [(15, 1), (16, 2), (None, 2)])
+def test_a_turn_that_has_spent_its_tokens_makes_no_further_request(limit: int | None, request_count: int) -> None:
     engine = Engine(PRICE, "3 coins")
     engine.deps = engine.deps._replace(max_turn_tokens=limit)
-    if asked == 1:
+    if request_count == 1:
         with pytest.raises(
             TurnLimitReached, match=r"spent 15 tokens, and a turn may spend 15 \(the limit TURNSTONE_MAX_TURN"
         ):
@@ -43,4 +43,4 @@ def test_a_turn_that_has_spent_its_tokens_does_not_ask_again(limit: int | None, 
         assert [step.step_type for step in engine.stored.turn.steps] == ["inference", "tool_execution"]
     else:
         engine.run(new_turn())
-    assert asked == len(engine.inference.requests)
+    assert request_count == len(engine.inference.requests)

@@ -1,4 +1,4 @@
-"""Background threads survive what their acts raise, and retries under contention end.
+"""Background threads survive the exceptions of their work, and retries under contention end.
 
 Covers: services/threads/daemon_threads, store/layout/contention
 """
@@ -14,14 +14,14 @@ from turnstone.store.layout.contention import TRIES, ReadAgain, retried
 
 
 class Panic(BaseException):
-    """What a library's native code raises."""
+    """An exception of a library's native code."""
 
 
 def failing(error: BaseException) -> None:
     raise error
 
 
-def test_an_act_comes_to_its_result_or_its_error() -> None:
+def test_an_act_has_its_result_or_its_error() -> None:
     panic = Panic()
     assert guarded(lambda: 3) == Returned(3)
     assert guarded(lambda: failing(panic)) == Raised(panic)
@@ -37,7 +37,7 @@ def test_a_thread_outlives_a_panic_and_raises_it_to_the_waiter() -> None:
 
 
 @pytest.mark.parametrize("error", [Conflict(0, "key", None), ReadAgain()])
-def test_what_met_another_writer_is_repeated_as_often_as_allowed(error: Exception) -> None:
+def test_a_write_that_met_another_is_repeated_as_often_as_allowed(error: Exception) -> None:
     tries: list[int] = []
 
     def act() -> int:

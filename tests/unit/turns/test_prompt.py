@@ -1,4 +1,4 @@
-"""What the model is asked: instructions, the turns before, this turn so far, and the tools on offer.
+"""The request to the model: instructions, the turns before, this turn so far, and the tools on offer.
 
 Covers: engine/prompt
 """
@@ -38,7 +38,7 @@ def choosing(tool_choice: str) -> AgentConfig:
     return configured(tool_config=ToolConfig(tool_choice=tool_choice))
 
 
-def asked(config: AgentConfig, state: TurnState, history: tuple[Message, ...] = ()) -> InferenceRequest:
+def request_for(config: AgentConfig, state: TurnState, history: tuple[Message, ...] = ()) -> InferenceRequest:
     engine = Engine("done", config=config, history=history)
     engine.run(state)
     (request,) = engine.inference.requests
@@ -53,11 +53,11 @@ def with_context(text: str) -> TurnState:
 
 def test_the_question_is_instructions_then_history_then_the_turn() -> None:
     messages = (SYSTEM, *EARLIER, UserMessage(content="hello"))
-    assert messages == asked(CONFIG, new_turn(), EARLIER).messages
+    assert messages == request_for(CONFIG, new_turn(), EARLIER).messages
 
 
 def test_without_instructions_there_is_no_system_message() -> None:
-    assert (UserMessage(content="hello"),) == asked(configured(instructions=""), new_turn()).messages
+    assert (UserMessage(content="hello"),) == request_for(configured(instructions=""), new_turn()).messages
 
 
 def test_the_turn_so_far_is_its_messages_its_inferences_and_their_answers() -> None:
@@ -73,8 +73,8 @@ def test_context_of_a_user_message_is_shown_in_its_turn_and_never_after() -> Non
     ending = engine.run(with_context("the shop is open"))
     shown = UserMessage(content="hello", context="the shop is open")
     assert [shown, shown] == [request.messages[1] for request in engine.inference.requests]
-    told = ended_messages(ending.state)
-    assert [UserMessage(content="hello")] == [message for message in told if isinstance(message, UserMessage)]
+    messages = ended_messages(ending.state)
+    assert [UserMessage(content="hello")] == [message for message in messages if isinstance(message, UserMessage)]
 
 
 def test_model_sampling_and_response_format_are_those_of_the_configuration() -> None:
@@ -83,20 +83,20 @@ def test_model_sampling_and_response_format_are_those_of_the_configuration() -> 
         "sampling_params": SamplingParams(strategy=TopK(top_k=3)),
         "response_format": JsonSchemaFormat(json_schema={"type": "object"}),
     }
-    request = asked(configured(**fields), new_turn())
+    request = request_for(configured(**fields), new_turn())
     assert tuple(fields.values()) == (request.model, request.sampling, request.response_format)
 
 
 @pytest.mark.parametrize("behavior", ["append", "replace"])
-def test_how_tools_are_told_is_that_of_the_configuration(behavior: Any) -> None:
-    told = ToolConfig(tool_prompt_format="python_list", system_message_behavior=behavior)
-    request = asked(configured(tool_config=told), new_turn())
+def test_the_format_of_prompted_tools_is_that_of_the_configuration(behavior: Any) -> None:
+    tool_config = ToolConfig(tool_prompt_format="python_list", system_message_behavior=behavior)
+    request = request_for(configured(tool_config=tool_config), new_turn())
     assert ("python_list", behavior) == (request.tool_prompt_format, request.system_message_behavior)
-    assert asked(CONFIG, new_turn()).tool_prompt_format is None
+    assert request_for(CONFIG, new_turn()).tool_prompt_format is None
 
 
 def test_the_tools_on_offer_are_those_of_the_client_and_of_the_server() -> None:
-    assert [tool.name for tool in asked(CONFIG, new_turn()).tools] == ["ask", "price", "stock"]
+    assert [tool.name for tool in request_for(CONFIG, new_turn()).tools] == ["ask", "price", "stock"]
 
 
 @pytest.mark.parametrize("choice", ["required", "price", "ask"])
@@ -108,11 +108,11 @@ def test_a_tool_is_forced_in_the_first_inference_only(choice: str) -> None:
 
 def test_a_tool_is_not_forced_again_after_a_resume() -> None:
     waiting = Engine(ASK, config=choosing("required")).run(new_turn())
-    assert asked(choosing("required"), answered_by_client(waiting.state, ASK)).tool_choice == "auto"
+    assert request_for(choosing("required"), answered_by_client(waiting.state, ASK)).tool_choice == "auto"
 
 
 @pytest.mark.parametrize("choice", ["auto", "none"])
-def test_what_forces_nothing_stays_for_the_whole_turn(choice: str) -> None:
+def test_a_choice_that_forces_nothing_stays_for_the_whole_turn(choice: str) -> None:
     engine = Engine(PRICE, "done", config=choosing(choice))
     engine.run(new_turn())
     assert [choice, choice] == [request.tool_choice for request in engine.inference.requests]
@@ -120,7 +120,7 @@ def test_what_forces_nothing_stays_for_the_whole_turn(choice: str) -> None:
 
 def test_fixed_tokens_are_those_of_the_question_without_its_history() -> None:
     state = with_context("the shop is open")
-    assert tokens_of(asked(CONFIG, state).messages) == fixed_tokens(state, CONFIG, ())
+    assert tokens_of(request_for(CONFIG, state).messages) == fixed_tokens(state, CONFIG, ())
 
 
 def test_fixed_tokens_grow_with_the_tools() -> None:

@@ -1,4 +1,4 @@
-"""A stored turn, told again, is the turn as it was lived; only a step's deltas come as one.
+"""The replay of a stored turn has the events of its run; only a step's deltas come as one.
 
 Covers: engine/steps, services/streams/replay, services/turns/transitions
 """
@@ -51,9 +51,9 @@ OVERHEATED = Failure(kind="model_failed", message="overheated")
 
 @dataclass(frozen=True)
 class Lived:
-    """What a listener of a turn heard, from its start on, and the state that is stored."""
+    """The events of a turn from its start on, and the state that is stored."""
 
-    heard: tuple[TurnEvent, ...]
+    events: tuple[TurnEvent, ...]
     state: TurnState
 
 
@@ -72,28 +72,28 @@ def going_on(earlier: Lived, *script: Scripted) -> Lived:
     else:
         state = ending.state.completed(ending.output, NOW)
         last = TurnCompleted(turn=state.turn)
-    return Lived((*earlier.heard, *engine.told, *left, last), state)
+    return Lived((*earlier.events, *engine.told, *left, last), state)
 
 
 def resumed_by_client(waiting: Lived) -> Lived:
-    """Return the turn with its client's answers stored and told; its waiting is no event of a stream that goes on."""
+    """Return the turn resumed with its client's answers; its pause is no event of the resumed stream."""
     pending = waiting.state.pending_calls
     responses = [ToolResponse(call_id=c.call_id, tool_name=c.tool_name, content="two") for c in reversed(pending)]
     step = answered_by_client(waiting.state, responses, "client", NOW)
     state = resumed(SESSION, waiting.state, Answered(step, (), "request"), LATER).turns[0]
-    return Lived((*waiting.heard[:-1], step_completed(step)), state)
+    return Lived((*waiting.events[:-1], step_completed(step)), state)
 
 
 def coalesced(events: Iterable[TurnEvent]) -> tuple[TurnEvent, ...]:
     """Return the events with the text of each step in one delta."""
-    told: list[TurnEvent] = []
+    merged: list[TurnEvent] = []
     for event in events:
-        match told, event:
+        match merged, event:
             case [*_, StepProgressed(delta=TextDelta(text=before))], StepProgressed(delta=TextDelta(text=text)):
-                told[-1] = event.model_copy(update={"delta": TextDelta(text=before + text)})
+                merged[-1] = event.model_copy(update={"delta": TextDelta(text=before + text)})
             case _:
-                told.append(event)
-    return tuple(told)
+                merged.append(event)
+    return tuple(merged)
 
 
 @pytest.mark.parametrize(
@@ -109,28 +109,28 @@ def coalesced(events: Iterable[TurnEvent]) -> tuple[TurnEvent, ...]:
     ],
     ids=["plain", "empty", "server tool", "several server tools", "mixed calls", "client tool", "cut off"],
 )
-def test_a_turn_is_told_again_as_it_was_lived(script: Sequence[Scripted]) -> None:
+def test_a_replay_equals_the_run(script: Sequence[Scripted]) -> None:
     turn = lived(*script)
-    assert coalesced(turn.heard) == replayed(turn.state)
+    assert coalesced(turn.events) == replayed(turn.state)
 
 
 @pytest.mark.parametrize("pause", [(ASK,), (calls(PRICE, ASK, call("ask", "c9")),)], ids=["client tool", "mixed calls"])
-def test_a_resumed_turn_is_told_again_without_its_pause(pause: Sequence[Scripted]) -> None:
+def test_the_replay_of_a_resumed_turn_has_no_pause(pause: Sequence[Scripted]) -> None:
     running = resumed_by_client(lived(*pause))
-    assert coalesced(running.heard) == replayed(running.state)
+    assert coalesced(running.events) == replayed(running.state)
     ended = going_on(running, PRICE, LONG_PLAIN)
-    assert coalesced(ended.heard) == replayed(ended.state)
+    assert coalesced(ended.events) == replayed(ended.state)
     assert isinstance(replayed(ended.state)[-1], TurnCompleted)
 
 
-def test_a_turn_that_waits_again_is_told_with_its_last_pause_only() -> None:
+def test_the_replay_of_a_turn_that_waits_again_has_its_last_pause_only() -> None:
     waiting = going_on(resumed_by_client(lived(ASK)), calls(ASK, text="Once more."))
-    assert coalesced(waiting.heard) == replayed(waiting.state)
+    assert coalesced(waiting.events) == replayed(waiting.state)
     pauses = [index for index, event in enumerate(replayed(waiting.state)) if isinstance(event, TurnAwaitsInput)]
     assert [len(replayed(waiting.state)) - 1] == pauses
 
 
-def test_a_running_turn_is_told_up_to_its_last_stored_step() -> None:
+def test_the_replay_of_a_running_turn_ends_with_its_last_stored_step() -> None:
     engine = Engine(calls(PRICE, STOCK))
     engine.move(new_turn())
     assert (TurnStarted(turn_id="t1"), *engine.told) == replayed(engine.stored)
@@ -139,54 +139,56 @@ def test_a_running_turn_is_told_up_to_its_last_stored_step() -> None:
     assert (TurnStarted(turn_id="t1"),) == replayed(new_turn())
 
 
-def test_a_failed_turn_is_told_without_the_step_that_broke_and_with_its_failure() -> None:
+def test_the_replay_of_a_failed_turn_has_its_failure_instead_of_the_failed_step() -> None:
     engine = Engine(PRICE, Says(("half an ans",), error=ModelFailed("overheated")))
     with pytest.raises(ModelFailed):
         engine.run(new_turn())
     failed = engine.stored.ended_unanswered(TurnStatus.FAILED, OVERHEATED, NOW)
     finished = {step.step_id for step in failed.turn.steps}
-    heard = [event for event in engine.told if event.step_id in finished]
+    emitted = [event for event in engine.told if event.step_id in finished]
     failure = TurnFailed(turn_id="t1", failure=OVERHEATED, status="failed")
-    assert (TurnStarted(turn_id="t1"), *heard, failure) == replayed(failed)
+    assert (TurnStarted(turn_id="t1"), *emitted, failure) == replayed(failed)
 
 
 @pytest.mark.parametrize("status", [TurnStatus.EXPIRED, TurnStatus.CANCELLED])
-def test_a_turn_ended_while_it_waited_is_told_with_its_end_in_place_of_the_pause(status: TurnStatus) -> None:
+def test_the_replay_of_a_turn_ended_while_it_waited_has_its_end_instead_of_the_pause(status: TurnStatus) -> None:
     waiting = lived(ASK)
     ended = ended_unanswered(waiting.state, status, NOW)
     assert ended.failure is not None
     assert (
-        *coalesced(waiting.heard[:-1]),
+        *coalesced(waiting.events[:-1]),
         TurnFailed(turn_id="t1", failure=ended.failure, status=ended.status.value),
     ) == replayed(ended)
 
 
-def test_a_turn_whose_steps_and_traces_do_not_match_is_not_told() -> None:
+def test_a_turn_whose_steps_and_traces_do_not_match_is_not_replayed() -> None:
     whole = lived(LONG_PLAIN).state
     with pytest.raises(ValueError, match="shorter"):
         replayed(whole.model_copy(update={"traces": whole.traces[:-1]}))
 
 
-def test_a_turn_that_ended_without_a_reason_is_told_as_failed_all_the_same() -> None:
+def test_a_turn_that_ended_without_a_reason_is_replayed_as_failed_all_the_same() -> None:
     failed = new_turn().model_copy(update={"status": TurnStatus.FAILED})
     failure = Failure(kind="ended", message="turn 't1' is failed")
     assert (TurnStarted(turn_id="t1"), TurnFailed(turn_id="t1", failure=failure, status="failed")) == replayed(failed)
 
 
 TEXTS = st.lists(st.sampled_from(["a", "b ", "日"]), max_size=3).map(tuple)
-ASKED = st.lists(
-    st.sampled_from([ASK, PRICE, STOCK, RAIN, UNKNOWN, UNPARSABLE]), max_size=4, unique_by=lambda asked: asked.call_id
+CALL_LISTS = st.lists(
+    st.sampled_from([ASK, PRICE, STOCK, RAIN, UNKNOWN, UNPARSABLE]), max_size=4, unique_by=lambda one: one.call_id
 )
-REPLIES = st.builds(Says, texts=TEXTS, calls=ASKED.map(tuple), is_cut_off=st.sampled_from([False, False, False, True]))
+REPLIES = st.builds(
+    Says, texts=TEXTS, calls=CALL_LISTS.map(tuple), is_cut_off=st.sampled_from([False, False, False, True])
+)
 
 
 @settings(deadline=None, max_examples=40)
 @given(st.lists(REPLIES, min_size=9, max_size=9))
-def test_any_turn_is_told_again_as_it_was_lived(replies: list[Says]) -> None:
+def test_any_replay_equals_the_run(replies: list[Says]) -> None:
     script = [*replies, LONG_PLAIN]
     turn = lived(*script)
-    assert coalesced(turn.heard) == replayed(turn.state)
+    assert coalesced(turn.events) == replayed(turn.state)
     while turn.state.status is TurnStatus.AWAITING_INPUT:
         turn = going_on(resumed_by_client(turn), *script[turn.state.inference_count :])
-        assert coalesced(turn.heard) == replayed(turn.state)
+        assert coalesced(turn.events) == replayed(turn.state)
     assert turn.state.inference_count <= BOTH_GROUPS.max_infer_iters

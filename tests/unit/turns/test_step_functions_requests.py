@@ -1,4 +1,4 @@
-"""What the supervisor asks of Step Functions, and what it makes of the answers.
+"""Requests of the supervisor to Step Functions, and the handling of the answers.
 
 Covers: adapters/aws/step_functions, store/layout/keys
 """
@@ -63,13 +63,13 @@ class StepFunctions:
 
     def __init__(self) -> None:
         self.started: list[dict[str, Any]] = []
-        self.asked: list[dict[str, Any]] = []
+        self.requests: list[dict[str, Any]] = []
         self.woken: list[dict[str, Any]] = []
         self.ended: set[str] = set()
         self.error: Exception | None = None
 
     def start_execution(self, **request: Any) -> dict[str, Any]:
-        self.asked.append(request)
+        self.requests.append(request)
         if self.error is not None:
             raise self.error
         named = [earlier for earlier in self.started if earlier["name"] == request["name"]]
@@ -117,10 +117,10 @@ def awaiting(left_s: float, fence: int = 1) -> SessionLock:
     return SessionLock(state=LockState.AWAITING, order=TURN_ID, fence=fence, await_until=until)
 
 
-# ---- what an execution is given
+# ---- the input of an execution
 
 
-def test_an_execution_is_named_by_the_turn_and_given_its_ids_and_nothing_it_says(
+def test_an_execution_is_named_by_the_turn_and_receives_its_ids_without_contents(
     supervisor: StepFunctionsSupervisor, service: StepFunctions
 ) -> None:
     supervisor.watch(TURN, awaiting(3_600))
@@ -134,7 +134,7 @@ def test_an_execution_is_named_by_the_turn_and_given_its_ids_and_nothing_it_says
 
 
 @pytest.mark.parametrize(
-    ("lock", "told"),
+    ("lock", "expected"),
     [
         (awaiting(0.5), ("await", 2, "awaiting_input")),
         (awaiting(0), ("attend", 1, "awaiting_input")),
@@ -146,17 +146,17 @@ def test_an_execution_is_named_by_the_turn_and_given_its_ids_and_nothing_it_says
     ],
     ids=["waits", "just overdue", "overdue", "runs", "just abandoned", "abandoned", "of unknown end"],
 )
-def test_an_execution_begins_with_what_the_lock_asks_for(
-    supervisor: StepFunctionsSupervisor, service: StepFunctions, lock: SessionLock, told: tuple[str, int, str]
+def test_an_execution_begins_in_the_state_of_the_lock(
+    supervisor: StepFunctionsSupervisor, service: StepFunctions, lock: SessionLock, expected: tuple[str, int, str]
 ) -> None:
     supervisor.watch(TURN, lock)
     given = service.given()
-    assert told == (given["next"], given["seconds"], given["status"])
+    assert expected == (given["next"], given["seconds"], given["status"])
 
 
 def test_an_idle_lock_starts_nothing(supervisor: StepFunctionsSupervisor, service: StepFunctions) -> None:
     supervisor.watch(TURN, SessionLock(fence=7))
-    assert service.asked == []
+    assert service.requests == []
 
 
 # ---- a second start
@@ -202,7 +202,7 @@ def test_a_turn_that_was_opened_again_gets_an_execution_for_each_of_its_lives(
     assert all(NAME.fullmatch(name) for name in service.names)
 
 
-def test_a_run_that_was_looked_after_in_vain_is_looked_after_again_an_hour_later(service: StepFunctions) -> None:
+def test_a_run_whose_supervision_failed_is_supervised_again_an_hour_later(service: StepFunctions) -> None:
     clock = Clock()
     supervisor = StepFunctionsSupervisor(service, ARN, clock, turn_key_of)
     supervisor.watch(TURN, awaiting(3_600, fence=1))
@@ -213,10 +213,8 @@ def test_a_run_that_was_looked_after_in_vain_is_looked_after_again_an_hour_later
     assert service.names == [TURN_ID, f"{TURN_ID}-2-{HOUR}", f"{TURN_ID}-2-{HOUR + 1}"]
 
 
-def test_a_later_run_is_not_taken_for_the_one_that_was_handed_over_first(
-    supervisor: StepFunctionsSupervisor, service: StepFunctions
-) -> None:
-    """Else its start would equal the first, which waits for the client now, and nobody would look after it."""
+def test_a_later_run_is_not_taken_for_the_first(supervisor: StepFunctionsSupervisor, service: StepFunctions) -> None:
+    """Otherwise its start would equal the first, which waits for the client, and the run would have no supervisor."""
     supervisor.watch(TURN, running(0, fence=1))
     supervisor.watch(TURN, running(0, fence=3))
     assert service.names == [TURN_ID, f"{TURN_ID}-3-{HOUR}"]
@@ -287,49 +285,49 @@ def test_turns_of_different_sessions_may_have_the_same_foreign_id(
     assert len(set(service.names)) == 2
 
 
-# ---- what goes wrong
+# ---- failures
 
-Ask = Callable[[StepFunctionsSupervisor], None]
-ASKS: dict[str, Ask] = {
+Act = Callable[[StepFunctionsSupervisor], None]
+ACTS: dict[str, Act] = {
     "watch": lambda supervisor: supervisor.watch(TURN, running(-1)),
     "wake": lambda supervisor: supervisor.wake("a token"),
 }
 
 
-@pytest.mark.parametrize("ask", ASKS.values(), ids=ASKS)
+@pytest.mark.parametrize("act", ACTS.values(), ids=ACTS)
 @pytest.mark.parametrize(
     "code", ["ThrottlingException", "AccessDeniedException", "StateMachineDoesNotExist", "InvalidName", "Unheard"]
 )
 def test_a_refusal_is_a_store_unavailable_that_names_its_code_and_not_its_message(
-    supervisor: StepFunctionsSupervisor, service: StepFunctions, ask: Ask, code: str
+    supervisor: StepFunctionsSupervisor, service: StepFunctions, act: Act, code: str
 ) -> None:
     service.error = refusal(code)
     with pytest.raises(StoreUnavailable, match=code) as raised:
-        ask(supervisor)
+        act(supervisor)
     assert SECRET not in str(raised.value)
     assert raised.value.__cause__ is service.error
 
 
-@pytest.mark.parametrize("ask", ASKS.values(), ids=ASKS)
+@pytest.mark.parametrize("act", ACTS.values(), ids=ACTS)
 def test_a_refusal_without_a_code_is_a_store_unavailable_too(
-    supervisor: StepFunctionsSupervisor, service: StepFunctions, ask: Ask
+    supervisor: StepFunctionsSupervisor, service: StepFunctions, act: Act
 ) -> None:
     service.error = ClientError({}, "AnOperation")
     with pytest.raises(StoreUnavailable, match="unknown"):
-        ask(supervisor)
+        act(supervisor)
 
 
-@pytest.mark.parametrize("ask", ASKS.values(), ids=ASKS)
+@pytest.mark.parametrize("act", ACTS.values(), ids=ACTS)
 @pytest.mark.parametrize("error", CONNECTION_ERRORS, ids=lambda error: type(error).__name__)
 def test_a_service_that_can_not_be_reached_is_a_store_unavailable(
-    supervisor: StepFunctionsSupervisor, service: StepFunctions, ask: Ask, error: Exception
+    supervisor: StepFunctionsSupervisor, service: StepFunctions, act: Act, error: Exception
 ) -> None:
     service.error = error
     with pytest.raises(StoreUnavailable):
-        ask(supervisor)
+        act(supervisor)
 
 
-def test_a_failure_of_the_second_start_is_told(supervisor: StepFunctionsSupervisor, service: StepFunctions) -> None:
+def test_a_failure_of_the_second_start_is_raised(supervisor: StepFunctionsSupervisor, service: StepFunctions) -> None:
     supervisor.watch(TURN, awaiting(60))
     answer, service.start_execution = service.start_execution, lambda **request: busy(**request)  # type: ignore[method-assign]
 
@@ -351,9 +349,7 @@ def test_the_token_is_sent_back_once(supervisor: StepFunctionsSupervisor, servic
 
 
 @pytest.mark.parametrize("code", ["TaskTimedOut", "TaskDoesNotExist", "InvalidToken"])
-def test_nobody_who_waits_any_more_is_no_failure(
-    supervisor: StepFunctionsSupervisor, service: StepFunctions, code: str
-) -> None:
+def test_an_expired_token_is_no_failure(supervisor: StepFunctionsSupervisor, service: StepFunctions, code: str) -> None:
     service.error = refusal(code)
     supervisor.wake("a token")
     assert len(service.woken) == 1

@@ -1,4 +1,4 @@
-"""When a state machine looks at a turn again.
+"""The times at which a state machine checks a turn.
 
 Covers: domain/turns/supervision, domain/turns/turns
 """
@@ -19,16 +19,16 @@ times = st.timedeltas(min_value=timedelta(days=-400), max_value=timedelta(days=4
 
 
 @given(status=st.sampled_from(OPEN), check_at=times)
-def test_a_look_never_comes_before_its_time_and_soon_after_it(status: TurnStatus, check_at: datetime) -> None:
-    look = next_check(status, check_at, NOW)
-    assert (look.status, isinstance(look.seconds, int)) == (status, True)
-    assert 1 <= look.seconds <= LONGEST_TIMEOUT_S
+def test_a_check_never_comes_before_its_time_and_comes_soon_after_it(status: TurnStatus, check_at: datetime) -> None:
+    check = next_check(status, check_at, NOW)
+    assert (check.status, isinstance(check.seconds, int)) == (status, True)
+    assert 1 <= check.seconds <= LONGEST_TIMEOUT_S
     if check_at <= NOW:
-        assert (look.next, look.seconds) == ("attend", 1)
+        assert (check.next, check.seconds) == ("attend", 1)
         return
     spare_s = AFTER_DEADLINE_S if status is TurnStatus.AWAITING_INPUT else AFTER_LEASE_S
-    assert look.next == ("await" if status is TurnStatus.AWAITING_INPUT else "watch")
-    wakes_at = NOW + timedelta(seconds=look.seconds)
+    assert check.next == ("await" if status is TurnStatus.AWAITING_INPUT else "watch")
+    wakes_at = NOW + timedelta(seconds=check.seconds)
     assert timedelta(seconds=spare_s) <= wakes_at - check_at < timedelta(seconds=spare_s + 1)
 
 
@@ -42,7 +42,7 @@ def test_a_look_never_comes_before_its_time_and_soon_after_it(status: TurnStatus
         (timedelta(seconds=-1), True),
     ],
 )
-def test_a_turn_is_attended_to_at_once_from_the_moment_its_time_is_over(
+def test_a_turn_is_reconciled_at_once_from_the_moment_its_time_is_over(
     status: TurnStatus, left: timedelta, is_over: bool
 ) -> None:
     assert (next_check(status, NOW + left, NOW).next == "attend") is is_over
@@ -57,21 +57,21 @@ def test_a_lease_and_a_deadline_are_waited_for_with_some_time_to_spare() -> None
 
 
 @pytest.mark.parametrize("status", [status for status in TurnStatus if status.is_terminal])
-def test_nobody_looks_again_at_a_turn_that_has_ended(status: TurnStatus) -> None:
+def test_an_ended_turn_is_not_checked_again(status: TurnStatus) -> None:
     assert next_check(status, None, NOW) == NextCheck(next="done", seconds=1, status=status.value)
 
 
 @pytest.mark.parametrize("check_at", [None, NOW, NOW + timedelta(days=1)])
-def test_nobody_looks_again_at_a_turn_that_is_gone(check_at: datetime | None) -> None:
+def test_a_deleted_turn_is_not_checked_again(check_at: datetime | None) -> None:
     assert next_check(None, check_at, NOW) == NextCheck(next="done", seconds=1, status=GONE)
 
 
 @given(status=st.sampled_from([None, *TurnStatus]), check_at=st.none() | times)
-def test_whatever_the_turn_the_answer_is_what_the_machine_reads(
+def test_the_result_for_any_turn_is_readable_by_the_machine(
     status: TurnStatus | None, check_at: datetime | None
 ) -> None:
     """Only plain texts and whole numbers: an enumeration would not survive the way to the machine."""
-    told = next_check(status, check_at, NOW).model_dump(mode="json")
-    assert list(told) == ["next", "seconds", "status"]
-    assert (type(told["next"]), type(told["seconds"]), type(told["status"])) == (str, int, str)
-    assert told["next"] in ("await", "watch", "attend", "done")
+    wire = next_check(status, check_at, NOW).model_dump(mode="json")
+    assert list(wire) == ["next", "seconds", "status"]
+    assert (type(wire["next"]), type(wire["seconds"]), type(wire["status"])) == (str, int, str)
+    assert wire["next"] in ("await", "watch", "attend", "done")

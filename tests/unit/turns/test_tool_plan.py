@@ -1,4 +1,4 @@
-"""Who answers each call of an inference, and how the calls that are ours are run.
+"""The plan for the calls of an inference, and the execution of the calls that are ours.
 
 Covers: engine/tool_plan, engine/tools
 """
@@ -64,7 +64,7 @@ def responses_of(state: TurnState) -> list[ToolResponse]:
     ]
 
 
-def test_each_call_goes_to_the_one_who_has_its_tool() -> None:
+def test_each_call_goes_to_the_side_that_has_its_tool() -> None:
     plan = plan_tools((ASK, PRICE), OFFER)
     assert ToolPlan(ours=(RunOnServer(PRICE, OFFER.server["price"], {"item": "tea"}),), client=(ASK,)) == plan
 
@@ -77,10 +77,10 @@ def test_a_client_tool_hides_a_server_tool_of_its_name() -> None:
 
 def test_arguments_of_a_toolgroup_override_those_of_the_model() -> None:
     fixed = ToolGroupWithArgs(name="shop", args={"item": "milk", "shelf": 3})
-    asked = call("price", "c1", item="tea", count=2)
+    requested = call("price", "c1", item="tea", count=2)
     offer = offer_of(configured(fixed))
-    (planned,) = plan_tools((asked,), offer).ours
-    assert RunOnServer(asked, offer.server["price"], {"item": "milk", "count": 2, "shelf": 3}) == planned
+    (planned,) = plan_tools((requested,), offer).ours
+    assert RunOnServer(requested, offer.server["price"], {"item": "milk", "count": 2, "shelf": 3}) == planned
 
 
 def test_only_the_named_tool_of_a_group_is_offered() -> None:
@@ -105,11 +105,11 @@ def test_an_unknown_tool_is_answered_with_the_tools_there_are() -> None:
 
 @pytest.mark.parametrize("tool_name", ["price", "ask"], ids=["of the server", "of the client"])
 @pytest.mark.parametrize("written", ['{"item": "te', "[1]", "tea"])
-def test_arguments_that_are_no_object_are_answered_with_what_was_written(tool_name: str, written: str) -> None:
-    asked = call_from_json("c1", tool_name, written)
-    plan = plan_tools((asked,), OFFER)
+def test_arguments_that_are_not_an_object_are_quoted_in_the_answer(tool_name: str, written: str) -> None:
+    requested = call_from_json("c1", tool_name, written)
+    plan = plan_tools((requested,), OFFER)
     answer = f"The arguments of this call are not a JSON object, so it was not run. They were: {written}"
-    assert ToolPlan(ours=(AnswerAtOnce(asked, answer),), client=()) == plan
+    assert ToolPlan(ours=(AnswerAtOnce(requested, answer),), client=()) == plan
 
 
 def test_arguments_without_their_json_are_quoted_too() -> None:
@@ -138,7 +138,7 @@ def test_a_call_without_arguments_has_an_empty_object(written: str) -> None:
 
 @settings(deadline=None)
 @given(st.dictionaries(st.text(max_size=5), st.none() | st.integers() | st.text(max_size=5), max_size=3))
-def test_arguments_are_what_the_model_wrote(arguments: dict[str, Any]) -> None:
+def test_arguments_are_those_that_the_model_wrote(arguments: dict[str, Any]) -> None:
     written = json.dumps(arguments)
     expected = ToolCall(call_id="c1", tool_name="f", arguments=arguments, arguments_json=written)
     assert expected == call_from_json("c1", "f", written)
@@ -146,10 +146,10 @@ def test_arguments_are_what_the_model_wrote(arguments: dict[str, Any]) -> None:
 
 @settings(deadline=None)
 @given(st.lists(st.sampled_from([ASK, PRICE, STOCK, RAIN, UNKNOWN, UNPARSABLE]), max_size=8))
-def test_every_call_is_planned_once_in_the_order_called(asked: list[ToolCall]) -> None:
-    plan = plan_tools(asked, OFFER)
-    assert [c for c in asked if c == ASK] == list(plan.client)
-    assert [c for c in asked if c != ASK] == [planned.call for planned in plan.ours]
+def test_every_call_is_planned_once_in_the_order_called(requested: list[ToolCall]) -> None:
+    plan = plan_tools(requested, OFFER)
+    assert [c for c in requested if c == ASK] == list(plan.client)
+    assert [c for c in requested if c != ASK] == [planned.call for planned in plan.ours]
 
 
 def test_several_calls_are_run_one_after_the_other_each_a_step() -> None:
@@ -157,14 +157,14 @@ def test_several_calls_are_run_one_after_the_other_each_a_step() -> None:
     inferred = engine.move(new_turn())
     del engine.journal[:]
     ran = engine.move(inferred.state)
-    steps = [["S tool_execution", f"P {asked} in_progress", *TOOL_KEPT] for asked in ("c1", "c5", "c4")]
+    steps = [["S tool_execution", f"P {call_id} in_progress", *TOOL_KEPT] for call_id in ("c1", "c5", "c4")]
     assert [line for step in steps for line in step] == outline(engine.journal)
     assert isinstance(ran, RunAgain)
     assert [invocation.call for invocation in engine.tools.invocations] == [PRICE, RAIN]
 
 
 @pytest.mark.parametrize(
-    ("asked", "answer"),
+    ("requested", "answer"),
     [
         (UNKNOWN, "There is no tool named 'fly'. Tools you can call: ask, price, stock."),
         (UNPARSABLE, 'The arguments of this call are not a JSON object, so it was not run. They were: {"item": "te'),
@@ -172,22 +172,24 @@ def test_several_calls_are_run_one_after_the_other_each_a_step() -> None:
     ],
     ids=["unknown tool", "unparsable arguments", "failed tool"],
 )
-def test_a_call_that_does_not_work_is_told_to_the_model_and_the_turn_goes_on(asked: ToolCall, answer: str) -> None:
-    engine = Engine(asked, "a pity")
+def test_a_failed_call_is_answered_to_the_model_and_the_turn_continues(requested: ToolCall, answer: str) -> None:
+    engine = Engine(requested, "a pity")
     ending = engine.run(new_turn())
-    expected = ToolResponse(call_id=asked.call_id, tool_name=asked.tool_name, content=answer, metadata={"error": True})
+    expected = ToolResponse(
+        call_id=requested.call_id, tool_name=requested.tool_name, content=answer, metadata={"error": True}
+    )
     assert [expected] == responses_of(ending.state)
-    assert ToolResponseMessage(call_id=asked.call_id, content=answer) == engine.inference.requests[1].messages[-1]
+    assert ToolResponseMessage(call_id=requested.call_id, content=answer) == engine.inference.requests[1].messages[-1]
     assert ending.output.content == "a pity"
 
 
-def test_unparsable_arguments_are_told_as_failed_to_parse() -> None:
+def test_unparsable_arguments_are_emitted_as_failed_to_parse() -> None:
     engine = Engine(UNPARSABLE)
     engine.move(new_turn())
     assert outline(engine.journal) == ["S inference", "P c6 failed", *INFERENCE_KEPT]
 
 
-def test_what_a_tool_returns_is_kept_with_its_metadata() -> None:
+def test_the_result_of_a_tool_is_kept_with_its_metadata() -> None:
     ending = Engine(PRICE, "thanks").run(new_turn())
     expected = ToolResponse(call_id="c1", tool_name="price", content="3 coins", metadata={"currency": "coin"})
     assert [expected] == responses_of(ending.state)
@@ -198,13 +200,13 @@ def test_what_a_tool_returns_is_kept_with_its_metadata() -> None:
     [ToolResult("x", json.loads('{"a":' * 65 + "1" + "}" * 65)), ToolResult("half a character: \ud800")],
     ids=["too deep", "no text"],
 )
-def test_a_result_that_cannot_be_kept_is_told_as_failed(result: ToolResult) -> None:
+def test_a_result_that_cannot_be_kept_is_a_failure(result: ToolResult) -> None:
     engine = Engine(PRICE, "a pity", tools=ScriptedTools({"shop": {"price": lambda _: result}}))
     ending = read_again(engine.run(new_turn()).state)
     assert [response.metadata for response in responses_of(ending)] == [{"error": True}]
 
 
-def test_a_tool_is_told_its_arguments_and_its_session() -> None:
+def test_a_tool_receives_its_arguments_and_its_session() -> None:
     engine = Engine(PRICE, "done", config=configured(ToolGroupWithArgs(name="shop", args={"shelf": 3})))
     engine.run(new_turn())
     (invocation,) = engine.tools.invocations
@@ -255,7 +257,7 @@ def test_of_partly_answered_calls_only_the_rest_is_run_and_under_its_own_key() -
     assert answers == ["c1", "c2"]
 
 
-def test_of_partly_answered_calls_the_client_is_asked_for_its_own() -> None:
+def test_of_partly_answered_calls_the_client_receives_its_own() -> None:
     first = Engine(calls(ASK, PRICE, text="Looking."))
     expected = first.run(new_turn())
     second = Engine()

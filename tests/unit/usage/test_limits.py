@@ -1,4 +1,4 @@
-"""How many tokens a tenant may spend in a day: when that is looked up, and until when who spent them is refused.
+"""The daily token limit of a tenant: when the count is read, and how long a tenant above it is refused.
 
 Covers: services/usage/limits, store/usage/usage
 """
@@ -34,10 +34,10 @@ class Store:
 
     def __init__(self, tokens: int) -> None:
         self.tokens = tokens
-        self.looks = 0
+        self.reads = 0
 
     def of_tenant(self, tenant: str, day: date, agent_id: str | None = None) -> Iterator[Spent]:
-        self.looks += 1
+        self.reads += 1
         by_model = {"m": Tokens(inferences=1, prompt_tokens=self.tokens)}
         return iter([Spent(day, "a", "s", by_model, Ownership())] if day == EVENING.date() else [])
 
@@ -47,7 +47,7 @@ def limited(tokens: int, limit: int | None = 100) -> tuple[DayLimit, Store, Cloc
     return DayLimit(store, clock, limit), store, clock  # type: ignore[arg-type] # no records are needed
 
 
-def test_who_has_spent_all_is_refused_until_midnight_and_not_a_second_longer() -> None:
+def test_a_tenant_without_tokens_left_is_refused_until_midnight_and_not_a_second_longer() -> None:
     limit, _, clock = limited(tokens=100)
     with pytest.raises(DayLimitReached) as refused:
         limit.check("t")
@@ -56,31 +56,31 @@ def test_who_has_spent_all_is_refused_until_midnight_and_not_a_second_longer() -
     limit.check("t")
 
 
-def test_a_token_less_is_enough_for_another_turn() -> None:
+def test_one_token_below_the_limit_allows_another_turn() -> None:
     limited(tokens=99)[0].check("t")
 
 
-def test_what_is_known_is_good_for_ten_seconds_for_each_tenant() -> None:
+def test_a_reading_is_cached_for_ten_seconds_for_each_tenant() -> None:
     limit, store, clock = limited(tokens=0)
     clock.at -= timedelta(hours=1)
-    for seconds, looks in ((0, 1), (9.9, 1), (0.1, 2)):
+    for seconds, reads in ((0, 1), (9.9, 1), (0.1, 2)):
         clock.at += timedelta(seconds=seconds)
         limit.check("t")
-        assert store.looks == looks
+        assert store.reads == reads
     limit.check("another")
-    assert store.looks == 3
+    assert store.reads == 3
 
 
-def test_what_is_known_is_looked_up_in_time_though_the_clock_was_set_back() -> None:
+def test_a_reading_expires_in_time_though_the_clock_was_set_back() -> None:
     limit, store, clock = limited(tokens=0)
     limit.check("t")
     clock.at -= timedelta(hours=1)
     clock.set_back_s = 3_600
     limit.check("t")
-    assert store.looks == 1
+    assert store.reads == 1
     clock.at += READ_EVERY
     limit.check("t")
-    assert store.looks == 2
+    assert store.reads == 2
 
 
 def test_tenants_without_number_take_no_memory_without_end() -> None:
@@ -90,7 +90,7 @@ def test_tenants_without_number_take_no_memory_without_end() -> None:
     assert len(limit._readings) == 1
 
 
-def test_without_a_limit_nothing_is_looked_up() -> None:
+def test_without_a_limit_nothing_is_read() -> None:
     limit, store, _ = limited(tokens=10**9, limit=None)
     limit.check("t")
-    assert store.looks == 0
+    assert store.reads == 0

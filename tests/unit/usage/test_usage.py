@@ -1,4 +1,4 @@
-"""Tokens: how they add up by day and model, what they cost, and how many make one of those that we estimate.
+"""Tokens: their sums by day and model, their cost, and the factor between counted and estimated ones.
 
 Covers: domain/usage/prices, domain/usage/usage, domain/usage/usage_report
 """
@@ -24,7 +24,7 @@ BY_MODEL = st.dictionaries(st.sampled_from(["a", "b", "c"]), TOKENS)
 
 
 @given(BY_MODEL, BY_MODEL)
-def test_what_is_added_is_what_both_took_of_each_model(first: dict[str, Tokens], second: dict[str, Tokens]) -> None:
+def test_a_sum_has_the_tokens_of_both_for_each_model(first: dict[str, Tokens], second: dict[str, Tokens]) -> None:
     both = added(first, second)
     assert both.keys() == first.keys() | second.keys()
     assert sum(t.total_tokens for t in both.values()) == sum(
@@ -32,7 +32,7 @@ def test_what_is_added_is_what_both_took_of_each_model(first: dict[str, Tokens],
     )
 
 
-def test_tokens_cost_by_the_million_and_nothing_known_where_no_price_is() -> None:
+def test_tokens_cost_by_the_million_and_the_cost_is_unknown_without_a_price() -> None:
     assert ONE.cost_usd(PRICES) == pytest.approx(0.004)
     assert ONE.cost_usd(None) is None
 
@@ -57,7 +57,7 @@ def test_a_cost_beyond_all_numbers_is_unknown() -> None:
     assert count.report(lambda _: dear, has_sessions=False).total.cost_usd is None
 
 
-def test_a_day_begins_with_nothing_and_goes_on_with_what_it_has() -> None:
+def test_a_day_begins_with_nothing_and_continues_with_its_count() -> None:
     first = spent_by(None, {"m": ONE}, NOON)
     again = spent_by(first, {"m": ONE, "n": ONE}, NOON)
     assert again == SpentToday(day=TODAY, by_model={"m": ONE.plus(ONE), "n": ONE})
@@ -81,16 +81,16 @@ def test_days_are_those_of_utc() -> None:
 @pytest.mark.parametrize(
     ("counted", "estimated", "factor"),
     [(1_300, 1_000, 1.3), (900, 1_000, 0.9), (10, 199, 1.1), (10, 1_000, 1.1), (5_000, 1_000, 1.1), (500, 0, 1.1)],
-    ids=["more", "fewer", "too short to tell", "cached ones left out", "far off", "no estimate"],
+    ids=["more", "fewer", "too short to measure", "cached ones left out", "far off", "no estimate"],
 )
-def test_a_factor_is_what_the_last_long_prompt_tells(counted: int, estimated: int, factor: float) -> None:
+def test_a_factor_comes_from_the_last_long_prompt(counted: int, estimated: int, factor: float) -> None:
     earlier = TokenUsage(prompt_tokens=1_100, estimated_prompt_tokens=1_000)
     last = TokenUsage(prompt_tokens=counted, estimated_prompt_tokens=estimated)
     assert factor_of((earlier, last), otherwise=1.0) == factor
     assert factor_of((), otherwise=1.7) == 1.7
 
 
-# ---- what is asked for
+# ---- the query
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_days_in_the_wrong_order_and_too_many_are_refused() -> None:
         UsageQuery(first_day=TODAY - timedelta(days=MOST_DAYS), last_day=TODAY).days(TODAY)
 
 
-# ---- what is answered
+# ---- the report
 
 
 def report(*prices: str, has_sessions: bool = False) -> UsageReport:
@@ -128,38 +128,47 @@ def report(*prices: str, has_sessions: bool = False) -> UsageReport:
 
 
 def test_a_report_adds_up_by_day_model_agent_and_session() -> None:
-    told = report("m", "n", has_sessions=True)
-    assert (told.first_day, told.last_day, told.agents, told.sessions) == (TODAY, TODAY + timedelta(days=1), 2, 2)
-    assert (told.total.inferences, told.total.total_tokens) == (4, 4_800)
-    assert [(one.day.day, one.inferences) for one in told.by_day] == [(4, 3), (5, 1)]
-    assert [(one.model_id, one.inferences) for one in told.by_model] == [("m", 2), ("n", 2)]
-    assert [(one.agent_id, one.inferences) for one in told.by_agent] == [("a2", 3), ("a1", 1)]
-    assert [(one.session_id, one.inferences) for one in told.by_session] == [("s2", 3), ("s1", 1)]
-    assert told.total.cost_usd == pytest.approx(0.016)
+    summary = report("m", "n", has_sessions=True)
+    assert (summary.first_day, summary.last_day, summary.agents, summary.sessions) == (
+        TODAY,
+        TODAY + timedelta(days=1),
+        2,
+        2,
+    )
+    assert (summary.total.inferences, summary.total.total_tokens) == (4, 4_800)
+    assert [(one.day.day, one.inferences) for one in summary.by_day] == [(4, 3), (5, 1)]
+    assert [(one.model_id, one.inferences) for one in summary.by_model] == [("m", 2), ("n", 2)]
+    assert [(one.agent_id, one.inferences) for one in summary.by_agent] == [("a2", 3), ("a1", 1)]
+    assert [(one.session_id, one.inferences) for one in summary.by_session] == [("s2", 3), ("s1", 1)]
+    assert summary.total.cost_usd == pytest.approx(0.016)
 
 
-def test_sessions_are_listed_only_where_one_agent_is_asked_for() -> None:
+def test_sessions_are_listed_only_in_the_report_of_one_agent() -> None:
     assert report().by_session == ()
     assert report().sessions == 2
 
 
-def test_a_sum_with_a_model_whose_price_nobody_knows_has_no_cost() -> None:
-    told = report("m")
-    assert told.total.cost_usd is None
-    assert [one.cost_usd for one in told.by_model] == [pytest.approx(0.008), None]
-    assert [one.cost_usd for one in told.by_agent] == [None, pytest.approx(0.004)]
+def test_a_sum_with_a_model_without_a_price_has_no_cost() -> None:
+    summary = report("m")
+    assert summary.total.cost_usd is None
+    assert [one.cost_usd for one in summary.by_model] == [pytest.approx(0.008), None]
+    assert [one.cost_usd for one in summary.by_agent] == [None, pytest.approx(0.004)]
 
 
-def test_nothing_spent_costs_nothing() -> None:
-    told = UsageCount([TODAY]).report(lambda _: None, has_sessions=True)
-    assert (told.total.total_tokens, told.total.cost_usd, told.agents, told.by_session) == (0, 0.0, 0, ())
-    assert [one.day for one in told.by_day] == [TODAY]
+def test_an_empty_count_costs_nothing() -> None:
+    summary = UsageCount([TODAY]).report(lambda _: None, has_sessions=True)
+    assert (summary.total.total_tokens, summary.total.cost_usd, summary.agents, summary.by_session) == (0, 0.0, 0, ())
+    assert [one.day for one in summary.by_day] == [TODAY]
 
 
 def test_of_many_agents_those_are_listed_that_spent_most() -> None:
     count = UsageCount([TODAY])
     for number in range(MOST_LISTED + 1):
         count.add(TODAY, f"a{number}", f"s{number}", {"m": Tokens(inferences=1, prompt_tokens=number)})
-    told = count.report(lambda _: None, has_sessions=False)
-    assert (told.agents, len(told.by_agent), told.by_agent[0].agent_id) == (MOST_LISTED + 1, MOST_LISTED, "a1000")
-    assert "a0" not in [one.agent_id for one in told.by_agent]
+    summary = count.report(lambda _: None, has_sessions=False)
+    assert (summary.agents, len(summary.by_agent), summary.by_agent[0].agent_id) == (
+        MOST_LISTED + 1,
+        MOST_LISTED,
+        "a1000",
+    )
+    assert "a0" not in [one.agent_id for one in summary.by_agent]

@@ -51,7 +51,7 @@ def calls(*events: Event, reason: str = "tool_use", **more: Any) -> tuple[ToolCa
     return read(*events, stop(reason), **more).tool_calls
 
 
-def told(found: tuple[ToolCall, ...]) -> list[tuple[str, str, Any]]:
+def triples(found: tuple[ToolCall, ...]) -> list[tuple[str, str, Any]]:
     return [(call.call_id, call.tool_name, call.arguments) for call in found]
 
 
@@ -62,7 +62,7 @@ def test_the_text_is_that_of_all_deltas_and_of_all_blocks() -> None:
     assert answer.inferred() == Inferred(CompletionMessage(content="ab", stop_reason="end_of_turn"))
 
 
-def test_an_answer_is_over_when_its_end_and_its_usage_were_told() -> None:
+def test_an_answer_is_over_once_its_end_and_its_usage_have_arrived() -> None:
     for order in ((stop(), METADATA), (METADATA, stop())):
         answer = ConverseAnswer(Aliases())
         for event in order:
@@ -96,19 +96,19 @@ def test_an_answer_that_bedrock_calls_malformed_fails(reason: str) -> None:
 
 
 @pytest.mark.parametrize("reason", ["guardrail_intervened", "content_filtered"])
-def test_a_withheld_answer_is_what_was_said_in_its_place_without_calls_and_fails_if_nothing_was(reason: str) -> None:
+def test_a_withheld_answer_is_its_replacement_without_calls_and_fails_without_one(reason: str) -> None:
     message = read(delta(text="I may not."), begun("f", 1), stop(reason))
     assert (message.content, message.tool_calls) == ("I may not.", ())
     with pytest.raises(ModelFailed, match=reason):
         read(begun("f"), stop(reason))
 
 
-def test_an_answer_without_an_end_broke_off() -> None:
+def test_an_answer_without_an_end_is_incomplete() -> None:
     with pytest.raises(ModelFailed, match="broke off"):
         read(delta(text="a"), METADATA)
 
 
-def test_what_the_model_thinks_and_cites_is_no_part_of_the_answer() -> None:
+def test_reasoning_and_citations_are_not_part_of_the_answer() -> None:
     thought = delta(reasoningContent={"text": "hmm"})
     cited = delta(1, citation={"title": "a book", "sourceContent": [{"text": "page"}]})
     assert read(thought, delta(reasoningContent={"signature": "x"}), delta(1, text="a"), cited, stop()).content == "a"
@@ -117,9 +117,9 @@ def test_what_the_model_thinks_and_cites_is_no_part_of_the_answer() -> None:
 # ---- calls
 
 
-def test_several_calls_are_told_apart_by_their_blocks() -> None:
+def test_several_calls_are_distinguished_by_their_blocks() -> None:
     found = calls(begun("f", 1, "t1"), begun("g", 2, "t2"), piece('{"x":', 1), piece("{}", 2), piece("1}", 1))
-    assert told(found) == [("t1", "f", {"x": 1}), ("t2", "g", {})]
+    assert triples(found) == [("t1", "f", {"x": 1}), ("t2", "g", {})]
 
 
 @given(st.data())
@@ -137,13 +137,13 @@ def test_a_call_without_arguments_has_none(pieces: tuple[str, ...]) -> None:
     assert call.arguments == {}
 
 
-def test_arguments_that_are_no_json_stay_what_they_are() -> None:
+def test_arguments_that_are_not_json_stay_text() -> None:
     (call,) = calls(begun("f"), piece("{broken"))
     assert call.arguments == "{broken"
 
 
 @pytest.mark.parametrize("pieces", [(), ('{"city": "Os',)])
-def test_a_call_that_was_cut_off_is_not_taken_for_one_without_arguments(pieces: tuple[str, ...]) -> None:
+def test_a_truncated_call_is_not_taken_for_one_without_arguments(pieces: tuple[str, ...]) -> None:
     (call,) = calls(begun("f"), *map(piece, pieces), reason="max_tokens")
     assert call.arguments == "".join(pieces)
 
@@ -152,7 +152,7 @@ def test_a_call_that_the_provider_runs_itself_is_not_ours() -> None:
     assert calls(begun("search", type="server_tool_use"), piece("{}"), delta(1, text="a"), reason="end_turn") == ()
 
 
-def test_a_tool_is_meant_by_the_name_that_it_was_told_by() -> None:
+def test_an_alias_in_a_call_becomes_the_name_of_its_tool() -> None:
     names = Aliases()
     names.alias_of("look.up")
     answer = ConverseAnswer(names)
@@ -174,7 +174,7 @@ def test_a_call_without_a_name_fails() -> None:
         calls(begun(""))
 
 
-def test_calls_that_may_not_be_are_dropped_and_an_answer_of_nothing_else_fails() -> None:
+def test_calls_that_are_not_allowed_are_dropped_and_an_answer_of_nothing_else_fails() -> None:
     assert calls(delta(text="a"), begun("f", 1), may_call=False) == ()
     with pytest.raises(ModelFailed, match="it may call none here"):
         calls(begun("f"), may_call=False)
@@ -198,12 +198,14 @@ def test_calls_that_may_not_be_are_dropped_and_an_answer_of_nothing_else_fails()
         ({"inputTokens": 3, "outputTokens": True}, None),
     ],
 )
-def test_what_a_cache_gave_or_took_is_part_of_the_prompt(usage: object, expected: tuple[int, int, int] | None) -> None:
+def test_tokens_read_from_or_written_to_a_cache_are_part_of_the_prompt(
+    usage: object, expected: tuple[int, int, int] | None
+) -> None:
     found = usage_from_wire(usage)
     assert expected == (found and (found.prompt_tokens, found.completion_tokens, found.total_tokens))
 
 
-def test_an_answer_that_came_as_a_whole_is_what_its_events_would_have_told() -> None:
+def test_a_whole_answer_equals_the_one_of_its_events() -> None:
     content = [
         {"reasoningContent": {"reasoningText": {"text": "hmm"}}},
         {"text": "a"},
@@ -215,10 +217,10 @@ def test_an_answer_that_came_as_a_whole_is_what_its_events_would_have_told() -> 
     answer = ConverseAnswer(Aliases())
     assert "".join(map(answer.read, events_of(response))) == "ab"
     assert answer.is_over
-    assert told(answer.inferred().message.tool_calls) == [("t1", "f", {"x": [1]}), ("t2", "g", {})]
+    assert triples(answer.inferred().message.tool_calls) == [("t1", "f", {"x": [1]}), ("t2", "g", {})]
 
 
-def test_a_response_that_is_no_answer_broke_off() -> None:
+def test_a_response_that_is_not_an_answer_is_incomplete() -> None:
     answer = ConverseAnswer(Aliases())
     assert not "".join(map(answer.read, events_of({})))
     with pytest.raises(ModelFailed, match="broke off"):

@@ -39,11 +39,11 @@ HELLO = UserMessage(content="hello")
 TAKEN = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
-def told(*messages: Message) -> list[dict[str, Any]]:
+def converse(*messages: Message) -> list[dict[str, Any]]:
     return Conversation(Aliases()).converted(messages)
 
 
-def said(text: str, *calls: tuple[str, Any]) -> CompletionMessage:
+def reply(text: str, *calls: tuple[str, Any]) -> CompletionMessage:
     made = tuple(ToolCall(call_id=call_id, tool_name="find", arguments=arguments) for call_id, arguments in calls)
     return CompletionMessage(content=text, stop_reason="end_of_turn", tool_calls=made)
 
@@ -68,12 +68,12 @@ def use(call_id: str, **arguments: Any) -> dict[str, Any]:
 
 
 def test_a_user_message_has_its_context_after_its_content() -> None:
-    asked = UserMessage(content=(TextItem(text="a"), TextItem(text="b")), context="facts")
-    assert told(asked) == [user({"text": "a"}, {"text": "b"}, {"text": "facts"})]
+    question = UserMessage(content=(TextItem(text="a"), TextItem(text="b")), context="facts")
+    assert converse(question) == [user({"text": "a"}, {"text": "b"}, {"text": "facts"})]
 
 
 def test_messages_of_one_role_are_one_message() -> None:
-    assert told(HELLO, UserMessage(content="there"), said("a"), said("b"), HELLO) == [
+    assert converse(HELLO, UserMessage(content="there"), reply("a"), reply("b"), HELLO) == [
         user({"text": "hello"}, {"text": "there"}),
         {"role": "assistant", "content": [{"text": "a"}, {"text": "b"}]},
         user({"text": "hello"}),
@@ -82,12 +82,12 @@ def test_messages_of_one_role_are_one_message() -> None:
 
 def test_blank_texts_are_left_out_but_never_a_whole_question() -> None:
     blank = UserMessage(content=" \n", context="")
-    assert told(HELLO, said(" "), blank) == [user({"text": "hello"}, {"text": "(empty)"})]
-    assert told(UserMessage(content=(TextItem(text=""), PICTURE))) == [user(SHOWN)]
+    assert converse(HELLO, reply(" "), blank) == [user({"text": "hello"}, {"text": "(empty)"})]
+    assert converse(UserMessage(content=(TextItem(text=""), PICTURE))) == [user(SHOWN)]
 
 
-def test_a_history_whose_beginning_was_left_out_says_so_in_the_users_place() -> None:
-    first, second = told(said("as I said"))
+def test_a_history_without_its_beginning_starts_with_a_note_of_the_user() -> None:
+    first, second = converse(reply("as I said"))
     assert (first["role"], second["role"]) == ("user", "assistant")
     assert "left out" in first["content"][0]["text"]
 
@@ -96,8 +96,8 @@ def test_a_history_whose_beginning_was_left_out_says_so_in_the_users_place() -> 
 
 
 def test_calls_and_their_answers_are_one_message_each_and_answers_come_first() -> None:
-    messages = (HELLO, said("hm", ("c1", {"x": 1}), ("c2", {})), answer("c1"), HELLO, answer("c2", ""))
-    assert told(*messages) == [
+    messages = (HELLO, reply("hm", ("c1", {"x": 1}), ("c2", {})), answer("c1"), HELLO, answer("c2", ""))
+    assert converse(*messages) == [
         user({"text": "hello"}),
         {"role": "assistant", "content": [{"text": "hm"}, use("c1", x=1), use("c2")]},
         user(result("c1"), result("c2", {"text": "(empty)"}), {"text": "hello"}),
@@ -106,21 +106,21 @@ def test_calls_and_their_answers_are_one_message_each_and_answers_come_first() -
 
 @pytest.mark.parametrize("arguments", ["{broken", {"x": float("nan")}])
 def test_arguments_that_are_no_json_are_sent_as_an_empty_object(arguments: Any) -> None:
-    assert told(HELLO, said("", ("c1", arguments)), answer("c1"))[1]["content"] == [use("c1")]
+    assert converse(HELLO, reply("", ("c1", arguments)), answer("c1"))[1]["content"] == [use("c1")]
 
 
-def test_ids_of_other_providers_are_told_by_such_that_bedrock_takes() -> None:
+def test_ids_of_other_providers_become_ids_that_bedrock_takes() -> None:
     ids = ("call:1", "call.1", "c" * 80, "")
-    _, assistant, results = told(HELLO, said("", *((call_id, {}) for call_id in ids)), *map(answer, ids))
+    _, assistant, results = converse(HELLO, reply("", *((call_id, {}) for call_id in ids)), *map(answer, ids))
     sent = [block["toolUse"]["toolUseId"] for block in assistant["content"]]
     assert all(TAKEN.fullmatch(call_id) for call_id in sent)
     assert len(set(sent)) == len(ids)
     assert [block["toolResult"]["toolUseId"] for block in results["content"]] == sent
 
 
-def test_an_id_that_came_before_is_another_one_with_its_own_answer() -> None:
-    loop = (HELLO, said("", ("0", {})), answer("0"))
-    sent = told(*loop, *loop, *loop)
+def test_a_repeated_id_is_replaced_and_keeps_its_own_answer() -> None:
+    loop = (HELLO, reply("", ("0", {})), answer("0"))
+    sent = converse(*loop, *loop, *loop)
     uses = [m["content"][0]["toolUse"]["toolUseId"] for m in sent if m["role"] == "assistant"]
     assert len(set(uses)) == 3
     results = [b["toolResult"]["toolUseId"] for m in sent for b in m["content"] if "toolResult" in b]
@@ -135,8 +135,8 @@ def test_an_id_that_came_before_is_another_one_with_its_own_answer() -> None:
     [Image(data=PNG), Image(data=f"data:image/jpeg;base64,{PNG}"), Image(url=Url(uri=f"data:image/png;base64,{PNG}"))],
 )
 def test_an_image_of_data_is_sent_as_its_bytes_under_its_own_format(image: Image) -> None:
-    asked = UserMessage(content=(TextItem(text="look"), ImageItem(image=image)))
-    assert told(asked) == [user({"text": "look"}, SHOWN)]
+    question = UserMessage(content=(TextItem(text="look"), ImageItem(image=image)))
+    assert converse(question) == [user({"text": "look"}, SHOWN)]
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_an_image_of_data_is_sent_as_its_bytes_under_its_own_format(image: Image
 )
 def test_the_format_of_an_image_is_read_from_its_first_bytes(head: bytes, image_format: str) -> None:
     data = base64.b64encode(head + bytes(30)).decode()
-    ((block,),) = (m["content"] for m in told(UserMessage(content=ImageItem(image=Image(data=data)))))
+    ((block,),) = (m["content"] for m in converse(UserMessage(content=ImageItem(image=Image(data=data)))))
     assert block["image"]["format"] == image_format
 
 
@@ -160,16 +160,16 @@ def test_the_format_of_an_image_is_read_from_its_first_bytes(head: bytes, image_
 def test_an_image_that_cant_be_sent_is_refused_in_the_last_message_and_no_session_is_lost_over_it(
     image: Image, reason: str
 ) -> None:
-    asked = UserMessage(content=(TextItem(text="look"), ImageItem(image=image)))
+    question = UserMessage(content=(TextItem(text="look"), ImageItem(image=image)))
     with pytest.raises(InvalidRequest, match=reason) as caught:
-        told(HELLO, said("yes?"), asked)
+        converse(HELLO, reply("yes?"), question)
     assert caught.value.location == ("messages",)
-    assert told(asked, HELLO) == [user({"text": "look"}, {"text": "[image]"}, {"text": "hello"})]
+    assert converse(question, HELLO) == [user({"text": "look"}, {"text": "[image]"}, {"text": "hello"})]
 
 
-def test_a_tools_images_are_shown_and_those_that_cant_be_are_told_of() -> None:
+def test_a_tools_images_are_sent_and_those_that_cant_be_are_marked() -> None:
     content = (TextItem(text="seen"), PICTURE, ELSEWHERE)
-    sent = told(HELLO, said("", ("c1", {})), answer("c1", content))
+    sent = converse(HELLO, reply("", ("c1", {})), answer("c1", content))
     assert sent[-1] == user(result("c1", {"text": "seen"}, SHOWN, {"text": "[image]"}))
 
 
@@ -182,7 +182,7 @@ MESSAGES = st.one_of(
     st.builds(UserMessage, content=st.tuples(st.just(PICTURE))),
     st.builds(SystemMessage, content=TEXTS),
     st.builds(
-        lambda text, calls: said(text, *{call_id: (call_id, arguments) for call_id, arguments in calls}.values()),
+        lambda text, calls: reply(text, *{call_id: (call_id, arguments) for call_id, arguments in calls}.values()),
         TEXTS,
         CALLS,
     ),
@@ -197,7 +197,7 @@ def messages_shape() -> Shape:
 
 @given(st.lists(MESSAGES, max_size=8))
 def test_any_history_whose_calls_are_answered_is_one_that_converse_takes(history: list[Message]) -> None:
-    sent = told(*answered(history, "not executed"))
+    sent = converse(*answered(history, "not executed"))
     assert not ParamValidator().validate(sent, messages_shape()).has_errors()
     assert not sent or sent[0]["role"] == "user"
     assert all(before["role"] != after["role"] for before, after in pairwise(sent))

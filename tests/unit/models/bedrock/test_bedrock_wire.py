@@ -57,7 +57,7 @@ def arguments(*messages: Message, **fields: Any) -> dict[str, Any]:
     return question(*messages, **fields).arguments
 
 
-def test_a_plain_question_asks_for_a_greedy_answer_and_nothing_else() -> None:
+def test_a_plain_question_requests_a_greedy_answer_and_nothing_else() -> None:
     assert arguments() == {
         "modelId": CLAUDE,
         "messages": [{"role": "user", "content": [{"text": "hello"}]}],
@@ -70,18 +70,18 @@ def test_a_plain_question_asks_for_a_greedy_answer_and_nothing_else() -> None:
 
 def test_the_systems_messages_are_apart_and_blank_ones_are_left_out() -> None:
     system = [SystemMessage(content=content) for content in ("be kind", " \n", "be brief")]
-    told = arguments(system[0], HELLO, *system[1:])
-    assert told["system"] == [{"text": "be kind"}, {"text": "be brief"}]
-    assert [message["role"] for message in told["messages"]] == ["user"]
+    request = arguments(system[0], HELLO, *system[1:])
+    assert request["system"] == [{"text": "be kind"}, {"text": "be brief"}]
+    assert [message["role"] for message in request["messages"]] == ["user"]
     assert "system" not in arguments(SystemMessage(content=""), HELLO)
 
 
-def test_cache_points_come_behind_the_tools_and_the_systems_messages_if_they_are_wanted() -> None:
-    asked = (SystemMessage(content="be kind"), HELLO)
-    told = arguments(*asked, tools=(FIND,), options=BedrockOptions(has_cache_points=True))
-    assert told["system"] == [{"text": "be kind"}, CACHE_POINT]
-    assert told["toolConfig"]["tools"] == [FIND_SPEC, CACHE_POINT]
-    assert "cachePoint" not in str(arguments(*asked, tools=(FIND,)))
+def test_cache_points_come_behind_the_tools_and_the_systems_messages_if_enabled() -> None:
+    messages = (SystemMessage(content="be kind"), HELLO)
+    request = arguments(*messages, tools=(FIND,), options=BedrockOptions(has_cache_points=True))
+    assert request["system"] == [{"text": "be kind"}, CACHE_POINT]
+    assert request["toolConfig"]["tools"] == [FIND_SPEC, CACHE_POINT]
+    assert "cachePoint" not in str(arguments(*messages, tools=(FIND,)))
     assert "cachePoint" not in str(arguments(options=BedrockOptions(has_cache_points=True)))
 
 
@@ -94,18 +94,18 @@ def test_a_guardrail_is_named_if_the_operator_named_one() -> None:
 # ---- tools
 
 
-def test_a_tool_is_told_by_its_schema_under_a_name_that_bedrock_takes() -> None:
+def test_a_tool_is_sent_with_its_schema_under_a_name_that_bedrock_takes() -> None:
     parameter = ToolParameter(name="query", parameter_type="str", description="what")
-    told = question(tools=(ToolDef(name="look.up", parameters=(parameter,)), FIND))
+    request = question(tools=(ToolDef(name="look.up", parameters=(parameter,)), FIND))
     schema = {
         "type": "object",
         "properties": {"query": {"type": "string", "description": "what"}},
         "required": ["query"],
     }
-    look_up = {"toolSpec": {"name": "look_up", "inputSchema": {"json": schema}}}
-    assert told.arguments["toolConfig"] == {"tools": [look_up, FIND_SPEC]}
-    assert told.tool_names.name_of("look_up") == "look.up"
-    assert told.may_call
+    lookup = {"toolSpec": {"name": "look_up", "inputSchema": {"json": schema}}}
+    assert request.arguments["toolConfig"] == {"tools": [lookup, FIND_SPEC]}
+    assert request.tool_names.name_of("look_up") == "look.up"
+    assert request.may_call
 
 
 @pytest.mark.parametrize(
@@ -118,29 +118,29 @@ def test_a_tool_choice_is_auto_any_or_a_tools_name(choice: str, expected: object
 
 def test_the_choice_of_a_tool_names_it_as_the_tool_is_named() -> None:
     tools = (ToolDef(name="look/up"), ToolDef(name="look.up"))
-    told = arguments(tools=tools, tool_choice="look.up")["toolConfig"]
-    assert told["toolChoice"]["tool"]["name"] == told["tools"][1]["toolSpec"]["name"] != "look_up"
+    request = arguments(tools=tools, tool_choice="look.up")["toolConfig"]
+    assert request["toolChoice"]["tool"]["name"] == request["tools"][1]["toolSpec"]["name"] != "look_up"
 
 
 @pytest.mark.parametrize("fields", [{"tools": (FIND,), "tool_choice": "none"}, {"tool_choice": "required"}])
-def test_without_calls_before_no_tools_are_told_if_none_may_be_called(fields: dict[str, Any]) -> None:
-    told = question(**fields)
-    assert "toolConfig" not in told.arguments
-    assert not told.may_call
+def test_without_earlier_calls_no_tools_are_sent_if_none_may_be_called(fields: dict[str, Any]) -> None:
+    request = question(**fields)
+    assert "toolConfig" not in request.arguments
+    assert not request.may_call
 
 
-def test_with_calls_before_the_tools_are_told_although_none_may_be_called() -> None:
-    told = question(*CALLED, tools=(FIND,), tool_choice="none")
-    assert told.arguments["toolConfig"] == {"tools": [FIND_SPEC]}
-    assert not told.may_call
+def test_with_earlier_calls_the_tools_are_sent_although_none_may_be_called() -> None:
+    request = question(*CALLED, tools=(FIND,), tool_choice="none")
+    assert request.arguments["toolConfig"] == {"tools": [FIND_SPEC]}
+    assert not request.may_call
 
 
-def test_with_calls_before_and_no_tools_those_of_the_calls_are_told_as_not_available() -> None:
-    told = question(*CALLED, *CALLED)
-    (tool,) = told.arguments["toolConfig"]["tools"]
+def test_with_earlier_calls_and_no_tools_those_of_the_calls_are_sent_as_not_available() -> None:
+    request = question(*CALLED, *CALLED)
+    (tool,) = request.arguments["toolConfig"]["tools"]
     assert tool["toolSpec"]["name"] == "look_up"
     assert "Not available" in tool["toolSpec"]["description"]
-    assert not told.may_call
+    assert not request.may_call
 
 
 # ---- sampling
@@ -169,14 +169,14 @@ def test_a_strategy_is_sent_without_its_nulls(strategy: Strategy, expected: dict
     ],
 )
 def test_top_k_is_sent_as_the_models_maker_calls_it(model: str, expected: dict[str, Any]) -> None:
-    told = arguments(model=model, sampling=SamplingParams(strategy=TopK(top_k=40)))
-    assert told["additionalModelRequestFields"] == expected
-    assert "inferenceConfig" not in told
+    request = arguments(model=model, sampling=SamplingParams(strategy=TopK(top_k=40)))
+    assert request["additionalModelRequestFields"] == expected
+    assert "inferenceConfig" not in request
 
 
 def test_limits_are_sent_only_where_there_are_some() -> None:
-    told = arguments(sampling=SamplingParams(max_tokens=7, stop=("a", "b")))
-    assert told["inferenceConfig"] == {"temperature": 0.0, "maxTokens": 7, "stopSequences": ["a", "b"]}
+    request = arguments(sampling=SamplingParams(max_tokens=7, stop=("a", "b")))
+    assert request["inferenceConfig"] == {"temperature": 0.0, "maxTokens": 7, "stopSequences": ["a", "b"]}
     assert arguments(sampling=SamplingParams(stop=()))["inferenceConfig"] == {"temperature": 0.0}
 
 
@@ -192,7 +192,9 @@ def test_limits_are_sent_only_where_there_are_some() -> None:
         ({"response_format": GrammarFormat(bnf={})}, ("response_format", "type")),
     ],
 )
-def test_what_converse_does_not_offer_is_refused_by_its_name(fields: dict[str, Any], location: object) -> None:
+def test_a_feature_that_converse_does_not_offer_is_refused_by_its_name(
+    fields: dict[str, Any], location: object
+) -> None:
     with pytest.raises(InvalidRequest) as caught:
         arguments(**fields)
     assert caught.value.location == location
@@ -203,15 +205,15 @@ def test_what_converse_does_not_offer_is_refused_by_its_name(fields: dict[str, A
 
 def test_a_json_schema_is_sent_as_text_under_its_title() -> None:
     schema = {"title": "My Answer", "type": "object", "additionalProperties": False}
-    told = arguments(response_format=JsonSchemaFormat(json_schema=schema))["outputConfig"]
-    named = told["textFormat"]["structure"]["jsonSchema"]
-    assert told == {"textFormat": {"type": "json_schema", "structure": {"jsonSchema": named}}}
+    request = arguments(response_format=JsonSchemaFormat(json_schema=schema))["outputConfig"]
+    named = request["textFormat"]["structure"]["jsonSchema"]
+    assert request == {"textFormat": {"type": "json_schema", "structure": {"jsonSchema": named}}}
     assert (named["name"], json.loads(named["schema"])) == ("My_Answer", schema)
     untitled = arguments(response_format=JsonSchemaFormat(json_schema={}))["outputConfig"]
     assert untitled["textFormat"]["structure"]["jsonSchema"]["name"] == "response"
 
 
-def test_objects_that_list_their_properties_are_closed_wherever_nothing_is_said_of_others() -> None:
+def test_objects_that_list_their_properties_are_closed_unless_they_define_others() -> None:
     inner = {"type": "object", "properties": {"type": {"type": "string"}}}
     closed = {**inner, "additionalProperties": False}
     schema = {
@@ -238,5 +240,5 @@ def test_objects_that_list_their_properties_are_closed_wherever_nothing_is_said_
         {"const": {"properties": {}}},
     ],
 )
-def test_what_closing_would_change_the_meaning_of_is_left_as_it_is(schema: dict[str, Any]) -> None:
+def test_a_schema_that_closing_would_change_the_meaning_of_stays_as_it_is(schema: dict[str, Any]) -> None:
     assert closed_objects(schema) == schema

@@ -39,7 +39,7 @@ def calls(*chunks: dict, taken: frozenset[str] = frozenset()) -> tuple[ToolCall,
     return read(*chunks, chunk("tool_calls"), taken=taken).message.tool_calls
 
 
-def told(found: tuple[ToolCall, ...]) -> list[tuple[str, Any]]:
+def pairs(found: tuple[ToolCall, ...]) -> list[tuple[str, Any]]:
     return [(call.tool_name, call.arguments) for call in found]
 
 
@@ -67,7 +67,7 @@ def test_content_may_be_a_list_of_parts_and_a_refusal_is_text():
     assert read(chunk(content=parts), chunk("stop", refusal="b")).message.content == "ab"
 
 
-def test_several_calls_are_told_apart_by_index_however_their_fragments_mix():
+def test_several_calls_are_distinguished_by_index_however_their_fragments_mix():
     found = calls(
         fragment('{"x"', index=0, id="a", name="f"),
         fragment('{"y"', index=1, id="b", name="g"),
@@ -81,11 +81,11 @@ def test_several_calls_are_told_apart_by_index_however_their_fragments_mix():
 
 
 @pytest.mark.parametrize("fields", [{}, {"index": None}, {"index": None, "id": None}, {"id": ""}])
-def test_without_index_and_id_a_name_begins_a_call_and_the_rest_goes_on(fields: dict):
+def test_without_index_and_id_a_name_begins_a_call_and_the_rest_continues_it(fields: dict):
     found = calls(
         fragment('{"x"', name="f", **fields), fragment(":1}", **fields), fragment('{"y":2}', name="g", **fields)
     )
-    assert told(found) == [("f", {"x": 1}), ("g", {"y": 2})]
+    assert pairs(found) == [("f", {"x": 1}), ("g", {"y": 2})]
 
 
 def test_whole_calls_of_one_chunk_that_all_have_index_0_are_several_calls():
@@ -93,12 +93,12 @@ def test_whole_calls_of_one_chunk_that_all_have_index_0_are_several_calls():
         {"index": 0, "id": call_id, "function": {"name": name, "arguments": arguments}}
         for call_id, name, arguments in (("a", "f", '{"x":1}'), ("b", "g", ""), ("c", "h", "{}"))
     ]
-    assert told(calls(chunk(tool_calls=parts))) == [("f", {"x": 1}), ("g", {}), ("h", {})]
+    assert pairs(calls(chunk(tool_calls=parts))) == [("f", {"x": 1}), ("g", {}), ("h", {})]
 
 
 def test_whole_calls_with_the_same_index_and_no_ids_are_several_calls():
     found = calls(fragment('{"x":1}', index=0, name="f"), fragment('{"x":2}', index=0, name="f"))
-    assert told(found) == [("f", {"x": 1}), ("f", {"x": 2})]
+    assert pairs(found) == [("f", {"x": 1}), ("f", {"x": 2})]
 
 
 def test_fragments_that_each_have_a_new_id_are_one_call_with_the_first():
@@ -110,11 +110,11 @@ def test_fragments_that_each_have_a_new_id_are_one_call_with_the_first():
 
 def test_a_name_repeated_in_each_fragment_is_one_name():
     found = calls(fragment('{"x"', index=0, id="a", name="f"), fragment(":1}", index=0, id="a", name="f"))
-    assert told(found) == [("f", {"x": 1})]
+    assert pairs(found) == [("f", {"x": 1})]
 
 
 def test_arguments_may_be_an_object_already():
-    assert told(calls(fragment({"x": 1}, index=0, id="a", name="f"))) == [("f", {"x": 1})]
+    assert pairs(calls(fragment({"x": 1}, index=0, id="a", name="f"))) == [("f", {"x": 1})]
 
 
 def test_missing_repeated_and_taken_ids_are_replaced_by_unique_ones():
@@ -145,14 +145,14 @@ def test_a_call_without_a_name_fails():
         calls(fragment("{}", index=0, id="a"))
 
 
-def test_a_filtered_answer_is_what_was_said_before_and_none_of_its_calls():
+def test_a_filtered_answer_is_its_text_so_far_without_calls():
     answer = read(chunk(content="a"), fragment("{}", index=0, id="a", name="f"), chunk("content_filter")).message
     assert answer == CompletionMessage(content="a", stop_reason="end_of_turn")
     with pytest.raises(ModelFailed, match="content_filter"):
         read(chunk("content_filter"))
 
 
-def test_a_stream_without_any_end_broke_off():
+def test_a_stream_without_any_end_is_incomplete():
     with pytest.raises(ModelFailed, match="broke off"):
         read(chunk(content="a"))
 
@@ -171,7 +171,7 @@ def test_a_whole_answer_is_read_like_a_chunk():
     reader = AnswerReader()
     assert reader.read(json.dumps({"choices": [{"message": message}], "usage": {"prompt_tokens": 1}})) == "a"
     assert reader.is_over
-    assert told(reader.inferred().message.tool_calls) == [("f", {})]
+    assert pairs(reader.inferred().message.tool_calls) == [("f", {})]
 
 
 @pytest.mark.parametrize(
@@ -186,9 +186,9 @@ def test_a_whole_answer_is_read_like_a_chunk():
 )
 def test_usage_comes_with_or_without_choices(usage: dict, expected: tuple[int, int, int]):
     names = ("prompt_tokens", "completion_tokens", "total_tokens")
-    wanted = TokenUsage(**dict(zip(names, expected, strict=True)))
-    assert read(chunk("stop"), {"choices": [], "usage": usage}).usage == wanted
-    assert read({**chunk("stop"), "usage": usage}, {"choices": [], "usage": None}).usage == wanted
+    usage_expected = TokenUsage(**dict(zip(names, expected, strict=True)))
+    assert read(chunk("stop"), {"choices": [], "usage": usage}).usage == usage_expected
+    assert read({**chunk("stop"), "usage": usage}, {"choices": [], "usage": None}).usage == usage_expected
 
 
 @pytest.mark.parametrize("name", ["prompt_tokens", "completion_tokens"])
@@ -214,7 +214,7 @@ def test_garbage_fails(data: str):
         {"choices": 7, "usage": 7},
     ],
 )
-def test_fields_of_another_kind_are_read_over(odd: dict):
+def test_fields_of_another_kind_are_ignored(odd: dict):
     assert read(odd, chunk("stop", content="a")).message.content == "a"
 
 
@@ -231,7 +231,7 @@ def test_fields_of_another_kind_are_read_over(odd: dict):
         ([], None),
     ],
 )
-def test_an_error_object_says_what_failed(payload: object, expected: str | None):
+def test_an_error_object_names_the_failure(payload: object, expected: str | None):
     assert server_message(payload) == expected
 
 
@@ -264,10 +264,10 @@ def test_arguments_split_anywhere_are_the_same(data: st.DataObject):
     pieces = [arguments[start:end] for start, end in zip([0, *cuts], [*cuts, None], strict=True)]
     first = fragment(pieces[0], index=0, id="a", name="f")
     found = calls(first, *(fragment(piece, index=0) for piece in pieces[1:]))
-    assert told(found) == [("f", json.loads(arguments))]
+    assert pairs(found) == [("f", json.loads(arguments))]
 
 
 def test_the_ids_of_a_history_are_those_of_all_its_calls():
     call = ToolCall(call_id="a", tool_name="f", arguments={})
-    asked = CompletionMessage(content="", stop_reason="end_of_turn", tool_calls=(call,))
-    assert call_ids_of((UserMessage(content="x"), asked)) == frozenset({"a"})
+    message = CompletionMessage(content="", stop_reason="end_of_turn", tool_calls=(call,))
+    assert call_ids_of((UserMessage(content="x"), message)) == frozenset({"a"})

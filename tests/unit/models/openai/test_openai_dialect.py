@@ -1,4 +1,4 @@
-"""OpenAI's chat completions and embeddings in our words, and back.
+"""OpenAI's chat completions and embeddings, translated to our requests and replies and back.
 
 Covers: adapters/models/openai/openai_wire, adapters/models/prompted/prompted_tools,
   dialects/openai/chat/chat_replies, dialects/openai/chat/chat_requests, dialects/openai/chat/completions,
@@ -58,25 +58,25 @@ def question(**fields: Any) -> Question:
 
 
 def wire(**fields: Any) -> dict[str, Any]:
-    """Return what a server of OpenAI's API is sent for such a request, but for its stream."""
-    asked = question(**fields)
-    config = asked.config
+    """Return the body that a server of OpenAI's API receives for such a request, without its stream."""
+    chat = question(**fields)
+    config = chat.config
     request = InferenceRequest(
         model=config.model,
-        messages=asked.messages,
+        messages=chat.messages,
         tools=config.client_tools,
         tool_choice=config.tool_config.tool_choice,
         sampling=config.sampling_params,
         response_format=config.response_format,
-        extras=asked.extras,
-        message_extras=asked.message_extras,
-        tool_extras=asked.tool_extras,
+        extras=chat.extras,
+        message_extras=chat.message_extras,
+        tool_extras=chat.tool_extras,
     )
     body = request_body(request)
     return {name: value for name, value in body.items() if name not in ("stream", "stream_options")}
 
 
-def test_what_is_left_out_is_left_to_the_model() -> None:
+def test_a_missing_field_is_left_to_the_model() -> None:
     assert wire() == {"model": "m", "messages": [HELLO]}
 
 
@@ -104,7 +104,7 @@ def test_a_request_reaches_such_a_server_as_it_was_sent() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sent", "told"),
+    ("sent", "sent_on"),
     [
         ({"temperature": 0}, {"temperature": 0}),
         ({"temperature": 0, "top_p": 0.5}, {"temperature": 0}),
@@ -118,8 +118,8 @@ def test_a_request_reaches_such_a_server_as_it_was_sent() -> None:
         ({"n": 1, "logprobs": False, "store": False, "modalities": ["text"]}, {}),
     ],
 )
-def test_what_can_be_said_in_several_ways_is_said_in_one(sent: dict[str, Any], told: dict[str, Any]) -> None:
-    assert wire(**sent) == {"model": "m", "messages": [HELLO], **told}
+def test_equivalent_forms_of_a_field_are_sent_in_one_form(sent: dict[str, Any], sent_on: dict[str, Any]) -> None:
+    assert wire(**sent) == {"model": "m", "messages": [HELLO], **sent_on}
 
 
 LOW = {"type": "image_url", "image_url": {"url": PNG, "detail": "low"}}
@@ -140,7 +140,7 @@ CACHED = {"type": "text", "text": "long", "cache_control": {"type": "ephemeral"}
         {"logprobs": True, "top_logprobs": 8.0},
     ],
 )
-def test_what_our_words_do_not_say_reaches_such_a_server_as_it_was_sent(sent: dict[str, Any]) -> None:
+def test_fields_without_an_equivalent_of_ours_are_passed_through(sent: dict[str, Any]) -> None:
     assert wire(**sent) == {"model": "m", "messages": [HELLO], **sent}
 
 
@@ -153,7 +153,7 @@ def test_what_our_words_do_not_say_reaches_such_a_server_as_it_was_sent(sent: di
         ({"top_k": 3, "user": "u", "metadata": {}, "reasoning_effort": "low", "parallel_tool_calls": False}, ()),
     ],
 )
-def test_only_what_changes_the_answer_keeps_other_providers_from_being_asked(
+def test_only_fields_that_change_the_answer_exclude_other_providers(
     sent: dict[str, Any], needed: tuple[str, ...]
 ) -> None:
     assert question(**sent).needed_extras == needed
@@ -186,7 +186,7 @@ def test_a_field_that_a_server_could_read_as_one_of_ours_is_refused(name: str) -
         *("endpoint", "azure_endpoint", "aws_bedrock_runtime_endpoint", "aws-sts-endpoint", "langsmith_base_url"),
     ],
 )
-def test_who_is_asked_and_with_whose_key_is_no_field_of_a_body(name: str) -> None:
+def test_a_body_names_neither_a_server_nor_a_key(name: str) -> None:
     with pytest.raises(ValidationError, match=f"{name}: is set by this server"):
         question(**{name: "http://elsewhere"})
     with pytest.raises(ValidationError, match=f"{name}: is set by this server"):
@@ -201,13 +201,13 @@ INNER: Any = [
 
 
 @pytest.mark.parametrize("further", INNER)
-def test_who_is_asked_is_nowhere_within_a_further_field(further: dict[str, Any]) -> None:
+def test_a_further_field_names_no_server_at_any_depth(further: dict[str, Any]) -> None:
     (name,) = further
-    told = f"{name}: has '(remoteHost|litellmParams|api-base)', which is set by this server"
-    with pytest.raises(ValidationError, match=told):
+    message = f"{name}: has '(remoteHost|litellmParams|api-base)', which is set by this server"
+    with pytest.raises(ValidationError, match=message):
         question(**further)
     for body in (CreateEmbedding, CreateCompletion):
-        with pytest.raises(ValidationError, match=told):
+        with pytest.raises(ValidationError, match=message):
             body.model_validate({"model": "m", "input": "x", "prompt": "x", **further})
 
 
@@ -238,16 +238,16 @@ def test_a_further_field_is_nested_no_deeper_than_others() -> None:
         question(chat_template_kwargs=deep)
 
 
-def test_what_is_null_is_left_out_however_it_is_called() -> None:
+def test_a_null_is_left_out_whatever_its_field() -> None:
     answered = {"role": "assistant", "content": "hm", "annotations": None, "audio": None, "function_call": None}
-    said = [HELLO, {**answered, "tool_calls": None, "refusal": None}, HELLO]
+    messages = [HELLO, {**answered, "tool_calls": None, "refusal": None}, HELLO]
     plain = [HELLO, {"role": "assistant", "content": "hm"}, HELLO]
-    assert wire(messages=said, top_k=None, metadata=None) == {"model": "m", "messages": plain}
-    assert wire(messages=said, metadata={"a": "b"}, store=True) == {"model": "m", "messages": plain}
+    assert wire(messages=messages, top_k=None, metadata=None) == {"model": "m", "messages": plain}
+    assert wire(messages=messages, metadata={"a": "b"}, store=True) == {"model": "m", "messages": plain}
 
 
-def test_prompted_tools_are_told_without_the_fields_of_native_ones() -> None:
-    asked = question(
+def test_prompted_tools_are_described_without_the_fields_of_native_ones() -> None:
+    chat = question(
         messages=[{"role": "system", "content": "Be brief."}, {**HELLO, "name": "ann"}],
         tools=[{**TOOL, "function": {**TOOL["function"], "strict": True}}],
         parallel_tool_calls=False,
@@ -255,12 +255,12 @@ def test_prompted_tools_are_told_without_the_fields_of_native_ones() -> None:
     )
     request = InferenceRequest(
         model="m",
-        messages=asked.messages,
-        tools=asked.config.client_tools,
+        messages=chat.messages,
+        tools=chat.config.client_tools,
         tool_prompt_format="json",
-        extras=asked.extras,
-        message_extras=asked.message_extras,
-        tool_extras=asked.tool_extras,
+        extras=chat.extras,
+        message_extras=chat.message_extras,
+        tool_extras=chat.tool_extras,
     )
     body = request_body(prompted(request))
     assert body["top_k"] == 3
@@ -268,7 +268,7 @@ def test_prompted_tools_are_told_without_the_fields_of_native_ones() -> None:
     assert all(set(message) == {"role", "content"} for message in body["messages"])
 
 
-def test_a_format_is_told_in_our_words_too_for_other_providers() -> None:
+def test_a_format_is_translated_as_well_for_other_providers() -> None:
     for sent, schema in (
         ({"type": "json_object"}, {"type": "object"}),
         ({"type": "json_schema", "json_schema": {"name": "n", "schema": {"a": 1}}}, {"a": 1}),
@@ -279,13 +279,13 @@ def test_a_format_is_told_in_our_words_too_for_other_providers() -> None:
         assert response_format.model_dump() == {"type": "json_schema", "json_schema": schema}
 
 
-def test_messages_are_what_they_are_here() -> None:
-    said = [
+def test_messages_become_ours() -> None:
+    messages = [
         {"role": "developer", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},
         {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://a/b.png"}}]},
         {"role": "assistant", "refusal": "no"},
     ]
-    system, user, assistant = (message.model_dump() for message in question(messages=said).messages)
+    system, user, assistant = (message.model_dump() for message in question(messages=messages).messages)
     assert (system["role"], system["content"]) == ("system", "a\nb")
     assert user["content"][0]["image"] == {"url": {"uri": "https://a/b.png"}, "data": None}
     assert assistant["content"] == "no"
@@ -305,14 +305,14 @@ def test_messages_are_what_they_are_here() -> None:
         ({"stream": True, "stream_options": {"include_obfuscation": True}}, ("stream_options", "include_obfuscation")),
     ],
 )
-def test_what_would_have_no_effect_is_refused_by_name(sent: dict[str, Any], named: tuple[Any, ...]) -> None:
+def test_a_field_without_an_effect_is_refused_by_name(sent: dict[str, Any], named: tuple[Any, ...]) -> None:
     with pytest.raises(ValidationError) as refused:
         question(**sent)
     assert named in [problem["loc"] for problem in refused.value.errors()]
 
 
 @pytest.mark.parametrize(
-    ("sent", "said"),
+    ("sent", "message"),
     [
         ({"stream_options": {"include_usage": True}}, "stream_options: "),
         ({"top_logprobs": 2}, "top_logprobs: has no effect unless logprobs is true; leave it out"),
@@ -322,8 +322,8 @@ def test_what_would_have_no_effect_is_refused_by_name(sent: dict[str, Any], name
         ({"tools": [TOOL], "tool_choice": {"type": "function", "function": {"name": "x"}}}, "tool_choice: names 'x'"),
     ],
 )
-def test_fields_that_contradict_each_other_are_refused(sent: dict[str, Any], said: str) -> None:
-    with pytest.raises(ValidationError, match=said):
+def test_fields_that_contradict_each_other_are_refused(sent: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
         question(**sent)
 
 
@@ -337,23 +337,23 @@ BROKEN = ToolCall(call_id="c2", tool_name="add", arguments='{"a":')
 
 
 def test_calls_are_written_as_the_model_wrote_them() -> None:
-    told = json.loads(ChatCompletionEncoder("m", "1", AT).whole(answer(MADE, BROKEN)))
-    (choice,) = told["choices"]
+    completion = json.loads(ChatCompletionEncoder("m", "1", AT).whole(answer(MADE, BROKEN)))
+    (choice,) = completion["choices"]
     assert choice["finish_reason"] == "tool_calls"
     assert choice["message"]["content"] is None
     assert [call["function"]["arguments"] for call in choice["message"]["tool_calls"]] == ['{"a":1}', '{"a":']
-    assert (told["id"], told["created"]) == ("chatcmpl-1", int(AT.timestamp()))
-    assert told["usage"] == {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
+    assert (completion["id"], completion["created"]) == ("chatcmpl-1", int(AT.timestamp()))
+    assert completion["usage"] == {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
 
 
-def test_an_answer_that_was_cut_off_says_so() -> None:
-    told = json.loads(ChatCompletionEncoder("m", "1", AT).whole(answer(text="so", stop_reason="out_of_tokens")))
-    assert told["choices"][0]["finish_reason"] == "length"
-    assert told["choices"][0]["message"] == {"role": "assistant", "content": "so", "refusal": None}
+def test_a_truncated_answer_has_the_finish_reason_length() -> None:
+    completion = json.loads(ChatCompletionEncoder("m", "1", AT).whole(answer(text="so", stop_reason="out_of_tokens")))
+    assert completion["choices"][0]["finish_reason"] == "length"
+    assert completion["choices"][0]["message"] == {"role": "assistant", "content": "so", "refusal": None}
 
 
 @pytest.mark.parametrize("includes_usage", [True, False])
-def test_usage_comes_last_in_a_stream_and_only_if_it_was_asked_for(includes_usage: bool) -> None:
+def test_usage_comes_last_in_a_stream_and_only_on_request(includes_usage: bool) -> None:
     ended = ChatCompletionEncoder("m", "1", AT, includes_usage=includes_usage).ended(answer(MADE)).decode()
     *chunks, done, _ = ended.split("\n\n")
     assert done == "data: [DONE]"
@@ -369,7 +369,7 @@ RATED = TokenLikelihood(token="x", logprob=-0.5, bytes=(120,), top_logprobs=())
 RATED_WIRE = {"token": "x", "logprob": -0.5, "bytes": [120], "top_logprobs": []}
 
 
-def test_logprobs_stand_where_openais_clients_look_for_them() -> None:
+def test_logprobs_have_the_fields_that_openais_clients_read() -> None:
     encoder = ChatCompletionEncoder("m", "1", AT)
     whole = json.loads(encoder.whole(Inferred(answer(text="x").message, logprobs=(RATED,))))
     assert whole["choices"][0]["logprobs"] == {"content": [RATED_WIRE], "refusal": None}
@@ -379,23 +379,23 @@ def test_logprobs_stand_where_openais_clients_look_for_them() -> None:
 
 
 def test_base64_holds_the_vector_in_single_precision() -> None:
-    asked = CreateEmbedding.model_validate({"model": "m", "input": "x", "encoding_format": "base64"})
-    head, entries, tail = embeddings_frame(Embedded(((0.5, -1.0, 0.25),), 4), asked)
-    told = json.loads(head + b"".join(entries) + tail)
-    assert struct.unpack("<3f", b64decode(told["data"][0]["embedding"])) == (0.5, -1.0, 0.25)
-    assert told["usage"] == {"prompt_tokens": 4, "total_tokens": 4}
+    body = CreateEmbedding.model_validate({"model": "m", "input": "x", "encoding_format": "base64"})
+    head, entries, tail = embeddings_frame(Embedded(((0.5, -1.0, 0.25),), 4), body)
+    reply = json.loads(head + b"".join(entries) + tail)
+    assert struct.unpack("<3f", b64decode(reply["data"][0]["embedding"])) == (0.5, -1.0, 0.25)
+    assert reply["usage"] == {"prompt_tokens": 4, "total_tokens": 4}
 
 
 @pytest.mark.parametrize("tokens", [[1, 2], [[1], [2]]])
-def test_tokens_in_place_of_texts_are_refused(tokens: list[Any]) -> None:
+def test_tokens_instead_of_texts_are_refused(tokens: list[Any]) -> None:
     with pytest.raises(ValidationError, match="send texts, not tokens"):
         CreateEmbedding.model_validate({"model": "m", "input": tokens})
 
 
 def test_a_user_is_passed_on_with_texts() -> None:
-    wanted = CreateEmbedding.model_validate({"model": "m", "input": "x", "dimensions": 3, "user": "ann"}).to_texts()
-    assert (wanted.texts, wanted.dimensions, wanted.extras) == (("x",), 3, {"user": "ann"})
+    request = CreateEmbedding.model_validate({"model": "m", "input": "x", "dimensions": 3, "user": "ann"}).to_texts()
+    assert (request.texts, request.dimensions, request.extras) == (("x",), 3, {"user": "ann"})
 
 
-def test_clients_that_take_done_for_broken_json_are_not_told_it() -> None:
+def test_clients_that_take_done_for_broken_json_do_not_receive_it() -> None:
     assert not ChatCompletionEncoder("m", "1", AT, ends_with_done=False).ended(answer(text="x")).endswith(b"[DONE]\n\n")

@@ -1,4 +1,4 @@
-"""What a server of OpenAI's API answers when it is asked for embeddings, well-formed and not.
+"""Embeddings of a server of OpenAI's API: its replies, well-formed and not.
 
 Covers: adapters/models/openai/openai_embeddings
 """
@@ -19,9 +19,9 @@ def answer(*entries: tuple[int, Any], **more: Any) -> bytes:
     return json.dumps({"data": [{"index": i, "embedding": vector} for i, vector in entries], **more}).encode()
 
 
-def test_vectors_are_put_in_order_and_tokens_taken_from_where_they_are_told() -> None:
-    told = answer((1, [3, 4]), (0, [1, 2.5]), usage={"prompt_tokens": 5})
-    assert embedded_in(told, 2) == Embedded(((1.0, 2.5), (3.0, 4.0)), 5)
+def test_vectors_are_put_in_order_and_tokens_read_from_the_usage() -> None:
+    body = answer((1, [3, 4]), (0, [1, 2.5]), usage={"prompt_tokens": 5})
+    assert embedded_in(body, 2) == Embedded(((1.0, 2.5), (3.0, 4.0)), 5)
     assert embedded_in(answer((0, [1]), usage={"total_tokens": 6}), 1).tokens == 6
     assert embedded_in(answer((0, [1])), 1).tokens is None
     assert embedded_in(answer((0, [1]), usage={"prompt_tokens": 10**310, "total_tokens": 7}), 1).tokens == 7
@@ -29,7 +29,7 @@ def test_vectors_are_put_in_order_and_tokens_taken_from_where_they_are_told() ->
 
 
 @pytest.mark.parametrize(
-    "told",
+    "body",
     [
         b"no JSON",
         b"[]",
@@ -50,6 +50,6 @@ def test_vectors_are_put_in_order_and_tokens_taken_from_where_they_are_told() ->
         answer((0, [0] * 100_001)),
     ],
 )
-def test_what_is_not_one_vector_for_each_text_is_a_failure(told: bytes) -> None:
+def test_a_reply_without_one_vector_for_each_text_is_a_failure(body: bytes) -> None:
     with pytest.raises(ModelFailed):
-        embedded_in(told, 1)
+        embedded_in(body, 1)

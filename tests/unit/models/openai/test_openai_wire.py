@@ -33,7 +33,7 @@ def wired(message: Message) -> dict:
     return body_of(message)["messages"][0]
 
 
-def test_a_plain_question_asks_for_a_greedy_stream_with_usage_and_nothing_else():
+def test_a_plain_question_requests_a_greedy_stream_with_usage_and_nothing_else():
     assert body_of() == {
         "model": "m",
         "messages": [{"role": "user", "content": "hello"}],
@@ -112,7 +112,7 @@ def test_a_tool_carries_its_description_required_names_and_defaults():
     ]
 
 
-def test_a_tool_with_a_schema_is_told_by_it_as_it_is():
+def test_a_tool_with_a_schema_is_sent_with_it_unchanged():
     schema = {
         "type": "object",
         "properties": {"city": {"$ref": "#/$defs/city"}},
@@ -166,8 +166,8 @@ def test_a_grammar_is_refused_rather_than_ignored():
 )
 def test_a_grammar_is_in_the_fields_of_its_server(server, fields):
     grammar = GrammarFormat(bnf={"grammar": "root ::= x"})
-    asked = InferenceRequest("m", (UserMessage(content="hello"),), response_format=grammar)
-    assert request_body(asked, server) == {**body_of(), **fields}
+    request = InferenceRequest("m", (UserMessage(content="hello"),), response_format=grammar)
+    assert request_body(request, server) == {**body_of(), **fields}
 
 
 def test_a_user_message_has_its_context_after_its_content():

@@ -30,7 +30,7 @@ def cut_at(cuts: list[int], stream: bytes = STREAM) -> list[bytes]:
     return [stream[start:end] for start, end in zip([0, *cuts], [*cuts, None], strict=True)]
 
 
-def test_fields_comments_line_ends_and_the_byte_order_mark_are_read_as_the_standard_says():
+def test_fields_comments_line_ends_and_the_byte_order_mark_follow_the_standard():
     assert decoded([STREAM]) == EVENTS
 
 
@@ -51,7 +51,7 @@ def test_any_chunking_of_any_bytes_decodes_the_same(stream: bytes, data: st.Data
 
 
 @given(st.lists(st.text(st.characters(exclude_characters="\r\n", exclude_categories=("Cs",))), min_size=1))
-def test_what_is_encoded_line_by_line_comes_back(lines: list[str]):
+def test_encoded_lines_are_decoded_unchanged(lines: list[str]):
     encoded = "".join(f"data: {line}\n" for line in lines) + "\n"
     assert decoded([encoded.encode()]) == ["\n".join(lines)]
 

@@ -1,4 +1,4 @@
-"""Which models are told of tools in their prompt: those that the operator or the registration says it of, no other.
+"""Models with tools in their prompt: those that the operator or the registration marks so, and no other.
 
 Covers: domain/agents/agents, domain/models/routing, domain/registry/catalogue
 """
@@ -30,7 +30,7 @@ def test_a_format_is_the_style_for_models_without_tools_and_nothing_for_others(f
     assert prompted.with_prompt_format(resolved) == resolved
 
 
-def test_the_operators_file_says_it_of_a_model_and_its_aliases_and_lists_it() -> None:
+def test_the_operators_file_marks_a_model_and_its_aliases_and_the_list_shows_it() -> None:
     entry = {"provider": "p", "tools": "prompted", "aliases": ["small"]}
     file = Catalogue.model_validate(
         {"providers": {"p": {"type": "offline"}}, "models": {"m": entry, "n": {"provider": "p"}}}
@@ -49,7 +49,7 @@ def registered(metadata: dict[str, Any]) -> ModelRoute:
     return registered_route({"identifier": "m", "provider_resource_id": "m", "metadata": metadata})
 
 
-def test_a_registration_says_it_in_its_metadata_where_other_values_keep_their_own_meaning() -> None:
+def test_metadata_of_a_registration_mark_a_model_and_other_values_have_no_effect() -> None:
     assert registered({"tools": "prompted"}).tools == "prompted"
     for free in ({}, {"tools": "native"}, {"tools": True}, {"tools": ["search"]}, {"tools": None}):
         assert registered(free).tools == "native"

@@ -1,4 +1,4 @@
-"""Tools told in words: what a model without tools of its own is asked, and what is made of its answer.
+"""Prompted tools: the request to a model without tools of its own, and the reading of its answer.
 
 Covers: adapters/models/prompted/prompted_tools, adapters/models/prompted/calls,
   adapters/models/prompted/conversation, adapters/models/prompted/instructions
@@ -30,7 +30,7 @@ WEATHER = ToolDef(name="get_weather", description="Tell the weather.", parameter
 TIME = ToolDef(name="get_time")
 HELLO = UserMessage(content="hello")
 BRIEF = SystemMessage(content="Be brief.")
-ASKED = InferenceRequest(model="m", messages=(BRIEF, HELLO), tools=(WEATHER, TIME), tool_prompt_format="json")
+REQUEST = InferenceRequest(model="m", messages=(BRIEF, HELLO), tools=(WEATHER, TIME), tool_prompt_format="json")
 CALLED = '{"type": "function", "name": "get_weather", "parameters": {"city": "Paris"}}'
 WRITTEN: dict[ToolPromptFormat, str] = {
     "json": CALLED,
@@ -41,41 +41,41 @@ FORMATS = sorted(WRITTEN)
 PLACEHOLDERS = ["{{ function_description }}", "{{function_definitions}}", "{{ function_definitions }}"]
 
 
-def asked(request: InferenceRequest, answer: Scripted = "ok") -> tuple[InferenceRequest, list[TextChunk | Inferred]]:
-    """Return what the model behind is asked, and what is heard of its answer."""
+def exchange(request: InferenceRequest, answer: Scripted = "ok") -> tuple[InferenceRequest, list[TextChunk | Inferred]]:
+    """Return the request to the wrapped model, and the parts of the answer."""
     inference = ScriptedInference([answer])
-    heard = list(PromptedTools(inference).stream(request))
+    parts = list(PromptedTools(inference).stream(request))
     (seen,) = inference.requests
-    return seen, heard
+    return seen, parts
 
 
 def system_of(request: InferenceRequest, **changes: object) -> str:
-    first = asked(request._replace(**changes))[0].messages[0]  # type: ignore[arg-type]
+    first = exchange(request._replace(**changes))[0].messages[0]  # type: ignore[arg-type]
     return str(first.content) if isinstance(first, SystemMessage) else ""
 
 
-def answered(answer: Scripted, request: InferenceRequest = ASKED) -> CompletionMessage:
-    last = asked(request, answer)[1][-1]
+def answered(answer: Scripted, request: InferenceRequest = REQUEST) -> CompletionMessage:
+    last = exchange(request, answer)[1][-1]
     assert isinstance(last, Inferred)
     return last.message
 
 
-def texts(heard: Sequence[TextChunk | Inferred]) -> list[str]:
-    return [item.text for item in heard if isinstance(item, TextChunk)]
+def texts(parts: Sequence[TextChunk | Inferred]) -> list[str]:
+    return [item.text for item in parts if isinstance(item, TextChunk)]
 
 
 def test_without_a_format_the_question_and_the_answer_are_left_alone() -> None:
-    request = ASKED._replace(tool_prompt_format=None, tool_choice="required")
-    seen, heard = asked(request, Says(texts=(CALLED,), calls=(call("get_time", "c1"),)))
+    request = REQUEST._replace(tool_prompt_format=None, tool_choice="required")
+    seen, parts = exchange(request, Says(texts=(CALLED,), calls=(call("get_time", "c1"),)))
     assert seen == request
-    assert heard[-1] == Inferred(
+    assert parts[-1] == Inferred(
         CompletionMessage(content=CALLED, stop_reason="end_of_turn", tool_calls=(call("get_time", "c1"),)), USAGE
     )
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_tools_are_told_behind_the_instructions_and_not_offered_natively(form: ToolPromptFormat) -> None:
-    seen, _ = asked(ASKED._replace(tool_prompt_format=form))
+def test_tools_are_described_behind_the_instructions_and_not_offered_natively(form: ToolPromptFormat) -> None:
+    seen, _ = exchange(REQUEST._replace(tool_prompt_format=form))
     assert (seen.tools, seen.tool_choice, seen.tool_prompt_format) == ((), "auto", None)
     system = str(seen.messages[0].content)
     assert system.startswith("Be brief.\n\n")
@@ -87,40 +87,40 @@ def test_tools_are_told_behind_the_instructions_and_not_offered_natively(form: T
 
 
 def test_each_format_is_explained_in_its_own_way() -> None:
-    told = [system_of(ASKED, tool_prompt_format=form) for form in FORMATS]
-    assert len(set(told)) == 3
+    prompts = [system_of(REQUEST, tool_prompt_format=form) for form in FORMATS]
+    assert len(set(prompts)) == 3
 
 
-def test_without_instructions_the_tools_are_told_all_the_same() -> None:
-    assert "get_weather" in system_of(ASKED._replace(messages=(HELLO,)))
+def test_without_instructions_the_tools_are_described_all_the_same() -> None:
+    assert "get_weather" in system_of(REQUEST._replace(messages=(HELLO,)))
 
 
-def test_without_tools_nothing_is_said_of_them() -> None:
-    seen, heard = asked(ASKED._replace(tools=()), CALLED)
-    assert seen.messages == ASKED.messages
-    assert texts(heard) == [CALLED]
+def test_without_tools_the_prompt_is_unchanged() -> None:
+    seen, parts = exchange(REQUEST._replace(tools=()), CALLED)
+    assert seen.messages == REQUEST.messages
+    assert texts(parts) == [CALLED]
 
 
-def test_tools_that_must_not_be_chosen_are_not_told_and_not_read() -> None:
-    seen, heard = asked(ASKED._replace(tool_choice="none"), CALLED)
-    assert seen.messages == ASKED.messages
-    assert texts(heard) == [CALLED]
+def test_tools_that_must_not_be_chosen_are_neither_described_nor_read() -> None:
+    seen, parts = exchange(REQUEST._replace(tool_choice="none"), CALLED)
+    assert seen.messages == REQUEST.messages
+    assert texts(parts) == [CALLED]
 
 
-@pytest.mark.parametrize(("choice", "said"), [("required", "must call at least one"), ("get_time", "get_time;")])
+@pytest.mark.parametrize(("choice", "instruction"), [("required", "must call at least one"), ("get_time", "get_time;")])
 @pytest.mark.parametrize("behavior", ["append", "replace"])
-def test_a_choice_that_was_made_is_told_and_an_answer_without_a_call_is_an_answer(
-    choice: str, said: str, behavior: str
+def test_a_tool_choice_is_in_the_prompt_and_an_answer_without_a_call_is_an_answer(
+    choice: str, instruction: str, behavior: str
 ) -> None:
-    assert said in system_of(ASKED, tool_choice=choice, system_message_behavior=behavior)
-    assert said not in system_of(ASKED, system_message_behavior=behavior)
-    assert answered("no", ASKED._replace(tool_choice=choice)).content == "no"
+    assert instruction in system_of(REQUEST, tool_choice=choice, system_message_behavior=behavior)
+    assert instruction not in system_of(REQUEST, system_message_behavior=behavior)
+    assert answered("no", REQUEST._replace(tool_choice=choice)).content == "no"
 
 
 @pytest.mark.parametrize("placeholder", PLACEHOLDERS)
-def test_instructions_that_replace_ours_are_all_that_is_said_but_for_the_descriptions(placeholder: str) -> None:
+def test_instructions_that_replace_ours_stand_alone_with_the_descriptions(placeholder: str) -> None:
     instructions = SystemMessage(content=f"Call like this: X.\n{placeholder}\nGood luck, {{{{ name }}}}.")
-    request = ASKED._replace(messages=(instructions, HELLO), system_message_behavior="replace")
+    request = REQUEST._replace(messages=(instructions, HELLO), system_message_behavior="replace")
     system = system_of(request)
     assert system.startswith("Call like this: X.\n")
     assert system.endswith("\nGood luck, {{ name }}.")
@@ -130,17 +130,17 @@ def test_instructions_that_replace_ours_are_all_that_is_said_but_for_the_descrip
     assert placeholder in system_of(request._replace(system_message_behavior="append"))
 
 
-def test_instructions_without_a_place_for_descriptions_replace_them_too() -> None:
-    assert system_of(ASKED, system_message_behavior="replace") == "Be brief."
+def test_instructions_without_a_placeholder_replace_the_descriptions_too() -> None:
+    assert system_of(REQUEST, system_message_behavior="replace") == "Be brief."
 
 
 def test_no_instructions_replace_nothing() -> None:
-    request = ASKED._replace(messages=(HELLO,))
+    request = REQUEST._replace(messages=(HELLO,))
     assert system_of(request) == system_of(request, system_message_behavior="replace")
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_what_happened_is_told_without_calls(form: ToolPromptFormat) -> None:
+def test_a_history_is_sent_without_calls(form: ToolPromptFormat) -> None:
     calls = (call("get_weather", "c1", city="Paris"),)
     history: tuple[Message, ...] = (
         HELLO,
@@ -148,7 +148,7 @@ def test_what_happened_is_told_without_calls(form: ToolPromptFormat) -> None:
         ToolResponseMessage(call_id="c1", content="sunny"),
         CompletionMessage(content="It is sunny.", stop_reason="end_of_turn"),
     )
-    seen, _ = asked(ASKED._replace(messages=history, tool_prompt_format=form))
+    seen, _ = exchange(REQUEST._replace(messages=history, tool_prompt_format=form))
     assert seen.messages[1:] == (
         HELLO,
         CompletionMessage(content=f"I look.\n{WRITTEN[form]}", stop_reason="end_of_turn"),
@@ -157,7 +157,7 @@ def test_what_happened_is_told_without_calls(form: ToolPromptFormat) -> None:
     )
 
 
-def test_what_several_tools_returned_is_one_message_with_its_images() -> None:
+def test_results_of_several_tools_are_one_message_with_their_images() -> None:
     image = ImageItem(image=Image(url=Url(uri="https://example.org/a.png")))
     calls = (call("get_weather", "c1"), call("get_time", "c2"))
     history: tuple[Message, ...] = (
@@ -166,9 +166,9 @@ def test_what_several_tools_returned_is_one_message_with_its_images() -> None:
         ToolResponseMessage(call_id="c2", content="noon"),
         ToolResponseMessage(call_id="gone", content="what"),
     )
-    told = asked(ASKED._replace(messages=history))[0].messages[-1]
-    assert isinstance(told, UserMessage)
-    assert told.content == (
+    message = exchange(REQUEST._replace(messages=history))[0].messages[-1]
+    assert isinstance(message, UserMessage)
+    assert message.content == (
         TextItem(text="get_weather returned:"),
         TextItem(text="sunny"),
         image,
@@ -182,19 +182,19 @@ def test_what_several_tools_returned_is_one_message_with_its_images() -> None:
 def test_a_call_whose_arguments_were_no_object_is_shown_without_them() -> None:
     broken = ToolCall(call_id="c1", tool_name="get_time", arguments="{", arguments_json="{")
     history = (CompletionMessage(content="", stop_reason="end_of_turn", tool_calls=(broken,)),)
-    seen, _ = asked(ASKED._replace(messages=(*history, ToolResponseMessage(call_id="c1", content="no"))))
+    seen, _ = exchange(REQUEST._replace(messages=(*history, ToolResponseMessage(call_id="c1", content="no"))))
     assert seen.messages[1].content == '{"type": "function", "name": "get_time", "parameters": {}}'
 
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_call_in_the_text_is_a_call_and_no_text(form: ToolPromptFormat) -> None:
-    request = ASKED._replace(tool_prompt_format=form)
-    _, heard = asked(request, Says(texts=("Let me ", f"see.\n{WRITTEN[form]}"[:20], f"see.\n{WRITTEN[form]}"[20:])))
-    assert "".join(texts(heard)) == "Let me see."
-    assert isinstance(heard[-1], Inferred)
-    message = heard[-1].message
+    request = REQUEST._replace(tool_prompt_format=form)
+    _, parts = exchange(request, Says(texts=("Let me ", f"see.\n{WRITTEN[form]}"[:20], f"see.\n{WRITTEN[form]}"[20:])))
+    assert "".join(texts(parts)) == "Let me see."
+    assert isinstance(parts[-1], Inferred)
+    message = parts[-1].message
     (called,) = message.tool_calls
-    assert (message.content, message.stop_reason, heard[-1].usage) == ("Let me see.", "end_of_turn", USAGE)
+    assert (message.content, message.stop_reason, parts[-1].usage) == ("Let me see.", "end_of_turn", USAGE)
     assert (called.tool_name, called.arguments) == ("get_weather", {"city": "Paris"})
     assert json.loads(called.arguments_json or "") == {"city": "Paris"}
 
@@ -204,29 +204,29 @@ def test_calls_have_new_ids_that_differ() -> None:
     assert len(set(ids)) == 4
 
 
-def test_words_come_as_they_are_said() -> None:
-    heard = asked(ASKED, Says(texts=("one", " two")))[1]
-    assert texts(heard) == ["one", " two"]
-    assert heard[-1] == Inferred(CompletionMessage(content="one two", stop_reason="end_of_turn"), USAGE)
+def test_words_are_emitted_as_they_arrive() -> None:
+    parts = exchange(REQUEST, Says(texts=("one", " two")))[1]
+    assert texts(parts) == ["one", " two"]
+    assert parts[-1] == Inferred(CompletionMessage(content="one two", stop_reason="end_of_turn"), USAGE)
 
 
-def test_an_answer_that_was_cut_off_says_so_and_its_half_call_can_not_be_run() -> None:
+def test_a_truncated_answer_is_marked_and_its_half_call_can_not_be_run() -> None:
     message = answered(cut_off(CALLED[:-3]))
     assert message.stop_reason == "out_of_tokens"
     assert [type(each.arguments) for each in message.tool_calls] == [str]
 
 
-def test_native_calls_that_come_all_the_same_are_kept_under_ids_of_their_own() -> None:
+def test_unexpected_native_calls_are_kept_under_ids_of_their_own() -> None:
     history = (
         CompletionMessage(content="", stop_reason="end_of_turn", tool_calls=(call("get_time", "c1"),)),
         ToolResponseMessage(call_id="c1", content="noon"),
     )
-    says = Says(texts=(CALLED,), calls=(call("get_time", "c1"), call("get_time", "c2")))
-    first, second, third = answered(says, ASKED._replace(messages=(HELLO, *history))).tool_calls
+    scripted = Says(texts=(CALLED,), calls=(call("get_time", "c1"), call("get_time", "c2")))
+    first, second, third = answered(scripted, REQUEST._replace(messages=(HELLO, *history))).tool_calls
     assert (first.tool_name, second, third.tool_name) == ("get_time", call("get_time", "c2"), "get_weather")
     assert first.call_id != "c1"
 
 
-def test_what_models_there_are_and_what_they_can_do_is_told_by_the_provider() -> None:
+def test_models_and_capabilities_are_those_of_the_provider() -> None:
     inference = PromptedTools(ScriptedInference([]))
     assert (inference.models(), inference.capabilities()) == (("scripted",), {"grammar"})

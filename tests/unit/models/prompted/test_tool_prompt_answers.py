@@ -1,4 +1,4 @@
-"""What models without native tools really answer, well-formed and broken, and what is made of it.
+"""Answers of models without native tools, well-formed and broken, and the text and calls in them.
 
 Covers: adapters/models/prompted/answers, adapters/models/prompted/arguments, adapters/models/prompted/formats,
   adapters/models/prompted/cursor, adapters/models/prompted/function_tags, adapters/models/prompted/json_objects,
@@ -35,7 +35,7 @@ WEATHER_OF_PARIS = ("get_weather", PARIS)
 TIME: tuple[str, Any] = ("get_time", {})
 
 Calls = Sequence[tuple[str, Mapping[str, Any] | str]]
-Case = tuple[str, str, Calls]  # the answer, the text that is told of it, the calls
+Case = tuple[str, str, Calls]  # the answer, its text without calls, the calls
 
 OBJECT = '{"type": "function", "name": "get_weather", "parameters": {"city": "Paris"}}'
 SHORT = '{"name": "get_weather", "parameters": {"city": "Paris"}}'
@@ -209,29 +209,29 @@ CASES: list[tuple[ToolPromptFormat, Case]] = [
 ]
 
 
-def heard(asked: ToolPromptFormat, pieces: Sequence[str], *, is_cut_off: bool = False) -> tuple[str, list[Any]]:
-    """Return the text that is told, and the calls by name and arguments."""
-    answer = AnswerText(asked, TOOLS)
-    told = [answer.feed(piece) for piece in pieces]
-    told.append(answer.end(is_cut_off=is_cut_off))
+def parsed(form: ToolPromptFormat, pieces: Sequence[str], *, is_cut_off: bool = False) -> tuple[str, list[Any]]:
+    """Return the text of the answer, and the calls by name and arguments."""
+    answer = AnswerText(form, TOOLS)
+    emitted = [answer.feed(piece) for piece in pieces]
+    emitted.append(answer.end(is_cut_off=is_cut_off))
     calls = [call_of("c", written, TOOLS.get(written.name)) for written in answer.calls]
-    return "".join(told), [(call.tool_name, call.arguments) for call in calls]
+    return "".join(emitted), [(call.tool_name, call.arguments) for call in calls]
 
 
 def cut(text: str, size: int) -> list[str]:
     return [text[start : start + size] for start in range(0, len(text), size)]
 
 
-@pytest.mark.parametrize(("asked", "case"), CASES, ids=[f"{asked}: {case[0][:60]!r}" for asked, case in CASES])
-def test_an_answer_is_read_as_its_model_meant_it(asked: ToolPromptFormat, case: Case) -> None:
-    said, text, calls = case
-    assert heard(asked, [said]) == (text, list(calls))
+@pytest.mark.parametrize(("form", "case"), CASES, ids=[f"{form}: {case[0][:60]!r}" for form, case in CASES])
+def test_an_answer_has_its_text_and_its_calls(form: ToolPromptFormat, case: Case) -> None:
+    answer_text, text, calls = case
+    assert parsed(form, [answer_text]) == (text, list(calls))
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 8, 13])
 def test_an_answer_is_read_the_same_however_it_arrives(size: int) -> None:
-    for asked, (said, text, calls) in CASES:
-        assert heard(asked, cut(said, size)) == (text, list(calls)), said
+    for form, (answer_text, text, calls) in CASES:
+        assert parsed(form, cut(answer_text, size)) == (text, list(calls)), answer_text
 
 
 STRAYS = ("\n", " ", "Hello", "```", "json", "{", "}", "[", "]", '"', "'", ";", ",", "<", "`", ")", "\\")
@@ -240,17 +240,17 @@ PIECES = st.sampled_from([OBJECT, SHORT, TAG, LISTED, "get_time()", *STRAYS, *BE
 
 
 @given(
-    asked=st.sampled_from(list(FORMATS)),
-    said=st.one_of(st.lists(PIECES, max_size=12).map("".join), st.text(max_size=60)),
+    form=st.sampled_from(list(FORMATS)),
+    answer_text=st.one_of(st.lists(PIECES, max_size=12).map("".join), st.text(max_size=60)),
     ends=st.lists(st.integers(0, 400), max_size=12),
     is_cut_off=st.booleans(),
 )
 def test_any_cutting_gives_the_same_text_and_calls(
-    asked: ToolPromptFormat, said: str, ends: list[int], is_cut_off: bool
+    form: ToolPromptFormat, answer_text: str, ends: list[int], is_cut_off: bool
 ) -> None:
-    bounds = [0, *sorted(ends), len(said)]
-    pieces = [said[start:end] for start, end in pairwise(bounds)]
-    assert heard(asked, pieces, is_cut_off=is_cut_off) == heard(asked, [said], is_cut_off=is_cut_off)
+    bounds = [0, *sorted(ends), len(answer_text)]
+    pieces = [answer_text[start:end] for start, end in pairwise(bounds)]
+    assert parsed(form, pieces, is_cut_off=is_cut_off) == parsed(form, [answer_text], is_cut_off=is_cut_off)
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
@@ -265,58 +265,60 @@ NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=1
 CALLS = st.lists(st.tuples(NAMES, st.dictionaries(TEXT, VALUES, max_size=3)), min_size=1, max_size=3)
 
 
-@given(asked=st.sampled_from(list(FORMATS)), calls=CALLS)
-def test_calls_are_read_as_they_were_written(asked: ToolPromptFormat, calls: Calls) -> None:
-    answer = AnswerText(asked, {name for name, _ in calls})
-    told = answer.feed(FORMATS[asked].written(calls)) + answer.end(is_cut_off=False)
-    assert ("", list(calls)) == (told, [(call.name, call.arguments) for call in answer.calls])
+@given(form=st.sampled_from(list(FORMATS)), calls=CALLS)
+def test_calls_are_read_as_they_were_written(form: ToolPromptFormat, calls: Calls) -> None:
+    answer = AnswerText(form, {name for name, _ in calls})
+    emitted = answer.feed(FORMATS[form].written(calls)) + answer.end(is_cut_off=False)
+    assert ("", list(calls)) == (emitted, [(call.name, call.arguments) for call in answer.calls])
 
 
-@pytest.mark.parametrize(("asked", "call"), [("json", OBJECT), ("function_tag", TAG), ("python_list", LISTED)])
-def test_nothing_of_a_call_is_told_and_the_words_before_it_are_told_at_once(asked: ToolPromptFormat, call: str) -> None:
-    answer = AnswerText(asked, TOOLS)
+@pytest.mark.parametrize(("form", "call"), [("json", OBJECT), ("function_tag", TAG), ("python_list", LISTED)])
+def test_nothing_of_a_call_is_emitted_and_the_words_before_it_are_emitted_at_once(
+    form: ToolPromptFormat, call: str
+) -> None:
+    answer = AnswerText(form, TOOLS)
     assert answer.feed("Let me look.") == "Let me look."
     assert [answer.feed(character) for character in f"\n{call}"] == [""] * (len(call) + 1)
 
 
-def test_words_that_can_be_no_call_are_told_as_they_come() -> None:
+def test_words_that_can_be_no_call_are_emitted_as_they_arrive() -> None:
     answer = AnswerText("json", TOOLS)
     assert [answer.feed(word) for word in ("One", " {", '"x', '": 1}', " two")] == ["One", "", "", ' {"x": 1}', " two"]
 
 
-@pytest.mark.parametrize(("asked", "call"), [("json", SHORT), ("function_tag", TAG), ("python_list", LISTED)])
-def test_a_call_that_was_cut_off_is_never_run(asked: ToolPromptFormat, call: str) -> None:
-    told, calls = heard(asked, [call[: call.index("Paris") + 5]], is_cut_off=True)
-    assert told == ""
+@pytest.mark.parametrize(("form", "call"), [("json", SHORT), ("function_tag", TAG), ("python_list", LISTED)])
+def test_a_truncated_call_is_never_run(form: ToolPromptFormat, call: str) -> None:
+    emitted, calls = parsed(form, [call[: call.index("Paris") + 5]], is_cut_off=True)
+    assert emitted == ""
     assert [(name, type(arguments)) for name, arguments in calls] == [("get_weather", str)]
 
 
-def test_what_is_nested_without_end_is_refused_and_not_run_into() -> None:
-    for asked, opening in (("json", '{"name": "get_weather", "parameters": '), ("python_list", "[get_weather(city=")):
+def test_endless_nesting_is_refused_without_recursion() -> None:
+    for form, opening in (("json", '{"name": "get_weather", "parameters": '), ("python_list", "[get_weather(city=")):
         for bracket in ("[", '{"a": ', "("):
-            _, ((name, arguments),) = heard(asked, [opening + bracket * 50_000])  # type: ignore[arg-type]
+            _, ((name, arguments),) = parsed(form, [opening + bracket * 50_000])  # type: ignore[arg-type]
             assert (name, type(arguments)) == ("get_weather", str)
 
 
-def test_what_is_held_back_for_too_long_is_told_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_that_exceeds_the_limit_is_emitted_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(answers, "MAX_CALL_CHARACTERS", 1_000)
-    said = '{"name": "get_weather", "parameters": {"city": "' + "x" * 2_000
+    answer_text = '{"name": "get_weather", "parameters": {"city": "' + "x" * 2_000
     answer = AnswerText("json", TOOLS)
-    assert "".join(answer.feed(piece) for piece in cut(said, 100)).startswith('{"name": "get_weather"')
+    assert "".join(answer.feed(piece) for piece in cut(answer_text, 100)).startswith('{"name": "get_weather"')
 
 
-def test_a_long_call_in_small_pieces_is_not_read_anew_for_each_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    looks: list[int] = []
+def test_a_long_call_in_small_pieces_is_not_read_again_for_each_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    reads: list[int] = []
     read = AnswerText._read
-    monkeypatch.setattr(AnswerText, "_read", lambda self, ending: looks.append(1) or read(self, ending))
+    monkeypatch.setattr(AnswerText, "_read", lambda self, ending: reads.append(1) or read(self, ending))
     code = "x = {'a': (1, 2)}\n" * 2_000
-    said = json.dumps({"name": "get_weather", "parameters": {"city": code}})
-    assert heard("json", cut(said, 4)) == ("", [("get_weather", {"city": code})])
-    assert len(looks) < 60
+    answer_text = json.dumps({"name": "get_weather", "parameters": {"city": code}})
+    assert parsed("json", cut(answer_text, 4)) == ("", [("get_weather", {"city": code})])
+    assert len(reads) < 60
 
 
 @pytest.mark.parametrize("repeated", ["`", "```", "[TOOL_CALLS]", "<|python_tag|> "])
-def test_a_model_that_only_repeats_what_introduces_calls_costs_no_more_than_its_text(repeated: str) -> None:
+def test_repeated_openings_of_calls_cost_no_more_than_their_text(repeated: str) -> None:
     text = repeated * (4_000 // len(repeated))
     answer = AnswerText("json", ["f"])
     began = time.process_time()

@@ -24,7 +24,7 @@ def all_of(*work: Awaitable[Any]) -> Awaitable[list[Any]]:
     return asyncio.gather(*work)
 
 
-def test_it_answers_what_the_work_returns_and_raises_what_it_raises() -> None:
+def test_the_result_or_the_exception_of_the_work_is_passed_on() -> None:
     def fail() -> None:
         raise LookupError("no such thing")
 
@@ -53,7 +53,7 @@ def test_quick_work_is_never_done_at_the_same_time() -> None:
     run(test)
 
 
-def test_it_is_done_in_the_order_of_asking() -> None:
+def test_work_is_done_in_the_order_of_submission() -> None:
     done: list[int] = []
 
     async def test(threads: RouteThreads) -> None:
@@ -63,7 +63,7 @@ def test_it_is_done_in_the_order_of_asking() -> None:
     run(test)
 
 
-def test_slow_work_is_passed_by() -> None:
+def test_slow_work_is_overtaken() -> None:
     async def test(threads: RouteThreads) -> None:
         may_end = Event()
         slow = asyncio.ensure_future(threads.do(may_end.wait))
@@ -151,7 +151,7 @@ def test_work_of_several_tenants_is_done_in_turns() -> None:
     run(test)
 
 
-def test_a_request_that_is_given_up_leaves_the_lane_to_others() -> None:
+def test_a_cancelled_request_frees_its_thread() -> None:
     async def test(threads: RouteThreads) -> None:
         may_end = Event()
         abandoned = asyncio.ensure_future(threads.do(may_end.wait))
@@ -163,7 +163,7 @@ def test_a_request_that_is_given_up_leaves_the_lane_to_others() -> None:
     run(test)
 
 
-def test_a_loop_that_ended_with_work_under_way_leaves_the_lane_to_the_next() -> None:
+def test_a_loop_that_ended_with_work_under_way_leaves_the_threads_to_the_next() -> None:
     threads = RouteThreads(1, "test")
     may_end = Event()
 
@@ -172,15 +172,15 @@ def test_a_loop_that_ended_with_work_under_way_leaves_the_lane_to_the_next() -> 
         asyncio.get_running_loop().create_task(threads.do(get_ident))
         await asyncio.sleep(2 * PATIENCE_S)
 
-    async def ask() -> None:
+    async def submit() -> None:
         assert await threads.do(get_ident)
 
     asyncio.run(leave())
     may_end.set()
-    asyncio.run(asyncio.wait_for(ask(), SOON_S))
+    asyncio.run(asyncio.wait_for(submit(), SOON_S))
 
 
-def test_a_panic_in_the_work_is_told_and_takes_no_thread_along() -> None:
+def test_a_panic_in_the_work_is_raised_and_ends_no_thread() -> None:
     class Panic(BaseException):
         pass
 

@@ -1,4 +1,4 @@
-"""Calls as rows of a terminal: whole, and with no character that is not what it looks like.
+"""Calls as rows of a terminal: complete, and without characters that imitate others.
 
 Covers: functions/command/chat/call_rows
 """
@@ -28,7 +28,7 @@ def cells_of(row: str) -> int:
 
 
 @given(st.dictionaries(TEXTS, VALUES, min_size=1, max_size=4), st.integers(40, 200))
-def test_the_rows_say_what_the_arguments_are(arguments: dict[str, Any], columns: int) -> None:
+def test_the_rows_show_the_arguments(arguments: dict[str, Any], columns: int) -> None:
     head, *rows = rows_of(arguments, columns)
     fields: list[str] = []
     for row in rows:
@@ -78,7 +78,7 @@ def test_words_of_every_language_stay_as_they_are(text: str) -> None:
         "\u20dd",
     ],
 )
-def test_what_looks_like_something_else_is_escaped(text: str) -> None:
+def test_a_character_that_imitates_another_is_escaped(text: str) -> None:
     shown = plain_name(text)
     assert shown != text
     assert "\\u" in shown
