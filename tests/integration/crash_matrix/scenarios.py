@@ -110,7 +110,7 @@ def expiry(world: World, client: Client) -> None:
     server = world.process()
     world.faults.begin()
     client.send(server, "look")
-    server.go_on(AWAIT_S)
+    server.pass_time(AWAIT_S)
 
 
 def late_resume(world: World, client: Client) -> None:
