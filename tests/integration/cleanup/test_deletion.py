@@ -168,7 +168,7 @@ def test_a_deleted_session_is_in_no_list_and_its_neighbours_are(serve: Serve) ->
 @pytest.mark.parametrize(
     ("caller", "refusal"),
     [(ANN, None), (ADMIN, None), (UNSEEING_ADMIN, None), (MATE, Forbidden), (STRANGER, NotFound)],
-    ids=["owner", "admin", "an admin of no team", "who sees it", "who does not"],
+    ids=["owner", "admin", "an admin of no team", "with read access", "without access"],
 )
 @pytest.mark.parametrize("kind", ["agent", "session"])
 def test_only_its_owner_and_an_admin_may_delete_a_session(

@@ -183,7 +183,7 @@ def test_of_two_sweeps_at_once_one_does_nothing(emptied: Bench, monkeypatch: pyt
     assert [(other["is_skipped"], other["failed"]) for other in others] == [(True, 0)]
     assert (answer["is_skipped"], answer["failed"]) == (False, 0)
     assert len(counted(emptied)) == 150
-    assert second({}, Context())["is_skipped"] is False, "the first one gave its lease back"
+    assert second({}, Context())["is_skipped"] is False, "the first one released its lease"
 
 
 @pytest.mark.parametrize("is_first", [True, False], ids=["no record", "a record"])

@@ -66,12 +66,12 @@ def calls_of(service: str, operation: str, params: Mapping[str, Any]) -> Iterato
         case "bedrock-agentcore":
             yield Call(f"bedrock-agentcore:{operation}", interpreter_arn(params["codeInterpreterIdentifier"]))
         case _:
-            raise NotImplementedError(f"which right {operation} of {service} needs is not known here")
+            raise NotImplementedError(f"no right is defined for {operation} of {service}")
 
 
 def signed_call(url: str, body: Mapping[str, Any]) -> Call:
     """Return the IAM call of a request that is signed by itself, to Bedrock's OpenAI endpoint."""
-    assert url.endswith("/chat/completions"), f"which right {url} needs is not known here"
+    assert url.endswith("/chat/completions"), f"no right is defined for {url}"
     action = "InvokeModelWithResponseStream" if body.get("stream") else "InvokeModel"
     return Call(f"bedrock:{action}", model_arn(body["model"]))
 
@@ -121,7 +121,7 @@ def _of_dynamodb(operation: str, params: Mapping[str, Any]) -> Iterator[Call]:
             key = params.get("Key") or params["Item"]
             yield call(operation, _table_arn(params["TableName"]), key["pk"]["S"])
         case _:
-            raise NotImplementedError(f"which right {operation} of DynamoDB needs is not known here")
+            raise NotImplementedError(f"no right is defined for {operation} of DynamoDB")
 
 
 def _of_s3(operation: str, params: Mapping[str, Any]) -> Iterator[Call]:

@@ -187,7 +187,7 @@ def test_a_summary_is_stored_with_the_end_of_its_turn_and_costs_no_other_write(m
     assert server.states(ref)[-1].summary == summaries(server, ref)[0]
 
 
-@pytest.mark.parametrize("reply", [ModelFailed("overheated"), "", "  "], ids=["fails", "says nothing", "says blanks"])
+@pytest.mark.parametrize("reply", [ModelFailed("overheated"), "", "  "], ids=["fails", "empty", "blank"])
 def test_a_summary_that_fails_ends_no_turn_and_the_oldest_is_dropped_as_ever(make: Make, reply: Reply) -> None:
     server, model = remembering(make, *[reply] * 20)
     ref = server.session()

@@ -156,7 +156,7 @@ def test_a_stopped_answer_of_a_clients_tool_ends_the_turn_and_is_never_shown_to_
     ended = turn_in(events)
     assert (ended.output_message.content, ended.output_message.stop_reason) == ("stopped", "end_of_turn")
     assert [step.step_type for step in ended.steps] == ["shield_call", "inference", "tool_execution", "shield_call"]
-    assert "a bomb" in str(ended.steps[2]), "the record keeps what was sent, as it keeps a question"
+    assert "a bomb" in str(ended.steps[2]), "the record keeps the sent answer, as it keeps a question"
     server.say(ref, "hello")
     (_, request) = server.inference.requests
     assert "a bomb" not in str(request.messages)
@@ -180,7 +180,7 @@ def test_the_name_of_a_call_read_out_of_the_text_is_judged_and_never_shown_unjud
     turn = ref.turn(turn_in(server.say(ref, "look")).turn_id)
     server.hear(server.resume(turn, named))
     assert "how_to_build_a_bomb" in str(server.inference.requests[-1].messages), "a name that passed is shown"
-    assert "bomb-id" not in str(server.inference.requests[-1].messages), "an id is no text of anybody's"
+    assert "bomb-id" not in str(server.inference.requests[-1].messages), "an id is no text of a user"
     server.assert_whole(ref)
 
 
@@ -233,7 +233,7 @@ def test_a_question_that_was_never_judged_is_not_shown_to_the_model_later(
     server.say(ref, "hello")
     assert "bomb" not in str([request.messages for request in server.inference.requests])
     assert "bomb" not in str(server.core.contexts.read(LOCAL_CALLER, ref))
-    assert "bomb" in str(server.states(ref)[0].turn.input_messages), "the record keeps what was sent"
+    assert "bomb" in str(server.states(ref)[0].turn.input_messages), "the record keeps the sent text"
     server.assert_whole(ref)
 
 

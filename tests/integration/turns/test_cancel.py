@@ -107,7 +107,7 @@ def test_a_running_turn_is_stopped_and_its_finished_steps_stay(make: Make) -> No
     assert (state.status, len(state.turn.steps)) == (TurnStatus.CANCELLED, 2)
     thinking.open()
     server.settle()
-    assert broadcast.events == list(events), "nothing is told after the end"
+    assert broadcast.events == list(events), "nothing is published after the end"
     assert_cancelled(server, broadcast.ref, "inference", "tool_execution")
     assert outline(server.say(ref)).endswith("complete")
     server.assert_whole(ref)

@@ -243,7 +243,7 @@ def test_model_output_during_the_hand_off_is_not_published_before_its_end(serve:
     ending.open()
     watching.wait()
     assert not broadcast.is_over, (
-        "nothing may be told before the supervisor knows: a process is frozen after its answer"
+        "no event may be published before the supervisor is notified: a process is frozen after its answer"
     )
     watching.open()
     handing.join()
@@ -632,7 +632,7 @@ def test_a_worker_whose_own_time_is_over_leaves_the_turn_to_the_next_at_once(ser
     outlook = worker.core.recovery.see_through(turn, server.clock.now() + timedelta(seconds=stays_s))
     assert_left_to_the_next(outlook, server.clock.now())
     assert server.header(turn).lock.is_abandoned(server.clock.now())
-    assert not worker.supervisor.watched, "the machine that asked the worker looks again by itself"
+    assert not worker.supervisor.watched, "the machine that invoked the worker polls again by itself"
     before = server.dump()
     worker_thinking.open()
     worker.settle()

@@ -287,7 +287,7 @@ def test_a_long_turn_goes_from_worker_to_worker_as_long_as_each_stores_a_step(ha
     worker.settle()
     assert worker.state(turn) == state
     worker.assert_whole(turn)
-    assert hasty.bench.names() == [turn.turn_id], "the machine looks again by itself"
+    assert hasty.bench.names() == [turn.turn_id], "the machine polls again by itself"
 
 
 def test_a_turn_that_no_worker_advances_fails_after_so_many_takeovers(
