@@ -19,14 +19,14 @@ from turnstone.domain.shields.verdicts import ShieldQuestion, Verdict
 from turnstone.domain.turns.turns import SafetyViolation
 from turnstone.domain.values.content import ImageItem, items_of
 from turnstone.domain.values.image_files import find_image_kind
-from turnstone.ports.shields import Shield
+from turnstone.ports.shields import RunnableShield
 
 DEFAULT_THRESHOLD = 0.5
 DRAFT = "DRAFT"
 IMAGE_FORMATS = {"image/png": "png", "image/jpeg": "jpeg"}
 
 
-def bedrock_shield(client: Callable[[], Any], guardrail: str, params: BedrockParams) -> Shield:
+def bedrock_shield(client: Callable[[], Any], guardrail: str, params: BedrockParams) -> RunnableShield:
     """Return the guardrail's shield, or the shield of the checks if the definition names any."""
     if params.checks is not None:
         return GuardrailChecksShield(client, params.checks, params.threshold or DEFAULT_THRESHOLD)

@@ -11,7 +11,7 @@ from pydantic_core import to_json
 from turnstone.domain.errors.codes import ErrorCode
 from turnstone.domain.messages.messages import CompletionMessage, StopReason
 from turnstone.domain.models.requests import Embedded, Inferred, TokenLikelihood
-from turnstone.domain.turns.events import Delta, TextDelta, ToolCallDelta, call_delta
+from turnstone.domain.turns.events import StepDelta, TextDelta, ToolCallDelta, call_delta
 from turnstone.domain.usage.usage import TokenUsage
 from turnstone.domain.values.frozen import Frozen
 
@@ -30,7 +30,7 @@ class ChatCompletionResponse(Frozen):
 
 class ChatCompletionEvent(Frozen):
     event_type: Literal["start", "progress", "complete"]
-    delta: Delta
+    delta: StepDelta
     logprobs: None = None
     stop_reason: StopReason | None = None
 
@@ -44,7 +44,7 @@ class EmbeddingsResponse(Frozen):
     embeddings: tuple[tuple[float, ...], ...]
 
 
-class ChatCompletionEncoder:
+class InferChatCompletionEncoder:
     """Encodes answers, and the events of one."""
 
     def whole(self, answer: Inferred) -> bytes:

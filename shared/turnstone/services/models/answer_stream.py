@@ -18,8 +18,8 @@ from turnstone.domain.models.requests import Inferred, TextChunk, TokenLikelihoo
 from turnstone.domain.values.cancellation import StopSignal
 from turnstone.domain.values.content import TextItem, items_of
 
-Whole = Inferred | Continuations
-Part = str | TextChunk | Continued | Whole
+WholeAnswer = Inferred | Continuations
+Part = str | TextChunk | Continued | WholeAnswer
 MOST_WAITING_BYTES = 256 * 1024
 SUBSCRIBED_WITHIN_S = 10.0
 LIKELIHOOD_BYTES = 250  # of one token, about
