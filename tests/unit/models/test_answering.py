@@ -26,7 +26,8 @@ from turnstone.http.envelopes import DETAIL
 from turnstone.http.routes import ModelReply, ModelStreamReply, Reply
 from turnstone.http.streams.model_answers import answered
 from turnstone.http.streams.pieces import PIECE_BYTES
-from turnstone.services.models.answer_stream import MOST_WAITING_BYTES, AnswerStream, Part
+from turnstone.services.models.answer_stream import MOST_WAITING_BYTES, AnswerStream, NewParts, Part
+from turnstone.services.streams.publisher import Subscriber
 
 TEXT = "x" * 10_000
 SOON_S = 5.0
@@ -69,6 +70,10 @@ def running(model: Model, *, is_listened_to: bool = True) -> Iterator[tuple[Answ
         assert not thread.is_alive()
 
 
+def taken_from(answering: AnswerStream) -> NewParts:
+    return Subscriber(answering, lambda: None).take()
+
+
 def test_no_more_is_drawn_than_waits_for_a_client_that_takes_nothing() -> None:
     model = Model(5_000)
     with running(model) as (_, thread):
@@ -85,9 +90,9 @@ def test_what_is_taken_makes_room_and_all_of_it_comes_in_order() -> None:
     taken: list[Part] = []
     with running(model) as (answering, thread):
         while True:
-            told = answering.take()
+            told = taken_from(answering)
             taken += told.parts
-            if told.is_over:
+            if told.is_last:
                 break
         thread.join(SOON_S)
         assert not thread.is_alive()
@@ -102,19 +107,19 @@ def test_a_long_whole_answer_is_taken_alone_and_its_place_is_held_until_then() -
         while not told or not told[-1].parts or not isinstance(told[-1].parts[-1], Inferred):
             thread.join(0.02)
             assert thread.is_alive()
-            told.append(answering.take())
+            told.append(taken_from(answering))
         assert len(told[-1].parts) == 1
-        assert not any(each.is_over for each in told)
+        assert not any(each.is_last for each in told)
         thread.join(SOON_S)
         assert not thread.is_alive()
-        assert answering.take().is_over
+        assert taken_from(answering).is_last
 
 
 def test_an_error_comes_behind_all_that_was_said() -> None:
     with running(Model(3, ModelFailed("broken"))) as (answering, thread):
         thread.join(SOON_S)
-        told = answering.take()
-    assert (list(told.parts), str(told.error), told.is_over) == ([TEXT] * 3, "broken", True)
+        told = taken_from(answering)
+    assert (list(told.parts), str(told.error), told.is_last) == ([TEXT] * 3, "broken", True)
 
 
 def test_an_answer_to_which_nobody_begins_to_listen_is_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
