@@ -8,6 +8,7 @@ from typing import Literal
 
 from pydantic_core import to_json
 
+from turnstone.dialects.json_objects import after_entries, before_entries
 from turnstone.domain.errors.codes import ErrorCode
 from turnstone.domain.messages.messages import CompletionMessage, StopReason
 from turnstone.domain.models.requests import Embedded, Inferred, TokenLikelihood
@@ -73,7 +74,7 @@ class InferChatCompletionEncoder:
 
 def embeddings_frame(embedded: Embedded) -> tuple[bytes, Iterator[bytes], bytes]:
     """Return the JSON of a reply before, between and after the vectors."""
-    return b'{"embeddings":[', map(to_json, embedded.vectors), b"]}"
+    return before_entries({}, "embeddings"), map(to_json, embedded.vectors), after_entries({})
 
 
 def _event(event_type: Literal["start", "progress"], delta: TextDelta | ToolCallDelta) -> bytes:
