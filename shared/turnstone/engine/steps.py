@@ -9,10 +9,10 @@ from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.messages.messages import CompletionMessage, Message
 from turnstone.domain.models.routing import Target
 from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
-from turnstone.domain.shields.verdicts import ShieldQuestion, Verdict
+from turnstone.domain.shields.verdicts import ShieldQuestion
 from turnstone.domain.tools.tool_runs import ProducedFile, ServerCall, ToolOffer, ToolResult
 from turnstone.domain.tools.tools import ToolResponse
-from turnstone.domain.turns.turns import Attachment, Step, TurnState
+from turnstone.domain.turns.turns import Attachment, Step, TurnState, Verdict
 from turnstone.domain.values.cancellation import StopSignal
 from turnstone.ports.models import Inference
 from turnstone.ports.system import Clock, IdGenerator

@@ -20,9 +20,9 @@ from turnstone.domain.turns.turns import (
     ShieldCallStep,
     StepTrace,
     ToolExecutionStep,
-    ToolVerdict,
     Touchpoint,
     TurnState,
+    Verdict,
 )
 from turnstone.domain.values.content import Content
 from turnstone.domain.values.moments import strictly_after
@@ -31,8 +31,7 @@ from turnstone.engine.steps import Blocked, EngineDeps, NextStep, RunAgain
 from turnstone.engine.tool_exhibits import excerpted
 
 STOPPED = "The answer of this tool was stopped by a safety check."
-PendingVerdict = tuple[str, ToolVerdict]
-Answer = tuple[ToolResponse, Sequence[ProducedFile]]
+PendingVerdict = tuple[str, Verdict]
 
 
 def judge_call(planned: ServerCall, state: TurnState, deps: EngineDeps) -> Generator[TurnEvent, None, NextStep]:
@@ -45,27 +44,26 @@ def judge_call(planned: ServerCall, state: TurnState, deps: EngineDeps) -> Gener
     return (yield from judge_kept(left, _question(call_message, "tool-input", planned.call, state, deps), state, deps))
 
 
-def judged_answer(planned: ServerCall, answer: Answer, state: TurnState, deps: EngineDeps) -> tuple[ToolVerdict, ...]:
+def judged_answer(
+    planned: ServerCall, response: ToolResponse, files: Sequence[ProducedFile], state: TurnState, deps: EngineDeps
+) -> tuple[Verdict, ...]:
     """Return the findings of the tool's shields about its answer and its files, up to the first one that stops them."""
     shield_ids = tuple(dict.fromkeys(planned.tool.output_shields))
     if not shield_ids:
         return ()
-    response, files = answer
     content = excerpted(response, files, deps.tools.max_characters)
     answered = ToolResponseMessage(call_id=response.call_id, content=content)
     question = _question(answered, "tool-output", planned.call, state, deps)
-    found: list[ToolVerdict] = []
+    found: list[Verdict] = []
     with closing(deps.shields.judge(shield_ids, question)) as verdicts:
-        for shield_id, verdict in zip(shield_ids, verdicts, strict=False):
-            found.append(
-                ToolVerdict(shield_id=shield_id, violation=verdict.violation, usage=verdict.usage, model=verdict.model)
-            )
-            if has_stopped(found[-1]):
+        for verdict in verdicts:
+            found.append(verdict)
+            if has_stopped(verdict):
                 break
     return tuple(found)
 
 
-def has_stopped(verdict: ToolVerdict) -> bool:
+def has_stopped(verdict: Verdict) -> bool:
     return verdict.violation is not None and verdict.violation.violation_level == "error"
 
 

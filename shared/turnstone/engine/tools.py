@@ -59,7 +59,7 @@ def _answered(
             return _failed(planned.call, planned.answer), StepTrace(deltas=1)
         case ServerCall():
             response, files = _response(planned.call, next(results))
-            verdicts = judged_answer(planned, (response, files), state, deps)
+            verdicts = judged_answer(planned, response, files, state, deps)
             if any(map(has_stopped, verdicts)):
                 return stopped_response(response), StepTrace(deltas=1, verdicts=verdicts)
             response, attachments = deps.tools.keep(planned, response, files)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from turnstone.domain.registry.registry import Shield
-    from turnstone.domain.shields.verdicts import ShieldQuestion, Verdict
+    from turnstone.domain.shields.verdicts import ShieldQuestion
+    from turnstone.domain.turns.turns import Verdict
 
 
 class RunnableShield(Protocol):

@@ -151,6 +151,9 @@ class ScriptedTools:
             raise Unsupported(f"nobody wrote the tools of {group.identifier!r}", ("toolgroups",))
         return ScriptedToolbox(self, tuple(self._groups.get(group.identifier, ())))
 
+    def offered_as(self, group_id: str, name: str) -> str:
+        return name
+
     def remote(self) -> ScriptedToolbox:
         return ScriptedToolbox(self, ())
 

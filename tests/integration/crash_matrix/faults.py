@@ -21,9 +21,10 @@ from turnstone.domain.refs import TurnRef
 from turnstone.domain.registry.registry import Shield as RegisteredShield
 from turnstone.domain.registry.registry import Toolgroup
 from turnstone.domain.sessions.sessions import SessionLock
-from turnstone.domain.shields.verdicts import ShieldQuestion, Verdict
+from turnstone.domain.shields.verdicts import ShieldQuestion
 from turnstone.domain.tools.tool_runs import ToolAsker, ToolInvocation, ToolResult
 from turnstone.domain.tools.tools import ToolDef
+from turnstone.domain.turns.turns import Verdict
 from turnstone.ports.models import Capability, Inference
 from turnstone.ports.records import Get, Key, KeyPage, Operation, Range, Record, RecordPage
 from turnstone.ports.shields import Shield, ShieldKinds
@@ -210,6 +211,9 @@ class FaultyTools:
 
     def build(self, group: Toolgroup) -> Toolbox:
         return _FaultyToolbox(self._inner.build(group), self._line)
+
+    def offered_as(self, group_id: str, name: str) -> str:
+        return self._inner.offered_as(group_id, name)
 
     def remote(self) -> Toolbox:
         return _FaultyToolbox(self._inner.remote(), self._line)

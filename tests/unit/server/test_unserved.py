@@ -1,7 +1,7 @@
 """The table of what is not served: what it holds, and how a path is found in it.
 
 Covers: functions/local/server, functions/unserved/methods, dialects/unserved, http/routes, http/server/rare_routes,
-  functions/unserved
+  functions/unserved, domain/unserved
 """
 
 from __future__ import annotations

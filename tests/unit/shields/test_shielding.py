@@ -26,8 +26,8 @@ from turnstone.domain.messages.messages import CompletionMessage, UserMessage
 from turnstone.domain.models.routing import ModelRoute, Target
 from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
 from turnstone.domain.registry.registry import LLAMA_GUARD, Shield
-from turnstone.domain.shields.verdicts import ShieldQuestion, Verdict
-from turnstone.domain.turns.turns import SafetyViolation
+from turnstone.domain.shields.verdicts import ShieldQuestion
+from turnstone.domain.turns.turns import SafetyViolation, Verdict
 from turnstone.domain.values.cancellation import StopSignal
 from turnstone.services.shields import shielding
 from turnstone.services.shields.lookup import ShieldLookup
@@ -110,7 +110,7 @@ def test_shields_work_at_the_same_time(store: SqliteRangeStore) -> None:
     place = Place(store, a=meet, b=meet, c=meet)
     for name in "abc":
         place.register(name)
-    assert place.judge("a", "b", "c") == [Verdict()] * 3
+    assert place.judge("a", "b", "c") == [Verdict(shield_id=name) for name in "abc"]
 
 
 def test_the_slow_shields_of_a_tenant_leave_threads_to_those_of_another(
@@ -134,7 +134,7 @@ def test_the_slow_shields_of_a_tenant_leave_threads_to_those_of_another(
         judged = list(verdicts)
     gate.open()
     greedy.join()
-    assert judged == [Verdict()]
+    assert judged == [Verdict(shield_id="quick")]
 
 
 def test_a_violation_says_who_found_it_as_bad_as_registered_with_words_for_the_user(store: SqliteRangeStore) -> None:
@@ -260,7 +260,7 @@ def test_a_shield_that_is_not_there_is_looked_for_every_time_and_fails_closed(st
     for _ in range(2):
         assert violation_of(place.judge("a")[0]).violation_level == "error"
     place.register("a")
-    assert place.judge("a") == [Verdict()]
+    assert place.judge("a") == [Verdict(shield_id="a")]
     place.shields.unregister(LOCAL_CALLER, "a")
     assert "no longer registered" in violation_of(place.judge("a")[0]).metadata["failure"]
 
@@ -280,7 +280,7 @@ def test_a_configured_shield_is_everybody_s_and_can_not_be_changed(store: Sqlite
     assert [shield.identifier for shield in place.shields.list(LOCAL_CALLER)] == ["a", "ours"]
     assert place.shields.list(OTHER) == (ours,)
     assert place.shields.get(OTHER, "ours") == ours
-    assert list(place.shieldings.of("other").judge(("ours",), QUESTION)) == [Verdict()]
+    assert list(place.shieldings.of("other").judge(("ours",), QUESTION)) == [Verdict(shield_id="ours")]
     assert place.reads == 0
     place.register("ours")  # in the same words
     assert place.shields.list(LOCAL_CALLER)[1] == ours
@@ -358,9 +358,9 @@ def test_a_shield_can_be_run_outside_of_turns(store: SqliteRangeStore) -> None:
 def test_a_shield_that_another_process_registered_is_found_at_once(store: SqliteRangeStore) -> None:
     place, other = Place(store, a=clean, b=clean), Place(store, a=clean, b=clean)
     other.register("a")
-    assert place.judge("a") == [Verdict()]
+    assert place.judge("a") == [Verdict(shield_id="a")]
     other.register("b")
-    assert place.judge("a", "b") == [Verdict()] * 2
+    assert place.judge("a", "b") == [Verdict(shield_id="a"), Verdict(shield_id="b")]
 
 
 def test_the_model_of_a_shield_is_asked_where_the_tenant_s_models_are(store: SqliteRangeStore) -> None:
@@ -372,7 +372,7 @@ def test_the_model_of_a_shield_is_asked_where_the_tenant_s_models_are(store: Sql
     targets = (Target("one", "llama-guard"), Target("two", "guard"))
     place.models["guard-8b"] = ModelRoute("guard-8b", targets)
     place.shields.register(LOCAL_CALLER, guard, attempt())
-    assert place.judge("guard") == [Verdict()]
+    assert place.judge("guard") == [Verdict(shield_id="guard")]
     assert place.kinds.asked[0][1].targets == targets
     del place.models["guard-8b"]
     assert "no 'guard-8b'" in violation_of(place.judge("guard")[0]).metadata["failure"]

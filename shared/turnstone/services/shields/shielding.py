@@ -12,8 +12,8 @@ from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.errors import InvalidRequest, ShieldFailed
 from turnstone.domain.models.routing import ModelRoute, Target
 from turnstone.domain.registry.registry import LLAMA_GUARD, Shield
-from turnstone.domain.shields.verdicts import ShieldQuestion, Verdict
-from turnstone.domain.turns.turns import SafetyViolation
+from turnstone.domain.shields.verdicts import ShieldQuestion
+from turnstone.domain.turns.turns import SafetyViolation, Verdict
 from turnstone.ports.shields import RunnableShield, ShieldKinds
 from turnstone.services.shields.lookup import ShieldLookup
 from turnstone.services.threads.daemon_threads import DaemonThreads
@@ -135,7 +135,8 @@ class _StartedShield:
             verdict = self.awaited.answer(self.params.timeout_seconds)
         except (Unanswered, ShieldFailed) as failed:
             return self._failed(str(failed))
-        return verdict._replace(violation=self._with_settings(verdict.violation))
+        violation = self._with_settings(verdict.violation)
+        return verdict.model_copy(update={"shield_id": self.shield_id, "violation": violation})
 
     def _with_settings(self, violation: SafetyViolation | None) -> SafetyViolation | None:
         if violation is None:
@@ -150,9 +151,10 @@ class _StartedShield:
     def _failed(self, why: str) -> Verdict:
         log.warning("shield %r could not judge: %s", self.shield_id, why)
         return Verdict(
-            SafetyViolation(
+            shield_id=self.shield_id,
+            violation=SafetyViolation(
                 violation_level="error" if self.params.on_failure == "block" else "warn",
                 user_message=NOT_JUDGED if self.params.on_failure == "block" else None,
                 metadata={"shield_id": self.shield_id, "failure": why},
-            )
+            ),
         )

@@ -29,7 +29,7 @@ from turnstone.domain.values.cancellation import StopSignal
 from turnstone.ports.system import Clock
 from turnstone.services.threads.executor import TurnExecutor
 from turnstone.services.threads.pending import Pending, Unanswered, awaiting
-from turnstone.services.tools.tenant_tools import LISTING_S, OFFERED_AS, TenantTools
+from turnstone.services.tools.tenant_tools import LISTING_S, TenantTools
 from turnstone.services.tools.toolboxes import Toolboxes
 from turnstone.store.registry.registry import RegistryStore
 
@@ -191,7 +191,7 @@ class Toolgroups:
                 unlisted.append(there)
                 continue
             for tool in there:
-                if tool_name in (tool.name, OFFERED_AS.get((group.identifier, tool.name), tool.name)):
+                if tool_name in (tool.name, self._boxes.kinds.offered_as(group.identifier, tool.name)):
                     return group, tool
         for problem in unlisted:
             if group_id or not isinstance(problem, Unsupported):  # a group that can't run here has no tools
