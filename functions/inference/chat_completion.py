@@ -1,9 +1,9 @@
 """POST /v1/inference/chat-completion: call a model directly, without storing its answer."""
 
 from turnstone.dialects.llama_stack.inference_replies import (
-    ChatCompletionEncoder,
     ChatCompletionResponse,
     ChatCompletionStreamChunk,
+    InferChatCompletionEncoder,
 )
 from turnstone.dialects.llama_stack.inference_requests import InferChatCompletion
 from turnstone.domain.errors import ModelBusy, ModelError, ModelTimedOut
@@ -15,7 +15,7 @@ def chat_completion(request: Request) -> ModelReply | ModelStreamReply:
     body = parse(request, InferChatCompletion)
     answering = request.use_cases.inferring.chat(request.caller, body.to_question(), request.provider_data)
     kind = ModelStreamReply if body.stream else ModelReply
-    return kind(answering, ChatCompletionEncoder())
+    return kind(answering, InferChatCompletionEncoder())
 
 
 ROUTE = Route(

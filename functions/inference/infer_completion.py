@@ -2,9 +2,9 @@
 
 from turnstone.dialects.llama_stack.completions import (
     CompletionChunk,
-    CompletionEncoder,
     CompletionResponse,
     InferCompletion,
+    InferCompletionEncoder,
 )
 from turnstone.domain.errors import ModelError, ModelTimedOut
 from turnstone.edge.gateway import LambdaHandler
@@ -15,7 +15,7 @@ def infer_completion(request: Request) -> ModelReply | ModelStreamReply:
     body = parse(request, InferCompletion)
     answering = request.use_cases.inferring.complete(request.caller, body.to_texts(), request.provider_data)
     kind = ModelStreamReply if body.stream else ModelReply
-    return kind(answering, CompletionEncoder())
+    return kind(answering, InferCompletionEncoder())
 
 
 ROUTE = Route(

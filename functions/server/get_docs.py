@@ -7,11 +7,9 @@ from turnstone.http.routes import Reply, Request, Route
 def get_docs(request: Request) -> Reply:
     from turnstone.dialects.llama_stack.unserved import unserved
     from turnstone.edge.documents import Described, page_reply  # it takes longer to load than all that serves
-    from turnstone.http.document.page import Unserved
 
     described = Described(__name__.rpartition(".")[0], request.scheme, request.use_cases.max_infer_iters)
-    rows = tuple(sorted(Unserved(row.method, row.path, row.called, row.instead) for row in unserved()))
-    return page_reply(described, rows, request.base)
+    return page_reply(described, tuple(sorted(unserved())), request.base)
 
 
 ROUTE = Route("GET", "/v1/docs", get_docs, None, is_open=True)

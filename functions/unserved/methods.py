@@ -5,7 +5,7 @@ from typing import NoReturn
 from turnstone.dialects.llama_stack.unserved import unserved as of_llama_stack
 from turnstone.dialects.openai.errors import OPENAI, SHARED
 from turnstone.dialects.openai.unserved import unserved as of_openai
-from turnstone.dialects.unserved import Unserved
+from turnstone.domain.unserved import Unserved
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.envelopes import DETAIL
 from turnstone.http.routes import Request, Route

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.messages.messages import message_text
 from turnstone.domain.registry.registry import PATTERN, Shield
-from turnstone.domain.shields.verdicts import ShieldQuestion, Verdict
-from turnstone.domain.turns.turns import SafetyViolation
+from turnstone.domain.shields.verdicts import ShieldQuestion
+from turnstone.domain.turns.turns import SafetyViolation, Verdict
 
 Judges = Callable[[ShieldQuestion], Verdict]
 
@@ -20,7 +20,7 @@ def clean(_: ShieldQuestion) -> Verdict:
 
 def found(level: str = "error", told: str | None = "stopped", **metadata: object) -> Verdict:
     return Verdict(
-        SafetyViolation.model_validate({"violation_level": level, "user_message": told, "metadata": metadata})
+        violation=SafetyViolation.model_validate({"violation_level": level, "user_message": told, "metadata": metadata})
     )
 
 
@@ -74,7 +74,7 @@ class InOrder:
     def judge(self, shield_ids: Sequence[str], question: ShieldQuestion) -> Generator[Verdict, None, None]:
         for name in shield_ids:
             self.asked.append((name, question))
-            yield self.script[name](question)
+            yield self.script[name](question).model_copy(update={"shield_id": name})
 
 
 def registered(name: str, **params: object) -> Shield:

@@ -70,9 +70,9 @@ CRASHES = (
         "a call that is made again has the idempotency key it had",
         (
             ours(
-                "engine/tools.py",
-                'f"{state.turn_id}:{state.inference_count}:{planned.call.call_id}"',
-                "deps.ids.new_id()",
+                "engine/tool_plan.py",
+                'f"{state.turn_id}:{state.inference_count}:{call.call_id}"',
+                '__import__("uuid").uuid4().hex',
             ),
         ),
         (f"{TAKEN_OVER}[before its step is stored]",),

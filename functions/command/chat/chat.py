@@ -10,8 +10,8 @@ from .answering import Answering
 from .call_rows import plain_name
 from .interrupts import INTERRUPTS
 from .screen import Screen
-from .session import AWAITING, ChatSession, TurnState
-from .wire import Event, Json
+from .session import AWAITING, ChatSession, FetchedTurn
+from .wire import Json, StreamEvent
 
 
 @dataclass
@@ -27,7 +27,7 @@ class Chat:
     screen: Screen
     answering: Answering
     options: str = ""
-    last: TurnState | None = None
+    last: FetchedTurn | None = None
 
     @property
     def how_to_return(self) -> str:
@@ -35,7 +35,7 @@ class Chat:
         named = shlex.quote(f"{self.session.agent_id}/{self.session.session_id}")
         return f"turnstone chat --session {named}{self.options}"
 
-    def send(self, text: str) -> TurnState:
+    def send(self, text: str) -> FetchedTurn:
         """Run a new turn until it ends or waits for a tool that the chat does not have; return its state.
 
         Raises ChatError, and EOFError or KeyboardInterrupt as `Answering` does.
@@ -43,7 +43,7 @@ class Chat:
         self.screen.begin_turn()
         return self._run(self.session.begin(text))
 
-    def continue_turn(self, turn_id: str) -> TurnState:
+    def continue_turn(self, turn_id: str) -> FetchedTurn:
         """Follow an open turn until it ends or waits, and show it from its start; return its state."""
         self.screen.begin_turn()
         return self._run(self.session.follow(turn_id))
@@ -52,7 +52,7 @@ class Chat:
         """Cancel the running or waiting turn."""
         self.screen.note("· cancelled" if self.session.cancel() else "· nothing is running")
 
-    def _run(self, events: Iterator[Event]) -> TurnState:
+    def _run(self, events: Iterator[StreamEvent]) -> FetchedTurn:
         while True:
             calls = self._shown(events)
             if not calls:
@@ -80,7 +80,7 @@ class Chat:
             self.screen.note(f"· the turn waits for its tools. Continue with: {self.how_to_return}")
             raise
 
-    def _shown(self, events: Iterator[Event]) -> Sequence[Json]:
+    def _shown(self, events: Iterator[StreamEvent]) -> Sequence[Json]:
         """Show all events; return the calls that the turn waits for, none if it has ended."""
         calls: Sequence[Json] = ()
         pressed = INTERRUPTS.count

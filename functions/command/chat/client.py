@@ -20,7 +20,7 @@ from urllib3.exceptions import ConnectTimeoutError, HTTPError, LocationParseErro
 from turnstone.domain.errors.places import sentence_of
 from turnstone.settings.client_settings import ClientSettings
 
-from .wire import Event, Json, events_in
+from .wire import Json, StreamEvent, events_in
 
 CONNECT_TIMEOUT_S = 10.0
 READ_TIMEOUT_S = 60.0  # the server sends a comment every 15 s while the model works
@@ -119,11 +119,11 @@ class Client:
             return self._answer("POST", path, body, headers)[0]
         return self._answer("POST", path, body, headers)[0]
 
-    def posted(self, path: str, body: Json, key: str) -> Iterator[Event]:
+    def posted(self, path: str, body: Json, key: str) -> Iterator[StreamEvent]:
         """Yield the events of the turn that the request starts or resumes; the key makes it safe to repeat."""
         return self._events("POST", path, {**body, "stream": True}, {"idempotency-key": key})
 
-    def followed(self, path: str, after: int) -> Iterator[Event]:
+    def followed(self, path: str, after: int) -> Iterator[StreamEvent]:
         """Yield the events of the turn after a number."""
         return self._events("GET", path, None, {"last-event-id": str(after)})
 
@@ -139,7 +139,7 @@ class Client:
                 raise NotUnderstood(self.url, response.status)
             return answer, {name.lower(): value for name, value in response.headers.items()}
 
-    def _events(self, method: str, path: str, body: Json | None, headers: Mapping[str, str]) -> Iterator[Event]:
+    def _events(self, method: str, path: str, body: Json | None, headers: Mapping[str, str]) -> Iterator[StreamEvent]:
         with self._response(method, path, body, {**headers, **self._turn_headers}) as response:
 
             def pieces() -> Iterator[bytes]:

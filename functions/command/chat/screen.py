@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Protocol, TextIO
 
 from .call_rows import call_rows, plain_json, plain_name
-from .wire import Event, Json, text_of
+from .wire import Json, StreamEvent, text_of
 
 # C0 and C1 but line feed and tab, changes of writing direction, line ends, lone surrogates
 TAKES_OVER = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -23,7 +23,7 @@ class Screen(Protocol):
 
     def begin_turn(self) -> None: ...
 
-    def event(self, event: Event) -> None: ...
+    def event(self, event: StreamEvent) -> None: ...
 
     def show_call(self, call: Json) -> None:
         """Show the whole call that is about to run here, even if it was shown before."""
@@ -70,7 +70,7 @@ class JsonScreen:
     def begin_turn(self) -> None:
         pass
 
-    def event(self, event: Event) -> None:
+    def event(self, event: StreamEvent) -> None:
         print(visible_json(event.text), file=self._out, flush=True)
 
     def show_call(self, call: Json) -> None:
@@ -102,7 +102,7 @@ class TextScreen:
         self._last_shown = ""  # text of the last inference
         self._expected = ""  # text that a repeated inference has not repeated yet
 
-    def event(self, event: Event) -> None:
+    def event(self, event: StreamEvent) -> None:
         """Show the event."""
         step_id = event.payload.get("step_id")
         if step_id is not None and step_id in self._ended:

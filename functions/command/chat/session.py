@@ -7,7 +7,7 @@ from urllib.parse import quote, urlencode
 from uuid import uuid4
 
 from .client import ChatError, Client, ConnectionLost, NoServer, Refused
-from .wire import Event, Json
+from .wire import Json, StreamEvent
 
 REJOIN_S = 120.0  # longer than the restart of a server, and than a lease until another process takes its turns over
 FIRST_WAIT_S = 0.1
@@ -18,7 +18,7 @@ AWAITING = "awaiting_input"
 
 
 @dataclass(frozen=True)
-class TurnState:
+class FetchedTurn:
     """State of a turn.
 
     Attributes:
@@ -32,7 +32,7 @@ class TurnState:
 
 
 @dataclass
-class Received:
+class StreamProgress:
     """Progress of receiving a turn.
 
     Attributes:
@@ -47,7 +47,7 @@ class Received:
     number: int = 0
     is_counted: bool = True
 
-    def note(self, event: Event) -> None:
+    def note(self, event: StreamEvent) -> None:
         if self.is_counted:
             self.number += 1
         elif event.number is not None:
@@ -70,7 +70,7 @@ class ChatSession:
     session_id: str
     overrides: Json
     on_loss: Callable[[], None]
-    received: Received = field(default_factory=Received)
+    received: StreamProgress = field(default_factory=StreamProgress)
 
     @property
     def path(self) -> str:
@@ -79,7 +79,7 @@ class ChatSession:
     def renew(self) -> None:
         """Open another session of the agent. Raises ChatError."""
         self.session_id = open_session(self.client, self.agent_id)
-        self.received = Received()
+        self.received = StreamProgress()
 
     def agent(self) -> Json:
         """Return the agent. Raises ChatError."""
@@ -95,25 +95,25 @@ class ChatSession:
         turns: list[Json] = self.client.get(self.path)[0]["turns"]
         return turns
 
-    def begin(self, text: str) -> Iterator[Event]:
+    def begin(self, text: str) -> Iterator[StreamEvent]:
         """Yield the events of a new turn, until it ends or waits for answers. Raises ChatError."""
-        self.received = Received(text=text)
+        self.received = StreamProgress(text=text)
         body = {**self.overrides, "messages": [{"role": "user", "content": text}]}
         return self._posted(f"{self.path}/turn", body)
 
-    def resume(self, responses: Sequence[Json]) -> Iterator[Event]:
+    def resume(self, responses: Sequence[Json]) -> Iterator[StreamEvent]:
         """Answer the calls that the turn waits for, and yield its events. Raises ChatError."""
         return self._posted(f"{self._turn_path}/resume", {"tool_responses": list(responses)}, is_kept=True)
 
-    def follow(self, turn_id: str) -> Iterator[Event]:
+    def follow(self, turn_id: str) -> Iterator[StreamEvent]:
         """Yield all events of a turn. Raises ChatError."""
-        self.received = Received(turn_id=turn_id)
+        self.received = StreamProgress(turn_id=turn_id)
         return self._rejoined(self._followed)
 
-    def state(self) -> TurnState:
+    def state(self) -> FetchedTurn:
         """Return the state of the last turn. Raises ChatError."""
         turn, headers = self.client.get(self._turn_path)
-        return TurnState(turn, headers.get("x-turn-status", ""), int(headers.get("x-turn-tokens", "0")))
+        return FetchedTurn(turn, headers.get("x-turn-status", ""), int(headers.get("x-turn-tokens", "0")))
 
     def cancel(self) -> bool:
         """Cancel the last turn; return False if it has ended. Raises ChatError."""
@@ -132,11 +132,11 @@ class ChatSession:
     def _turn_path(self) -> str:
         return f"{self.path}/turn/{quote(self.received.turn_id, safe='')}"
 
-    def _posted(self, path: str, body: Json, *, is_kept: bool = False) -> Iterator[Event]:
+    def _posted(self, path: str, body: Json, *, is_kept: bool = False) -> Iterator[StreamEvent]:
         """Yield the events of the request; with `is_kept` it waits even if the server is gone from the start."""
         key, before = uuid4().hex, self.received.number
 
-        def opened() -> Iterator[Event]:
+        def opened() -> Iterator[StreamEvent]:
             if self.received.number == before:  # the request may have arrived; its key prevents a second run
                 self.received.is_counted = True
                 return self.client.posted(path, body, key)
@@ -144,11 +144,11 @@ class ChatSession:
 
         return self._rejoined(opened, is_kept=is_kept)
 
-    def _followed(self) -> Iterator[Event]:
+    def _followed(self) -> Iterator[StreamEvent]:
         self.received.is_counted = False
         return self.client.followed(f"{self._turn_path}/events", self.received.number)
 
-    def _rejoined(self, opened: Callable[[], Iterator[Event]], *, is_kept: bool = False) -> Iterator[Event]:
+    def _rejoined(self, opened: Callable[[], Iterator[StreamEvent]], *, is_kept: bool = False) -> Iterator[StreamEvent]:
         """Yield the events of one stream after the other, until one has the result of the turn."""
         patience = Patience()
         while True:
@@ -165,7 +165,7 @@ class ChatSession:
                 self.on_loss()
             patience.wait(self.client.url)
 
-    def _one_stream(self, opened: Callable[[], Iterator[Event]], *, waits: bool) -> Iterator[Event]:
+    def _one_stream(self, opened: Callable[[], Iterator[StreamEvent]], *, waits: bool) -> Iterator[StreamEvent]:
         """Yield the events of one stream until it is cut; none if `waits` and there is no server."""
         try:
             yield from opened()

@@ -10,7 +10,7 @@ ENDINGS = ("turn_complete", "turn_awaiting_input")
 
 
 @dataclass(frozen=True)
-class Event:
+class StreamEvent:
     """An event of a turn.
 
     Attributes:
@@ -35,7 +35,7 @@ class Event:
         return self.payload["turn"] if self.kind in ENDINGS else None
 
 
-def events_in(pieces: Iterable[bytes]) -> Iterator[Event]:
+def events_in(pieces: Iterable[bytes]) -> Iterator[StreamEvent]:
     """Yield the events, however the bytes are split; one that the stream's end cuts is dropped.
 
     Source: https://html.spec.whatwg.org/multipage/server-sent-events.html, as far as the server uses it.
@@ -51,12 +51,12 @@ def events_in(pieces: Iterable[bytes]) -> Iterator[Event]:
             number = None
 
 
-def _event(text: str, number: int | None) -> Event:
+def _event(text: str, number: int | None) -> StreamEvent:
     match json.loads(text):
         case {"event": {"payload": {"event_type": str()} as payload}}:
-            return Event(text, payload, None, number)
+            return StreamEvent(text, payload, None, number)
         case {"error": {"message": str(message)}}:
-            return Event(text, {}, message, number)
+            return StreamEvent(text, {}, message, number)
     raise ValueError("not an event of a turn")
 
 

@@ -5,9 +5,8 @@ of a resource that is read and changed as all of them are.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from turnstone.domain.errors import NotServed
+from turnstone.domain.unserved import Unserved
 
 CRUD = {
     "list": ("GET", ""),
@@ -18,20 +17,6 @@ CRUD = {
 }
 # path prefixes, alternatives, and lines
 Group = tuple[tuple[str, ...], str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Unserved:
-    """A method of the clients under its name there, and its request."""
-
-    method: str
-    path: str
-    called: str
-    instead: str
-
-    def refusal(self) -> NotServed:
-        message = f"this server does not have {self.called} ({self.method} {self.path})"
-        return NotServed(f"{message}; {self.instead}" if self.instead else message)
 
 
 def rows_of(groups: tuple[Group, ...]) -> Iterator[Unserved]:

@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import replace
 
 from turnstone.domain.messages.messages import CompletionMessage, Message, ToolResponseMessage
-from turnstone.domain.shields.verdicts import ShieldQuestion, Verdict
+from turnstone.domain.shields.verdicts import ShieldQuestion
 from turnstone.domain.tools.tools import ToolResponse
 from turnstone.domain.turns.events import StepStarted, TurnEvent, step_completed
 from turnstone.domain.turns.turns import (
@@ -19,6 +19,7 @@ from turnstone.domain.turns.turns import (
     ToolExecutionStep,
     Touchpoint,
     TurnState,
+    Verdict,
     newest_from_client,
 )
 from turnstone.domain.values.content import Content, TextItem, items_of

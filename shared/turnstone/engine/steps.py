@@ -9,12 +9,11 @@ from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.messages.messages import CompletionMessage, Message
 from turnstone.domain.models.routing import Target
 from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
-from turnstone.domain.shields.verdicts import ShieldQuestion, Verdict
-from turnstone.domain.tools.tool_runs import ProducedFile, ToolResult, ToolRun
+from turnstone.domain.shields.verdicts import ShieldQuestion
+from turnstone.domain.tools.tool_runs import ProducedFile, ServerCall, ToolOffer, ToolResult
 from turnstone.domain.tools.tools import ToolResponse
-from turnstone.domain.turns.turns import Attachment, Step, TurnState
+from turnstone.domain.turns.turns import Attachment, Step, TurnState, Verdict
 from turnstone.domain.values.cancellation import StopSignal
-from turnstone.engine.tool_plan import ToolOffer
 from turnstone.ports.models import Inference
 from turnstone.ports.system import Clock, IdGenerator
 
@@ -41,18 +40,18 @@ class Tools(Protocol):
 
     max_characters: int
 
-    def run(self, runs: Sequence[ToolRun], stop: StopSignal) -> Generator[ToolResult, None, None]:
+    def run(self, calls: Sequence[ServerCall], stop: StopSignal) -> Generator[ToolResult, None, None]:
         """Yield the answer to each call, in this order; all of them run in parallel.
 
         A failed or overdue tool yields an answer that reports it.
         """
 
     def keep(
-        self, run: ToolRun, response: ToolResponse, files: Sequence[ProducedFile]
+        self, planned: ServerCall, response: ToolResponse, files: Sequence[ProducedFile]
     ) -> tuple[ToolResponse, tuple[Attachment, ...]]:
         """Store an answer's files, and the answer itself if it is too long for a model; return the turn's form of it.
 
-        Repeating the same run replaces its files. Raises StoreUnavailable.
+        Repeating the same call replaces its files. Raises StoreUnavailable.
         """
 
 

@@ -1,42 +1,19 @@
 """Assign each call of an inference to a server tool, to the client, or to an immediate refusal. Pure."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.errors import InvalidRequest
-from turnstone.domain.tools.tool_runs import OfferedTool
-from turnstone.domain.tools.tools import ToolCall, ToolDef
+from turnstone.domain.tools.tool_runs import OfferedTool, ServerCall, ToolOffer
+from turnstone.domain.tools.tools import ToolCall
+
+if TYPE_CHECKING:
+    from turnstone.domain.turns.turns import TurnState
 
 QUOTED_CHARACTERS = 200
-
-
-class ToolOffer(NamedTuple):
-    """The tools that a model may call in this turn. A client's tool hides a server tool of the same name."""
-
-    client: Mapping[str, ToolDef]
-    server: Mapping[str, OfferedTool]
-
-    @property
-    def definitions(self) -> tuple[ToolDef, ...]:
-        return (*self.client.values(), *(tool.definition for tool in self.server.values()))
-
-    def name_offered(self, name: str) -> str | None:
-        """Return the model's name of the tool that a client names so, None without one.
-
-        A tool that runs under another name than the model's is listed to clients under that one.
-        """
-        if name in self.client or name in self.server:
-            return name
-        return next((offered for offered, tool in self.server.items() if tool.runs_as == name), None)
-
-
-class RunOnServer(NamedTuple):
-    """A call of a server tool, with the model's arguments overridden by the toolgroup's fixed ones."""
-
-    call: ToolCall
-    tool: OfferedTool
-    arguments: Mapping[str, Any]
 
 
 class AnswerAtOnce(NamedTuple):
@@ -49,7 +26,7 @@ class AnswerAtOnce(NamedTuple):
 class ToolPlan(NamedTuple):
     """The plan for the calls: the server's first, in the order called, then the client's."""
 
-    ours: tuple[RunOnServer | AnswerAtOnce, ...]
+    ours: tuple[ServerCall | AnswerAtOnce, ...]
     client: tuple[ToolCall, ...]
 
 
@@ -71,14 +48,14 @@ def build_offer(config: AgentConfig, of_groups: Sequence[OfferedTool]) -> ToolOf
         from turnstone.domain.agents.defined_tools import translated_tools  # few agents have any
 
         defined = translated_tools(config)
-        client |= {tool.name: tool for tool in defined.client}
-        server |= {tool.definition.name: tool for tool in defined.server}
+        client |= defined.client
+        server |= defined.server
     return ToolOffer(client, {name: tool for name, tool in server.items() if name not in client})
 
 
-def plan_tools(calls: Iterable[ToolCall], offer: ToolOffer) -> ToolPlan:
-    """Return the assignment of the calls."""
-    ours: list[RunOnServer | AnswerAtOnce] = []
+def plan_tools(calls: Iterable[ToolCall], state: TurnState, offer: ToolOffer) -> ToolPlan:
+    """Return the assignment of the calls, which the last inference of the state made."""
+    ours: list[ServerCall | AnswerAtOnce] = []
     client: list[ToolCall] = []
     for call in calls:
         if call.tool_name not in offer.client and call.tool_name not in offer.server:
@@ -89,7 +66,8 @@ def plan_tools(calls: Iterable[ToolCall], offer: ToolOffer) -> ToolPlan:
             client.append(call)
         else:
             tool = offer.server[call.tool_name]
-            ours.append(RunOnServer(call, tool, {**call.arguments, **tool.fixed_arguments}))
+            key = f"{state.turn_id}:{state.inference_count}:{call.call_id}"
+            ours.append(ServerCall(call, tool, {**call.arguments, **tool.fixed_arguments}, key))
     return ToolPlan(tuple(ours), tuple(client))
 
 

@@ -13,30 +13,28 @@ from pydantic_core import to_json
 
 from turnstone.domain.messages.messages import CompletionMessage, Message, ToolResponseMessage
 from turnstone.domain.shields.verdicts import ShieldQuestion
-from turnstone.domain.tools.tool_runs import ProducedFile
+from turnstone.domain.tools.tool_runs import ProducedFile, ServerCall
 from turnstone.domain.tools.tools import ToolCall, ToolResponse
 from turnstone.domain.turns.events import StepStarted, TurnEvent
 from turnstone.domain.turns.turns import (
     ShieldCallStep,
     StepTrace,
     ToolExecutionStep,
-    ToolVerdict,
     Touchpoint,
     TurnState,
+    Verdict,
 )
 from turnstone.domain.values.content import Content
 from turnstone.domain.values.moments import strictly_after
 from turnstone.engine.shields import first_after_inference, judge_kept, keep_newest, shields_left, stop_message
 from turnstone.engine.steps import Blocked, EngineDeps, NextStep, RunAgain
 from turnstone.engine.tool_exhibits import excerpted
-from turnstone.engine.tool_plan import RunOnServer
 
 STOPPED = "The answer of this tool was stopped by a safety check."
-PendingVerdict = tuple[str, ToolVerdict]
-Answer = tuple[ToolResponse, Sequence[ProducedFile]]
+PendingVerdict = tuple[str, Verdict]
 
 
-def judge_call(planned: RunOnServer, state: TurnState, deps: EngineDeps) -> Generator[TurnEvent, None, NextStep]:
+def judge_call(planned: ServerCall, state: TurnState, deps: EngineDeps) -> Generator[TurnEvent, None, NextStep]:
     """Judge the call by the pending shields of its tool; the turn continues unless one stops it."""
     since = state.traces[first_after_inference(state) :]
     left = shields_left(planned.tool.input_shields, since, "tool-input", planned.call.call_id)
@@ -46,27 +44,26 @@ def judge_call(planned: RunOnServer, state: TurnState, deps: EngineDeps) -> Gene
     return (yield from judge_kept(left, _question(call_message, "tool-input", planned.call, state, deps), state, deps))
 
 
-def judged_answer(planned: RunOnServer, answer: Answer, state: TurnState, deps: EngineDeps) -> tuple[ToolVerdict, ...]:
+def judged_answer(
+    planned: ServerCall, response: ToolResponse, files: Sequence[ProducedFile], state: TurnState, deps: EngineDeps
+) -> tuple[Verdict, ...]:
     """Return the findings of the tool's shields about its answer and its files, up to the first one that stops them."""
     shield_ids = tuple(dict.fromkeys(planned.tool.output_shields))
     if not shield_ids:
         return ()
-    response, files = answer
     content = excerpted(response, files, deps.tools.max_characters)
     answered = ToolResponseMessage(call_id=response.call_id, content=content)
     question = _question(answered, "tool-output", planned.call, state, deps)
-    found: list[ToolVerdict] = []
+    found: list[Verdict] = []
     with closing(deps.shields.judge(shield_ids, question)) as verdicts:
-        for shield_id, verdict in zip(shield_ids, verdicts, strict=False):
-            found.append(
-                ToolVerdict(shield_id=shield_id, violation=verdict.violation, usage=verdict.usage, model=verdict.model)
-            )
-            if has_stopped(found[-1]):
+        for verdict in verdicts:
+            found.append(verdict)
+            if has_stopped(verdict):
                 break
     return tuple(found)
 
 
-def has_stopped(verdict: ToolVerdict) -> bool:
+def has_stopped(verdict: Verdict) -> bool:
     return verdict.violation is not None and verdict.violation.violation_level == "error"
 
 
@@ -132,5 +129,5 @@ def _question(
     )
 
 
-def _call_text(planned: RunOnServer) -> str:
+def _call_text(planned: ServerCall) -> str:
     return f"{planned.call.tool_name}({to_json(planned.arguments).decode()})"

@@ -1,39 +1,39 @@
 """Run the server's calls of an inference: in parallel, one step each, stored before it is emitted."""
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from typing import assert_never
 
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
-from turnstone.domain.tools.tool_runs import ProducedFile, ToolResult, ToolRun
+from turnstone.domain.tools.tool_runs import ProducedFile, ServerCall, ToolResult
 from turnstone.domain.tools.tools import ToolCall, ToolResponse
 from turnstone.domain.turns.events import StepProgressed, StepStarted, ToolCallDelta, TurnEvent, step_completed
 from turnstone.domain.turns.turns import StepTrace, ToolExecutionStep, TurnState
 from turnstone.domain.values.moments import strictly_after
 from turnstone.engine.steps import EngineDeps, NextStep, RunAgain
-from turnstone.engine.tool_plan import AnswerAtOnce, RunOnServer, ToolPlan
+from turnstone.engine.tool_plan import AnswerAtOnce, ToolPlan
 from turnstone.engine.tool_shields import has_stopped, judge_call, judged_answer, stopped_response
 
 
 def run_tools(plan: ToolPlan, state: TurnState, deps: EngineDeps) -> Generator[TurnEvent, None, NextStep]:
     """Answer the server's calls, with steps in the order called. A failed tool is an answer, not the end."""
     for planned in plan.ours:
-        if isinstance(planned, RunOnServer):
+        if isinstance(planned, ServerCall):
             following = yield from judge_call(planned, state, deps)
             if not isinstance(following, RunAgain):
                 return following
             state = following.state
-    runs = [_run(planned, state) for planned in plan.ours if isinstance(planned, RunOnServer)]
+    calls = [planned for planned in plan.ours if isinstance(planned, ServerCall)]
     started_at, ended_at = state.next_moment(deps.clock.now()), state.last_moment
-    with closing(deps.tools.run(runs, deps.stop)) as results:
+    with closing(deps.tools.run(calls, deps.stop)) as results:
         for planned in plan.ours:
             step_id = deps.ids.new_id()
             yield StepStarted(step_type="tool_execution", step_id=step_id)
             delta = ToolCallDelta(tool_call=planned.call, parse_status="in_progress")
             yield StepProgressed(step_type="tool_execution", step_id=step_id, delta=delta)
-            response, trace = _answered(planned, runs, results, (state, deps))
+            response, trace = _answered(planned, results, state, deps)
             ended_at = strictly_after(deps.clock.now(), started_at, ended_at)
             step = ToolExecutionStep(
                 turn_id=state.turn_id,
@@ -50,29 +50,19 @@ def run_tools(plan: ToolPlan, state: TurnState, deps: EngineDeps) -> Generator[T
     return RunAgain(state)
 
 
-def _run(planned: RunOnServer, state: TurnState) -> ToolRun:
-    key = f"{state.turn_id}:{state.inference_count}:{planned.call.call_id}"
-    return ToolRun(planned.call, planned.tool, planned.arguments, key)
-
-
 def _answered(
-    planned: RunOnServer | AnswerAtOnce,
-    runs: Sequence[ToolRun],
-    results: Iterator[ToolResult],
-    within: tuple[TurnState, EngineDeps],
+    planned: ServerCall | AnswerAtOnce, results: Iterator[ToolResult], state: TurnState, deps: EngineDeps
 ) -> tuple[ToolResponse, StepTrace]:
     """Return the answer as stored in the turn. Content stopped by shields is not stored."""
-    state, deps = within
     match planned:
         case AnswerAtOnce():
             return _failed(planned.call, planned.answer), StepTrace(deltas=1)
-        case RunOnServer():
+        case ServerCall():
             response, files = _response(planned.call, next(results))
-            verdicts = judged_answer(planned, (response, files), state, deps)
+            verdicts = judged_answer(planned, response, files, state, deps)
             if any(map(has_stopped, verdicts)):
                 return stopped_response(response), StepTrace(deltas=1, verdicts=verdicts)
-            run = next(run for run in runs if run.call is planned.call)
-            response, attachments = deps.tools.keep(run, response, files)
+            response, attachments = deps.tools.keep(planned, response, files)
             return response, StepTrace(deltas=1, verdicts=verdicts, attachments=attachments)
         case _:
             assert_never(planned)

@@ -42,7 +42,7 @@ def advance(state: TurnState, deps: EngineDeps) -> Move:
     ending = ending_of(state, deps)
     calls = unanswered_calls(state.turn) if ending is None else ()
     if calls:
-        return (yield from run_tools(plan_tools(calls, deps.offer), state, deps))
+        return (yield from run_tools(plan_tools(calls, state, deps.offer), state, deps))
     if pending := pending_verdicts(state):
         return (yield from emit_verdict(pending[0], state, deps))
     if ending is not None:
@@ -66,7 +66,7 @@ def ending_of(state: TurnState, deps: EngineDeps) -> Ending | None:
         output = answer.model_copy(update={"tool_calls": (), "stop_reason": stop_reason})
         return Finish(state, output, unsaved=None)
     calls = unanswered_calls(state.turn)
-    plan = plan_tools(calls, deps.offer)
+    plan = plan_tools(calls, state, deps.offer)
     if not calls or plan.ours:
         return None
     output = CompletionMessage(content=answer.content, stop_reason="end_of_message", tool_calls=plan.client)

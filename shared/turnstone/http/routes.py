@@ -266,7 +266,7 @@ ALIASES = {
     "/v1/openapi.json": "/openapi.json",
     "/v1/docs": "/docs",
 }
-Model = TypeVar("Model", bound=BaseModel)
+Parsed = TypeVar("Parsed", bound=BaseModel)
 AnyReply = TypeVar("AnyReply", bound=Reply)
 # fields of bodies, answers and queries whose values are ids; every parameter of a path is one
 NAMING = frozenset(
@@ -293,7 +293,7 @@ class InvalidBody(Exception):
         self.problems = problems
 
 
-def parse(request: Request, model: type[Model]) -> Model:
+def parse(request: Request, model: type[Parsed]) -> Parsed:
     """Return the body as the model. Raises InvalidBody."""
     body = checked(json_of(request.body), model)
     request.about.update(ids_in(body.__dict__))
@@ -316,7 +316,7 @@ def json_of(body: bytes) -> object:
     return value
 
 
-def checked(value: object, model: type[Model]) -> Model:
+def checked(value: object, model: type[Parsed]) -> Parsed:
     """Return the value as the model. Raises InvalidBody."""
     try:
         return model.model_validate(value)

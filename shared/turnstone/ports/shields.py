@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from turnstone.domain.registry.registry import Shield as RegisteredShield
-    from turnstone.domain.shields.verdicts import ShieldQuestion, Verdict
+    from turnstone.domain.registry.registry import Shield
+    from turnstone.domain.shields.verdicts import ShieldQuestion
+    from turnstone.domain.turns.turns import Verdict
 
 
-class Shield(Protocol):
+class RunnableShield(Protocol):
     """Judges messages before the model sees them or a turn emits them."""
 
     def judge(self, question: ShieldQuestion) -> Verdict:
@@ -23,7 +24,7 @@ class Shield(Protocol):
 class ShieldKinds(Protocol):
     """Creates shields from registry entries."""
 
-    def build(self, registered: RegisteredShield) -> Shield:
+    def build(self, registered: Shield) -> RunnableShield:
         """Return the shield; no request is sent before it judges.
 
         Raises:

@@ -38,5 +38,8 @@ class ToolKinds(Protocol):
             Unsupported: this server does not run such tools, with the reason.
         """
 
+    def offered_as(self, group_id: str, name: str) -> str:
+        """Return the name under which models are offered the tool of the group, which lists it as `name`."""
+
     def remote(self) -> Toolbox:
         """Return the toolbox of calls to the address in their agent's own definition (`options.remote_execution`)."""

@@ -15,7 +15,14 @@ from turnstone.domain.messages.messages import CompletionMessage
 from turnstone.domain.models.requests import InferenceRequest, Inferred, TextChunk
 from turnstone.domain.models.routing import Target
 from turnstone.domain.registry.registry import BUILTIN, Toolgroup
-from turnstone.domain.tools.tool_runs import OfferedTool, ProducedFile, ToolAsker, ToolInvocation, ToolResult, ToolRun
+from turnstone.domain.tools.tool_runs import (
+    OfferedTool,
+    ProducedFile,
+    ServerCall,
+    ToolAsker,
+    ToolInvocation,
+    ToolResult,
+)
 from turnstone.domain.tools.tools import ToolCall, ToolDef, ToolResponse
 from turnstone.domain.turns.turns import Attachment
 from turnstone.domain.usage.usage import TokenUsage
@@ -144,6 +151,9 @@ class ScriptedTools:
             raise Unsupported(f"nobody wrote the tools of {group.identifier!r}", ("toolgroups",))
         return ScriptedToolbox(self, tuple(self._groups.get(group.identifier, ())))
 
+    def offered_as(self, group_id: str, name: str) -> str:
+        return name
+
     def remote(self) -> ScriptedToolbox:
         return ScriptedToolbox(self, ())
 
@@ -158,17 +168,19 @@ class ScriptedTools:
             offered |= {name: OfferedTool(defined(name), fixed, group) for name in names}
         return tuple(offered.values())
 
-    def run(self, runs: Sequence[ToolRun], stop: StopSignal) -> Generator[ToolResult, None, None]:
-        for run in runs:
+    def run(self, calls: Sequence[ServerCall], stop: StopSignal) -> Generator[ToolResult, None, None]:
+        for planned in calls:
             asker = ToolAsker("local")
-            told = ToolInvocation(run.call, run.arguments, run.idempotency_key, "s1", asker, timeout_s=1, stop=stop)
+            told = ToolInvocation(
+                planned.call, planned.arguments, planned.idempotency_key, "s1", asker, timeout_s=1, stop=stop
+            )
             try:
                 yield self.invoke(told)
             except ToolFailed as failed:
                 yield ToolResult(str(failed), {"error": True})
 
     def keep(
-        self, run: ToolRun, response: ToolResponse, files: Sequence[ProducedFile]
+        self, planned: ServerCall, response: ToolResponse, files: Sequence[ProducedFile]
     ) -> tuple[ToolResponse, tuple[Attachment, ...]]:
         return response, tuple(Attachment(content=Url(uri=file.name), mime_type=file.mime_type) for file in files)
 

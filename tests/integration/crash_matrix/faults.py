@@ -18,15 +18,15 @@ from turnstone.domain.jobs import Job
 from turnstone.domain.models.requests import InferenceRequest, Inferred, TextChunk
 from turnstone.domain.models.routing import Target
 from turnstone.domain.refs import TurnRef
-from turnstone.domain.registry.registry import Shield as RegisteredShield
-from turnstone.domain.registry.registry import Toolgroup
+from turnstone.domain.registry.registry import Shield, Toolgroup
 from turnstone.domain.sessions.sessions import SessionLock
-from turnstone.domain.shields.verdicts import ShieldQuestion, Verdict
+from turnstone.domain.shields.verdicts import ShieldQuestion
 from turnstone.domain.tools.tool_runs import ToolAsker, ToolInvocation, ToolResult
 from turnstone.domain.tools.tools import ToolDef
+from turnstone.domain.turns.turns import Verdict
 from turnstone.ports.models import Capability, Inference
 from turnstone.ports.records import Get, Key, KeyPage, Operation, Range, Record, RecordPage
-from turnstone.ports.shields import Shield, ShieldKinds
+from turnstone.ports.shields import RunnableShield, ShieldKinds
 from turnstone.ports.storage import BlobStore, RangeStore
 from turnstone.ports.supervision import Jobs, Supervisor
 from turnstone.ports.tools import Toolbox, ToolKinds
@@ -211,6 +211,9 @@ class FaultyTools:
     def build(self, group: Toolgroup) -> Toolbox:
         return _FaultyToolbox(self._inner.build(group), self._line)
 
+    def offered_as(self, group_id: str, name: str) -> str:
+        return self._inner.offered_as(group_id, name)
+
     def remote(self) -> Toolbox:
         return _FaultyToolbox(self._inner.remote(), self._line)
 
@@ -234,12 +237,12 @@ class FaultyShields:
         self._inner = inner
         self._line = line
 
-    def build(self, registered: RegisteredShield) -> Shield:
+    def build(self, registered: Shield) -> RunnableShield:
         return _FaultyShield(self._inner.build(registered), self._line)
 
 
 class _FaultyShield:
-    def __init__(self, inner: Shield, line: Line) -> None:
+    def __init__(self, inner: RunnableShield, line: Line) -> None:
         self._inner = inner
         self._line = line
 

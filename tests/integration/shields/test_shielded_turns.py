@@ -31,10 +31,10 @@ from tests.support.engine.harness import (
 from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.errors import InvalidRequest, ModelFailed, ShieldFailed, StoreUnavailable, TurnNotAwaiting
 from turnstone.domain.refs import SessionRef
-from turnstone.domain.shields.verdicts import ShieldQuestion, Verdict
+from turnstone.domain.shields.verdicts import ShieldQuestion
 from turnstone.domain.tools.tools import ToolResponse
 from turnstone.domain.turns.events import StepStarted
-from turnstone.domain.turns.turns import ShieldCallStep, TurnStatus
+from turnstone.domain.turns.turns import ShieldCallStep, TurnStatus, Verdict
 from turnstone.services.streams.replay import replayed
 from turnstone.store.layout.keys import directory_key
 

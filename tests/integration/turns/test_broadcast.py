@@ -1,6 +1,7 @@
 """Each subscriber of a turn receives all events, in order, once, however late or slow it is.
 
-Covers: services/streams/broadcast, services/streams/event_cursor, http/streams/sse
+Covers: services/streams/publisher, services/streams/broadcast, services/streams/event_cursor, http/streams/receiving,
+  http/streams/sse
 """
 
 import asyncio
@@ -13,7 +14,8 @@ import pytest
 from tests.support.engine.harness import PATIENCE_S, eventually, heard_from
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.turns.events import StepProgressed, TextDelta, TurnEvent, TurnStarted
-from turnstone.http.streams.sse import received, sse_chunks
+from turnstone.http.streams.receiving import received
+from turnstone.http.streams.sse import sse_chunks
 from turnstone.services.streams.broadcast import Broadcasts, TurnBroadcast
 from turnstone.services.streams.event_cursor import EventCursor
 
@@ -204,7 +206,7 @@ def test_a_slow_listener_delays_no_publisher() -> None:
 @pytest.mark.parametrize("listeners", [1, 5])
 def test_the_event_loops_listeners_receive_every_event_once_in_order(listeners: int) -> None:
     async def listen(broadcast: TurnBroadcast) -> list[int]:
-        return [n async for news in received(broadcast, PATIENCE_S) for n in numbers([one.event for one in news])]
+        return [n async for news in received(broadcast, timeout_s=PATIENCE_S) for n in numbers(news.events)]
 
     async def all_listen() -> list[list[int]]:
         broadcast = TurnBroadcast(REF)

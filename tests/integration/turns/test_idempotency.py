@@ -51,7 +51,8 @@ from turnstone.domain.models.requests import InferenceRequest
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.turns.turns import TurnStatus
 from turnstone.http.errors import error_reply
-from turnstone.services.streams.broadcast import Received, Subscriber, TurnBroadcast
+from turnstone.services.streams.broadcast import Received, TurnBroadcast
+from turnstone.services.streams.publisher import Subscriber
 from turnstone.store.layout.idempotency import KEPT
 
 Serve = Callable[..., Harness]

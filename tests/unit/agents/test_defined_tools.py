@@ -41,7 +41,7 @@ def config_of(*tools: dict[str, Any], **fields: Any) -> AgentConfig:
 
 
 def only(config: AgentConfig) -> OfferedTool:
-    (tool,) = translated_tools(config).server
+    (tool,) = translated_tools(config).server.values()
     return tool
 
 
@@ -61,7 +61,7 @@ def test_a_built_in_tool_is_run_by_its_toolgroup_under_its_name_for_the_model(
     assert (tool.definition.name, tool.toolgroup, tool.runs_as) == (kind, group, runs_as)
     takes = "code" if kind == "code_interpreter" else "query"
     assert input_schema_of(tool.definition)["required"] == [takes]
-    assert translated_tools(config_of({"type": kind})).client == ()
+    assert translated_tools(config_of({"type": kind})).client == {}
 
 
 def test_an_engine_and_a_key_go_with_the_tool_and_an_empty_key_is_none() -> None:
@@ -74,7 +74,7 @@ def test_an_engine_and_a_key_go_with_the_tool_and_an_empty_key_is_none() -> None
 
 def test_a_function_is_a_client_tool_with_the_parameters_that_were_sent() -> None:
     config = config_of(SIGHT)
-    (tool,) = translated_tools(config).client
+    (tool,) = translated_tools(config).client.values()
     assert isinstance(tool, ToolDef)
     assert (tool.name, tool.description) == ("look", "Look at a place.")
     assert input_schema_of(tool) == {
@@ -85,13 +85,13 @@ def test_a_function_is_a_client_tool_with_the_parameters_that_were_sent() -> Non
         },
         "required": ["at"],
     }
-    assert translated_tools(config).server == ()
+    assert translated_tools(config).server == {}
 
 
 def test_code_that_is_not_run_inline_is_a_client_tool() -> None:
     config = config_of({"type": "code_interpreter", "enable_inline_code_execution": False})
-    assert [tool.name for tool in translated_tools(config).client] == ["code_interpreter"]
-    assert translated_tools(config).server == ()
+    assert list(translated_tools(config).client) == ["code_interpreter"]
+    assert translated_tools(config).server == {}
 
 
 @pytest.mark.parametrize("tool", [SEARCH, {"type": "code_interpreter", "enable_inline_code_execution": False}, SIGHT])
@@ -103,7 +103,7 @@ def test_a_tool_with_remote_execution_is_run_there_and_in_no_group(tool: dict[st
     headers = found.options.remote_execution.headers
     assert {name: value.get_secret_value() for name, value in headers.items()} == {"x-key": "sk-2", "x-count": "3"}
     assert "sk-2" not in repr(config)
-    assert translated_tools(config).client == ()
+    assert translated_tools(config).client == {}
 
 
 def test_shields_of_a_tool_go_with_it() -> None:
@@ -145,7 +145,7 @@ def test_no_text_of_a_configuration_shows_its_secrets() -> None:
 
 
 def only_both(config: AgentConfig) -> tuple[OfferedTool, ...]:
-    found = translated_tools(config).server
+    found = tuple(translated_tools(config).server.values())
     assert len(found) == 2
     return found
 

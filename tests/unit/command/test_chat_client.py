@@ -17,7 +17,7 @@ import pytest
 
 from functions.command.chat.client import ChatError, Client, ConnectionLost, NoServer, NotUnderstood, Refused
 from functions.command.chat.session import ChatSession
-from functions.command.chat.wire import Event
+from functions.command.chat.wire import StreamEvent
 from turnstone.settings.client_settings import ClientSettings
 
 KEY = "key-0123456789"
@@ -124,7 +124,7 @@ END = {"event_type": "turn_complete", "turn": {}}
 WAITS = {"event_type": "turn_awaiting_input", "turn": {}}
 
 
-def kinds(events: Iterator[Event]) -> list[str]:
+def kinds(events: Iterator[StreamEvent]) -> list[str]:
     return [event.kind or f"error: {event.error}" for event in events]
 
 
@@ -288,7 +288,7 @@ class Away(Client):
         super().__init__(settings)
         self.problems = problems
 
-    def posted(self, path: str, body: Any, key: str) -> Iterator[Event]:
+    def posted(self, path: str, body: Any, key: str) -> Iterator[StreamEvent]:
         if self.problems:
             raise self.problems.pop(0)
         return super().posted(path, body, key)

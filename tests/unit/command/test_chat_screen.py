@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from functions.command.chat.screen import JsonScreen, TextScreen, shortened, visible
-from functions.command.chat.wire import Event, events_in, text_of
+from functions.command.chat.wire import StreamEvent, events_in, text_of
 
 
 class Shown:
@@ -27,7 +27,7 @@ class Shown:
 
     def handle(self, *payloads: dict[str, Any]) -> None:
         for payload in payloads:
-            self.screen.event(Event("", payload))
+            self.screen.event(StreamEvent("", payload))
 
     @property
     def answer(self) -> str:
@@ -167,7 +167,7 @@ def test_the_name_of_a_call_takes_one_line() -> None:
 def test_the_servers_events_keep_their_meaning_and_hold_nothing_that_a_terminal_obeys() -> None:
     text = json.dumps({"text": "\x7f\x9b2J\u202e\u2028 ü"}, ensure_ascii=False)
     out = io.StringIO()
-    JsonScreen(out, io.StringIO()).event(Event(text, {}))
+    JsonScreen(out, io.StringIO()).event(StreamEvent(text, {}))
     assert json.loads(out.getvalue()) == json.loads(text)
     assert not [char for char in out.getvalue() if char in "\x7f\x9b\u202e\u2028"]
     assert "ü" in out.getvalue()

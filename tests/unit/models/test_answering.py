@@ -26,7 +26,8 @@ from turnstone.http.envelopes import DETAIL
 from turnstone.http.routes import ModelReply, ModelStreamReply, Reply
 from turnstone.http.streams.model_answers import answered
 from turnstone.http.streams.pieces import PIECE_BYTES
-from turnstone.services.models.answer_stream import MOST_WAITING_BYTES, AnswerStream, Part
+from turnstone.services.models.answer_stream import MOST_WAITING_BYTES, AnswerStream, NewParts, Part
+from turnstone.services.streams.publisher import Subscriber
 
 TEXT = "x" * 10_000
 SOON_S = 5.0
@@ -69,6 +70,10 @@ def running(model: Model, *, is_listened_to: bool = True) -> Iterator[tuple[Answ
         assert not thread.is_alive()
 
 
+def taken_from(answering: AnswerStream) -> NewParts:
+    return Subscriber(answering, lambda: None).take()
+
+
 def test_no_more_is_drawn_than_the_buffer_of_an_idle_client_holds() -> None:
     model = Model(5_000)
     with running(model) as (_, thread):
@@ -85,9 +90,9 @@ def test_taking_parts_makes_room_and_all_parts_come_in_order() -> None:
     taken: list[Part] = []
     with running(model) as (answering, thread):
         while True:
-            batch = answering.take()
+            batch = taken_from(answering)
             taken += batch.parts
-            if batch.is_over:
+            if batch.is_last:
                 break
         thread.join(SOON_S)
         assert not thread.is_alive()
@@ -102,19 +107,19 @@ def test_a_long_whole_answer_is_taken_alone_and_its_thread_waits_until_then() ->
         while not batches or not batches[-1].parts or not isinstance(batches[-1].parts[-1], Inferred):
             thread.join(0.02)
             assert thread.is_alive()
-            batches.append(answering.take())
+            batches.append(taken_from(answering))
         assert len(batches[-1].parts) == 1
-        assert not any(each.is_over for each in batches)
+        assert not any(each.is_last for each in batches)
         thread.join(SOON_S)
         assert not thread.is_alive()
-        assert answering.take().is_over
+        assert taken_from(answering).is_last
 
 
 def test_an_error_comes_behind_all_texts() -> None:
     with running(Model(3, ModelFailed("broken"))) as (answering, thread):
         thread.join(SOON_S)
-        batch = answering.take()
-    assert (list(batch.parts), str(batch.error), batch.is_over) == ([TEXT] * 3, "broken", True)
+        batch = taken_from(answering)
+    assert (list(batch.parts), str(batch.error), batch.is_last) == ([TEXT] * 3, "broken", True)
 
 
 def test_an_answer_without_a_subscriber_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ Covers: shared, functions
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
@@ -65,6 +66,12 @@ SHORT = {
     "http.server.clients": "the versions of clients that are refused",
     "ports.system": "the clock and the ids",
     "services.files.attachments": "a use case of one route",
+}
+
+# classes of one name that stay, and why
+SAME_NAMES = {
+    "Health": "the name of both in the OpenAPI document, with the module's",
+    "Tool": "the name of both in the OpenAPI document, as Tool-Input and Tool-Output",
 }
 
 
@@ -267,6 +274,30 @@ def test_a_predicate_does_not_act() -> None:
 def test_no_module_has_a_vague_name() -> None:
     vague = {"manager", "helper", "helpers", "utils", "util", "base", "impl", "data", "info", "common", "misc"}
     assert not [path for path in trees() if path.stem in vague]
+
+
+def named_types() -> Iterator[tuple[str, str, bool]]:
+    """Yield each public class and type alias with its module, and whether it is a class; no type variables."""
+    for path, tree in trees().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                yield node.name, address(path), True
+        for node in tree.body:
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                name = node.targets[0].id
+                if re.match("[A-Z]+[a-z]", name) and "TypeVar(" not in ast.unparse(node.value):
+                    yield name, address(path), False
+
+
+def test_a_name_stands_for_one_type() -> None:
+    """An alias may recur, as `Location` does; a class has its name alone."""
+    there: defaultdict[str, list[str]] = defaultdict(list)
+    classes = set()
+    for name, module, is_class in named_types():
+        there[name].append(module)
+        classes |= {name} if is_class else set()
+    twice = {name: found for name, found in there.items() if name in classes and len(found) > 1}
+    assert set(twice) == set(SAME_NAMES), twice
 
 
 def test_the_engine_does_not_know_whether_a_turn_was_resumed() -> None:

@@ -15,8 +15,8 @@ import pytest
 
 from functions.local.routes import ROUTES
 from tests.docs.error_reference import FILE, gateway_answers, page, statuses_of
-from turnstone.dialects.llama_stack.completions import CompletionEncoder
-from turnstone.dialects.llama_stack.inference_replies import ChatCompletionEncoder
+from turnstone.dialects.llama_stack.completions import InferCompletionEncoder
+from turnstone.dialects.llama_stack.inference_replies import InferChatCompletionEncoder
 from turnstone.dialects.llama_stack.turns.stream import encode
 from turnstone.dialects.llama_stack_2024.stream import TurnStream2024
 from turnstone.dialects.openai.errors import DOCUMENTED, OPENAI, SHARED, openai_codes
@@ -113,7 +113,7 @@ def test_a_failed_turn_has_the_same_code_in_every_reply(kind: FailureKind) -> No
     assert {event["error"]["code"] for event in streamed} == {whole["code"]} == {read["code"]} == {FAILURE_CODES[kind]}
 
 
-@pytest.mark.parametrize("encoder", [ChatCompletionEncoder(), CompletionEncoder()])
+@pytest.mark.parametrize("encoder", [InferChatCompletionEncoder(), InferCompletionEncoder()])
 def test_the_end_of_a_model_s_stream_has_a_code(encoder: Any) -> None:
     event = json.loads(encoder.failed("why", ErrorCode.MODEL_FAILED).removeprefix(b"data: "))
     assert event == {"error": {"message": "why", "code": "model_failed"}}

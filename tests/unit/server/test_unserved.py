@@ -1,7 +1,7 @@
 """The table of routes that are not served: its rows, and the search for a path.
 
 Covers: functions/local/server, functions/unserved/methods, dialects/unserved, http/routes, http/server/rare_routes,
-  functions/unserved
+  functions/unserved, domain/unserved
 """
 
 from __future__ import annotations

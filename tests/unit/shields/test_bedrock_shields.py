@@ -20,7 +20,8 @@ from turnstone.adapters.shields.bedrock_guardrail import bedrock_shield
 from turnstone.domain.errors import InvalidRequest, ShieldFailed, StoreUnavailable
 from turnstone.domain.messages.messages import CompletionMessage, Message, SystemMessage, UserMessage
 from turnstone.domain.shields.shields import BedrockParams
-from turnstone.domain.shields.verdicts import ShieldQuestion, Verdict
+from turnstone.domain.shields.verdicts import ShieldQuestion
+from turnstone.domain.turns.turns import Verdict
 from turnstone.domain.values.content import Image, ImageItem, TextItem, Url
 
 PNG = b"\x89PNG\r\n\x1a\n rest"

@@ -22,7 +22,8 @@ from turnstone.domain.errors import InvalidRequest, ModelFailed, ShieldFailed
 from turnstone.domain.messages.messages import CompletionMessage, Message, UserMessage
 from turnstone.domain.provider_data import ProviderData
 from turnstone.domain.shields.shields import Hazard, LlamaGuardParams
-from turnstone.domain.shields.verdicts import ShieldQuestion, Verdict
+from turnstone.domain.shields.verdicts import ShieldQuestion
+from turnstone.domain.turns.turns import Verdict
 from turnstone.domain.values.cancellation import StopSignal
 from turnstone.domain.values.content import Image, ImageItem, TextItem
 
@@ -43,7 +44,7 @@ def judged(
 @pytest.mark.parametrize("answer", ["safe", "\n\nsafe", "Safe.", " safe \n", "**safe**", "safe\nS1"])
 def test_an_answer_safe_is_clean(answer: str) -> None:
     verdict, _ = judged(answer)
-    assert verdict == Verdict(None, USAGE, "guard-8b")
+    assert verdict == Verdict(usage=USAGE, model="guard-8b")
 
 
 @pytest.mark.parametrize(
@@ -75,7 +76,7 @@ def test_an_answer_in_any_other_form_is_no_verdict(answer: str) -> None:
 
 
 def test_only_the_configured_hazards_count() -> None:
-    assert judged("unsafe\nS2", categories=["S1"])[0] == Verdict(None, USAGE, "guard-8b")
+    assert judged("unsafe\nS2", categories=["S1"])[0] == Verdict(usage=USAGE, model="guard-8b")
     assert judged("unsafe\nS2,S1", categories=["S1"])[0].violation.metadata["violation_type"] == "S1"
     assert judged("unsafe", categories=["S1"])[0].violation is not None
     text = guard_question((HELLO,), ("S1", "S4"))

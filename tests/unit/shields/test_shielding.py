@@ -26,8 +26,8 @@ from turnstone.domain.messages.messages import CompletionMessage, UserMessage
 from turnstone.domain.models.routing import ModelRoute, Target
 from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
 from turnstone.domain.registry.registry import LLAMA_GUARD, Shield
-from turnstone.domain.shields.verdicts import ShieldQuestion, Verdict
-from turnstone.domain.turns.turns import SafetyViolation
+from turnstone.domain.shields.verdicts import ShieldQuestion
+from turnstone.domain.turns.turns import SafetyViolation, Verdict
 from turnstone.domain.values.cancellation import StopSignal
 from turnstone.services.shields import shielding
 from turnstone.services.shields.lookup import ShieldLookup
@@ -110,7 +110,7 @@ def test_shields_work_at_the_same_time(store: SqliteRangeStore) -> None:
     process = Process(store, a=meet, b=meet, c=meet)
     for name in "abc":
         process.register(name)
-    assert process.judge("a", "b", "c") == [Verdict()] * 3
+    assert process.judge("a", "b", "c") == [Verdict(shield_id=name) for name in "abc"]
 
 
 def test_the_slow_shields_of_a_tenant_leave_threads_to_those_of_another(
@@ -134,7 +134,7 @@ def test_the_slow_shields_of_a_tenant_leave_threads_to_those_of_another(
         judged = list(verdicts)
     gate.open()
     greedy.join()
-    assert judged == [Verdict()]
+    assert judged == [Verdict(shield_id="quick")]
 
 
 def test_a_violation_names_its_shield_with_the_registered_level_and_words_for_the_user(store: SqliteRangeStore) -> None:
@@ -260,7 +260,7 @@ def test_a_missing_shield_is_read_every_time_and_fails_closed(store: SqliteRange
     for _ in range(2):
         assert violation_of(process.judge("a")[0]).violation_level == "error"
     process.register("a")
-    assert process.judge("a") == [Verdict()]
+    assert process.judge("a") == [Verdict(shield_id="a")]
     process.shields.unregister(LOCAL_CALLER, "a")
     assert "no longer registered" in violation_of(process.judge("a")[0]).metadata["failure"]
 
@@ -280,7 +280,7 @@ def test_a_configured_shield_belongs_to_all_tenants_and_can_not_be_changed(store
     assert [shield.identifier for shield in process.shields.list(LOCAL_CALLER)] == ["a", "ours"]
     assert process.shields.list(OTHER) == (ours,)
     assert process.shields.get(OTHER, "ours") == ours
-    assert list(process.shieldings.of("other").judge(("ours",), QUESTION)) == [Verdict()]
+    assert list(process.shieldings.of("other").judge(("ours",), QUESTION)) == [Verdict(shield_id="ours")]
     assert process.reads == 0
     process.register("ours")  # in the same words
     assert process.shields.list(LOCAL_CALLER)[1] == ours
@@ -358,9 +358,9 @@ def test_a_shield_can_be_run_outside_of_turns(store: SqliteRangeStore) -> None:
 def test_a_shield_that_another_process_registered_is_found_at_once(store: SqliteRangeStore) -> None:
     process, other = Process(store, a=clean, b=clean), Process(store, a=clean, b=clean)
     other.register("a")
-    assert process.judge("a") == [Verdict()]
+    assert process.judge("a") == [Verdict(shield_id="a")]
     other.register("b")
-    assert process.judge("a", "b") == [Verdict()] * 2
+    assert process.judge("a", "b") == [Verdict(shield_id="a"), Verdict(shield_id="b")]
 
 
 def test_the_model_of_a_shield_follows_the_tenant_s_routes(store: SqliteRangeStore) -> None:
@@ -372,7 +372,7 @@ def test_the_model_of_a_shield_follows_the_tenant_s_routes(store: SqliteRangeSto
     targets = (Target("one", "llama-guard"), Target("two", "guard"))
     process.models["guard-8b"] = ModelRoute("guard-8b", targets)
     process.shields.register(LOCAL_CALLER, guard, attempt())
-    assert process.judge("guard") == [Verdict()]
+    assert process.judge("guard") == [Verdict(shield_id="guard")]
     assert process.kinds.asked[0][1].targets == targets
     del process.models["guard-8b"]
     assert "no 'guard-8b'" in violation_of(process.judge("guard")[0]).metadata["failure"]

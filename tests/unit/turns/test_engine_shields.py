@@ -26,8 +26,7 @@ from tests.support.engine.turn_loop import (
 )
 from turnstone.domain.messages.messages import CompletionMessage, UserMessage
 from turnstone.domain.sessions.context import ended_messages
-from turnstone.domain.shields.verdicts import Verdict
-from turnstone.domain.turns.turns import StepTrace, TurnStatus
+from turnstone.domain.turns.turns import StepTrace, TurnStatus, Verdict
 from turnstone.engine.steps import AwaitClientTools, Blocked, Finish, RunAgain
 
 

@@ -29,9 +29,8 @@ from tests.support.engine.turn_loop import (
 from turnstone.domain.agents.agents import ToolGroup
 from turnstone.domain.messages.messages import message_text
 from turnstone.domain.sessions.context import ended_messages
-from turnstone.domain.shields.verdicts import Verdict
 from turnstone.domain.tools.tool_runs import OfferedTool, ProducedFile, ToolResult
-from turnstone.domain.turns.turns import ToolExecutionStep, TurnState
+from turnstone.domain.turns.turns import ToolExecutionStep, TurnState, Verdict
 from turnstone.domain.usage.usage import TokenUsage
 from turnstone.domain.values.content import Image, ImageItem, TextItem
 from turnstone.engine.steps import AwaitClientTools, Blocked, Finish

@@ -32,12 +32,12 @@ from tests.support.engine.turn_loop import (
 from turnstone.domain.agents.agents import AgentConfig, ToolGroupWithArgs
 from turnstone.domain.errors import Unsupported
 from turnstone.domain.messages.messages import ToolResponseMessage
-from turnstone.domain.tools.tool_runs import ToolResult
+from turnstone.domain.tools.tool_runs import ServerCall, ToolOffer, ToolResult
 from turnstone.domain.tools.tools import ToolCall, ToolDef, ToolResponse, call_from_json
 from turnstone.domain.turns.turns import TurnState
 from turnstone.domain.values.frozen import MAX_DEPTH
 from turnstone.engine.steps import AwaitClientTools, RunAgain
-from turnstone.engine.tool_plan import AnswerAtOnce, RunOnServer, ToolOffer, ToolPlan, build_offer, plan_tools
+from turnstone.engine.tool_plan import AnswerAtOnce, ToolPlan, build_offer, plan_tools
 
 NO_TOOLS = AgentConfig(model="m", instructions="")
 
@@ -47,6 +47,11 @@ def offer_of(config: AgentConfig) -> ToolOffer:
 
 
 OFFER = offer_of(CONFIG)
+
+
+def key_of(asked: ToolCall) -> str:
+    """Return the idempotency key of a call that a turn without an inference makes."""
+    return f"{new_turn().turn_id}:0:{asked.call_id}"
 
 
 class Died(Exception):
@@ -65,13 +70,16 @@ def responses_of(state: TurnState) -> list[ToolResponse]:
 
 
 def test_each_call_goes_to_the_side_that_has_its_tool() -> None:
-    plan = plan_tools((ASK, PRICE), OFFER)
-    assert ToolPlan(ours=(RunOnServer(PRICE, OFFER.server["price"], {"item": "tea"}),), client=(ASK,)) == plan
+    plan = plan_tools((ASK, PRICE), new_turn(), OFFER)
+    assert (
+        ToolPlan(ours=(ServerCall(PRICE, OFFER.server["price"], {"item": "tea"}, key_of(PRICE)),), client=(ASK,))
+        == plan
+    )
 
 
 def test_a_client_tool_hides_a_server_tool_of_its_name() -> None:
     offer = offer_of(configured("shop", client=("price",)))
-    assert ToolPlan(ours=(), client=(PRICE,)) == plan_tools((PRICE,), offer)
+    assert ToolPlan(ours=(), client=(PRICE,)) == plan_tools((PRICE,), new_turn(), offer)
     assert [tool.name for tool in offer.definitions] == ["price", "stock"]
 
 
@@ -79,8 +87,11 @@ def test_arguments_of_a_toolgroup_override_those_of_the_model() -> None:
     fixed = ToolGroupWithArgs(name="shop", args={"item": "milk", "shelf": 3})
     requested = call("price", "c1", item="tea", count=2)
     offer = offer_of(configured(fixed))
-    (planned,) = plan_tools((requested,), offer).ours
-    assert RunOnServer(requested, offer.server["price"], {"item": "milk", "count": 2, "shelf": 3}) == planned
+    (planned,) = plan_tools((requested,), new_turn(), offer).ours
+    assert (
+        ServerCall(requested, offer.server["price"], {"item": "milk", "count": 2, "shelf": 3}, key_of(requested))
+        == planned
+    )
 
 
 def test_only_the_named_tool_of_a_group_is_offered() -> None:
@@ -97,9 +108,9 @@ def test_without_toolgroups_no_server_tool_is_offered() -> None:
 
 
 def test_an_unknown_tool_is_answered_with_the_tools_there_are() -> None:
-    (planned,) = plan_tools((UNKNOWN,), OFFER).ours
+    (planned,) = plan_tools((UNKNOWN,), new_turn(), OFFER).ours
     assert AnswerAtOnce(UNKNOWN, "There is no tool named 'fly'. Tools you can call: ask, price, stock.") == planned
-    (planned,) = plan_tools((UNKNOWN,), offer_of(NO_TOOLS)).ours
+    (planned,) = plan_tools((UNKNOWN,), new_turn(), offer_of(NO_TOOLS)).ours
     assert AnswerAtOnce(UNKNOWN, "There is no tool named 'fly'. Tools you can call: none.") == planned
 
 
@@ -107,19 +118,19 @@ def test_an_unknown_tool_is_answered_with_the_tools_there_are() -> None:
 @pytest.mark.parametrize("written", ['{"item": "te', "[1]", "tea"])
 def test_arguments_that_are_not_an_object_are_quoted_in_the_answer(tool_name: str, written: str) -> None:
     requested = call_from_json("c1", tool_name, written)
-    plan = plan_tools((requested,), OFFER)
+    plan = plan_tools((requested,), new_turn(), OFFER)
     answer = f"The arguments of this call are not a JSON object, so it was not run. They were: {written}"
     assert ToolPlan(ours=(AnswerAtOnce(requested, answer),), client=()) == plan
 
 
 def test_arguments_without_their_json_are_quoted_too() -> None:
-    (planned,) = plan_tools((ToolCall(call_id="c1", tool_name="price", arguments="{tea"),), OFFER).ours
+    (planned,) = plan_tools((ToolCall(call_id="c1", tool_name="price", arguments="{tea"),), new_turn(), OFFER).ours
     assert isinstance(planned, AnswerAtOnce)
     assert planned.answer.endswith("{tea")
 
 
 def test_long_arguments_are_quoted_in_part() -> None:
-    (planned,) = plan_tools((call_from_json("c1", "price", "x" * 10_000),), OFFER).ours
+    (planned,) = plan_tools((call_from_json("c1", "price", "x" * 10_000),), new_turn(), OFFER).ours
     assert isinstance(planned, AnswerAtOnce)
     assert len(planned.answer) < 300
 
@@ -147,7 +158,7 @@ def test_arguments_are_those_that_the_model_wrote(arguments: dict[str, Any]) -> 
 @settings(deadline=None)
 @given(st.lists(st.sampled_from([ASK, PRICE, STOCK, RAIN, UNKNOWN, UNPARSABLE]), max_size=8))
 def test_every_call_is_planned_once_in_the_order_called(requested: list[ToolCall]) -> None:
-    plan = plan_tools(requested, OFFER)
+    plan = plan_tools(requested, new_turn(), OFFER)
     assert [c for c in requested if c == ASK] == list(plan.client)
     assert [c for c in requested if c != ASK] == [planned.call for planned in plan.ours]
 

@@ -15,18 +15,18 @@ from botocore.exceptions import BotoCoreError, ClientError
 from turnstone.domain.errors import InvalidRequest, ShieldFailed, StoreUnavailable
 from turnstone.domain.messages.messages import CompletionMessage, Message, SystemMessage, UserMessage, message_text
 from turnstone.domain.shields.shields import BedrockParams, Checks
-from turnstone.domain.shields.verdicts import ShieldQuestion, Verdict
-from turnstone.domain.turns.turns import SafetyViolation
+from turnstone.domain.shields.verdicts import ShieldQuestion
+from turnstone.domain.turns.turns import SafetyViolation, Verdict
 from turnstone.domain.values.content import ImageItem, items_of
 from turnstone.domain.values.image_files import find_image_kind
-from turnstone.ports.shields import Shield
+from turnstone.ports.shields import RunnableShield
 
 DEFAULT_THRESHOLD = 0.5
 DRAFT = "DRAFT"
 IMAGE_FORMATS = {"image/png": "png", "image/jpeg": "jpeg"}
 
 
-def bedrock_shield(client: Callable[[], Any], guardrail: str, params: BedrockParams) -> Shield:
+def bedrock_shield(client: Callable[[], Any], guardrail: str, params: BedrockParams) -> RunnableShield:
     """Return the guardrail's shield, or the shield of the checks if the definition names any."""
     if params.checks is not None:
         return GuardrailChecksShield(client, params.checks, params.threshold or DEFAULT_THRESHOLD)
@@ -65,7 +65,7 @@ class GuardrailShield:
         # masking a request does not answer it
         joined = "\n".join(texts) if texts and (is_output or not only_masked) else None
         metadata = {"guardrail": self._guardrail, "found": [name for name, _ in found]}
-        return Verdict(SafetyViolation(violation_level="error", user_message=joined, metadata=metadata))
+        return Verdict(violation=SafetyViolation(violation_level="error", user_message=joined, metadata=metadata))
 
 
 class GuardrailChecksShield:
@@ -90,7 +90,9 @@ class GuardrailChecksShield:
                 score = entry.get("severityScore", entry.get("confidenceScore", 0.0))
                 if score >= self._threshold:
                     scores[name] = max(score, scores.get(name, 0.0))
-        return Verdict(SafetyViolation(violation_level="error", metadata={"found": scores}) if scores else None)
+        return Verdict(
+            violation=SafetyViolation(violation_level="error", metadata={"found": scores}) if scores else None
+        )
 
 
 def _requested(client: Callable[[], Any], operation: str, **request: Any) -> dict[str, Any]:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, assert_never
 from turnstone.domain.errors import InvalidRequest
 
 if TYPE_CHECKING:
-    from turnstone.domain.registry.registry import Shield as RegisteredShield
+    from turnstone.domain.registry.registry import Shield
     from turnstone.domain.shields.shields import AnyParams, BedrockParams
     from turnstone.ports.models import Inference
-    from turnstone.ports.shields import Shield
+    from turnstone.ports.shields import RunnableShield
 
 MOST_KEPT = 64
 
@@ -27,9 +27,9 @@ class EveryShieldKind:
         self._inference = inference
         self._bedrock = bedrock
         self._lock = Lock()
-        self._kept: dict[str, Shield] = {}
+        self._kept: dict[str, RunnableShield] = {}
 
-    def build(self, registered: RegisteredShield) -> Shield:
+    def build(self, registered: Shield) -> RunnableShield:
         """Return the shield. Raises InvalidRequest, naming the invalid part of its definition."""
         from turnstone.domain.shields.shields import params_of  # imported only where a shield is created
 
@@ -47,7 +47,7 @@ class EveryShieldKind:
                 del self._kept[next(iter(self._kept))]
         return made
 
-    def _made(self, registered: RegisteredShield, params: AnyParams) -> Shield:
+    def _made(self, registered: Shield, params: AnyParams) -> RunnableShield:
         from turnstone.domain.shields.shields import BedrockParams, LlamaGuardParams, PatternParams
 
         match params:
@@ -64,7 +64,7 @@ class EveryShieldKind:
             case _:
                 assert_never(params)
 
-    def _of_bedrock(self, registered: RegisteredShield, params: BedrockParams) -> Shield:
+    def _of_bedrock(self, registered: Shield, params: BedrockParams) -> RunnableShield:
         try:
             from turnstone.adapters.shields.bedrock_guardrail import bedrock_shield
         except ModuleNotFoundError as missing:

@@ -14,8 +14,8 @@ from turnstone.domain.errors import InvalidRequest, ModelError, ShieldFailed
 from turnstone.domain.messages.messages import CompletionMessage, Message, UserMessage, message_text
 from turnstone.domain.models.requests import InferenceRequest, Inferred
 from turnstone.domain.shields.shields import Hazard, LlamaGuardParams
-from turnstone.domain.shields.verdicts import ShieldQuestion, Verdict
-from turnstone.domain.turns.turns import SafetyViolation
+from turnstone.domain.shields.verdicts import ShieldQuestion
+from turnstone.domain.turns.turns import SafetyViolation, Verdict
 from turnstone.domain.values.content import ImageItem, TextItem, items_of, text_of
 from turnstone.ports.models import Inference
 
@@ -71,9 +71,11 @@ class LlamaGuardShield:
         hazards = hazards_named(text_of(answer.message.content))
         counted = hazards if hazards is None else [hazard for hazard in hazards if hazard in self._params.categories]
         if counted is None or (hazards and not counted):
-            return Verdict(None, answer.usage, self._model)
+            return Verdict(usage=answer.usage, model=self._model)
         found = {"violation_type": ",".join(counted), "hazards": [HAZARDS[hazard] for hazard in counted]}
-        return Verdict(SafetyViolation(violation_level="error", metadata=found), answer.usage, self._model)
+        return Verdict(
+            violation=SafetyViolation(violation_level="error", metadata=found), usage=answer.usage, model=self._model
+        )
 
     def _answer(self, request: InferenceRequest) -> Inferred:
         try:

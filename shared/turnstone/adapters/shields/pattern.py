@@ -15,8 +15,8 @@ from turnstone.adapters.shields.word_search import WordSearch
 from turnstone.domain.errors import InvalidRequest, ShieldFailed
 from turnstone.domain.messages.messages import message_text
 from turnstone.domain.shields.shields import PatternParams
-from turnstone.domain.shields.verdicts import ShieldQuestion, Verdict
-from turnstone.domain.turns.turns import SafetyViolation
+from turnstone.domain.shields.verdicts import ShieldQuestion
+from turnstone.domain.turns.turns import SafetyViolation, Verdict
 
 MOST_MEMORY = 8 << 20  # bytes of a shield's compiled expressions, split among them, each limited to:
 MOST_MEMORY_OF_ONE = 4 << 20
@@ -57,7 +57,7 @@ class PatternShield:
         found = [name for message in question.judged for name in self._found(message_text(message), question, missed)]
         if missed and not found:
             raise ShieldFailed(f"params.{missed[0]} is too complex an expression for a text of this length")
-        return Verdict(SafetyViolation(violation_level="error", metadata={"found": found}) if found else None)
+        return Verdict(violation=SafetyViolation(violation_level="error", metadata={"found": found}) if found else None)
 
     def _found(self, text: str, question: ShieldQuestion, missed: list[str]) -> Iterator[str]:
         raw = text.encode("utf-8", "replace")

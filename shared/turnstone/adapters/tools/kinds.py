@@ -86,6 +86,14 @@ class EveryToolKind:
             raise InvalidRequest(message, LOCATION)
         return self._deps.mcp(group)
 
+    def offered_as(self, group_id: str, name: str) -> str:
+        """Return the name under which models are offered the tool of the group, which lists it as `name`."""
+        if group_id != WEBSEARCH:
+            return name
+        from turnstone.adapters.tools.web.websearch import OFFERED_AS
+
+        return OFFERED_AS.get(name, name)
+
     def remote(self) -> Toolbox:
         """Return the toolbox of calls that run at the address in their agent's own definition."""
         return self._remote

@@ -13,5 +13,8 @@ class NoTools:
     def build(self, group: Toolgroup) -> NoReturn:
         raise Unsupported(f"this server runs no tools, also not those of {group.identifier!r}", ("toolgroups",))
 
+    def offered_as(self, group_id: str, name: str) -> str:  # noqa: ARG002 - there is no group
+        return name
+
     def remote(self) -> NoReturn:
         raise Unsupported("this server runs no tools", ("toolgroups",))

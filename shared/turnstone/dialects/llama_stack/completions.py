@@ -91,7 +91,7 @@ class CompletionChunk(Frozen):
     metrics: METRICS = None
 
 
-class CompletionEncoder:
+class InferCompletionEncoder:
     """Encodes the continuation of one text, and its events."""
 
     def whole(self, answer: Continuations) -> bytes:

@@ -8,10 +8,11 @@ from typing import Literal
 
 from pydantic_core import to_json
 
+from turnstone.dialects.json_objects import after_entries, before_entries
 from turnstone.domain.errors.codes import ErrorCode
 from turnstone.domain.messages.messages import CompletionMessage, StopReason
 from turnstone.domain.models.requests import Embedded, Inferred, TokenLikelihood
-from turnstone.domain.turns.events import Delta, TextDelta, ToolCallDelta, call_delta
+from turnstone.domain.turns.events import StepDelta, TextDelta, ToolCallDelta, call_delta
 from turnstone.domain.usage.usage import TokenUsage
 from turnstone.domain.values.frozen import Frozen
 
@@ -30,7 +31,7 @@ class ChatCompletionResponse(Frozen):
 
 class ChatCompletionEvent(Frozen):
     event_type: Literal["start", "progress", "complete"]
-    delta: Delta
+    delta: StepDelta
     logprobs: None = None
     stop_reason: StopReason | None = None
 
@@ -44,7 +45,7 @@ class EmbeddingsResponse(Frozen):
     embeddings: tuple[tuple[float, ...], ...]
 
 
-class ChatCompletionEncoder:
+class InferChatCompletionEncoder:
     """Encodes answers, and the events of one."""
 
     def whole(self, answer: Inferred) -> bytes:
@@ -73,7 +74,7 @@ class ChatCompletionEncoder:
 
 def embeddings_frame(embedded: Embedded) -> tuple[bytes, Iterator[bytes], bytes]:
     """Return the JSON of a reply before, between and after the vectors."""
-    return b'{"embeddings":[', map(to_json, embedded.vectors), b"]}"
+    return before_entries({}, "embeddings"), map(to_json, embedded.vectors), after_entries({})
 
 
 def _event(event_type: Literal["start", "progress"], delta: TextDelta | ToolCallDelta) -> bytes:

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
+from turnstone.dialects.json_objects import after_entries, before_entries
 from turnstone.dialects.llama_stack.requests import only
 from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.lists import ORDER_KEY, ListQuery, checked_cursor
@@ -37,7 +38,7 @@ QUERY: dict[str, dict[str, Any]] = {
     },
 }
 NAME = {"description": "Only agents of this name.", "schema": {"type": "string"}}
-HEAD = b'{"data":['
+HEAD = before_entries({}, "data")
 
 
 class Page(Frozen):
@@ -69,7 +70,7 @@ def session_entry(shown: Mapping[str, Any]) -> bytes:
 
 def page_tail(url: str, cursor: str | None, *, has_more: bool) -> bytes:
     """Return the JSON of a page after the entries."""
-    return b"]," + to_json({"has_more": has_more, "url": url, "cursor": cursor})[1:]
+    return after_entries({"has_more": has_more, "url": url, "cursor": cursor})
 
 
 def _whole_number(query: Mapping[str, Sequence[str]], name: str, otherwise: int, *, at_least: int) -> int:

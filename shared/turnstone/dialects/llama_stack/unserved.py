@@ -4,7 +4,8 @@ Source: the resources of `llama-stack-client` 0.1.9 to 0.3.5, which use some und
 0.0.63, which prefix every path with `/alpha`.
 """
 
-from turnstone.dialects.unserved import Group, Unserved, rows_of
+from turnstone.dialects.unserved import Group, rows_of
+from turnstone.domain.unserved import Unserved
 
 MODEL = "ask a model in a chat: POST /v1/openai/v1/chat/completions or POST /v1/inference/chat-completion"
 TURN = "ask an agent in a turn: POST /v1/agents/{agent_id}/session/{session_id}/turn"

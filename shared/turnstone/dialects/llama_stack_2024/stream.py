@@ -13,8 +13,8 @@ from turnstone.dialects.llama_stack.turns.stream import encode
 from turnstone.dialects.llama_stack_2024.replies import Step2024, Turn2024, step_2024, turn_2024
 from turnstone.domain.tools.tools import ToolCall
 from turnstone.domain.turns.events import (
-    Delta,
     StepCompleted,
+    StepDelta,
     StepProgressed,
     StepStarted,
     TextDelta,
@@ -60,14 +60,14 @@ class TurnCompleted2024(TurnCompleted):
     turn: Turn2024
 
 
-Payload = Annotated[
+Payload2024 = Annotated[
     TurnStarted | StepStarted | StepProgressed2024 | StepCompleted2024 | TurnCompleted2024,
     Field(discriminator="event_type"),
 ]
 
 
 class Event2024(Frozen):
-    payload: Payload
+    payload: Payload2024
 
 
 class TurnChunk2024(Frozen):
@@ -88,7 +88,7 @@ class TurnStream2024:
 
     def _payloads(
         self, event: TurnStarted | StepStarted | StepProgressed | StepCompleted | TurnCompleted | TurnAwaitsInput
-    ) -> Iterator[Payload]:
+    ) -> Iterator[Payload2024]:
         match event:
             case TurnStarted():
                 yield event
@@ -108,7 +108,7 @@ class TurnStream2024:
 
 
 def _progress(
-    step_type: Literal["inference", "tool_execution", "shield_call", "memory_retrieval"], step_id: str, delta: Delta
+    step_type: Literal["inference", "tool_execution", "shield_call", "memory_retrieval"], step_id: str, delta: StepDelta
 ) -> StepProgressed2024:
     is_tools = step_type == "tool_execution"
     text = delta.text if isinstance(delta, TextDelta) else None
@@ -126,7 +126,7 @@ def _progress(
     )
 
 
-def _data(payload: Payload) -> bytes:
+def _data(payload: Payload2024) -> bytes:
     # built by hand, because its parts are validated already
     chunk = TurnChunk2024.model_construct(event=Event2024.model_construct(payload=payload))
     return b"data: " + chunk.model_dump_json().encode() + b"\n\n"

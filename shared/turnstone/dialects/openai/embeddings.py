@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator
 from pydantic_core import to_json
 
+from turnstone.dialects.json_objects import after_entries, before_entries
 from turnstone.dialects.openai.strict import OpenBody
 from turnstone.domain.models.inference import TextsToEmbed
 from turnstone.domain.models.requests import Embedded
@@ -68,7 +69,7 @@ def embeddings_frame(embedded: Embedded, body: CreateEmbedding) -> tuple[bytes, 
         to_json({"object": "embedding", "index": index, "embedding": _written(vector, body.encoding_format)})
         for index, vector in enumerate(embedded.vectors)
     )
-    return b'{"object":"list","data":[', entries, b"]," + to_json(tail)[1:]
+    return before_entries({"object": "list"}, "data"), entries, after_entries(tail)
 
 
 def _written(vector: tuple[float, ...], encoding_format: Literal["float", "base64"]) -> tuple[float, ...] | str:

@@ -3,7 +3,8 @@
 Source: the resources of `openai` 3.54.0.
 """
 
-from turnstone.dialects.unserved import Group, Unserved, rows_of
+from turnstone.dialects.unserved import Group, rows_of
+from turnstone.domain.unserved import Unserved
 
 PREFIXES = ("/v1/openai/v1", "/v1")
 AGENT = "make an agent, open a session of it and ask it in a turn: POST /v1/agents"

@@ -3,27 +3,17 @@
 Source: the access check of Llama Stack 0.2.x: a reader needs a match in every category that a resource names.
 """
 
-from turnstone.domain.access.caller import Caller
+from turnstone.domain.access.caller import AccessAttributes, Caller
 from turnstone.domain.values.frozen import Frozen
 
 ADMIN = "admin"
 
 
-class AccessAttributes(Frozen):
-    """Groups of people, by category; an empty category imposes no rule."""
-
-    roles: tuple[str, ...] = ()
-    teams: tuple[str, ...] = ()
-    projects: tuple[str, ...] = ()
-    namespaces: tuple[str, ...] = ()
-
-    @property
-    def categories(self) -> tuple[tuple[str, ...], ...]:
-        return self.roles, self.teams, self.projects, self.namespaces
-
-
 class Ownership(Frozen):
-    """Owner and access list of a resource; empty for one stored before these existed."""
+    """Owner and access list of a resource; empty for one stored before these existed.
+
+    An empty category of the access list imposes no rule.
+    """
 
     owner: str | None = None
     attributes: AccessAttributes = AccessAttributes.model_construct()
@@ -31,13 +21,12 @@ class Ownership(Frozen):
 
 def owner_of(caller: Caller) -> Ownership:
     """Return the owner and access list of a resource that this caller creates."""
-    return Ownership(owner=caller.principal, attributes=attributes_of(caller))
+    return Ownership(owner=caller.principal, attributes=groups_of(caller))
 
 
-def attributes_of(caller: Caller) -> AccessAttributes:
-    return AccessAttributes(
-        roles=caller.roles, teams=caller.teams, projects=caller.projects, namespaces=caller.namespaces
-    )
+def groups_of(caller: Caller) -> AccessAttributes:
+    """Return the caller's groups alone."""
+    return AccessAttributes.model_construct(**{name: getattr(caller, name) for name in AccessAttributes.model_fields})
 
 
 def may_see(caller: Caller, stamp: Ownership, *, owner_only: bool) -> bool:
@@ -49,7 +38,7 @@ def may_see(caller: Caller, stamp: Ownership, *, owner_only: bool) -> bool:
         return True
     named = [
         (required, had)
-        for required, had in zip(stamp.attributes.categories, attributes_of(caller).categories, strict=True)
+        for required, had in zip(stamp.attributes.categories, caller.categories, strict=True)
         if required
     ]
     if not named:

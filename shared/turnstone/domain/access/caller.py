@@ -5,19 +5,33 @@ from pydantic import Field
 from turnstone.domain.values.frozen import Frozen
 
 
-class Caller(Frozen):
-    """The identity proved by a request's credentials: a principal of a tenant, and its groups.
+class AccessAttributes(Frozen):
+    """Groups of people, by category."""
+
+    roles: tuple[str, ...] = ()
+    teams: tuple[str, ...] = ()
+    projects: tuple[str, ...] = ()
+    namespaces: tuple[str, ...] = ()
+
+    @property
+    def categories(self) -> tuple[tuple[str, ...], ...]:
+        return self.roles, self.teams, self.projects, self.namespaces
+
+
+class Principal(Frozen):
+    """A principal of a tenant."""
+
+    tenant: str
+    principal: str
+
+
+class Caller(AccessAttributes, Principal):
+    """The identity proved by a request's credentials: a principal and its groups, stored in one flat object.
 
     Attributes:
         key_id: the key that proved it, for the log; never stored, and without influence on access.
     """
 
-    tenant: str
-    principal: str
-    roles: tuple[str, ...] = ()
-    teams: tuple[str, ...] = ()
-    projects: tuple[str, ...] = ()
-    namespaces: tuple[str, ...] = ()
     key_id: str = Field(default="", exclude=True)
 
 

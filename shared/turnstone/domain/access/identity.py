@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
+from itertools import chain
 from typing import NamedTuple
 
 from turnstone.domain.access.caller import Caller
@@ -26,7 +27,7 @@ def caller_named(fields: Mapping[str, object]) -> Caller:
     """
     try:
         caller = Caller.model_validate(fields)
-        names = (caller.tenant, caller.principal, *caller.roles, *caller.teams, *caller.projects, *caller.namespaces)
+        names = (caller.tenant, caller.principal, *chain.from_iterable(caller.categories))
         _ = [name.encode() for name in names]
     except ValueError:  # a field of another type, or a lone surrogate, which JSON can hold and UTF-8 cannot
         raise Unauthenticated from None

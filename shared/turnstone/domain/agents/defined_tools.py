@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.tools.agent_tools import (
@@ -13,7 +13,7 @@ from turnstone.domain.tools.agent_tools import (
     PhotogenTool,
     WolframAlphaTool,
 )
-from turnstone.domain.tools.tool_runs import OfferedTool, ToolOptions
+from turnstone.domain.tools.tool_runs import OfferedTool, ToolOffer, ToolOptions
 from turnstone.domain.tools.tools import ToolDef, ToolParameter
 
 if TYPE_CHECKING:
@@ -38,24 +38,15 @@ DESCRIPTIONS = {
 }
 
 
-class TranslatedTools(NamedTuple):
-    """An agent's defined tools in the current form.
+def translated_tools(config: AgentConfig) -> ToolOffer:
+    """Return the defined tools in the current form; a server tool with a URL of its own is in no toolgroup.
 
-    Attributes:
-        server: the tools run on the server; one with a URL of its own is in no toolgroup.
-        client: the tools run by the client.
+    Raises InvalidRequest for names that clash.
     """
-
-    server: tuple[OfferedTool, ...] = ()
-    client: tuple[ToolDef, ...] = ()
-
-
-def translated_tools(config: AgentConfig) -> TranslatedTools:
-    """Return the defined tools in the current form. Raises InvalidRequest for names that clash."""
     refuse_clashing_names(config)
-    return TranslatedTools(
-        server=tuple(_offered(tool) for tool in config.tools if not _is_clients(tool)),
-        client=tuple(definition_of(tool) for tool in config.tools if _is_clients(tool)),
+    return ToolOffer(
+        client={name_of(tool): definition_of(tool) for tool in config.tools if _is_clients(tool)},
+        server={name_of(tool): _offered(tool) for tool in config.tools if not _is_clients(tool)},
     )
 
 

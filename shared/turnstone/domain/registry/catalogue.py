@@ -11,13 +11,13 @@ from pydantic import BeforeValidator, Field, ValidationError, model_validator
 from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.models.routing import DEFAULT_PROVIDER, ConfiguredModels, ModelRoute, ModelTools, Target
 from turnstone.domain.registry.registry import Identifier, Model, Shield, Toolgroup
-from turnstone.domain.registry.tool_settings import Text, ToolgroupEntry, ToolSettings, Url
+from turnstone.domain.registry.tool_settings import HttpUrl, Text, ToolgroupEntry, ToolSettings
 from turnstone.domain.usage.prices import Prices
 from turnstone.domain.values.frozen import Frozen, JsonObject, Strict
 
 ProviderName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")]
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
-Tokens = Annotated[int, Field(ge=1, le=100_000_000)]
+TokenCount = Annotated[int, Field(ge=1, le=100_000_000)]
 
 
 class OpenAIProvider(Strict):
@@ -34,7 +34,7 @@ class OpenAIProvider(Strict):
     """
 
     type: Literal["openai"]
-    url: Url | None = None
+    url: HttpUrl | None = None
     auth: Literal["bearer", "sigv4"] = "bearer"
     api_key_env: Text | None = None
     api_key_secret: Text | None = None
@@ -110,9 +110,9 @@ class ModelEntry(Strict):
     model: Text | None = None
     aliases: tuple[Identifier, ...] = ()
     fallbacks: tuple[Fallback, ...] = ()
-    context_tokens: Tokens | None = None
+    context_tokens: TokenCount | None = None
     prices: Prices | None = None
-    embedding_dimension: Tokens | None = None
+    embedding_dimension: TokenCount | None = None
     tools: ModelTools = "native"
 
     def targets(self, name: str) -> Iterator[Target]:
@@ -130,10 +130,10 @@ def _tools_named(value: object) -> object:
 class ModelDetails(Frozen):
     """The effective part of a registered model's metadata; all other keys are stored without effect."""
 
-    context_tokens: Tokens | None = None
+    context_tokens: TokenCount | None = None
     prices: Prices | None = None
     fallbacks: tuple[Fallback, ...] = ()
-    embedding_dimension: Tokens | None = None
+    embedding_dimension: TokenCount | None = None
     tools: Annotated[ModelTools, BeforeValidator(_tools_named)] = "native"
 
 

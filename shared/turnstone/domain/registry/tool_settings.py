@@ -8,7 +8,7 @@ from turnstone.domain.registry.registry import MCP, McpEndpoint, Toolgroup
 from turnstone.domain.values.frozen import JsonObject, Strict
 
 Text = Annotated[str, Field(min_length=1, max_length=2_048)]
-Url = Annotated[
+HttpUrl = Annotated[
     str,
     Field(pattern=r"^https?://[^/\s]+\S*$", description="a URL that begins with http:// or https:// and names a host"),
 ]
@@ -26,7 +26,7 @@ class _Keyed(Strict):
 
     api_key_env: Text | None = None
     api_key_secret: Text | None = None
-    url: Url | None = None
+    url: HttpUrl | None = None
 
     @model_validator(mode="after")
     def agree(self) -> Self:

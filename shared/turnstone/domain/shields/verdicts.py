@@ -1,4 +1,4 @@
-"""Requests to shields, and their verdicts."""
+"""Requests to shields."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
 if TYPE_CHECKING:
     from turnstone.domain.messages.messages import Message
     from turnstone.domain.models.routing import Target
-    from turnstone.domain.turns.turns import SafetyViolation, Touchpoint
-    from turnstone.domain.usage.usage import TokenUsage
+    from turnstone.domain.turns.turns import Touchpoint
     from turnstone.domain.values.cancellation import StopSignal
 
 
@@ -33,11 +32,3 @@ class ShieldQuestion(NamedTuple):
     targets: tuple[Target, ...] = ()
     provider_data: ProviderData = NO_PROVIDER_DATA
     stop: StopSignal | None = None
-
-
-class Verdict(NamedTuple):
-    """The finding, None without one; the tokens used, and by which model, where one judged."""
-
-    violation: SafetyViolation | None = None
-    usage: TokenUsage | None = None
-    model: str = ""

@@ -49,7 +49,7 @@ def _refuse_memory(tool: Any) -> Any:
 
 # the mask in answers
 AN_ANSWERS_KEY = WithJsonSchema({"type": "string", "format": "password"}, mode="serialization")
-ApiKey = Annotated[SecretStr, AfterValidator(_refuse_mask_of_secret), AN_ANSWERS_KEY]
+ToolKey = Annotated[SecretStr, AfterValidator(_refuse_mask_of_secret), AN_ANSWERS_KEY]
 HeaderName = Annotated[str, AfterValidator(refuse_no_name)]
 HeaderValue = Annotated[
     SecretStr,
@@ -82,13 +82,13 @@ class _Common(NullMeansDefault):
 
 class BraveSearchTool(_Common):
     type: Literal["brave_search"]
-    api_key: ApiKey | None = None
+    api_key: ToolKey | None = None
     engine: Literal["brave", "bing", "tavily"] = "brave"
 
 
 class WolframAlphaTool(_Common):
     type: Literal["wolfram_alpha"]
-    api_key: ApiKey | None = None
+    api_key: ToolKey | None = None
 
 
 class PhotogenTool(_Common):

@@ -1,4 +1,4 @@
-"""Runs of server tools: caller, arguments and results."""
+"""Tools offered to a model, and runs of the server's: caller, arguments and results."""
 
 from __future__ import annotations
 
@@ -62,11 +62,12 @@ class ToolInvocation(NamedTuple):
     stop: StopSignal | None = None
 
 
-class ToolRun(NamedTuple):
-    """A turn's call of a server tool.
+class ServerCall(NamedTuple):
+    """A model's call of a server tool.
 
     Attributes:
         arguments: the model's, overridden by the toolgroup's fixed ones.
+        idempotency_key: the same whenever this call is run again after a crash.
     """
 
     call: ToolCall
@@ -110,3 +111,23 @@ class OfferedTool(NamedTuple):
     options: ToolOptions = ToolOptions()
     input_shields: tuple[str, ...] = ()
     output_shields: tuple[str, ...] = ()
+
+
+class ToolOffer(NamedTuple):
+    """The tools that a model may call in this turn. A client's tool hides a server tool of the same name."""
+
+    client: Mapping[str, ToolDef]
+    server: Mapping[str, OfferedTool]
+
+    @property
+    def definitions(self) -> tuple[ToolDef, ...]:
+        return (*self.client.values(), *(tool.definition for tool in self.server.values()))
+
+    def name_offered(self, name: str) -> str | None:
+        """Return the model's name of the tool that a client names so, None without one.
+
+        A tool that runs under another name than the model's is listed to clients under that one.
+        """
+        if name in self.client or name in self.server:
+            return name
+        return next((offered for offered, tool in self.server.items() if tool.runs_as == name), None)

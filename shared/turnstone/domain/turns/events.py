@@ -29,7 +29,7 @@ class ToolCallDelta(Frozen):
     parse_status: Literal["started", "in_progress", "failed", "succeeded"]
 
 
-Delta = Annotated[TextDelta | ImageDelta | ToolCallDelta, Field(discriminator="type")]
+StepDelta = Annotated[TextDelta | ImageDelta | ToolCallDelta, Field(discriminator="type")]
 
 
 class TurnStarted(Frozen):
@@ -48,7 +48,7 @@ class StepProgressed(Frozen):
     event_type: Literal["step_progress"] = "step_progress"
     step_type: StepType
     step_id: str
-    delta: Delta
+    delta: StepDelta
 
 
 class StepCompleted(Frozen):

@@ -126,10 +126,17 @@ UNANSWERED: dict[TurnStatus, UnansweredStatus] = {
 }
 
 
-class ToolVerdict(Frozen):
-    """A shield's finding about a tool's answer, made before the answer was stored; a later step of its own shows it."""
+class Verdict(Frozen):
+    """A shield's verdict.
 
-    shield_id: str
+    Attributes:
+        shield_id: the shield; empty in its own answer, before the runner of the shield adds it.
+        violation: the finding, None without one.
+        usage: the tokens used, where a model judged.
+        model: that model.
+    """
+
+    shield_id: str = ""
     violation: SafetyViolation | None = None
     usage: TokenUsage | None = None
     model: str = ""
@@ -147,7 +154,7 @@ class StepTrace(Frozen):
         shield_id: of a shield's step, the shield.
         touchpoint: of a shield's step, the judged part of the turn.
         call_id: of a shield's step about a tool, the call.
-        verdicts: of a tool's step, the shields' findings about the answer.
+        verdicts: of a tool's step, the shields' findings about its answer; later steps of their own show them.
         attachments: of a tool's step, the files produced.
     """
 
@@ -159,7 +166,7 @@ class StepTrace(Frozen):
     shield_id: str | None = None
     touchpoint: Touchpoint | None = None
     call_id: str | None = None
-    verdicts: tuple[ToolVerdict, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
     attachments: tuple[Attachment, ...] = ()
 
 

@@ -8,7 +8,9 @@ from functools import cache
 from hashlib import sha256
 from html import escape
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+
+from turnstone.domain.unserved import Unserved
 
 Part = Mapping[str, Any]
 OF_2024 = "_2024"
@@ -18,20 +20,6 @@ KEY = """<div class="access">
 <input id="key" type="text" autocomplete="off" autocapitalize="off" spellcheck="false"></label>
 <button id="forget" type="button">Forget it</button></div>"""
 SIGNED = "<p>Requests to this server have to be signed, which this page can't do: it is to be read only.</p>"
-
-
-class Unserved(NamedTuple):
-    """A method of the clients that the server does not have.
-
-    Attributes:
-        called: its name in the clients.
-        instead: the alternative on this server.
-    """
-
-    method: str
-    path: str
-    called: str
-    instead: str
 
 
 def api_page(document: Part, unserved: Sequence[Unserved] = (), base: str = "") -> str:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from itertools import chain
 from typing import Any
 
@@ -16,10 +16,10 @@ from turnstone.domain.models.requests import Inferred, TextChunk
 from turnstone.http.envelopes import ErrorEnvelope
 from turnstone.http.errors import RETRY_SOON, error_reply, log_fields_of, message_of, refusal_reply
 from turnstone.http.routes import AnswerEncoder, ModelReply, ModelStreamReply, Reply
-from turnstone.http.streams.departure import Departure
 from turnstone.http.streams.pieces import cut
-from turnstone.http.streams.silence import PING, PING_AFTER_S, Silence
-from turnstone.services.models.answer_stream import AnswerStream, NewParts
+from turnstone.http.streams.receiving import received
+from turnstone.http.streams.silence import PING
+from turnstone.services.models.answer_stream import NewParts
 
 WHOLE = (Inferred, Continuations)
 
@@ -32,15 +32,15 @@ async def answered(
     A stream begins with the answer's first part or, to keep the connection open, after a silence. Later errors are
     added to `about` for the log. Raises ClientDisconnect if the client leaves before.
     """
-    received = _received(reply.answering, receive)
+    batches = received(reply.answering, receive)
     begins = False
     try:
-        async for news in received:
+        async for news in batches:
             if news.error is not None:
                 return error_reply(news.error, envelope)
             if isinstance(reply, ModelStreamReply):
                 begins = True
-                return _chunks(reply.encoder, news, received, about)
+                return _chunks(reply.encoder, news, batches, about)
             for part in news.parts:
                 if isinstance(part, WHOLE):
                     return Reply(reply.encoder.whole(part))
@@ -48,7 +48,7 @@ async def answered(
         return refusal_reply(ErrorCode.SERVER_STOPPING, SHUTTING_DOWN, RETRY_SOON, envelope)
     finally:
         if not begins:
-            await received.aclose()
+            await batches.aclose()
     raise ClientDisconnect
 
 
@@ -68,7 +68,7 @@ async def _chunks(
 
 
 def _encoded(encoder: AnswerEncoder, news: NewParts, about: dict[str, Any]) -> Iterator[bytes]:
-    if not news.parts and news.error is None:
+    if news.is_empty:
         yield PING
     while news.parts:
         part = news.parts.popleft()
@@ -81,33 +81,3 @@ def _encoded(encoder: AnswerEncoder, news: NewParts, about: dict[str, Any]) -> I
     if news.error is not None:
         about.update(log_fields_of(news.error))
         yield encoder.failed(message_of(news.error), code_of(news.error))
-
-
-async def _received(answering: AnswerStream, receive: Receive) -> AsyncGenerator[NewParts]:
-    """Yield the parts of the answer as they arrive, none after a silence; cancel it when the client leaves."""
-    loop = asyncio.get_running_loop()
-    departure = Departure(answering.stop)
-    ready = departure.changed
-
-    def wake() -> None:
-        with suppress(RuntimeError):  # the loop is closed when the server stops before its models
-            loop.call_soon_threadsafe(ready.set)
-
-    answering.subscribe(wake)
-    silence = Silence(loop, PING_AFTER_S, ready.set)
-    try:
-        with departure.watched(receive):
-            while not departure.has_left:
-                news = answering.take()
-                if news.parts or news.error is not None or silence.is_long:
-                    yield news
-                    silence.ends()
-                if news.is_over:
-                    return
-                if news.has_more:
-                    continue
-                await ready.wait()
-                ready.clear()
-    finally:
-        silence.cancel()
-        answering.stop()

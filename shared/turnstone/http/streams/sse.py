@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import suppress
+from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,9 +12,9 @@ from starlette.types import Receive
 
 from turnstone.domain.turns.events import Numbered, TurnEvent, TurnFailed
 from turnstone.domain.turns.failures import Failure
-from turnstone.http.streams.departure import Departure
 from turnstone.http.streams.pieces import cut
-from turnstone.http.streams.silence import PING, PING_AFTER_S, Silence
+from turnstone.http.streams.receiving import received
+from turnstone.http.streams.silence import PING
 from turnstone.services.streams.broadcast import TurnBroadcast
 
 if TYPE_CHECKING:
@@ -22,43 +22,6 @@ if TYPE_CHECKING:
     from turnstone.http.routes import TurnStreamReply
 
 EVENTS_AT_ONCE = 200
-
-
-async def received(
-    broadcast: TurnBroadcast, timeout_s: float = PING_AFTER_S, departure: Departure | None = None
-) -> AsyncGenerator[tuple[Numbered, ...], None]:
-    """Yield the events as they arrive, in batches if they arrive fast, and an empty batch after `timeout_s` of silence.
-
-    The events end with the broadcast, or when the client has left.
-    """
-    loop = asyncio.get_running_loop()
-    departure = departure or Departure()
-    ready = departure.changed
-
-    def wake() -> None:
-        with suppress(RuntimeError):  # the loop is closed when the server stops before its turns
-            loop.call_soon_threadsafe(ready.set)
-
-    listener = broadcast.subscribe(wake)
-    silence = Silence(loop, timeout_s, ready.set)
-    try:
-        while not departure.has_left:
-            news = listener.take(EVENTS_AT_ONCE)
-            if news.numbered:
-                yield news.numbered
-                silence.ends()
-            elif silence.is_long:
-                yield ()
-                silence.ends()
-            if news.is_last:
-                return
-            if len(news.numbered) == EVENTS_AT_ONCE:
-                continue
-            await ready.wait()
-            ready.clear()
-    finally:
-        silence.cancel()
-        broadcast.unsubscribe(listener)
 
 
 def past_events(reply: TurnStreamReply, restore: Restore) -> Iterator[bytes]:
@@ -73,11 +36,10 @@ async def sse_chunks(
     """Yield the stream's bytes, and a comment after a silence, so that no proxy closes the connection."""
 
     sent = partial(_sent, encode, has_ids)
-    departure = Departure()
     try:
-        with departure.watched(receive):
-            async for events in received(broadcast, PING_AFTER_S, departure):
-                for piece in cut(map(sent, events)) if events else (PING,):
+        async with aclosing(received(broadcast, receive, EVENTS_AT_ONCE)) as batches:
+            async for news in batches:
+                for piece in (PING,) if news.is_empty else cut(map(sent, news.numbered)):
                     yield piece
     except asyncio.CancelledError:
         # only a stopping server cancels

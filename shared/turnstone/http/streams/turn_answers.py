@@ -12,7 +12,7 @@ from turnstone.domain.turns.failures import Failure
 from turnstone.domain.turns.turns import Turn, TurnStatus
 from turnstone.http.errors import RETRY_SOON, failure_reply, refusal_reply
 from turnstone.http.routes import Reply, wire_json
-from turnstone.http.streams.sse import received
+from turnstone.http.streams.receiving import received
 from turnstone.services.streams.broadcast import TurnBroadcast
 
 
@@ -24,9 +24,9 @@ async def outcome(broadcast: TurnBroadcast, encode: Callable[[Turn], bytes] = wi
     """
     try:
         async with aclosing(received(broadcast)) as batches:
-            async for batch in batches:
-                for event, *_ in batch:
-                    match event:
+            async for news in batches:
+                for numbered in news.numbered:
+                    match numbered.event:
                         case TurnCompleted(turn=turn):
                             return _with_status(Reply(encode(turn)), TurnStatus.COMPLETED)
                         case TurnAwaitsInput(turn=turn):

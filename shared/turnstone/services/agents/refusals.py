@@ -5,8 +5,8 @@ from contextlib import suppress
 
 from turnstone.domain.agents.agents import AgentConfig, GrammarFormat, ToolGroup, toolgroup_name
 from turnstone.domain.errors import InvalidRequest, Unsupported
-from turnstone.domain.tools.tool_runs import OfferedTool
-from turnstone.engine.tool_plan import ToolOffer, build_offer
+from turnstone.domain.tools.tool_runs import OfferedTool, ToolOffer
+from turnstone.engine.tool_plan import build_offer
 from turnstone.ports.models import Capability
 
 # called only for a feature that not every model has: the call makes the model's providers

@@ -17,9 +17,10 @@ from turnstone.domain.models.inference import Continuations, Continued
 from turnstone.domain.models.requests import Inferred, TextChunk, TokenLikelihood
 from turnstone.domain.values.cancellation import StopSignal
 from turnstone.domain.values.content import TextItem, items_of
+from turnstone.services.streams.publisher import Publisher, Subscriber
 
-Whole = Inferred | Continuations
-Part = str | TextChunk | Continued | Whole
+WholeAnswer = Inferred | Continuations
+Part = str | TextChunk | Continued | WholeAnswer
 MOST_WAITING_BYTES = 256 * 1024
 SUBSCRIBED_WITHIN_S = 10.0
 LIKELIHOOD_BYTES = 250  # of one token, about
@@ -34,27 +35,30 @@ class NewParts:
 
     parts: deque[Part]
     error: BaseException | None
-    is_over: bool
+    is_last: bool
     has_more: bool
 
+    @property
+    def is_empty(self) -> bool:
+        return not self.parts and self.error is None
 
-class AnswerStream:
+
+class AnswerStream(Publisher[NewParts]):
     """One answer for one subscriber; it is cancelled when that leaves."""
 
     def __init__(
         self, answer_id: str, requested_at: datetime, parts: Generator[Part, None, None], stop: StopSignal
     ) -> None:
         """Prepare a stream of the parts, which `run` draws. The signal makes the model's adapter fail at once."""
+        super().__init__()
         self.answer_id = answer_id
         self.requested_at = requested_at
         self._drawn = parts
         self._stop = stop
-        self._changed = Condition()
+        self._changed = Condition(self.lock)
         self._pending: deque[tuple[Part, int]] = deque()
         self._pending_bytes = 0
         self._error: BaseException | None = None
-        self._is_over = False
-        self._wake: Callable[[], None] | None = None
 
     def run(self) -> None:
         """Draw the answer to its end. Blocks its thread."""
@@ -75,13 +79,18 @@ class AnswerStream:
         """End the answer with an error."""
         self._end(error)
 
-    def subscribe(self, wake: Callable[[], None]) -> None:
-        """Call `wake`, from any thread, whenever there is something to take again. To be called once, first."""
-        with self._changed:
-            self._wake = wake
-            self._changed.notify_all()
+    def subscribe(self, wake: Callable[[], None]) -> Subscriber[NewParts]:
+        """Return the only reader; to be called once. For `wake` see `Publisher`."""
+        subscriber = super().subscribe(wake)
+        self._wake_drawing()
+        return subscriber
 
-    def take(self) -> NewParts:
+    def unsubscribe(self, subscriber: Subscriber[NewParts]) -> None:
+        """Cancel the answer, if it is not over."""
+        super().unsubscribe(subscriber)
+        self.stop()
+
+    def news_for(self, subscriber: Subscriber[NewParts], most: int | None) -> NewParts:  # noqa: ARG002 - bytes count
         """Return the parts since the last call; a long one alone."""
         parts: deque[Part] = deque()
         with self._changed:
@@ -91,35 +100,36 @@ class AnswerStream:
                 parts.append(part)
             has_more = bool(self._pending)
             self._changed.notify_all()
-            return NewParts(parts, None if has_more else self._error, self._is_over and not has_more, has_more)
+            return NewParts(parts, None if has_more else self._error, self.is_over and not has_more, has_more)
 
     def stop(self) -> None:
         """Cancel the answer, if it is not over."""
-        if not self._is_over:
+        if not self.is_over:
             self._stop.set()
 
     def _emit(self, part: Part) -> None:
         size_bytes = _size_of(part)
         with self._changed:
-            is_news = not self._pending
             self._pending.append((part, size_bytes))
             self._pending_bytes += size_bytes
-        if self._wake is not None and is_news:
-            self._wake()
+            woken = self._marked_awake()
+        for subscriber in woken:
+            subscriber.wake()
 
     def _end(self, error: BaseException | None = None) -> None:
         with self._changed:
             self._error = error
-            self._is_over = True
-        if self._wake is not None:
-            self._wake()
+            self.is_over = True
+            woken = self._marked_awake()
+        for subscriber in woken:
+            subscriber.wake()
 
     def _wait_for_room(self) -> None:
         """Wait while too many bytes are pending. Cancel an answer that gets no subscriber in time."""
+        if self._has_room:
+            return  # the usual case, without the lock: only this thread adds to the pending bytes
         with self._changed:
-            is_subscribed = self._changed.wait_for(
-                lambda: self._has_room or self._wake is not None, SUBSCRIBED_WITHIN_S
-            )
+            is_subscribed = self._changed.wait_for(lambda: self._has_room or self._had_subscribers, SUBSCRIBED_WITHIN_S)
             if is_subscribed:
                 self._changed.wait_for(lambda: self._has_room)
         if not is_subscribed:

@@ -65,5 +65,5 @@ class Sessions:
         """Return a page of the agent's sessions. Raises NotFound for the agent."""
         stamp = self._agents.stamp(caller.tenant, agent_id)
         self._rules.check_sight(caller, stamp, "agent", agent_id)
-        entries = self._store.entries((caller.tenant, agent_id), query.cursor, query.limit, self._clock.now())
+        entries = self._store.entries(caller.tenant, agent_id, query.cursor, query.limit, self._clock.now())
         return Listing(entries, query, lambda entry: not entry.is_gone and self._rules.may_see(caller, entry.stamp))

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.errors import InvalidRequest, ShieldFailed
 from turnstone.domain.models.routing import ModelRoute, Target
-from turnstone.domain.registry.registry import LLAMA_GUARD
-from turnstone.domain.registry.registry import Shield as Registered
-from turnstone.domain.shields.verdicts import ShieldQuestion, Verdict
-from turnstone.domain.turns.turns import SafetyViolation
-from turnstone.ports.shields import Shield, ShieldKinds
+from turnstone.domain.registry.registry import LLAMA_GUARD, Shield
+from turnstone.domain.shields.verdicts import ShieldQuestion
+from turnstone.domain.turns.turns import SafetyViolation, Verdict
+from turnstone.ports.shields import RunnableShield, ShieldKinds
 from turnstone.services.shields.lookup import ShieldLookup
 from turnstone.services.threads.daemon_threads import DaemonThreads
 from turnstone.services.threads.pending import Pending, Unanswered, awaiting
@@ -67,11 +66,11 @@ class Shieldings:
             except InvalidRequest as wrong:
                 raise InvalidRequest(f"{where}: shield {name!r}: {wrong}", location) from wrong
 
-    def refuse_wrong(self, tenant: str, registered: Registered) -> None:
+    def refuse_wrong(self, tenant: str, registered: Shield) -> None:
         """Raise InvalidRequest, naming the field, if no such shield can be made."""
         self._made(tenant, registered)
 
-    def _made(self, tenant: str, registered: Registered) -> tuple[Shield, tuple[Target, ...]]:
+    def _made(self, tenant: str, registered: Shield) -> tuple[RunnableShield, tuple[Target, ...]]:
         """Return the shield, and the providers of its model if it has one. Raises InvalidRequest."""
         shield = self._kinds.build(registered)
         if registered.provider_id != LLAMA_GUARD:
@@ -88,7 +87,7 @@ class TenantShielding:
     def __init__(
         self,
         lookup: ShieldLookup,
-        make: Callable[[Registered], tuple[Shield, tuple[Target, ...]]],
+        make: Callable[[Shield], tuple[RunnableShield, tuple[Target, ...]]],
         threads: DaemonThreads,
         tenant: str,
     ) -> None:
@@ -105,7 +104,7 @@ class TenantShielding:
             for one in started:
                 yield one.verdict()
 
-    def _started(self, shield_id: str, registered: Registered | None, question: ShieldQuestion) -> _StartedShield:
+    def _started(self, shield_id: str, registered: Shield | None, question: ShieldQuestion) -> _StartedShield:
         from turnstone.domain.shields.shields import ShieldParams, params_of  # only where a turn has shields
 
         started = _StartedShield(shield_id, ShieldParams())
@@ -136,7 +135,8 @@ class _StartedShield:
             verdict = self.awaited.answer(self.params.timeout_seconds)
         except (Unanswered, ShieldFailed) as failed:
             return self._failed(str(failed))
-        return verdict._replace(violation=self._with_settings(verdict.violation))
+        violation = self._with_settings(verdict.violation)
+        return verdict.model_copy(update={"shield_id": self.shield_id, "violation": violation})
 
     def _with_settings(self, violation: SafetyViolation | None) -> SafetyViolation | None:
         if violation is None:
@@ -151,9 +151,10 @@ class _StartedShield:
     def _failed(self, why: str) -> Verdict:
         log.warning("shield %r could not judge: %s", self.shield_id, why)
         return Verdict(
-            SafetyViolation(
+            shield_id=self.shield_id,
+            violation=SafetyViolation(
                 violation_level="error" if self.params.on_failure == "block" else "warn",
                 user_message=NOT_JUDGED if self.params.on_failure == "block" else None,
                 metadata={"shield_id": self.shield_id, "failure": why},
-            )
+            ),
         )

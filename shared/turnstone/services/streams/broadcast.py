@@ -1,50 +1,32 @@
 """Broadcasts of the events of running turns, each with any number of subscribers."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from threading import Event, Lock
 from typing import NamedTuple
 
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.turns.events import Numbered, TurnEvent, TurnFailed
 from turnstone.domain.values.content import Restore
+from turnstone.services.streams.publisher import Publisher, Subscriber
 
 
 class Received(NamedTuple):
-    """Events that a subscriber had not taken yet; `is_last` is true if none will follow."""
+    """Events that a subscriber had not taken yet; for `is_last` and `has_more` see `News`."""
 
     numbered: tuple[Numbered, ...]
     is_last: bool
+    has_more: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.numbered
 
     @property
     def events(self) -> tuple[TurnEvent, ...]:
         return tuple(each.event for each in self.numbered)
 
 
-class Subscriber:
-    """A reader of a broadcast. `wake` is called once, from any thread, when there is something to take."""
-
-    def __init__(self, broadcast: "TurnBroadcast", wake: Callable[[], None]) -> None:
-        self._broadcast = broadcast
-        self._taken = 0
-        self.wake = wake
-        self.is_awake = True
-
-    def take(self, most: int | None = None) -> Received:
-        """Return the events since the last call, at most the first `most` of them.
-
-        The next event wakes the subscriber again; events that are left need another call.
-        """
-        self.is_awake = False  # first: an event that is published during the call must wake it
-        self._broadcast.draw(self._taken, most)
-        with self._broadcast.lock:
-            end = None if most is None else self._taken + most
-            new = tuple(self._broadcast.published[self._taken : end])
-            self._taken += len(new)
-            is_all = self._taken == len(self._broadcast.published)
-            return Received(new, is_all and self._broadcast.is_over)
-
-
-class TurnBroadcast:
+class TurnBroadcast(Publisher[Received]):
     """The events of one run of a turn, kept so that a late subscriber receives all of them.
 
     Attributes:
@@ -56,44 +38,26 @@ class TurnBroadcast:
     """
 
     def __init__(self, ref: TurnRef) -> None:
+        super().__init__()
         self.ref = ref
         self.before: tuple[Numbered, ...] = ()
         self.doubtful_after: int | None = None
         self.is_run = False
         self.restore: Restore | None = None
-        self.lock = Lock()
         self.published: list[Numbered] = []
-        self.is_over = False
         self._last_number = 0
-        self._subscribers: list[Subscriber] = []
-        self._had_subscribers = False
-
-    @property
-    def is_left(self) -> bool:
-        """Whether the broadcast had subscribers, and none is left."""
-        with self.lock:
-            return self._had_subscribers and not self._subscribers
 
     @property
     def events(self) -> list[TurnEvent]:
         return [each.event for each in self.published]
 
-    def subscribe(self, wake: Callable[[], None]) -> Subscriber:
-        """Return a reader that begins with the first event. Call its take() at once: only then `wake` is called."""
-        subscriber = Subscriber(self, wake)
+    def news_for(self, subscriber: Subscriber[Received], most: int | None) -> Received:
         with self.lock:
-            self._subscribers.append(subscriber)
-            self._had_subscribers = True
-        return subscriber
-
-    def unsubscribe(self, subscriber: Subscriber) -> None:
-        """Stop waking the subscriber. Does nothing for one that has left before."""
-        with self.lock:
-            if subscriber in self._subscribers:
-                self._subscribers.remove(subscriber)
-
-    def draw(self, taken: int, most: int | None) -> None:
-        """Fetch the events after the first `taken`, at least `most` of them, where they are not kept here."""
+            end = None if most is None else subscriber.taken + most
+            new = tuple(self.published[subscriber.taken : end])
+            subscriber.taken += len(new)
+            is_all = subscriber.taken == len(self.published)
+            return Received(new, is_all and self.is_over, len(new) == most)
 
     def publish(self, *events: TurnEvent | Numbered) -> None:
         """Publish the events; those without a number get the next ones."""
@@ -127,13 +91,6 @@ class TurnBroadcast:
             woken = self._marked_awake()
         for subscriber in woken:
             subscriber.wake()
-
-    def _marked_awake(self) -> list[Subscriber]:
-        """Return the subscribers to wake. The caller holds the lock."""
-        asleep = [subscriber for subscriber in self._subscribers if not subscriber.is_awake]
-        for subscriber in asleep:
-            subscriber.is_awake = True
-        return asleep
 
     def _numbered(self, event: TurnEvent | Numbered) -> Numbered:
         if isinstance(event, Numbered):

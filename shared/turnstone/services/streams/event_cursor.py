@@ -6,7 +6,8 @@ from threading import Lock
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.turns.events import Numbered, StepStarted, TurnFailed
 from turnstone.domain.turns.turns import TurnState, TurnStatus
-from turnstone.services.streams.broadcast import Subscriber, TurnBroadcast
+from turnstone.services.streams.broadcast import Received, TurnBroadcast
+from turnstone.services.streams.publisher import Subscriber
 from turnstone.services.streams.replay import doubtful_after, numbered
 
 
@@ -19,7 +20,7 @@ class DrawnBroadcast(TurnBroadcast):
     def __init__(self, ref: TurnRef) -> None:
         super().__init__(ref)
         self._running: TurnBroadcast | None = None
-        self._source: Subscriber | None = None
+        self._source: Subscriber[Received] | None = None
         self._shown: Callable[[Iterable[Numbered]], tuple[Numbered, ...]] = tuple
         self._drawing = Lock()
 
@@ -29,7 +30,16 @@ class DrawnBroadcast(TurnBroadcast):
         self._source = running.subscribe(self._rouse)
         self._rouse()
 
-    def draw(self, taken: int, most: int | None) -> None:
+    def news_for(self, subscriber: Subscriber[Received], most: int | None) -> Received:
+        self._draw(subscriber.taken, most)
+        return super().news_for(subscriber, most)
+
+    def unsubscribe(self, subscriber: Subscriber[Received]) -> None:
+        super().unsubscribe(subscriber)
+        self._leave_run()
+
+    def _draw(self, taken: int, most: int | None) -> None:
+        """Fetch the events after the first `taken`, at most `most` of them."""
         with self._drawing:
             source = self._source
             while source is not None and not self.is_over and len(self.published) == taken:
@@ -42,10 +52,6 @@ class DrawnBroadcast(TurnBroadcast):
                     self._leave_run()
                 if news.is_last or not news.numbered:
                     return
-
-    def unsubscribe(self, subscriber: Subscriber) -> None:
-        super().unsubscribe(subscriber)
-        self._leave_run()
 
     def _leave_run(self) -> None:
         if self._running is not None and self._source is not None:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from turnstone.services.threads.daemon_threads import DaemonThreads
 
 LISTING_S = 20.0
-# models were trained to call the search by this name, and clients search steps for it
-OFFERED_AS: Mapping[tuple[str, str], str] = {("builtin::websearch", "web_search"): "brave_search"}
 
 
 def offered_at_creation(
@@ -59,7 +57,7 @@ class TenantTools:
             group, there = found[toolgroup_name(toolgroup)]
             group_id = group.identifier
             for tool in there:
-                offered_as = OFFERED_AS.get((group_id, tool.name), tool.name)
+                offered_as = self._kinds.offered_as(group_id, tool.name)
                 earlier = offered.get((group_id, offered_as))
                 before = earlier.fixed_arguments if earlier else group.args or {}
                 offered[group_id, offered_as] = OfferedTool(
@@ -117,7 +115,7 @@ class TenantTools:
         group_id, _, only = name.partition("/")
         group = self.group(group_id)
         there = self.listed(group)
-        offered_as = {tool.name: OFFERED_AS.get((group_id, tool.name), tool.name) for tool in there}
+        offered_as = {tool.name: self._kinds.offered_as(group_id, tool.name) for tool in there}
         chosen = tuple(tool for tool in there if only in ("", tool.name, offered_as[tool.name]))
         if only and not chosen:
             names = ", ".join(offered_as) or "none"

@@ -8,7 +8,7 @@ from typing import Any
 
 from turnstone.domain.errors import InvalidRequest, ToolFailed
 from turnstone.domain.refs import SessionRef
-from turnstone.domain.tools.tool_runs import OfferedTool, ProducedFile, ToolInvocation, ToolResult, ToolRun
+from turnstone.domain.tools.tool_runs import OfferedTool, ProducedFile, ServerCall, ToolInvocation, ToolResult
 from turnstone.domain.tools.tool_schemas import input_schema_of
 from turnstone.domain.tools.tools import ToolResponse
 from turnstone.domain.turns.turns import Attachment
@@ -40,46 +40,47 @@ class SessionTools:
         self.max_characters = answers.max_characters
         self._threads, self._timeout_s = threads, timeout_s
 
-    def run(self, runs: Sequence[ToolRun], stop: StopSignal) -> Generator[ToolResult, None, None]:
+    def run(self, calls: Sequence[ServerCall], stop: StopSignal) -> Generator[ToolResult, None, None]:
         """Yield the answer to each call, in this order, while all of them run in parallel."""
-        pending = [self._begun(run) for run in runs]
+        pending = [self._begun(planned) for planned in calls]
         with awaiting(pending, stop):
-            for run, one in zip(runs, pending, strict=True):
-                yield self._result(run, one)
+            for planned, one in zip(calls, pending, strict=True):
+                yield self._result(planned, one)
 
     def keep(
-        self, run: ToolRun, response: ToolResponse, files: Sequence[ProducedFile]
+        self, planned: ServerCall, response: ToolResponse, files: Sequence[ProducedFile]
     ) -> tuple[ToolResponse, tuple[Attachment, ...]]:
         """Store the files of an answer, and a too long answer itself; return the stored form for the turn."""
-        return self._answers.keep(self._ref, run.idempotency_key, response, files)
+        return self._answers.keep(self._ref, planned.idempotency_key, response, files)
 
-    def _begun(self, run: ToolRun) -> Pending[ToolResult]:
+    def _begun(self, planned: ServerCall) -> Pending[ToolResult]:
         awaited: Pending[ToolResult] = Pending()
         try:
-            box = self.of_tenant.box(run.tool)
+            box = self.of_tenant.box(planned.tool)
         except InvalidRequest as wrong:
             awaited.fail(ToolFailed(str(wrong)))
             return awaited
+        call, runs_as = planned.call, planned.tool.runs_as
         invocation = ToolInvocation(
-            call=run.call if run.tool.runs_as is None else run.call.model_copy(update={"tool_name": run.tool.runs_as}),
-            arguments=with_session(run.arguments, run.tool, self._ref.session_id),
-            idempotency_key=run.idempotency_key,
+            call=call if runs_as is None else call.model_copy(update={"tool_name": runs_as}),
+            arguments=with_session(planned.arguments, planned.tool, self._ref.session_id),
+            idempotency_key=planned.idempotency_key,
             session_id=self._ref.session_id,
             asker=self.of_tenant.asker,
             timeout_s=self._timeout_s,
-            options=run.tool.options,
+            options=planned.tool.options,
             stop=awaited.stop,
         )
         awaited.begin(self._threads, lambda: box.invoke(invocation), self._ref.tenant)
         return awaited
 
-    def _result(self, run: ToolRun, one: Pending[ToolResult]) -> ToolResult:
+    def _result(self, planned: ServerCall, one: Pending[ToolResult]) -> ToolResult:
         try:
             return one.answer(self._timeout_s)
         except ToolFailed as failed:
             return ToolResult(str(failed), {"error": True})
         except Unanswered as why:
-            log.warning("tool %r of %r gave no answer: %s", run.tool.runs_as, run.tool.toolgroup, why)
+            log.warning("tool %r of %r gave no answer: %s", planned.tool.runs_as, planned.tool.toolgroup, why)
             message = (
                 f"This tool gave no answer within {self._timeout_s:g} s; it may have done its work, or part of it."
             )

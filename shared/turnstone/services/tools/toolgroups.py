@@ -29,13 +29,13 @@ from turnstone.domain.values.cancellation import StopSignal
 from turnstone.ports.system import Clock
 from turnstone.services.threads.executor import TurnExecutor
 from turnstone.services.threads.pending import Pending, Unanswered, awaiting
-from turnstone.services.tools.tenant_tools import LISTING_S, OFFERED_AS, TenantTools
+from turnstone.services.tools.tenant_tools import LISTING_S, TenantTools
 from turnstone.services.tools.toolboxes import Toolboxes
 from turnstone.store.registry.registry import RegistryStore
 
 log = logging.getLogger(__name__)
 MAX_FILES_BYTES = 4_000_000
-Listed = tuple[Toolgroup, tuple[ToolDef, ...]]
+GroupTools = tuple[Toolgroup, tuple[ToolDef, ...]]
 
 
 class Toolgroups:
@@ -103,7 +103,7 @@ class Toolgroups:
 
     def tools(
         self, caller: Caller, provider_data: ProviderData, groups: Sequence[str] = (), named_by: str = ""
-    ) -> tuple[Listed, ...]:
+    ) -> tuple[GroupTools, ...]:
         """Return the tools of some groups, each with its group, or of all there are.
 
         Without `groups`, a group whose tools can't be listed now is left out.
@@ -120,7 +120,7 @@ class Toolgroups:
         except Unsupported as problem:
             raise Unsupported(str(problem), (named_by,)) from None
 
-    def tools_at(self, caller: Caller, provider_data: ProviderData, uri: str) -> tuple[Listed, ...]:
+    def tools_at(self, caller: Caller, provider_data: ProviderData, uri: str) -> tuple[GroupTools, ...]:
         """Return the tools of an MCP server that is registered nowhere. Raises InvalidRequest, ToolgroupUnavailable."""
         endpoint = McpEndpoint(uri=uri)
         group = Toolgroup(identifier=MCP, provider_resource_id=MCP, provider_id=MCP, mcp_endpoint=endpoint)
@@ -191,14 +191,14 @@ class Toolgroups:
                 unlisted.append(there)
                 continue
             for tool in there:
-                if tool_name in (tool.name, OFFERED_AS.get((group.identifier, tool.name), tool.name)):
+                if tool_name in (tool.name, self._boxes.kinds.offered_as(group.identifier, tool.name)):
                     return group, tool
         for problem in unlisted:
             if group_id or not isinstance(problem, Unsupported):  # a group that can't run here has no tools
                 raise problem
         raise NotFound("tool", name)
 
-    def _all(self, tools: TenantTools, groups: Sequence[Toolgroup]) -> Iterator[Listed]:
+    def _all(self, tools: TenantTools, groups: Sequence[Toolgroup]) -> Iterator[GroupTools]:
         """Yield the groups with their tools, without those that can't be listed."""
         for group, there in self._each_listed(tools, groups):
             if isinstance(there, TurnstoneError):

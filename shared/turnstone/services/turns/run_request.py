@@ -10,9 +10,9 @@ from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.sessions.context import SEALED_TOKENS, Segment
 from turnstone.domain.sessions.sessions import Session
+from turnstone.domain.tools.tool_runs import ToolOffer
 from turnstone.domain.turns.events import Numbered
 from turnstone.domain.turns.turns import TurnState
-from turnstone.engine.tool_plan import ToolOffer
 from turnstone.ports.models import Inference
 from turnstone.ports.supervision import Supervisor
 from turnstone.ports.system import Clock, IdGenerator

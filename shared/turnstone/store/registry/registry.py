@@ -17,14 +17,18 @@ from turnstone.store.layout.ranges import all_records
 from turnstone.store.registry.snapshot import put_changed, rev_after
 
 ACTIVE = {"status": "active"}
-Entry = TypeVar("Entry", bound=Registered)
+Kind = TypeVar("Kind", bound=Registered)
 
 
-class RegistryStore(Generic[Entry]):
+class RegistryStore(Generic[Kind]):
     """All registry entries of one kind, such as `model`."""
 
     def __init__(
-        self, store: RangeStore, kind: str, entry: type[Entry], forget: Callable[[str, int], None] = lambda *_: None
+        self,
+        store: RangeStore,
+        kind: str,
+        entry: type[Kind],
+        forget: Callable[[str, int], None] = lambda *_: None,
     ) -> None:
         """Take the function that invalidates a tenant's directory, which each change changes."""
         self._store = store
@@ -32,17 +36,17 @@ class RegistryStore(Generic[Entry]):
         self._entry = entry
         self._forget = forget
 
-    def list(self, tenant: str) -> tuple[Entry, ...]:
+    def list(self, tenant: str) -> tuple[Kind, ...]:
         """Return all entries, in the order of their keys."""
         records = all_records(self._store, Range(registered_partition(tenant, self._kind)))
         return tuple(self._entry.model_validate_json(wire_part(record.body)) for record in records)
 
-    def find(self, tenant: str, identifier: str) -> Entry | None:
+    def find(self, tenant: str, identifier: str) -> Kind | None:
         """Return the entry of the identifier, None without one."""
         record = self._store.get(registered_key(tenant, self._kind, identifier))
         return None if record is None else self._entry.model_validate_json(wire_part(record.body))
 
-    def register(self, tenant: str, entry: Entry, attempt: Attempt, now: datetime) -> None:
+    def register(self, tenant: str, entry: Kind, attempt: Attempt, now: datetime) -> None:
         """Store the entry; repeating it is harmless.
 
         Raises AlreadyRegistered, IdempotencyMismatch, and InvalidRequest if the registry is full.
@@ -77,7 +81,7 @@ class RegistryStore(Generic[Entry]):
 
         retried(take_out, "too much is being registered at once, try again")
 
-    def _writes(self, tenant: str, entry: Entry, attempt: Attempt, now: datetime) -> tuple[Put, ...]:
+    def _writes(self, tenant: str, entry: Kind, attempt: Attempt, now: datetime) -> tuple[Put, ...]:
         """Return the required writes, none for an existing entry or a repeated request. Raises as `register` does."""
         key = registered_key(tenant, self._kind, entry.identifier)
         gets = [Get(key), Get(directory_key(tenant)), *get_remembered(tenant, attempt)]

@@ -110,13 +110,13 @@ class SessionStore:
             raise
 
     def entries(
-        self, agent: tuple[str, str], after: str | None, limit: int | None, now: datetime
+        self, tenant: str, agent_id: str, after: str | None, limit: int | None, now: datetime
     ) -> Iterator[ListEntry]:
-        """Yield the list entries of an agent's sessions, given by tenant and id, after that position."""
-        entries = entries_of(self._store, session_list(*agent), after, limit)
+        """Yield the list entries of an agent's sessions after that position."""
+        entries = entries_of(self._store, session_list(tenant, agent_id), after, limit)
         at_once = ENTRIES_AT_ONCE if limit is None else min(limit + 1, ENTRIES_AT_ONCE)
         while some := list(islice(entries, at_once)):
-            yield from self._with_expired(agent, some, now)
+            yield from self._with_expired(tenant, agent_id, some, now)
 
     def header(self, ref: SessionRef) -> Session | None:
         """Return the session, without a check of caller or agent, None if missing."""
@@ -205,9 +205,8 @@ class SessionStore:
             return session_of(header), stamp, SessionTurns(self._store, ref, chained)
         return session_of(header), stamp, SessionTurns(self._store, ref, iter(sorted(found, key=lambda r: r.key)))
 
-    def _with_expired(self, agent: tuple[str, str], entries: list[ListEntry], now: datetime) -> Iterator[ListEntry]:
+    def _with_expired(self, tenant: str, agent_id: str, entries: list[ListEntry], now: datetime) -> Iterator[ListEntry]:
         """Yield the entries, with `is_gone` set for expired sessions; reads only those with a past expiry."""
-        tenant, agent_id = agent
         doubtful = {
             entry.order: session_key(
                 SessionRef(tenant=tenant, agent_id=agent_id, session_id=entry.fields["session_id"])

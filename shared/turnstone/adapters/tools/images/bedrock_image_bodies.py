@@ -17,10 +17,10 @@ from turnstone.adapters.tools.images.images import ImageRequest
 AMAZON = re.compile(r"(?:[a-z-]+\.)?amazon\.(?:nova-canvas|titan-image-generator)-")
 STABILITY = re.compile(r"(?:[a-z-]+\.)?stability\.(?:stable-image-(?:core|ultra)|sd3)-")
 RATIOS = ("16:9", "1:1", "21:9", "2:3", "3:2", "4:5", "5:4", "9:16", "9:21")
-Body = Callable[[ImageRequest], Mapping[str, Any]]
+WriteBody = Callable[[ImageRequest], Mapping[str, Any]]
 
 
-def body_of(model: str, size: str) -> Body:
+def body_of(model: str, size: str) -> WriteBody:
     """Return the function that creates the model's request bodies.
 
     Raises:

@@ -54,10 +54,9 @@ class McpToolbox:
             raise self._unavailable(peer, trouble) from trouble
 
     def invoke(self, invocation: ToolInvocation) -> ToolResult:
-        call = (invocation.call.tool_name, invocation.arguments, invocation.idempotency_key)
         peer = self._peer(invocation)
         try:
-            return result_of(self._connections.call(peer, call, invocation.timeout_s, invocation.stop))
+            return result_of(self._connections.call(peer, invocation))
         except McpTrouble as trouble:
             if trouble.refused is not None:
                 refusal = self._unavailable(peer, trouble)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError
 from concurrent.futures import TimeoutError as NotInTime
 from contextlib import AbstractContextManager, nullcontext
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from turnstone.adapters.tools.mcp.mcp_peer import McpPeer
     from turnstone.adapters.tools.mcp.mcp_pool import McpPool
     from turnstone.adapters.tools.mcp.mcp_tools import McpListing
+    from turnstone.domain.tools.tool_runs import ToolInvocation
     from turnstone.domain.values.cancellation import StopSignal
 
 Answer = TypeVar("Answer")
@@ -56,19 +57,11 @@ class McpConnections:
         loop, pool = self._started()
         return self._wait(loop, pool.listing(peer), self._limits.connect_s, None)
 
-    def call(
-        self, peer: McpPeer, call: tuple[str, Mapping[str, Any], str], timeout_s: float, stop: StopSignal | None
-    ) -> CallToolResult:
-        """Return a tool's answer.
-
-        Args:
-            call: the tool's name, its arguments, and a key that stays the same for every repetition of the call.
-
-        Raises:
-            McpTrouble: no answer in time, or the call was cancelled.
-        """
+    def call(self, peer: McpPeer, invocation: ToolInvocation) -> CallToolResult:
+        """Return a tool's answer. Raises McpTrouble: no answer in time, or the call was cancelled."""
         loop, pool = self._started()
-        return self._wait(loop, pool.call(peer, *call), timeout_s, stop)
+        call = pool.call(peer, invocation.call.tool_name, invocation.arguments, invocation.idempotency_key)
+        return self._wait(loop, call, invocation.timeout_s, invocation.stop)
 
     def count(self) -> int:
         """Return the number of pooled connections."""

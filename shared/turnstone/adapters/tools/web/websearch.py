@@ -27,6 +27,8 @@ WEB_SEARCH = ToolDef(
         ToolParameter(name="query", parameter_type="string", description="What to search for, in a few words."),
     ),
 )
+# models were trained to call the search by this name, and clients search steps for it
+OFFERED_AS = {WEB_SEARCH.name: "brave_search"}
 
 
 class WebSearchToolbox:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from pydantic import Field
-from pydantic_core import to_json
 
+from turnstone.dialects.json_objects import after_entries, before_entries
 from turnstone.domain.sessions.sessions import Session
 from turnstone.domain.turns.turns import Step, Turn
 from turnstone.domain.values.frozen import Frozen
@@ -39,10 +39,10 @@ class StepReply(Frozen):
 def session_head(session: Session) -> bytes:
     """Return the JSON of a session before the turns."""
     head = {"session_id": session.session_id, "session_name": session.session_name}
-    return to_json(head)[:-1] + b',"turns":['
+    return before_entries(head, "turns")
 
 
 def session_tail(session: Session, lost_turns: Sequence[str]) -> bytes:
     """Return the JSON of a session after the turns."""
     tail = {"started_at": session.started_at, **({"lost_turns": lost_turns} if lost_turns else {})}
-    return b"]," + to_json(tail)[1:]
+    return after_entries(tail)

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import from_json, to_json
 
+from turnstone.dialects.json_objects import after_entries, before_entries, with_fields
 from turnstone.dialects.openai.chat.chat_replies import ChatCompletion
 from turnstone.domain.errors import InvalidRequest, NotFound
 from turnstone.domain.models.stored_completions import MOST_IN_A_LIST, CompletionsQuery, StoredCompletion
@@ -26,7 +27,7 @@ METADATA_NAME = re.compile(r"metadata\[([^\[\]]+)\]")
 USUAL_LIMIT = 20
 LARGEST = 1_000_000_000
 LOST = "[The content of this chat completion is lost: the server's stored copy of it is missing or damaged.]"
-LIST_HEAD = b'{"object":"list","data":['
+LIST_HEAD = before_entries({"object": "list"}, "data")
 
 Metadata = Annotated[
     dict[Annotated[str, Field(min_length=1, max_length=64)], Annotated[str, Field(max_length=512)]],
@@ -158,7 +159,7 @@ MESSAGES_QUERY = _page_query(
 def stored_wire(completion: bytes, messages: Iterable[BaseModel], metadata: Mapping[str, str] | None) -> bytes:
     """Return the JSON of a chat completion with the JSON of its request, as sent."""
     sent = [message.model_dump(mode="json", by_alias=True, exclude_unset=True) for message in messages]
-    return completion[:-1] + b"," + to_json({"input_messages": sent, "metadata": metadata or {}})[1:]
+    return with_fields(completion, {"input_messages": sent, "metadata": metadata or {}})
 
 
 def with_metadata(wire: bytes, metadata: Mapping[str, str]) -> bytes:
@@ -223,7 +224,7 @@ class ListedIds:
 def list_tail(ids: ListedIds, cursor: str | None, query: CompletionsQuery, has_more: bool) -> bytes:
     """Return the JSON of a list after the entries; the cursor continues an empty page."""
     last_id = ids.last or (_unused_id_near(cursor, query) if cursor else "")
-    return b"]," + to_json({"first_id": ids.first, "last_id": last_id, "has_more": has_more})[1:]
+    return after_entries({"first_id": ids.first, "last_id": last_id, "has_more": has_more})
 
 
 def _unused_id_near(cursor: str, query: CompletionsQuery) -> str:
