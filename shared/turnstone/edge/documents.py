@@ -8,7 +8,7 @@ from pydantic_core import to_json
 from turnstone.edge.declared_routes import declared_routes
 from turnstone.http.document.openapi import SCHEMES, openapi_document
 from turnstone.http.document.page import Unserved, api_page, content_security_policy
-from turnstone.http.routes import Reply
+from turnstone.http.replies import Reply
 
 FOR_A_PAGE = {"x-content-type-options": "nosniff", "referrer-policy": "no-referrer", "x-frame-options": "DENY"}
 

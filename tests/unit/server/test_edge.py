@@ -35,7 +35,9 @@ from turnstone.domain.turns.turns import TurnStatus
 from turnstone.edge.gateway import MOST_ANSWER_BYTES, TOO_LARGE, LambdaHandler
 from turnstone.edge.worker import TurnWorker
 from turnstone.http.envelopes import DETAIL
-from turnstone.http.routes import Reply, Request, Route
+from turnstone.http.replies import Reply
+from turnstone.http.request import Request
+from turnstone.http.route import Route
 from turnstone.http.server.app import NO_PATH
 from turnstone.http.server.hosting import CONTEXT_HEADER, LAMBDA_HEADER, BehindAdapter
 

@@ -31,18 +31,9 @@ from turnstone.http.errors import (
     is_log_line_needed,
     refusal_reply,
 )
-from turnstone.http.routes import (
-    Answer,
-    ModelReply,
-    ModelStreamReply,
-    PiecesReply,
-    Reply,
-    Request,
-    Route,
-    TurnReply,
-    TurnStreamReply,
-    ids_in,
-)
+from turnstone.http.replies import Answer, ModelReply, ModelStreamReply, PiecesReply, Reply, TurnReply, TurnStreamReply
+from turnstone.http.request import Request, ids_in
+from turnstone.http.route import Route
 from turnstone.http.server.bodies import read_body
 from turnstone.http.server.clients import unknown_client
 from turnstone.http.server.hosting import Hosting

@@ -15,7 +15,7 @@ from turnstone.domain.models.inference import Continuations
 from turnstone.domain.models.requests import Inferred, TextChunk
 from turnstone.http.envelopes import ErrorEnvelope
 from turnstone.http.errors import RETRY_SOON, error_reply, log_fields_of, message_of, refusal_reply
-from turnstone.http.routes import AnswerEncoder, ModelReply, ModelStreamReply, Reply
+from turnstone.http.replies import AnswerEncoder, ModelReply, ModelStreamReply, Reply
 from turnstone.http.streams.departure import Departure
 from turnstone.http.streams.pieces import cut
 from turnstone.http.streams.silence import PING, PING_AFTER_S, Silence
