@@ -19,11 +19,9 @@ def create_chat_completion(request: Request) -> ModelReply | ModelStreamReply:
     body = parse(request, CreateChatCompletion)
 
     def keep(answer_id: str, requested_at: datetime, answer: Inferred) -> None:
-        chat = ChatCompletionEncoder(body.model, answer_id, requested_at)
-        wire = stored_wire(chat.whole(answer), body.messages, body.metadata)
-        request.use_cases.stored_completions.keep(
-            request.caller, chat.completion_id, body.model, body.metadata or {}, wire
-        )
+        encoder = ChatCompletionEncoder(body.model, answer_id, requested_at)
+        wire, metadata = stored_wire(encoder.whole(answer), body.messages, body.metadata), body.metadata or {}
+        request.use_cases.stored_completions.keep(request.caller, encoder.completion_id, body.model, metadata, wire)
 
     kept = keep if body.store else None
     answering = request.use_cases.inferring.chat(request.caller, body.to_question(), request.provider_data, kept)
