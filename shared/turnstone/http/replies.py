@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from turnstone.http.request import ids_in
 
 if TYPE_CHECKING:  # a function loads what its own routes need
     from pydantic import BaseModel
 
-    from turnstone.domain.errors.codes import ErrorCode
-    from turnstone.domain.models.requests import TokenLikelihood
     from turnstone.domain.turns.events import TurnEvent
     from turnstone.domain.turns.turns import Turn
     from turnstone.domain.values.content import Restore
+    from turnstone.http.streams.model_answers import AnswerEncoder
     from turnstone.services.models.answer_stream import AnswerStream
     from turnstone.services.streams.broadcast import TurnBroadcast
 
@@ -72,24 +71,6 @@ class TurnStreamReply(NamedTuple):
     has_ids: bool = False
 
 
-class AnswerEncoder(Protocol):
-    """A dialect's encoding of a model's answer: whole, or as the data of server-sent events.
-
-    A chat's answer is an Inferred, streamed after its texts. Continuations of texts are Continuations, streamed after
-    their texts and the Continued of each.
-    """
-
-    def whole(self, answer: Any, /) -> bytes: ...
-
-    def begun(self) -> bytes: ...
-
-    def encoded(self, part: Any, logprobs: tuple[TokenLikelihood, ...] = (), /) -> bytes: ...
-
-    def ended(self, answer: Any, /) -> bytes: ...
-
-    def failed(self, message: str, code: ErrorCode) -> bytes: ...
-
-
 class ModelReply(NamedTuple):
     """A model's answer, sent once it is complete; cancelled when the client leaves."""
 
@@ -97,11 +78,10 @@ class ModelReply(NamedTuple):
     encoder: AnswerEncoder
 
 
-class ModelStreamReply(NamedTuple):
+class ModelStreamReply(ModelReply):
     """A model's answer as server-sent events, sent as they arrive; cancelled when the client leaves."""
 
-    answering: AnswerStream
-    encoder: AnswerEncoder
+    __slots__ = ()
 
 
 Answer = Reply | FileReply | PiecesReply | TurnReply | TurnStreamReply | ModelReply | ModelStreamReply

@@ -1,7 +1,5 @@
 """The request that a route's function takes, and the parsing of its body."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -9,15 +7,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 
+from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors.validation_messages import problems_of
 from turnstone.domain.provider_data import ProviderData, provider_data_in
 from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.turns.attempts import Attempt
+from turnstone.domain.values.cancellation import StopSignal
 from turnstone.domain.values.frozen import infinity_path
 
 if TYPE_CHECKING:  # a function loads what its own routes need
-    from turnstone.domain.access.caller import Caller
-    from turnstone.domain.values.cancellation import StopSignal
     from turnstone.services.use_cases import UseCases
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -50,7 +48,7 @@ class Request(NamedTuple):
     body: bytes
     caller: Caller
     scheme: str | None
-    use_cases: UseCases
+    use_cases: "UseCases"
     base: str
     about: dict[str, Any]
     stop: StopSignal | None = None

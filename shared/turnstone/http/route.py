@@ -1,18 +1,14 @@
 """The declaration of a route, by its module in `functions/`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel
 
 from turnstone.http.envelopes import DETAIL, ErrorEnvelope
-
-if TYPE_CHECKING:
-    from pydantic import BaseModel
-
-    from turnstone.http.replies import Answer
-    from turnstone.http.request import Request
+from turnstone.http.replies import Answer
+from turnstone.http.request import Request
 
 # Source: `llama-stack-client` 0.3 requests the first four under another version, 0.0.53 to 0.0.63 the next two
 # under alpha; the last two are the usual paths of a document and its page

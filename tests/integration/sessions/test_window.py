@@ -32,9 +32,10 @@ TURN_TOKENS = 204
 def with_window(server: Server, tokens: int | None) -> Server:
     """Have it known of every model how much it takes."""
     route_of: Callable[[str, str], ModelRoute] = lambda _, name: ModelRoute(name, (), context_tokens=tokens)  # noqa: E731
-    server.core._runner_deps = server.core._runner_deps._replace(route=route_of)
+    services = server.core.turn_services
+    services.runner_deps = services.runner_deps._replace(route=route_of)
     for made_of_it in ("_runner", "turns", "recovery"):
-        vars(server.core).pop(made_of_it, None)
+        vars(services).pop(made_of_it, None)
     server.turns = server.core.turns
     object.__setattr__(server.core.contexts, "route_of", route_of)
     return server

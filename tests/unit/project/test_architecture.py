@@ -52,8 +52,6 @@ SHORT = {
     "adapters.tools.mcp.mcp_trouble": "the one error that all modules of MCP raise",
     "adapters.outgoing.failed_attempt": "what two providers' adapters return, beside no client's imports",
     "adapters.tools.none": "where no tools run, none of their adapters is loaded",
-    "bootstrap.inferring": "a builder of its own is loaded by the routes that infer only",
-    "bootstrap.usage": "a builder of its own is loaded by the routes of usage only",
     "dialects.llama_stack.replies": "the routes that create answer without loading turns",
     "dialects.llama_stack.turns.stream": "the encoding of events, which no reply needs",
     "dialects.llama_stack_2024.read_requests": "the addresses of 2024's reads, without the bodies of its changes",

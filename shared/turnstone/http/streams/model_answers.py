@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, suppress
 from itertools import chain
-from typing import Any
+from typing import Any, Protocol
 
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive
@@ -12,16 +12,34 @@ from starlette.types import Receive
 from turnstone.domain.errors import SHUTTING_DOWN
 from turnstone.domain.errors.codes import ErrorCode, code_of
 from turnstone.domain.models.inference import Continuations
-from turnstone.domain.models.requests import Inferred, TextChunk
+from turnstone.domain.models.requests import Inferred, TextChunk, TokenLikelihood
 from turnstone.http.envelopes import ErrorEnvelope
 from turnstone.http.errors import RETRY_SOON, error_reply, log_fields_of, message_of, refusal_reply
-from turnstone.http.replies import AnswerEncoder, ModelReply, ModelStreamReply, Reply
+from turnstone.http.replies import ModelReply, ModelStreamReply, Reply
 from turnstone.http.streams.departure import Departure
 from turnstone.http.streams.pieces import cut
 from turnstone.http.streams.silence import PING, PING_AFTER_S, Silence
 from turnstone.services.models.answer_stream import AnswerStream, NewParts
 
 WHOLE = (Inferred, Continuations)
+
+
+class AnswerEncoder(Protocol):
+    """A dialect's encoding of a model's answer: whole, or as the data of server-sent events.
+
+    A chat's answer is an Inferred, streamed after its texts. Continuations of texts are Continuations, streamed after
+    their texts and the Continued of each.
+    """
+
+    def whole(self, answer: Any, /) -> bytes: ...
+
+    def begun(self) -> bytes: ...
+
+    def encoded(self, part: Any, logprobs: tuple[TokenLikelihood, ...] = (), /) -> bytes: ...
+
+    def ended(self, answer: Any, /) -> bytes: ...
+
+    def failed(self, message: str, code: ErrorCode) -> bytes: ...
 
 
 async def answered(
