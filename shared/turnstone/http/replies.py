@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # a function loads what its own routes need
     from turnstone.domain.turns.events import TurnEvent
     from turnstone.domain.turns.turns import Turn
     from turnstone.domain.values.content import Restore
-    from turnstone.http.streams.model_answers import AnswerEncoder
+    from turnstone.http.answer_encoder import AnswerEncoder
     from turnstone.services.models.answer_stream import AnswerStream
     from turnstone.services.streams.broadcast import TurnBroadcast
 

@@ -1,6 +1,6 @@
 """What one caller makes, another sees only if the rules say so; of another tenant nobody sees a byte.
 
-Covers: services/access/access, services/access/listing, domain/access/access
+Covers: services/access/access, services/access/visible_list, domain/access/access
 """
 
 from __future__ import annotations

@@ -346,7 +346,7 @@ def test_a_large_question_is_kept_whole(tmp_path: Path) -> None:
 
 def test_a_page_names_nothing_that_is_anothers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that is empty, because too many in between are hidden, ends at an id that nothing has."""
-    monkeypatch.setattr("turnstone.services.access.listing.MOST_HIDDEN", 2)
+    monkeypatch.setattr("turnstone.services.access.visible_list.MOST_HIDDEN", 2)
     monkeypatch.setattr("turnstone.services.models.stored_completions.MOST_BEFORE_FIRST", 4)
     with world(tmp_path) as (serving, _):
         first, *hidden = [

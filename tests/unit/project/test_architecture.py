@@ -207,6 +207,20 @@ def test_files_folders_and_functions_stay_readable() -> None:
     assert short == set(SHORT)
 
 
+def test_the_core_names_subjects_and_builds_no_service_itself() -> None:
+    path = PACKAGE / "bootstrap" / "core.py"
+    builders = {f"turnstone.{address(each)}" for each in path.parent.joinpath("services").glob("[a-z]*.py")}
+    named = {name for name in imports_of(path) if name.startswith("turnstone.")}
+    assert builders <= named
+    assert named - builders == {"turnstone.services.threads.slots", "turnstone.settings.config"}
+    at_once = {name for name in map(imported, trees()[path].body) if name.startswith("turnstone.")}
+    assert at_once == {"turnstone.bootstrap.services.foundation"}, "a builder is loaded with its subject"
+
+
+def imported(statement: ast.stmt) -> str:
+    return str(statement.module) if isinstance(statement, ast.ImportFrom) else ""
+
+
 def test_aws_stays_in_adapters_and_the_environment_in_the_settings() -> None:
     for path, tree in trees().items():
         if layer_of(address(path)) != "adapters":

@@ -1,6 +1,6 @@
 """Shields of single tools in the turn loop: what they judge, what is stored, and what a stop leaves behind.
 
-Covers: engine/tool_shields, engine/tool_exhibits, engine/tools
+Covers: engine/tool_shields, engine/tool_excerpts, engine/tools
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, suppress
 from itertools import chain
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive
@@ -12,7 +12,7 @@ from starlette.types import Receive
 from turnstone.domain.errors import SHUTTING_DOWN
 from turnstone.domain.errors.codes import ErrorCode, code_of
 from turnstone.domain.models.inference import Continuations
-from turnstone.domain.models.requests import Inferred, TextChunk, TokenLikelihood
+from turnstone.domain.models.requests import Inferred, TextChunk
 from turnstone.http.envelopes import ErrorEnvelope
 from turnstone.http.errors import RETRY_SOON, error_reply, log_fields_of, message_of, refusal_reply
 from turnstone.http.replies import ModelReply, ModelStreamReply, Reply
@@ -21,25 +21,10 @@ from turnstone.http.streams.pieces import cut
 from turnstone.http.streams.silence import PING, PING_AFTER_S, Silence
 from turnstone.services.models.answer_stream import AnswerStream, NewParts
 
+if TYPE_CHECKING:
+    from turnstone.http.answer_encoder import AnswerEncoder
+
 WHOLE = (Inferred, Continuations)
-
-
-class AnswerEncoder(Protocol):
-    """A dialect's encoding of a model's answer: whole, or as the data of server-sent events.
-
-    A chat's answer is an Inferred, streamed after its texts. Continuations of texts are Continuations, streamed after
-    their texts and the Continued of each.
-    """
-
-    def whole(self, answer: Any, /) -> bytes: ...
-
-    def begun(self) -> bytes: ...
-
-    def encoded(self, part: Any, logprobs: tuple[TokenLikelihood, ...] = (), /) -> bytes: ...
-
-    def ended(self, answer: Any, /) -> bytes: ...
-
-    def failed(self, message: str, code: ErrorCode) -> bytes: ...
 
 
 async def answered(
@@ -71,7 +56,7 @@ async def answered(
 
 
 async def _chunks(
-    encoder: AnswerEncoder, first: NewParts, rest: AsyncGenerator[NewParts], about: dict[str, Any]
+    encoder: "AnswerEncoder", first: NewParts, rest: AsyncGenerator[NewParts], about: dict[str, Any]
 ) -> AsyncGenerator[bytes]:
     async with aclosing(rest):
         try:
@@ -85,7 +70,7 @@ async def _chunks(
             yield encoder.failed(SHUTTING_DOWN, ErrorCode.SERVER_STOPPING)
 
 
-def _encoded(encoder: AnswerEncoder, news: NewParts, about: dict[str, Any]) -> Iterator[bytes]:
+def _encoded(encoder: "AnswerEncoder", news: NewParts, about: dict[str, Any]) -> Iterator[bytes]:
     if not news.parts and news.error is None:
         yield PING
     while news.parts:
