@@ -1,4 +1,4 @@
-"""The services of deletion, and of the sweeps for what was left behind."""
+"""The services of deletions, clean-up jobs and sweeps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The dependencies that services of several subjects share."""
+"""Dependencies shared by the services of several subjects."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Foundation:
-    """The adapters and settings of a server, and what is built from them alone, each part at its first use."""
+    """The adapters and settings of a server, and parts built from them alone, each at its first use."""
 
     def __init__(
         self, ports: AnyPorts, settings: Settings, *, is_on_lambda: bool, queue_limits: QueueLimits | None
