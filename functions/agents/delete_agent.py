@@ -1,7 +1,9 @@
 """DELETE /v1/agents/{agent_id}: delete an agent with all its sessions."""
 
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import NoContent, Reply, Request, Route, done
+from turnstone.http.replies import Reply, done
+from turnstone.http.request import Request
+from turnstone.http.route import NoContent, Route
 
 
 def delete_agent(request: Request) -> Reply:

@@ -2,7 +2,9 @@
 
 from turnstone.domain.agents.agents import Agent
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import Reply, Request, Route
+from turnstone.http.replies import Reply
+from turnstone.http.request import Request
+from turnstone.http.route import Route
 
 
 def get_agent(request: Request) -> Reply:

@@ -2,7 +2,9 @@
 
 from turnstone.dialects.llama_stack.lists import HEAD, NAME, QUERY, Page, list_query, page_tail
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import PiecesReply, Request, Route, joined
+from turnstone.http.replies import PiecesReply, joined
+from turnstone.http.request import Request
+from turnstone.http.route import Route
 
 PATH = "/v1/agents"
 

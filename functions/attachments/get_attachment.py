@@ -3,7 +3,9 @@
 from urllib.parse import quote
 
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import FileBytes, FileReply, Request, Route
+from turnstone.http.replies import FileReply
+from turnstone.http.request import Request
+from turnstone.http.route import FileBytes, Route
 
 
 def get_attachment(request: Request) -> FileReply:

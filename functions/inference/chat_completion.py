@@ -8,7 +8,9 @@ from turnstone.dialects.llama_stack.inference_replies import (
 from turnstone.dialects.llama_stack.inference_requests import InferChatCompletion
 from turnstone.domain.errors import ModelBusy, ModelError, ModelTimedOut
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import ModelReply, ModelStreamReply, Request, Route, parse
+from turnstone.http.replies import ModelReply, ModelStreamReply
+from turnstone.http.request import Request, parse
+from turnstone.http.route import Route
 
 
 def chat_completion(request: Request) -> ModelReply | ModelStreamReply:

@@ -9,7 +9,9 @@ from turnstone.dialects.openai.errors import OPENAI
 from turnstone.domain.errors import ModelBusy, ModelError, ModelTimedOut
 from turnstone.domain.models.requests import Inferred
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import ModelReply, ModelStreamReply, Request, Route, parse
+from turnstone.http.replies import ModelReply, ModelStreamReply
+from turnstone.http.request import Request, parse
+from turnstone.http.route import Route
 from turnstone.http.server.clients import is_llama_stack_client
 
 
@@ -18,9 +20,8 @@ def create_chat_completion(request: Request) -> ModelReply | ModelStreamReply:
 
     def keep(answer_id: str, requested_at: datetime, answer: Inferred) -> None:
         encoder = ChatCompletionEncoder(body.model, answer_id, requested_at)
-        wire = stored_wire(encoder.whole(answer), body.messages, body.metadata)
-        stored = request.use_cases.stored_completions
-        stored.keep(request.caller, encoder.completion_id, body.model, body.metadata or {}, wire)
+        wire, metadata = stored_wire(encoder.whole(answer), body.messages, body.metadata), body.metadata or {}
+        request.use_cases.stored_completions.keep(request.caller, encoder.completion_id, body.model, metadata, wire)
 
     kept = keep if body.store else None
     answering = request.use_cases.inferring.chat(request.caller, body.to_question(), request.provider_data, kept)
@@ -29,9 +30,8 @@ def create_chat_completion(request: Request) -> ModelReply | ModelStreamReply:
     return ModelStreamReply(answering, encoder) if body.stream else ModelReply(answering, encoder)
 
 
-PATH = "/v1/openai/v1/chat/completions"
 ROUTE = Route(
-    *("POST", PATH, create_chat_completion, ChatCompletion, CreateChatCompletion),
+    *("POST", "/v1/openai/v1/chat/completions", create_chat_completion, ChatCompletion, CreateChatCompletion),
     raises=(ModelBusy, ModelError, ModelTimedOut),
     envelope=OPENAI,
     chunk=ChatCompletionChunk,

@@ -4,7 +4,9 @@ from turnstone.dialects.openai.chat.completions import Completion, CompletionEnc
 from turnstone.dialects.openai.errors import OPENAI
 from turnstone.domain.errors import ModelBusy, ModelError, ModelTimedOut
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import ModelReply, ModelStreamReply, Request, Route, parse
+from turnstone.http.replies import ModelReply, ModelStreamReply
+from turnstone.http.request import Request, parse
+from turnstone.http.route import Route
 from turnstone.http.server.clients import is_llama_stack_client
 
 

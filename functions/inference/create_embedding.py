@@ -4,7 +4,9 @@ from turnstone.dialects.openai.embeddings import CreateEmbedding, EmbeddingList,
 from turnstone.dialects.openai.errors import OPENAI
 from turnstone.domain.errors import ModelBusy, ModelError, ModelTimedOut
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import PiecesReply, Request, Route, joined, parse
+from turnstone.http.replies import PiecesReply, joined
+from turnstone.http.request import Request, parse
+from turnstone.http.route import Route
 
 
 def create_embedding(request: Request) -> PiecesReply:

@@ -4,7 +4,9 @@ from turnstone.dialects.llama_stack.inference_replies import EmbeddingsResponse,
 from turnstone.dialects.llama_stack.inference_requests import EmbedContents
 from turnstone.domain.errors import ModelBusy, ModelError, ModelTimedOut
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import PiecesReply, Request, Route, joined, parse
+from turnstone.http.replies import PiecesReply, joined
+from turnstone.http.request import Request, parse
+from turnstone.http.route import Route
 
 
 def embed_contents(request: Request) -> PiecesReply:

@@ -8,7 +8,9 @@ from turnstone.dialects.llama_stack.completions import (
 )
 from turnstone.domain.errors import ModelError, ModelTimedOut
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import ModelReply, ModelStreamReply, Request, Route, parse
+from turnstone.http.replies import ModelReply, ModelStreamReply
+from turnstone.http.request import Request, parse
+from turnstone.http.route import Route
 
 
 def infer_completion(request: Request) -> ModelReply | ModelStreamReply:

@@ -3,7 +3,9 @@
 from turnstone.dialects.llama_stack.replies import AgentCreated
 from turnstone.dialects.llama_stack_2024.agent_requests import CreateAgent2024
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import Reply, Request, Route, parse, reply
+from turnstone.http.replies import Reply, reply
+from turnstone.http.request import Request, parse
+from turnstone.http.route import Route
 
 
 def create_agent(request: Request) -> Reply:

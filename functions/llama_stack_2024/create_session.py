@@ -4,7 +4,9 @@ from turnstone.dialects.llama_stack.replies import SessionCreated
 from turnstone.dialects.llama_stack_2024.requests import CreateSession2024
 from turnstone.domain.errors import NotFound
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import Reply, Request, Route, parse, reply
+from turnstone.http.replies import Reply, reply
+from turnstone.http.request import Request, parse
+from turnstone.http.route import Route
 
 
 def create_session(request: Request) -> Reply:

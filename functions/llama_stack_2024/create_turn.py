@@ -6,7 +6,9 @@ from turnstone.dialects.llama_stack_2024.turn_requests import CreateTurn2024
 from turnstone.domain.errors import NotFound
 from turnstone.domain.turns.turns import TurnStatus
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import Request, Route, TurnReply, TurnStreamReply, parse
+from turnstone.http.replies import TurnReply, TurnStreamReply
+from turnstone.http.request import Request, parse
+from turnstone.http.route import Route
 
 
 def create_turn(request: Request) -> TurnReply | TurnStreamReply:

@@ -3,7 +3,9 @@
 from turnstone.dialects.llama_stack_2024.requests import AgentNamed
 from turnstone.domain.errors import NotFound
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import Null, Reply, Request, Route, null, parse
+from turnstone.http.replies import Reply, null
+from turnstone.http.request import Request, parse
+from turnstone.http.route import Null, Route
 
 
 def delete_agent(request: Request) -> Reply:

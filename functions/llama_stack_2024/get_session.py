@@ -5,7 +5,9 @@ from turnstone.dialects.llama_stack_2024.replies import Session2024, wire_2024
 from turnstone.dialects.llama_stack_2024.requests import SessionWanted, named_in_query, query_of
 from turnstone.domain.errors import NotFound
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import PiecesReply, Request, Route, checked, joined, json_of
+from turnstone.http.replies import PiecesReply, joined
+from turnstone.http.request import Request, checked, json_of
+from turnstone.http.route import Route
 
 
 def get_session(request: Request) -> PiecesReply:

@@ -5,7 +5,9 @@ from turnstone.dialects.llama_stack_2024.replies import StepReply2024, step_2024
 from turnstone.dialects.llama_stack_2024.requests import named_in_query, query_of
 from turnstone.domain.errors import NotFound, StoreUnavailable
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import Reply, Request, Route, checked, reply, restored
+from turnstone.http.replies import Reply, reply, restored
+from turnstone.http.request import Request, checked
+from turnstone.http.route import Route
 
 
 def get_step(request: Request) -> Reply:

@@ -6,7 +6,9 @@ from turnstone.dialects.llama_stack_2024.requests import named_in_query, query_o
 from turnstone.domain.errors import NotFound, StoreUnavailable
 from turnstone.domain.turns.turns import TurnStatus
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import Reply, Request, Route, checked, restored
+from turnstone.http.replies import Reply, restored
+from turnstone.http.request import Request, checked
+from turnstone.http.route import Route
 
 
 def get_turn(request: Request) -> Reply:

@@ -4,7 +4,9 @@ from turnstone.dialects.llama_stack_2024.read_requests import StepNamed
 from turnstone.dialects.llama_stack_2024.replies import StepReply2024, step_2024
 from turnstone.domain.errors import NotFound
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import Reply, Request, Route, parse, reply, restored
+from turnstone.http.replies import Reply, reply, restored
+from turnstone.http.request import Request, parse
+from turnstone.http.route import Route
 
 
 def read_step(request: Request) -> Reply:

@@ -5,7 +5,9 @@ from turnstone.dialects.llama_stack_2024.replies import Turn2024, turn_wire
 from turnstone.domain.errors import NotFound
 from turnstone.domain.turns.turns import TurnStatus
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import Reply, Request, Route, parse, restored
+from turnstone.http.replies import Reply, restored
+from turnstone.http.request import Request, parse
+from turnstone.http.route import Route
 
 
 def read_turn(request: Request) -> Reply:

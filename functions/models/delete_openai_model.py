@@ -3,7 +3,9 @@
 from turnstone.dialects.openai.errors import OPENAI
 from turnstone.dialects.openai.models import OpenAIModelDeleted
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import Reply, Request, Route, reply
+from turnstone.http.replies import Reply, reply
+from turnstone.http.request import Request
+from turnstone.http.route import Route
 
 
 def delete_openai_model(request: Request) -> Reply:

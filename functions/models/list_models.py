@@ -4,7 +4,9 @@ from turnstone.dialects.llama_stack.models import ModelList
 from turnstone.dialects.openai.errors import SHARED
 from turnstone.domain.errors import ModelBusy, ModelError, ModelTimedOut, StoreUnavailable
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import Reply, Request, Route, reply
+from turnstone.http.replies import Reply, reply
+from turnstone.http.request import Request
+from turnstone.http.route import Route
 
 
 def list_models(request: Request) -> Reply:

@@ -2,7 +2,9 @@
 
 from turnstone.dialects.llama_stack.models import ListedModel, RegisterModel
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import Reply, Request, Route, parse, reply
+from turnstone.http.replies import Reply, reply
+from turnstone.http.request import Request, parse
+from turnstone.http.route import Route
 
 
 def register_model(request: Request) -> Reply:

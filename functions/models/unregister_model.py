@@ -1,7 +1,9 @@
 """DELETE /v1/models/{model_id}: forget a registered model; what the model server lists stays."""
 
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import Null, Reply, Request, Route, null
+from turnstone.http.replies import Reply, null
+from turnstone.http.request import Request
+from turnstone.http.route import Null, Route
 
 
 def unregister_model(request: Request) -> Reply:

@@ -1,7 +1,9 @@
 """GET /v1/docs: the API as a page to read and to try."""
 
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import Reply, Request, Route
+from turnstone.http.replies import Reply
+from turnstone.http.request import Request
+from turnstone.http.route import Route
 
 
 def get_docs(request: Request) -> Reply:

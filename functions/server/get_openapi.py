@@ -1,7 +1,9 @@
 """GET /v1/openapi.json: the API as an OpenAPI document, made from its routes."""
 
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import Reply, Request, Route
+from turnstone.http.replies import Reply
+from turnstone.http.request import Request
+from turnstone.http.route import Route
 
 
 def get_openapi(request: Request) -> Reply:

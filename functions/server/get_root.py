@@ -1,7 +1,9 @@
 """GET /: what answers here, and where its documentation is, for a person or a program."""
 
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import Reply, Request, Route
+from turnstone.http.replies import Reply
+from turnstone.http.request import Request
+from turnstone.http.route import Route
 
 
 def get_root(request: Request) -> Reply:

@@ -2,7 +2,9 @@
 
 from turnstone.dialects.llama_stack.replies import Health
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import Reply, Request, Route, reply
+from turnstone.http.replies import Reply, reply
+from turnstone.http.request import Request
+from turnstone.http.route import Route
 
 
 def health(_: Request) -> Reply:

@@ -3,7 +3,9 @@
 from turnstone import VERSION
 from turnstone.dialects.llama_stack.replies import Version
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import Reply, Request, Route, reply
+from turnstone.http.replies import Reply, reply
+from turnstone.http.request import Request
+from turnstone.http.route import Route
 
 
 def version(_: Request) -> Reply:

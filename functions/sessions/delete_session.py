@@ -1,7 +1,9 @@
 """DELETE /v1/agents/{agent_id}/session/{session_id}: delete a session with its turns, also one that runs."""
 
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import NoContent, Reply, Request, Route, done
+from turnstone.http.replies import Reply, done
+from turnstone.http.request import Request
+from turnstone.http.route import NoContent, Route
 
 
 def delete_session(request: Request) -> Reply:

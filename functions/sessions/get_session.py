@@ -3,7 +3,9 @@
 from turnstone.dialects.llama_stack.requests import WantedTurns, turn_ids_in_query
 from turnstone.dialects.llama_stack.turns.replies import SessionWithTurns, session_head, session_tail
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import PiecesReply, Request, Route, joined, parse
+from turnstone.http.replies import PiecesReply, joined
+from turnstone.http.request import Request, parse
+from turnstone.http.route import Route
 
 
 def get_session(request: Request) -> PiecesReply:

@@ -3,7 +3,9 @@
 from turnstone.dialects.llama_stack.shields import ShieldList
 from turnstone.domain.errors import StoreUnavailable
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import Reply, Request, Route, reply
+from turnstone.http.replies import Reply, reply
+from turnstone.http.request import Request
+from turnstone.http.route import Route
 
 
 def list_shields(request: Request) -> Reply:

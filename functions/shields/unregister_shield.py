@@ -1,7 +1,9 @@
 """DELETE /v1/shields/{identifier}: forget a registered shield."""
 
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import Null, Reply, Request, Route, null
+from turnstone.http.replies import Reply, null
+from turnstone.http.request import Request
+from turnstone.http.route import Null, Route
 
 
 def unregister_shield(request: Request) -> Reply:

@@ -2,7 +2,9 @@
 
 from turnstone.dialects.llama_stack.turns.replies import StepReply
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import Reply, Request, Route, reply, restored
+from turnstone.http.replies import Reply, reply, restored
+from turnstone.http.request import Request
+from turnstone.http.route import Route
 
 
 def get_step(request: Request) -> Reply:

@@ -3,7 +3,9 @@
 from turnstone.dialects.openai.chat.stored_completions import ChatCompletionDeleted, completion_id_in
 from turnstone.dialects.openai.errors import OPENAI
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import FileReply, Request, Route, wire_json
+from turnstone.http.replies import FileReply, wire_json
+from turnstone.http.request import Request
+from turnstone.http.route import Route
 
 
 def delete_chat_completion(request: Request) -> FileReply:

@@ -3,7 +3,9 @@
 from turnstone.dialects.openai.chat.stored_completions import StoredChatCompletion, completion_id_in
 from turnstone.dialects.openai.errors import OPENAI
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import FileReply, Request, Route, json_reply
+from turnstone.http.replies import FileReply, json_reply
+from turnstone.http.request import Request
+from turnstone.http.route import Route
 
 
 def get_chat_completion(request: Request) -> FileReply:

@@ -8,7 +8,9 @@ from turnstone.dialects.openai.chat.stored_completions import (
 )
 from turnstone.dialects.openai.errors import OPENAI
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import FileReply, Request, Route, restored, wire_json
+from turnstone.http.replies import FileReply, restored, wire_json
+from turnstone.http.request import Request
+from turnstone.http.route import Route
 
 
 def list_chat_completion_messages(request: Request) -> FileReply:

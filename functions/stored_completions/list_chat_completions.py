@@ -11,7 +11,9 @@ from turnstone.dialects.openai.chat.stored_completions import (
 from turnstone.dialects.openai.errors import OPENAI
 from turnstone.domain.errors import StoreUnavailable
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import PiecesReply, Request, Route, joined
+from turnstone.http.replies import PiecesReply, joined
+from turnstone.http.request import Request
+from turnstone.http.route import Route
 
 
 def list_chat_completions(request: Request) -> PiecesReply:

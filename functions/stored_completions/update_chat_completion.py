@@ -8,7 +8,9 @@ from turnstone.dialects.openai.chat.stored_completions import (
 )
 from turnstone.dialects.openai.errors import OPENAI
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import FileReply, Request, Route, json_reply, parse
+from turnstone.http.replies import FileReply, json_reply
+from turnstone.http.request import Request, parse
+from turnstone.http.route import Route
 
 
 def update_chat_completion(request: Request) -> FileReply:

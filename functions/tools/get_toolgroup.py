@@ -2,7 +2,9 @@
 
 from turnstone.domain.registry.registry import Toolgroup
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import Reply, Request, Route, reply
+from turnstone.http.replies import Reply, reply
+from turnstone.http.request import Request
+from turnstone.http.route import Route
 
 
 def get_toolgroup(request: Request) -> Reply:

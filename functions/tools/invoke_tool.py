@@ -4,7 +4,9 @@ from turnstone.dialects.llama_stack.tool_replies import ToolRun, tool_run_reply
 from turnstone.dialects.llama_stack.tool_requests import InvokeTool
 from turnstone.domain.errors import CredentialsMissing, CredentialsRefused, NotFound, ToolgroupUnavailable
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import Reply, Request, Route, parse, reply
+from turnstone.http.replies import Reply, reply
+from turnstone.http.request import Request, parse
+from turnstone.http.route import Route
 
 
 def invoke_tool(request: Request) -> Reply:

@@ -6,7 +6,9 @@ from turnstone.dialects.llama_stack.tool_replies import JSON_LINES, ToolList, to
 from turnstone.dialects.llama_stack.tool_requests import mcp_endpoint_in
 from turnstone.domain.errors import CredentialsMissing, CredentialsRefused, ToolgroupUnavailable
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import Reply, Request, Route, reply
+from turnstone.http.replies import Reply, reply
+from turnstone.http.request import Request
+from turnstone.http.route import Route
 
 
 def list_runtime_tools(request: Request) -> Reply:

@@ -3,7 +3,9 @@
 from turnstone.dialects.llama_stack.tool_replies import ToolgroupList
 from turnstone.domain.errors import StoreUnavailable
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import Reply, Request, Route, reply
+from turnstone.http.replies import Reply, reply
+from turnstone.http.request import Request
+from turnstone.http.route import Route
 
 
 def list_toolgroups(request: Request) -> Reply:

@@ -3,7 +3,9 @@
 from turnstone.dialects.llama_stack.tool_replies import ToolList, tool_list
 from turnstone.domain.errors import CredentialsMissing, CredentialsRefused, ToolgroupUnavailable
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import Reply, Request, Route, reply
+from turnstone.http.replies import Reply, reply
+from turnstone.http.request import Request
+from turnstone.http.route import Route
 
 
 def list_tools(request: Request) -> Reply:

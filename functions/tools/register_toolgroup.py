@@ -2,7 +2,9 @@
 
 from turnstone.dialects.llama_stack.tool_requests import RegisterToolgroup
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import Null, Reply, Request, Route, null, parse
+from turnstone.http.replies import Reply, null
+from turnstone.http.request import Request, parse
+from turnstone.http.route import Null, Route
 
 
 def register_toolgroup(request: Request) -> Reply:

@@ -2,7 +2,9 @@
 
 from turnstone.domain.errors import InvalidRequest
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import Null, Reply, Request, Route, null
+from turnstone.http.replies import Reply, null
+from turnstone.http.request import Request
+from turnstone.http.route import Null, Route
 
 
 def unregister_toolgroup(request: Request) -> Reply:

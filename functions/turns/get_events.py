@@ -4,7 +4,9 @@ from turnstone.dialects.llama_stack.turns.event_numbers import QUERY, last_event
 from turnstone.dialects.llama_stack.turns.stream import encode
 from turnstone.domain.turns.turns import Turn
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import Request, Route, TurnStreamReply
+from turnstone.http.replies import TurnStreamReply
+from turnstone.http.request import Request
+from turnstone.http.route import Route
 
 
 def get_events(request: Request) -> TurnStreamReply:

@@ -2,7 +2,9 @@
 
 from turnstone.domain.turns.turns import Turn, TurnStatus
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import Reply, Request, Route, reply, restored
+from turnstone.http.replies import Reply, reply, restored
+from turnstone.http.request import Request
+from turnstone.http.route import Route
 
 
 def get_turn(request: Request) -> Reply:

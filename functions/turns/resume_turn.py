@@ -4,7 +4,9 @@ from turnstone.dialects.llama_stack.turns.requests import ResumeTurn
 from turnstone.dialects.llama_stack.turns.stream import encode
 from turnstone.domain.turns.turns import Turn, TurnStatus
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import Request, Route, TurnReply, TurnStreamReply, parse
+from turnstone.http.replies import TurnReply, TurnStreamReply
+from turnstone.http.request import Request, parse
+from turnstone.http.route import Route
 
 
 def resume_turn(request: Request) -> TurnReply | TurnStreamReply:

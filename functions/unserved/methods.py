@@ -8,7 +8,8 @@ from turnstone.dialects.openai.unserved import unserved as of_openai
 from turnstone.domain.unserved import Unserved
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.envelopes import DETAIL
-from turnstone.http.routes import Request, Route
+from turnstone.http.request import Request
+from turnstone.http.route import Route
 
 
 def route_of(row: Unserved) -> Route:

@@ -2,7 +2,9 @@
 
 from turnstone.domain.sessions.session_context import SessionContext
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import Reply, Request, Route, reply
+from turnstone.http.replies import Reply, reply
+from turnstone.http.request import Request
+from turnstone.http.route import Route
 
 
 def get_context(request: Request) -> Reply:

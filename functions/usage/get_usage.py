@@ -4,7 +4,9 @@ from turnstone.dialects.llama_stack.usage_requests import QUERY, usage_in_query
 from turnstone.domain.errors import NotFound, StoreUnavailable
 from turnstone.domain.usage.usage_report import UsageReport
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import Reply, Request, Route, reply
+from turnstone.http.replies import Reply, reply
+from turnstone.http.request import Request
+from turnstone.http.route import Route
 
 
 def get_usage(request: Request) -> Reply:

@@ -14,8 +14,8 @@ from tests.fakes.shields import ScriptedShields
 from tests.support.engine.harness import Held
 from turnstone.adapters.machine.local_supervisor import LocalSupervisor
 from turnstone.adapters.models.offline.offline_embeddings import OfflineEmbeddings
-from turnstone.bootstrap.adapters import Ports
 from turnstone.bootstrap.core import Core
+from turnstone.bootstrap.services.adapters import Ports
 from turnstone.bootstrap.tools import local_tool_kinds
 from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.messages.messages import UserMessage

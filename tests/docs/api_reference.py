@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from functions.local.routes import ROUTES
 from turnstone.http.document.openapi import openapi_document
-from turnstone.http.routes import Route
+from turnstone.http.route import Route
 
 Schema = Mapping[str, Any]
 

@@ -39,7 +39,7 @@ from turnstone.domain.turns.events import TurnEvent
 from turnstone.domain.turns.failures import Failure, FailureKind
 from turnstone.domain.values.ids import milliseconds, order_key, uuid7
 from turnstone.http.errors import STATUS
-from turnstone.http.routes import Route
+from turnstone.http.route import Route
 from turnstone.http.server import app
 from turnstone.http.server.rare_routes import RareRoutes
 from turnstone.ports.storage import BlobStore, RangeStore

@@ -17,7 +17,7 @@ from uuid import uuid4
 import urllib3
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, LocationParseError, NewConnectionError, SSLError
 
-from turnstone.domain.errors.places import sentence_of
+from turnstone.domain.errors.problem_sentences import sentence_of
 from turnstone.settings.client_settings import ClientSettings
 
 from .wire import Json, StreamEvent, events_in

@@ -8,7 +8,7 @@ from functools import cache, partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple, assert_never
 
-from turnstone.adapters.tools.kinds import EveryToolKind, ToolDependencies
+from turnstone.adapters.tools.factory import EveryToolKind, ToolDependencies
 from turnstone.domain.errors import FetchRefused
 from turnstone.settings.config import InvalidFile, text_of_variable
 

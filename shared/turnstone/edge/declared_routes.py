@@ -5,7 +5,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-from turnstone.http.routes import Route
+from turnstone.http.route import Route
 
 DECLARES = re.compile(r"^ROUTE\b", re.MULTILINE)
 

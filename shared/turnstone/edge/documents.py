@@ -9,7 +9,7 @@ from turnstone.domain.unserved import Unserved
 from turnstone.edge.declared_routes import declared_routes
 from turnstone.http.document.openapi import SCHEMES, openapi_document
 from turnstone.http.document.page import api_page, content_security_policy
-from turnstone.http.routes import Reply
+from turnstone.http.replies import Reply
 
 FOR_A_PAGE = {"x-content-type-options": "nosniff", "referrer-policy": "no-referrer", "x-frame-options": "DENY"}
 

@@ -12,7 +12,7 @@ from turnstone.settings.config import LambdaSettings, is_function, load_settings
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
-    from turnstone.http.routes import Route
+    from turnstone.http.route import Route
     from turnstone.http.server.hosting import Hosting
 
 Respond = Callable[[dict[str, Any], Any], dict[str, Any]]

@@ -28,7 +28,7 @@ from turnstone.domain.values.content import Content
 from turnstone.domain.values.moments import strictly_after
 from turnstone.engine.shields import first_after_inference, judge_kept, keep_newest, shields_left, stop_message
 from turnstone.engine.steps import Blocked, EngineDeps, NextStep, RunAgain
-from turnstone.engine.tool_exhibits import excerpted
+from turnstone.engine.tool_excerpts import excerpted
 
 STOPPED = "The answer of this tool was stopped by a safety check."
 PendingVerdict = tuple[str, Verdict]

@@ -10,7 +10,7 @@ from pydantic_core import to_json
 
 if TYPE_CHECKING:
     from turnstone.domain.errors.codes import ErrorCode
-    from turnstone.http.routes import Route
+    from turnstone.http.route import Route
 
 Problems = Sequence[Mapping[str, Any]]
 NO_STATUSES: Mapping[type[Exception], int] = MappingProxyType({})

@@ -15,7 +15,8 @@ from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors.codes import ErrorCode, code_of
 from turnstone.domain.values.outcome import Raised, Returned, guarded
 from turnstone.http.envelopes import DETAIL, ErrorEnvelope
-from turnstone.http.routes import Answer, InvalidBody, Reply, Request
+from turnstone.http.replies import Answer, Reply
+from turnstone.http.request import InvalidBody, Request
 
 if TYPE_CHECKING:
     from turnstone.domain.turns.failures import Failure, FailureKind

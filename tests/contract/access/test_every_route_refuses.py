@@ -16,7 +16,7 @@ from tests.support.server.asgi_client import Raw, Served, served
 from tests.support.server.tenant_world import PARAMETER, QUERY_2024, Tenant, is_registry
 from tests.support.server.valid_bodies import BODIES, RUN
 from turnstone.domain.access.caller import Caller
-from turnstone.http.routes import Route
+from turnstone.http.route import Route
 
 ANN = Caller(tenant="acme", principal="ann", teams=("red",))
 STRANGER = Caller(tenant="acme", principal="zoe", teams=("blue",))

@@ -24,7 +24,7 @@ from tests.support.server.bad_requests import SOMETIMES
 from tests.support.server.tenant_world import PARAMETER, Header, Tenant, is_registry, marks_in
 from tests.support.server.valid_bodies import BODIES
 from turnstone.domain.access.caller import Caller
-from turnstone.http.routes import Route
+from turnstone.http.route import Route
 
 WORLDS = 3
 WORLDS_AT_NIGHT = 40

@@ -2,7 +2,7 @@
 
 `tests/support/server/body_shapes.py` states once more which bodies are valid, apart from the models that parse them.
 
-Covers: functions, http/routes
+Covers: functions, http/request, http/route
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tests.support.server.bad_requests import (
     written,
 )
 from tests.support.server.valid_bodies import BODIES, UNREAD
-from turnstone.http.routes import Route
+from turnstone.http.route import Route
 
 CASES = 64
 CASES_AT_NIGHT = 2_000

@@ -161,7 +161,9 @@ def repeated_by_a_count_of_retries(world: World) -> None:
 
 
 @scenario(
-    "tests/integration/sessions/test_window.py", "tests/e2e/clients/test_official_clients.py", has_small_records=True
+    "tests/integration/sessions/test_context_window.py",
+    "tests/e2e/clients/test_official_clients.py",
+    has_small_records=True,
 )
 def long_conversation(world: World) -> None:
     """The window is full, older turns are summed up, and a text is too long for a record."""

@@ -1,6 +1,6 @@
 """A caller sees another's resources only if the access rules allow it, and nothing of another tenant.
 
-Covers: services/access/access, services/access/listing, domain/access/access
+Covers: services/access/access, services/access/visible_list, domain/access/access
 """
 
 from __future__ import annotations

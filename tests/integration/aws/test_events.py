@@ -24,7 +24,7 @@ from turnstone.adapters.aws.dynamodb import DynamoRangeStore
 from turnstone.adapters.aws.s3 import S3BlobStore
 from turnstone.domain.refs import SessionRef
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import Route
+from turnstone.http.route import Route
 from turnstone.store.layout.oversize import OversizeStore
 
 

@@ -24,7 +24,8 @@ from turnstone.domain.errors import Forbidden, StoreUnavailable, Unauthenticated
 from turnstone.domain.errors.codes import ErrorCode
 from turnstone.http.document.openapi import SIGV4, answers_of, openapi_document
 from turnstone.http.errors import error_reply
-from turnstone.http.routes import FileReply, ModelStreamReply, PiecesReply, Route, TurnStreamReply
+from turnstone.http.replies import FileReply, ModelStreamReply, PiecesReply, TurnStreamReply
+from turnstone.http.route import Route
 from turnstone.settings.auth_settings import AuthorizerSettings
 from turnstone.settings.config import PREFIX, LambdaSettings, load_settings
 

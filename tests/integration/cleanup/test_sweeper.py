@@ -166,7 +166,7 @@ def test_a_turn_still_running_when_the_function_must_end_is_left_to_a_supervisor
     sweeper = make(think)
     sweeper.clock.advance(LEASE_S + 1)  # type: ignore[attr-defined]
     watched: list[TurnRef] = []
-    supervisor: Any = sweeper.core._ports.supervisor
+    supervisor: Any = sweeper.core.foundation.ports.supervisor
     monkeypatch.setattr(supervisor, "watch", lambda ref, lock: watched.append(ref), raising=False)
     taken = sweeper.core.sweeper.sweep(sweeper.clock.now() + LONG).taken_over
     thinking.wait()

@@ -348,7 +348,7 @@ def test_a_large_question_is_kept_whole(tmp_path: Path) -> None:
 
 def test_a_page_shows_nothing_of_another_callers_completions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A page left empty by too many hidden entries ends at an id that belongs to no completion."""
-    monkeypatch.setattr("turnstone.services.access.listing.MOST_HIDDEN", 2)
+    monkeypatch.setattr("turnstone.services.access.visible_list.MOST_HIDDEN", 2)
     monkeypatch.setattr("turnstone.services.models.stored_completions.MOST_BEFORE_FIRST", 4)
     with world(tmp_path) as (serving, _):
         first, *hidden = [

@@ -130,7 +130,9 @@ def test_clients_of_2024_read_the_same(large: World) -> None:
 def test_a_file_of_any_size_is_read_as_it_was_made(large: World, size: int) -> None:
     made = bytes(range(256)) * (size // 256 + 1)
     body = frame({"name": "a.bin", "mime_type": "application/octet-stream"}, made[:size])
-    large.serving.server.core._ports.store.write([Put(attachment_key(large.ref(), f"f{size}"), body, is_apart=True)])
+    large.serving.server.core.foundation.ports.store.write(
+        [Put(attachment_key(large.ref(), f"f{size}"), body, is_apart=True)]
+    )
     answer = large.get(f"{large.session}/attachments/f{size}")
     assert (answer.status, answer.body) == (200, made[:size])
     assert answer.headers["content-type"] == "application/octet-stream"

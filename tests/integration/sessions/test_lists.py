@@ -1,6 +1,6 @@
 """Lists in the order of creation, read part by part, at a cost that grows with the part.
 
-Covers: services/access/listing, store/layout/listing, services/agents/agents, services/sessions/sessions
+Covers: services/access/visible_list, store/layout/listing, services/agents/agents, services/sessions/sessions
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from turnstone.domain.errors import InvalidRequest, NotFound
 from turnstone.domain.lists import ListQuery, checked_cursor
 from turnstone.ports.records import Get, Put, Range, Record, RevIs
 from turnstone.services.access.access import AccessRules
-from turnstone.services.access.listing import MOST_HIDDEN, Listing
+from turnstone.services.access.visible_list import MOST_HIDDEN, Listing
 from turnstone.services.sessions.sessions import SessionDeps, Sessions
 from turnstone.store.agents.agents import AgentStore
 from turnstone.store.layout.frames import frame, private_part, wire_part

@@ -1,6 +1,6 @@
 """The kinds of tools as a place has them: with keys of its variables or secrets, addresses and models of its file.
 
-Covers: bootstrap/tools, adapters/tools/kinds
+Covers: bootstrap/tools, adapters/tools/factory
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.fakes.web.web_server import WebServer, json_answer
 from turnstone.adapters.machine import machine_memory
 from turnstone.adapters.tools.code import code_interpreter
 from turnstone.adapters.tools.code.call_limit import CallLimit
-from turnstone.adapters.tools.kinds import EveryToolKind
+from turnstone.adapters.tools.factory import EveryToolKind
 from turnstone.bootstrap.catalogue import build_catalogue
 from turnstone.bootstrap.models import ProviderDeps
 from turnstone.bootstrap.tools import lambda_tool_kinds, local_tool_kinds

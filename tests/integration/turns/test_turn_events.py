@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-import turnstone.bootstrap.core
+import turnstone.bootstrap.services.turns
 from tests.fakes.models.scripted import Says, Scripted, call
 from tests.support.engine.either_store import Make
 from tests.support.engine.harness import (
@@ -48,7 +48,7 @@ EVERY_S = 0.02
 
 @pytest.fixture(autouse=True)
 def _polls_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turnstone.bootstrap.core, "FOLLOW_S", EVERY_S)
+    monkeypatch.setattr(turnstone.bootstrap.services.turns, "FOLLOW_S", EVERY_S)
 
 
 def started(server: Server) -> TurnBroadcast:
@@ -268,9 +268,9 @@ def test_a_turn_whose_follower_has_left_is_not_polled(make: Make) -> None:
     thinking.wait()
     follower = follow(other, broadcast.ref)
     listener = follower.subscribe(lambda: None)
-    assert other.core._following._is_polling
+    assert other.core.turn_services.following._is_polling
     follower.unsubscribe(listener)
-    eventually(lambda: not other.core._following._is_polling)
+    eventually(lambda: not other.core.turn_services.following._is_polling)
     thinking.open()
     server.hear(broadcast)
 
@@ -315,7 +315,7 @@ def test_a_turn_that_can_no_longer_be_followed_ends_only_its_own_followers(make:
     whole = started(whole_server)
     gates[1].wait()
     followers = [follow(other, broken.ref), follow(other, whole.ref), follow(other, broken.ref)]
-    following = other.core._following
+    following = other.core.turn_services.following
     server.records.write([Put(turn_key(broken.ref, broken.ref.turn_id), b"broken", {"status": "in_progress"})])
     for follower in (followers[0], followers[2]):
         end = heard_from(follower)[-1]
@@ -355,7 +355,7 @@ def test_a_follower_that_can_not_be_woken_does_not_stop_the_others(make: Make, i
     eventually(lambda: woken == [1])
     gates[1].open()
     assert outline(heard_from(follower)).endswith("complete")
-    eventually(lambda: not other.core._following._is_polling)
+    eventually(lambda: not other.core.turn_services.following._is_polling)
     gates[0].open()
     server.hear(first)
     runner.hear(second)

@@ -74,7 +74,7 @@ class World:
         self._taken = ExitStack()
 
     def __enter__(self) -> Self:
-        while self.executor.taken < self.serving.server.core._settings.max_running_turns:
+        while self.executor.taken < self.serving.server.core.foundation.settings.max_running_turns:
             self._taken.enter_context(self.executor.permit("somebody"))
         return self
 

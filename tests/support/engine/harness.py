@@ -24,8 +24,8 @@ from turnstone.adapters.machine.system import RandomIds
 from turnstone.adapters.models.offline.offline_embeddings import OfflineEmbeddings
 from turnstone.adapters.sqlite.files import FileBlobStore
 from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
-from turnstone.bootstrap.adapters import Ports
 from turnstone.bootstrap.core import Core
+from turnstone.bootstrap.services.adapters import Ports
 from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.agents.agents import AgentConfig, TurnOverrides
 from turnstone.domain.errors import TurnstoneError

@@ -30,7 +30,7 @@ from tests.support.server.valid_bodies import (
     TURN_PATH,
 )
 from turnstone.domain.refs import SessionRef
-from turnstone.http.routes import Route
+from turnstone.http.route import Route
 
 JUNK: list[Any] = [None, True, False, 0, -1, 1, 3.0, 0.5, 2**63, -(10**30), 10**400, 1e308, float("nan"), float("inf")]
 JUNK += ["", "x", "10", "yes", "²", "٣", "\x00", "\ud800", "\udfff\ud800", "😀", "a" * 5_000, "add", "grammar"]

@@ -11,7 +11,7 @@ from functions.local.routes import ROUTES
 from tests.support.server.asgi_client import Answered, Raw, Served, bearer, key_for
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.refs import SessionRef
-from turnstone.http.routes import Route
+from turnstone.http.route import Route
 from turnstone.ports.records import Put
 from turnstone.store.layout.frames import frame
 from turnstone.store.layout.keys import attachment_key

@@ -1,6 +1,6 @@
 """A streamed answer of a model: its bounded buffer for a slow client, and the end of the wait for a first one.
 
-Covers: dialects/openai/chat/chat_replies, dialects/openai/chat/completions, http/envelopes, http/routes,
+Covers: dialects/openai/chat/chat_replies, dialects/openai/chat/completions, http/envelopes, http/replies,
   http/streams/model_answers, http/streams/pieces, services/models/answer_stream
 """
 
@@ -23,7 +23,7 @@ from turnstone.domain.messages.messages import CompletionMessage
 from turnstone.domain.models.requests import Inferred
 from turnstone.domain.values.cancellation import StopSignal
 from turnstone.http.envelopes import DETAIL
-from turnstone.http.routes import ModelReply, ModelStreamReply, Reply
+from turnstone.http.replies import ModelReply, ModelStreamReply, Reply
 from turnstone.http.streams.model_answers import answered
 from turnstone.http.streams.pieces import PIECE_BYTES
 from turnstone.services.models.answer_stream import MOST_WAITING_BYTES, AnswerStream, NewParts, Part

@@ -53,8 +53,6 @@ SHORT = {
     "adapters.tools.mcp.mcp_trouble": "the one error that all modules of MCP raise",
     "adapters.outgoing.failed_attempt": "what two providers' adapters return, beside no client's imports",
     "adapters.tools.none": "where no tools run, none of their adapters is loaded",
-    "bootstrap.inferring": "a builder of its own is loaded by the routes that infer only",
-    "bootstrap.usage": "a builder of its own is loaded by the routes of usage only",
     "dialects.llama_stack.replies": "the routes that create answer without loading turns",
     "dialects.llama_stack.turns.stream": "the encoding of events, which no reply needs",
     "dialects.llama_stack_2024.read_requests": "the addresses of 2024's reads, without the bodies of its changes",
@@ -214,6 +212,20 @@ def test_files_folders_and_functions_stay_readable() -> None:
             assert len(named) <= MAX_PARAMETERS, (path, node.name)
     assert not {folder: len(found) for folder, found in files.items() if len(found) > MAX_FILES}
     assert short == set(SHORT)
+
+
+def test_the_core_names_subjects_and_builds_no_service_itself() -> None:
+    path = PACKAGE / "bootstrap" / "core.py"
+    builders = {f"turnstone.{address(each)}" for each in path.parent.joinpath("services").glob("[a-z]*.py")}
+    named = {name for name in imports_of(path) if name.startswith("turnstone.")}
+    assert builders <= named
+    assert named - builders == {"turnstone.services.threads.slots", "turnstone.settings.config"}
+    at_once = {name for name in map(imported, trees()[path].body) if name.startswith("turnstone.")}
+    assert at_once == {"turnstone.bootstrap.services.foundation"}, "a builder is loaded with its subject"
+
+
+def imported(statement: ast.stmt) -> str:
+    return str(statement.module) if isinstance(statement, ast.ImportFrom) else ""
 
 
 def test_aws_stays_in_adapters_and_the_environment_in_the_settings() -> None:

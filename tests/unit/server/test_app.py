@@ -1,6 +1,7 @@
 """Long replies of the edge, and requests that wait when the server stops.
 
-Covers: http/routes, http/server/app, http/server/hosting, http/streams/pieces, services/use_cases
+Covers: http/replies, http/request, http/route, http/server/app, http/server/hosting, http/streams/pieces,
+  services/use_cases
 """
 
 import asyncio
@@ -8,7 +9,9 @@ from collections.abc import MutableMapping
 from threading import Event
 from typing import Any, cast
 
-from turnstone.http.routes import Reply, Request, Route
+from turnstone.http.replies import Reply
+from turnstone.http.request import Request
+from turnstone.http.route import Route
 from turnstone.http.server.app import build_app
 from turnstone.http.server.hosting import OneMachine
 from turnstone.http.streams.pieces import PARTS_AT_ONCE, PIECE_BYTES, cut

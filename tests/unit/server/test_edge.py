@@ -17,8 +17,8 @@ from urllib.parse import parse_qs, quote
 
 import pytest
 
-import turnstone.bootstrap.core
 import turnstone.bootstrap.places.aws
+import turnstone.bootstrap.services.turns
 from functions.local.routes import ROUTES
 from tests.fakes.models.scripted import Says, Scripted, call
 from tests.support.aws.aws_events import Context
@@ -35,7 +35,9 @@ from turnstone.domain.turns.turns import TurnStatus
 from turnstone.edge.gateway import MOST_ANSWER_BYTES, TOO_LARGE, LambdaHandler
 from turnstone.edge.worker import TurnWorker
 from turnstone.http.envelopes import DETAIL
-from turnstone.http.routes import Reply, Request, Route
+from turnstone.http.replies import Reply
+from turnstone.http.request import Request
+from turnstone.http.route import Route
 from turnstone.http.server.app import NO_PATH
 from turnstone.http.server.hosting import CONTEXT_HEADER, LAMBDA_HEADER, BehindAdapter
 
@@ -202,7 +204,7 @@ def deployment_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[M
     """Make a deployment whose model has this script."""
     monkeypatch.setenv("TURNSTONE_TABLE", "turns")
     monkeypatch.setenv("TURNSTONE_BUCKET", "payloads")
-    monkeypatch.setattr(turnstone.bootstrap.core, "FOLLOW_S", 0.02)
+    monkeypatch.setattr(turnstone.bootstrap.services.turns, "FOLLOW_S", 0.02)
     servers: list[Harness] = []
 
     def make(*script: Scripted) -> Deployment:
@@ -217,7 +219,7 @@ def deployment_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[M
 
 
 def on_lambda(server: Harness) -> Harness:
-    server.core = Core(server.core._ports, server.core._settings, is_on_lambda=True).load()
+    server.core = Core(server.core.foundation.ports, server.core.foundation.settings, is_on_lambda=True).load()
     server.turns, server.reader = server.core.turns, server.core.reader
     return server
 

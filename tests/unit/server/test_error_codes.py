@@ -22,7 +22,7 @@ from turnstone.dialects.llama_stack_2024.stream import TurnStream2024
 from turnstone.dialects.openai.errors import DOCUMENTED, OPENAI, SHARED, openai_codes
 from turnstone.domain import errors
 from turnstone.domain.errors.codes import CODES, NOT_FOUND, ErrorCode, code_of
-from turnstone.domain.errors.places import field_of, sentence_of
+from turnstone.domain.errors.problem_sentences import field_of, sentence_of
 from turnstone.domain.errors.root import TurnstoneError
 from turnstone.domain.turns.events import TurnFailed
 from turnstone.domain.turns.failures import FAILURE_CODES, Failure, FailureKind, turn_failure

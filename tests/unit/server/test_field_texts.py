@@ -1,6 +1,6 @@
 """Every field of the API has a description and an example, which its schema takes and the server accepts.
 
-Covers: functions/local/server, http/document/field_texts, http/document/openapi, http/document/page, http/routes
+Covers: functions/local/server, http/document/field_texts, http/document/openapi, http/document/page, http/route
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.support.server.asgi_client import Raw, Served, served
 from turnstone.http.document.field_texts import FILE, field_texts, fields_in, plain_name
 from turnstone.http.document.openapi import BEARER, openapi_document
 from turnstone.http.document.page import api_page
-from turnstone.http.routes import Route
+from turnstone.http.route import Route
 
 DOCUMENT = openapi_document(ROUTES, BEARER)
 OPERATIONS = [

@@ -61,7 +61,9 @@ from turnstone.edge.declared_routes import declared_routes
 from turnstone.http.document.openapi import BEARER, SIGV4, StreamedEvent, answers_of, openapi_document
 from turnstone.http.document.wire_schemas import build_wire_schemas
 from turnstone.http.errors import FAILURE_STATUS, STATUS, error_reply, failure_reply
-from turnstone.http.routes import FileBytes, InvalidBody, Route, TurnReply
+from turnstone.http.replies import TurnReply
+from turnstone.http.request import InvalidBody
+from turnstone.http.route import FileBytes, Route
 from turnstone.settings.config import Settings
 
 SESSION = "/v1/agents/{agent_id}/session/{session_id}"

@@ -1,7 +1,7 @@
 """Problems of a body are reported once, and in the terms of JSON.
 
 Covers: dialects/llama_stack/requests, dialects/llama_stack/turns/requests, dialects/openai/chat/chat_requests,
-  http/routes
+  http/request
 """
 
 import re
@@ -16,7 +16,7 @@ from turnstone.dialects.openai.chat.chat_requests import CreateChatCompletion
 from turnstone.domain.agents.agents import MAX_TOOLS
 from turnstone.domain.errors.validation_messages import MAX_PROBLEMS
 from turnstone.domain.values.frozen import Frozen, Many
-from turnstone.http.routes import InvalidBody, checked
+from turnstone.http.request import InvalidBody, checked
 
 Problems = list[tuple[tuple[str | int, ...], str, str]]
 

@@ -1,6 +1,6 @@
 """The table of routes that are not served: its rows, and the search for a path.
 
-Covers: functions/local/server, functions/unserved/methods, dialects/unserved, http/routes, http/server/rare_routes,
+Covers: functions/local/server, functions/unserved/methods, dialects/unserved, http/route, http/server/rare_routes,
   functions/unserved, domain/unserved
 """
 
@@ -15,7 +15,7 @@ from starlette.routing import Match
 from functions.local.routes import ROUTES as SERVED
 from functions.unserved.methods import ROUTES
 from turnstone.dialects.unserved import rows_of
-from turnstone.http.routes import Route
+from turnstone.http.route import Route
 from turnstone.http.server.rare_routes import PathTable, RareRoutes
 
 PARAMETER = re.compile(r"\{[^}]*\}")

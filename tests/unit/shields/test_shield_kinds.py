@@ -1,6 +1,6 @@
 """Parameters of a shield at its registration, and the shield that they build.
 
-Covers: adapters/models/offline/offline, adapters/shields/bedrock_guardrail, adapters/shields/kinds,
+Covers: adapters/models/offline/offline, adapters/shields/bedrock_guardrail, adapters/shields/factory,
   adapters/shields/llama_guard, adapters/shields/pattern
 """
 
@@ -12,7 +12,7 @@ import pytest
 
 from turnstone.adapters.models.offline.offline import OfflineInference
 from turnstone.adapters.shields.bedrock_guardrail import GuardrailChecksShield, GuardrailShield
-from turnstone.adapters.shields.kinds import MOST_KEPT, EveryShieldKind
+from turnstone.adapters.shields.factory import MOST_KEPT, EveryShieldKind
 from turnstone.adapters.shields.llama_guard import LlamaGuardShield
 from turnstone.adapters.shields.pattern import PatternShield
 from turnstone.domain.errors import InvalidRequest

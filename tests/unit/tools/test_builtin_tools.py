@@ -1,6 +1,6 @@
 """The clock, and the toolgroups of a server: those that come with it, and the refusals of those turned off.
 
-Covers: adapters/tools/clock, adapters/tools/kinds, adapters/tools/none
+Covers: adapters/tools/clock, adapters/tools/factory, adapters/tools/none
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pytest
 
 from tests.fakes.tools.tool_calls import ASKER, invocation
 from turnstone.adapters.tools.clock import ClockToolbox
-from turnstone.adapters.tools.kinds import EveryToolKind, ToolDependencies
+from turnstone.adapters.tools.factory import EveryToolKind, ToolDependencies
 from turnstone.domain.errors import InvalidRequest, ToolFailed, Unsupported
 from turnstone.domain.registry.registry import BUILTIN, MCP, McpEndpoint, Toolgroup
 from turnstone.domain.registry.tool_settings import ToolSettings
@@ -118,10 +118,10 @@ def test_a_group_of_an_mcp_server_is_made_of_its_definition_and_needs_an_endpoin
 def test_a_kind_is_loaded_when_one_of_its_groups_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     loaded = [name for name in sys.modules if name.startswith("turnstone.adapters.tools.")]
     for name in loaded:
-        if name.rpartition(".")[2] not in ("kinds", "clock"):
+        if name.rpartition(".")[2] not in ("factory", "clock"):
             monkeypatch.delitem(sys.modules, name)
     kinds().build(group("builtin::clock"))
     assert {name for name in sys.modules if name.startswith("turnstone.adapters.tools.")} == {
-        "turnstone.adapters.tools.kinds",
+        "turnstone.adapters.tools.factory",
         "turnstone.adapters.tools.clock",
     }

@@ -38,7 +38,8 @@ from turnstone.domain.turns.events import (
     step_completed,
 )
 from turnstone.domain.turns.turns import Failure, MemoryRetrievalStep, Step, ToolExecutionStep, Turn, silent_output
-from turnstone.http.routes import Request, TurnReply
+from turnstone.http.replies import TurnReply
+from turnstone.http.request import Request
 from turnstone.http.streams.turn_answers import outcome
 from turnstone.services.streams.broadcast import TurnBroadcast
 

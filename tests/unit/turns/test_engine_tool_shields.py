@@ -1,6 +1,6 @@
 """Shields of single tools in the turn loop: the messages they judge, the stored steps, and the state after a stop.
 
-Covers: engine/tool_shields, engine/tool_exhibits, engine/tools
+Covers: engine/tool_shields, engine/tool_excerpts, engine/tools
 """
 
 from __future__ import annotations

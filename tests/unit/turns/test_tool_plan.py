@@ -49,9 +49,9 @@ def offer_of(config: AgentConfig) -> ToolOffer:
 OFFER = offer_of(CONFIG)
 
 
-def key_of(asked: ToolCall) -> str:
+def key_of(requested: ToolCall) -> str:
     """Return the idempotency key of a call that a turn without an inference makes."""
-    return f"{new_turn().turn_id}:0:{asked.call_id}"
+    return f"{new_turn().turn_id}:0:{requested.call_id}"
 
 
 class Died(Exception):

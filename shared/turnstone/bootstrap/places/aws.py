@@ -115,7 +115,7 @@ class AwsPorts:
 
     @cached_property
     def shields(self) -> ShieldKinds:
-        from turnstone.adapters.shields.kinds import EveryShieldKind
+        from turnstone.adapters.shields.factory import EveryShieldKind
 
         bedrock = self._clients.lazy_client("bedrock-runtime")
         return EveryShieldKind(lambda: self.inference, lambda: bedrock)

@@ -15,12 +15,12 @@ from turnstone.adapters.sqlite.folders import make_private_folder
 from turnstone.adapters.sqlite.reserve import Reserve, ReservingBlobStore
 from turnstone.adapters.sqlite.sqlite import EXPIRED_AT_ONCE, SqliteRangeStore
 from turnstone.adapters.sqlite.sqlite_failures import PAYLOADS
-from turnstone.bootstrap.adapters import Ports
 from turnstone.bootstrap.callers import build_authenticator
 from turnstone.bootstrap.core import Core
 from turnstone.bootstrap.places.local_models import local_models
 from turnstone.bootstrap.places.local_shields import local_shields
 from turnstone.bootstrap.places.operator import DATABASE
+from turnstone.bootstrap.services.adapters import Ports
 from turnstone.bootstrap.tools import local_tool_kinds
 from turnstone.domain.refs import TurnRef
 from turnstone.services.threads.slots import QueueLimits

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from turnstone.adapters.shields.kinds import EveryShieldKind
+from turnstone.adapters.shields.factory import EveryShieldKind
 from turnstone.domain.errors import ShieldFailed
 
 if TYPE_CHECKING:

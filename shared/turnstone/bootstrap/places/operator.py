@@ -78,9 +78,9 @@ def _open_turns(store: RangeStore, supervisor: Supervisor, settings: Settings) -
     from turnstone.adapters.models.offline.offline import OfflineInference
     from turnstone.adapters.models.offline.offline_embeddings import OfflineEmbeddings
     from turnstone.adapters.tools.none import NoTools
-    from turnstone.bootstrap.adapters import Ports
     from turnstone.bootstrap.core import Core
     from turnstone.bootstrap.places.local_shields import local_shields
+    from turnstone.bootstrap.services.adapters import Ports
     from turnstone.services.operations.open_turns import OpenTurns
 
     clock = SystemClock()

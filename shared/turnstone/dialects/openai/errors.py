@@ -11,7 +11,7 @@ from pydantic_core import to_json
 
 from turnstone.domain import errors
 from turnstone.domain.errors.codes import ErrorCode
-from turnstone.domain.errors.places import field_of, sentence_of
+from turnstone.domain.errors.problem_sentences import field_of, sentence_of
 
 # any other error is the caller's mistake below 500, the server's from there on
 TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}

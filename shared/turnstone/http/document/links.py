@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from turnstone.http.routes import Route
+from turnstone.http.route import Route
 
 PARAMETER = re.compile(r"{(\w+)}")
 

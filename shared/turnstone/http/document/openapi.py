@@ -24,7 +24,8 @@ from turnstone.http.document.links import PARAMETER, links_of
 from turnstone.http.document.wire_schemas import Schema, WireSchemas, build_wire_schemas
 from turnstone.http.envelopes import DETAIL, ErrorEnvelope
 from turnstone.http.errors import FAILURE_STATUS, STATUS
-from turnstone.http.routes import FileBytes, NoContent, Null, Route, TurnReply, TurnStreamReply
+from turnstone.http.replies import TurnReply, TurnStreamReply
+from turnstone.http.route import FileBytes, NoContent, Null, Route
 
 StreamedEvent = Annotated[
     TurnStarted | StepStarted | StepProgressed | StepCompleted | TurnCompleted | TurnAwaitsInput,

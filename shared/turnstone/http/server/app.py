@@ -31,18 +31,9 @@ from turnstone.http.errors import (
     is_log_line_needed,
     refusal_reply,
 )
-from turnstone.http.routes import (
-    Answer,
-    ModelReply,
-    ModelStreamReply,
-    PiecesReply,
-    Reply,
-    Request,
-    Route,
-    TurnReply,
-    TurnStreamReply,
-    ids_in,
-)
+from turnstone.http.replies import Answer, ModelReply, PiecesReply, Reply, TurnReply, TurnStreamReply
+from turnstone.http.request import Request, ids_in
+from turnstone.http.route import Route
 from turnstone.http.server.bodies import read_body
 from turnstone.http.server.clients import unknown_client
 from turnstone.http.server.hosting import Hosting
@@ -301,7 +292,7 @@ class _Endpoint:
                 with self._leaving(leave, scope):
                     chunks = sse_chunks(broadcast, encode, receive, has_ids=has_ids)
                     await send_chunks(SSE, chunks, send, line)
-            case ModelReply() | ModelStreamReply():
+            case ModelReply():
                 from turnstone.http.streams.model_answers import answered  # only for routes of inference
 
                 outcome_or_chunks = await answered(answer, receive, self._route.envelope, line.about)

@@ -4,7 +4,8 @@ from html import escape
 
 from pydantic_core import to_json
 
-from turnstone.http.routes import Reply, Request
+from turnstone.http.replies import Reply
+from turnstone.http.request import Request
 
 NAME = "Turnstone"
 DESCRIPTION = "A home for AI agents, which speaks the Llama Stack Agents API and OpenAI's chat completions."

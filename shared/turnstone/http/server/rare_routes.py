@@ -9,7 +9,7 @@ from typing import Generic, NamedTuple, TypeVar
 from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
-from turnstone.http.routes import Route
+from turnstone.http.route import Route
 
 Value = TypeVar("Value")
 

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from starlette.types import Send
 
-from turnstone.http.routes import Reply
+from turnstone.http.replies import Reply
 from turnstone.http.server.request_lines import RequestLine
 
 NO_CACHE = (b"cache-control", b"no-cache")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
-from turnstone.http.routes import Request
+from turnstone.http.request import Request
 from turnstone.http.streams.departure import Departure
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive
@@ -15,11 +15,14 @@ from turnstone.domain.models.inference import Continuations
 from turnstone.domain.models.requests import Inferred, TextChunk
 from turnstone.http.envelopes import ErrorEnvelope
 from turnstone.http.errors import RETRY_SOON, error_reply, log_fields_of, message_of, refusal_reply
-from turnstone.http.routes import AnswerEncoder, ModelReply, ModelStreamReply, Reply
+from turnstone.http.replies import ModelReply, ModelStreamReply, Reply
 from turnstone.http.streams.pieces import cut
 from turnstone.http.streams.receiving import received
 from turnstone.http.streams.silence import PING
 from turnstone.services.models.answer_stream import NewParts
+
+if TYPE_CHECKING:
+    from turnstone.http.answer_encoder import AnswerEncoder
 
 WHOLE = (Inferred, Continuations)
 
@@ -53,7 +56,7 @@ async def answered(
 
 
 async def _chunks(
-    encoder: AnswerEncoder, first: NewParts, rest: AsyncGenerator[NewParts], about: dict[str, Any]
+    encoder: "AnswerEncoder", first: NewParts, rest: AsyncGenerator[NewParts], about: dict[str, Any]
 ) -> AsyncGenerator[bytes]:
     async with aclosing(rest):
         try:
@@ -67,7 +70,7 @@ async def _chunks(
             yield encoder.failed(SHUTTING_DOWN, ErrorCode.SERVER_STOPPING)
 
 
-def _encoded(encoder: AnswerEncoder, news: NewParts, about: dict[str, Any]) -> Iterator[bytes]:
+def _encoded(encoder: "AnswerEncoder", news: NewParts, about: dict[str, Any]) -> Iterator[bytes]:
     if news.is_empty:
         yield PING
     while news.parts:

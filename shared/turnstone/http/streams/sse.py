@@ -19,7 +19,7 @@ from turnstone.services.streams.broadcast import TurnBroadcast
 
 if TYPE_CHECKING:
     from turnstone.domain.values.content import Restore
-    from turnstone.http.routes import TurnStreamReply
+    from turnstone.http.replies import TurnStreamReply
 
 EVENTS_AT_ONCE = 200
 

@@ -11,7 +11,7 @@ from turnstone.domain.turns.events import TurnAwaitsInput, TurnCompleted, TurnFa
 from turnstone.domain.turns.failures import Failure
 from turnstone.domain.turns.turns import Turn, TurnStatus
 from turnstone.http.errors import RETRY_SOON, failure_reply, refusal_reply
-from turnstone.http.routes import Reply, wire_json
+from turnstone.http.replies import Reply, wire_json
 from turnstone.http.streams.receiving import received
 from turnstone.services.streams.broadcast import TurnBroadcast
 

@@ -11,7 +11,7 @@ from turnstone.domain.lists import ListQuery
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.ports.system import Clock, IdGenerator
 from turnstone.services.access.access import AccessRules
-from turnstone.services.access.listing import Listing
+from turnstone.services.access.visible_list import Listing
 from turnstone.store.agents.agents import AgentStore, StoredAgent
 from turnstone.store.layout.listing import ListEntry
 

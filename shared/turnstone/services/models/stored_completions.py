@@ -15,7 +15,7 @@ from turnstone.domain.values.content import Restore
 from turnstone.ports.supervision import Jobs
 from turnstone.ports.system import Clock
 from turnstone.services.access.access import AccessRules
-from turnstone.services.access.listing import Listing
+from turnstone.services.access.visible_list import Listing
 from turnstone.store.layout.contention import ReadAgain, retried
 from turnstone.store.layout.listing import ListEntry
 from turnstone.store.models.stored_completions import (

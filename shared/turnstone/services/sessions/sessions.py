@@ -11,7 +11,7 @@ from turnstone.domain.turns.attempts import Attempt
 from turnstone.ports.supervision import Supervisor
 from turnstone.ports.system import Clock, IdGenerator
 from turnstone.services.access.access import AccessRules, check_session
-from turnstone.services.access.listing import Listing
+from turnstone.services.access.visible_list import Listing
 from turnstone.services.turns.supervision import watch_if_due
 from turnstone.store.agents.agents import AgentStore
 from turnstone.store.sessions.sessions import SessionStore, SessionTurns

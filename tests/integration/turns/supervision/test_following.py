@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-import turnstone.bootstrap.core
+import turnstone.bootstrap.services.turns
 from tests.fakes.models.scripted import Reply, Says, call
 from tests.support.engine.harness import (
     LEASE_S,
@@ -62,7 +62,7 @@ AGAIN = FIRST.model_copy(update={"is_retry": True})
 @pytest.fixture
 def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
     """Make servers that work as Lambdas, over one database."""
-    monkeypatch.setattr(turnstone.bootstrap.core, "FOLLOW_S", EVERY_S)
+    monkeypatch.setattr(turnstone.bootstrap.services.turns, "FOLLOW_S", EVERY_S)
     for make in serving(tmp_path):
 
         def make_on_lambda(*arguments: Any, make: Serve = make, **settings: Any) -> Harness:
@@ -72,7 +72,7 @@ def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
 
 
 def on_lambda(server: Harness) -> Harness:
-    server.core = Core(server.core._ports, server.core._settings, is_on_lambda=True).load()
+    server.core = Core(server.core.foundation.ports, server.core.foundation.settings, is_on_lambda=True).load()
     server.turns, server.reader = server.core.turns, server.core.reader
     return server
 
@@ -90,7 +90,7 @@ def unavailable() -> None:
 
 
 def following(server: Harness) -> Following:
-    follow: Any = server.core._runner_deps.follow
+    follow: Any = server.core.turn_services.runner_deps.follow
     found: Following = follow.__self__
     return found
 
@@ -324,7 +324,7 @@ def test_a_turn_that_is_taken_over_here_is_published_by_its_run_alone(serve: Ser
 def test_on_one_machine_too_a_caller_that_joins_a_turn_of_another_process_receives_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(turnstone.bootstrap.core, "FOLLOW_S", EVERY_S)
+    monkeypatch.setattr(turnstone.bootstrap.services.turns, "FOLLOW_S", EVERY_S)
     for make in serving(tmp_path):
         thinking = Held("done")
         server = make([thinking], DICE)

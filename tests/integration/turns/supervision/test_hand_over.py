@@ -73,7 +73,7 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
 
 
 def on_lambda(server: Harness) -> Harness:
-    server.core = Core(server.core._ports, server.core._settings, is_on_lambda=True).load()
+    server.core = Core(server.core.foundation.ports, server.core.foundation.settings, is_on_lambda=True).load()
     server.turns, server.reader = server.core.turns, server.core.reader
     return server
 

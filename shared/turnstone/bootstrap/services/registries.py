@@ -9,20 +9,16 @@ from turnstone.domain.errors import InvalidRequest
 from turnstone.settings.config import OFFLINE, InvalidFile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from turnstone.bootstrap.adapters import AnyPorts
+    from turnstone.bootstrap.services.foundation import Foundation
     from turnstone.domain.models.routing import ConfiguredModels
     from turnstone.services.models.registry import Models, Providers
     from turnstone.services.models.routing import Routing
     from turnstone.services.shields.lookup import ShieldLookup
     from turnstone.services.shields.shielding import Shieldings
     from turnstone.services.shields.shields import Shields
-    from turnstone.services.threads.executor import TurnExecutor
     from turnstone.services.tools.lookup import ToolgroupLookup
     from turnstone.services.tools.toolboxes import Toolboxes
     from turnstone.services.tools.toolgroups import Toolgroups
-    from turnstone.settings.config import Settings
     from turnstone.store.files.attachments import AttachmentStore
     from turnstone.store.registry.snapshot import RegistrySnapshot
 
@@ -30,11 +26,11 @@ if TYPE_CHECKING:
 class Registries:
     """The registries over some ports."""
 
-    def __init__(self, ports: AnyPorts, settings: Settings, executor: Callable[[], TurnExecutor]) -> None:
+    def __init__(self, foundation: Foundation) -> None:
         """Load nothing yet; the executor is loaded with the services that run tools and shields outside of turns."""
-        self._ports = ports
-        self._settings = settings
-        self._executor = executor
+        self._foundation = foundation
+        self._ports = foundation.ports
+        self._settings = foundation.settings
 
     @cached_property
     def models(self) -> Models:
@@ -63,7 +59,7 @@ class Registries:
         from turnstone.store.registry.registry import RegistryStore
 
         store = RegistryStore(self._ports.store, "toolgroup", Toolgroup, self.directory.forget)
-        return Toolgroups(store, self.toolboxes, self._ports.clock, self._executor())
+        return Toolgroups(store, self.toolboxes, self._ports.clock, self._foundation.executor)
 
     @cached_property
     def toolboxes(self) -> Toolboxes:
@@ -97,7 +93,7 @@ class Registries:
         from turnstone.store.registry.registry import RegistryStore
 
         store = RegistryStore(self._ports.store, "shield", Shield, self.directory.forget)
-        return Shields(store, self._shield_lookup, self.shieldings, self._ports.clock, self._executor())
+        return Shields(store, self._shield_lookup, self.shieldings, self._ports.clock, self._foundation.executor)
 
     @cached_property
     def shieldings(self) -> Shieldings:

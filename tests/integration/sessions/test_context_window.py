@@ -32,9 +32,10 @@ TURN_TOKENS = 204
 def with_window(server: Server, tokens: int | None) -> Server:
     """Configure every model's context window."""
     route_of: Callable[[str, str], ModelRoute] = lambda _, name: ModelRoute(name, (), context_tokens=tokens)  # noqa: E731
-    server.core._runner_deps = server.core._runner_deps._replace(route=route_of)
+    services = server.core.turn_services
+    services.runner_deps = services.runner_deps._replace(route=route_of)
     for dependent in ("_runner", "turns", "recovery"):
-        vars(server.core).pop(dependent, None)
+        vars(services).pop(dependent, None)
     server.turns = server.core.turns
     object.__setattr__(server.core.contexts, "route_of", route_of)
     return server

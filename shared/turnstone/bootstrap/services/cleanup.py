@@ -1,0 +1,62 @@
+"""The services of deletions, clean-up jobs and sweeps."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from turnstone.bootstrap.services.foundation import Foundation
+    from turnstone.bootstrap.services.turns import TurnServices
+    from turnstone.services.cleanup.cleaning import Cleaning
+    from turnstone.services.cleanup.deleting import Deleting
+    from turnstone.services.cleanup.sweeping import Sweeper
+
+
+class CleanupServices:
+    """The services of deletion; those of turns are built for sweeps, and where turns run in this process."""
+
+    def __init__(self, foundation: Foundation, turns: Callable[[], TurnServices]) -> None:
+        self._foundation = foundation
+        self._turns = turns
+
+    @cached_property
+    def deleting(self) -> Deleting:
+        from turnstone.services.cleanup.deleting import Deleting, DeletingDeps
+
+        ports = self._foundation.ports
+        return Deleting(
+            DeletingDeps(
+                sessions=self._foundation.session_store,
+                agents=self._foundation.agent_store,
+                jobs=ports.jobs,
+                clock=ports.clock,
+                stop_runs=(lambda _: None) if self._foundation.is_on_lambda else self._turns().local_runs.stop,
+            ),
+            self._foundation.rules,
+        )
+
+    @cached_property
+    def cleaning(self) -> Cleaning:
+        from turnstone.services.cleanup.cleaning import CleanedStores, Cleaning
+        from turnstone.store.cleanup.jobs import JobStore
+        from turnstone.store.models.stored_completions import StoredCompletionStore
+
+        ports = self._foundation.ports
+        stores = CleanedStores(
+            self._foundation.session_store, self._foundation.agent_store, StoredCompletionStore(ports.store)
+        )
+        return Cleaning(JobStore(ports.store), stores, ports.jobs, ports.clock)
+
+    @cached_property
+    def sweeper(self) -> Sweeper:
+        from turnstone.services.cleanup.sweeping import Alone, Sweeper
+        from turnstone.store.cleanup.sweeps import SweepStore
+
+        ports = self._foundation.ports
+        turns = self._turns()
+        alone = Alone(SweepStore(ports.store), ports.ids) if self._foundation.is_on_lambda else None
+        duties = (self.cleaning.send_newly_due,)
+        return Sweeper(turns.turn_store, turns.recovery.reconcile, ports.clock, duties, alone)

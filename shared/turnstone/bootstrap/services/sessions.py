@@ -1,0 +1,44 @@
+"""The services of sessions, and of the files that their turns produce."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from turnstone.bootstrap.services.foundation import Foundation
+    from turnstone.services.files.attachments import Attachments
+    from turnstone.services.sessions.sessions import Sessions
+
+
+class SessionServices:
+    """The services of sessions."""
+
+    def __init__(self, foundation: Foundation) -> None:
+        self._foundation = foundation
+
+    @cached_property
+    def sessions(self) -> Sessions:
+        from turnstone.services.sessions.sessions import SessionDeps, Sessions
+
+        ports = self._foundation.ports
+        return Sessions(
+            SessionDeps(
+                store=self._foundation.session_store,
+                agents=self._foundation.agent_store,
+                rules=self._foundation.rules,
+                supervisor=ports.supervisor,
+                clock=ports.clock,
+                ids=ports.ids,
+                ephemeral_for_s=self._foundation.settings.ephemeral_ttl_s,
+            )
+        )
+
+    @cached_property
+    def attachments(self) -> Attachments:
+        from turnstone.services.files.attachments import Attachments
+        from turnstone.store.files.attachments import AttachmentStore
+
+        ports = self._foundation.ports
+        store = AttachmentStore(ports.store, reads_in_pieces=not self._foundation.is_on_lambda)
+        return Attachments(store, self._foundation.rules, ports.clock)

@@ -1,0 +1,140 @@
+"""The services of turns, with the store, the leases and the events that they share."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from turnstone.bootstrap.services.foundation import Foundation
+    from turnstone.bootstrap.services.registries import Registries
+    from turnstone.services.streams.broadcast import Broadcasts
+    from turnstone.services.streams.following import Following
+    from turnstone.services.turns.cancelling import Cancelling
+    from turnstone.services.turns.leases import LeaseKeeper
+    from turnstone.services.turns.local_runs import LocalRuns
+    from turnstone.services.turns.reading import TurnReader
+    from turnstone.services.turns.recovery import Recovery
+    from turnstone.services.turns.run_request import RunnerDeps
+    from turnstone.services.turns.running import TurnRunner
+    from turnstone.services.turns.summarizing import Summarizer
+    from turnstone.services.turns.turn_events import TurnEvents
+    from turnstone.services.turns.turns import Turns
+    from turnstone.store.sessions.turns import TurnStore
+
+FOLLOW_S = 1.0
+
+
+class TurnServices:
+    """The services of turns."""
+
+    def __init__(self, foundation: Foundation, registries: Registries) -> None:
+        self._foundation = foundation
+        self._registries = registries
+
+    @cached_property
+    def turns(self) -> Turns:
+        from turnstone.services.turns.turns import Turns
+
+        return Turns(self.runner_deps, self._foundation.rules, self._runner, self._foundation.executor)
+
+    @cached_property
+    def reader(self) -> TurnReader:
+        from turnstone.services.turns.reading import TurnReader
+
+        ports = self._foundation.ports
+        return TurnReader(self.turn_store, self._foundation.rules, ports.supervisor, ports.clock)
+
+    @cached_property
+    def events(self) -> TurnEvents:
+        from turnstone.services.turns.turn_events import TurnEvents
+
+        ports = self._foundation.ports
+        return TurnEvents(self.turn_store, self._foundation.rules, ports.supervisor, ports.clock, self.following)
+
+    @cached_property
+    def cancelling(self) -> Cancelling:
+        from turnstone.services.turns.cancelling import Cancelling, CancellingDeps
+
+        ports = self._foundation.ports
+        deps = CancellingDeps(self.turn_store, ports.supervisor, ports.clock, self.leases, self.broadcasts)
+        return Cancelling(deps, self._foundation.rules)
+
+    @cached_property
+    def recovery(self) -> Recovery:
+        from turnstone.services.turns.recovery import Recovery
+
+        return Recovery(self.runner_deps, self._runner, self._foundation.executor)
+
+    @cached_property
+    def turn_store(self) -> TurnStore:
+        from turnstone.store.sessions.turns import TurnStore
+
+        # a Lambda has one reader at a time, and each read costs money
+        leaves_long_texts = not self._foundation.is_on_lambda
+        directory = self._registries.directory
+        return TurnStore(self._foundation.ports.store, directory, leaves_long_texts=leaves_long_texts)
+
+    @cached_property
+    def leases(self) -> LeaseKeeper:
+        from turnstone.services.turns.leases import LeaseKeeper
+
+        lasting = timedelta(seconds=self._foundation.settings.lease_seconds)
+        return LeaseKeeper(self.turn_store, self._foundation.ports.clock, lasting)
+
+    @cached_property
+    def broadcasts(self) -> Broadcasts:
+        from turnstone.services.streams.broadcast import Broadcasts
+
+        return Broadcasts()
+
+    @cached_property
+    def local_runs(self) -> LocalRuns:
+        from turnstone.services.turns.local_runs import LocalRuns
+
+        return LocalRuns(self.leases, self.broadcasts)
+
+    @cached_property
+    def following(self) -> Following:
+        from turnstone.services.streams.following import Following
+
+        return Following(self.turn_store, self.broadcasts, FOLLOW_S)
+
+    @cached_property
+    def runner_deps(self) -> RunnerDeps:
+        from turnstone.services.turns.run_request import RunnerDeps
+
+        ports, settings = self._foundation.ports, self._foundation.settings
+        return RunnerDeps(
+            turns=self.turn_store,
+            inference=ports.inference,
+            tools=self._registries.toolboxes,
+            shields=self._registries.shieldings,
+            supervisor=ports.supervisor,
+            clock=ports.clock,
+            ids=ports.ids,
+            leases=self.leases,
+            broadcasts=self.broadcasts,
+            context_tokens=settings.context_tokens,
+            await_duration=timedelta(seconds=settings.await_seconds),
+            limits=self._foundation.limits,
+            summarizer=self._summarizer(),
+            route=self._registries.routing.route,
+            follow=self.following.follow,
+            tidies_up=not self._foundation.is_on_lambda,
+        )
+
+    @cached_property
+    def _runner(self) -> TurnRunner:
+        from turnstone.services.turns.running import TurnRunner
+
+        return TurnRunner(self.runner_deps)
+
+    def _summarizer(self) -> Summarizer | None:
+        """Return the writer of summaries, None if they are off."""
+        if not self._foundation.settings.summaries:
+            return None
+        from turnstone.services.turns.summarizing import Summarizer
+
+        return Summarizer(self.turn_store)
