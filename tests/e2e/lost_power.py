@@ -1,9 +1,9 @@
 """Lose the power of a disk at many moments of a server's work: `python -m tests.e2e.lost_power [--moments 40]`.
 
 The real server, in two processes, runs under strace, while clients open sessions and take turns, some of them so long
-that they are kept apart. Then disks are made as they could have been found just behind moments at which a client was
-told something: all that was waited for is there, of the rest some of the pieces. A server is started over each, and has
-to answer with all that was told until that moment.
+that they are stored outside of the database. Then disks are made as a loss of power could leave them just after a
+client received a result: every synced write is there, and some of the others. A server is started over each disk, and
+must return every result that was received until that moment.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ TRACE_TIMEOUT_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What a client was told, and when it knew: a session's path, and one more turn of it unless it is new."""
+class Result:
+    """A result that a client received, and when: a session's path, with one more turn of it unless it is new."""
 
     at: float
     session: str
@@ -45,7 +45,7 @@ class Told:
 
 
 class TracedServer(ServerProcess):
-    """A server of two processes, whose calls of the system are written down."""
+    """A server of two processes, whose system calls are traced."""
 
     def __init__(self, folder: Path, data_dir: Path, model_url: str) -> None:
         super().__init__(folder, data_dir=data_dir, model_url=model_url, processes=2)
@@ -56,57 +56,57 @@ class TracedServer(ServerProcess):
 
 
 def lost_power(
-    folder: Path, moments: int, sessions: int, seed: int, tell: Callable[[str], object] = print
+    folder: Path, moments: int, sessions: int, seed: int, report: Callable[[str], object] = print
 ) -> Counter[str]:
-    """Return what was counted. Raises AssertionError if anything that was told before a loss of power is lost by it."""
+    """Return the counts. Raises AssertionError if a result received before a loss of power is lost by it."""
     chance = random.Random(seed)
     disk = folder / "disk"
     disk.mkdir()
     with ModelProcess() as model:
         with TracedServer(folder, disk / "data", model.url) as server:
-            told = _told_by(server.url, sessions, seed)
+            results = _results(server.url, sessions, seed)
         wait_until(lambda: has_ended(server.trace), TRACE_TIMEOUT_S, "the trace did not end")
         with server.trace.open(errors="surrogateescape") as trace:
             calls = calls_in(trace)
-        counts = Counter({"sessions and turns told": len(told)})
-        chosen = _moments(told, calls, moments, chance)
+        counts = Counter({"sessions and turns received": len(results)})
+        chosen = _moments(results, calls, moments, chance)
         for moment, left in zip(chosen, _disks(disk, calls, chosen, chance), strict=True):
-            before = [one for one in told if one.at <= moment]
-            counts["told things looked for"] += _assert_kept(left, before, model.url)
+            before = [one for one in results if one.at <= moment]
+            counts["results checked"] += _assert_kept(left, before, model.url)
             counts["losses of power"] += 1
             shutil.rmtree(left)
-    tell(", ".join(f"{count} {what}" for what, count in counts.items()))
-    tell("all that was told before each of them is there")
+    report(", ".join(f"{count} {name}" for name, count in counts.items()))
+    report("every result received before each of them is stored")
     return counts
 
 
-def _told_by(url: str, sessions: int, seed: int) -> list[Told]:
+def _results(url: str, sessions: int, seed: int) -> list[Result]:
     with ThreadPoolExecutor(CLIENTS) as pool:
         visits = [pool.submit(_visits, url, sessions, random.Random(f"{seed} {number}")) for number in range(CLIENTS)]
-        told = [one for visit in visits for one in visit.result()]
-    return sorted(told, key=lambda one: one.at)
+        results = [one for visit in visits for one in visit.result()]
+    return sorted(results, key=lambda one: one.at)
 
 
-def _visits(url: str, sessions: int, chance: random.Random) -> list[Told]:
-    told = []
+def _visits(url: str, sessions: int, chance: random.Random) -> list[Result]:
+    results = []
     with PlainClient(url) as http:
         for number in range(sessions):
             session = http.open_session()
-            told.append(Told(time.time(), session))
+            results.append(Result(time.time(), session))
             for turn in range(TURNS):
                 is_long = turn == number % LONG_EVERY
                 answer = http.post(f"{session}/turn", said(chance.randbytes(LONG_BYTES if is_long else 20).hex()))
                 assert answer.status_code == 200, answer.text
-                told.append(Told(time.time(), session, answer.json()))
-    return told
+                results.append(Result(time.time(), session, answer.json()))
+    return results
 
 
-def _moments(told: Sequence[Told], calls: Sequence[Call], number: int, chance: random.Random) -> list[float]:
-    """Return moments when something had just been told and, a quarter of them, when the database was written."""
+def _moments(results: Sequence[Result], calls: Sequence[Call], number: int, chance: random.Random) -> list[float]:
+    """Return moments just after a client received a result and, a quarter of them, after a write to the database."""
     times = [call.ended_at for call in calls if call.name == "pwrite64" and call.path.endswith(".db")]
-    times = [at for at in times if at > told[0].at]
+    times = [at for at in times if at > results[0].at]
     chosen = chance.sample(times, min(number // 4, len(times)))
-    return sorted([*chosen, *(one.at for one in chance.sample(told, min(number, len(told)) - len(chosen)))])
+    return sorted([*chosen, *(one.at for one in chance.sample(results, min(number, len(results)) - len(chosen)))])
 
 
 def _disks(root: Path, calls: Sequence[Call], moments: Sequence[float], chance: random.Random) -> Iterator[Path]:
@@ -123,28 +123,28 @@ def _disks(root: Path, calls: Sequence[Call], moments: Sequence[float], chance: 
         yield left
 
 
-def _assert_kept(left: Path, told: Sequence[Told], model_url: str) -> int:
-    """Assert that a server over what is left answers with all that was told; return how much that is."""
+def _assert_kept(left: Path, results: Sequence[Result], model_url: str) -> int:
+    """Assert that a server over that disk returns every result; return their number."""
     with closing(sqlite3.connect(left / "data" / "turnstone.db")) as database:
         assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     with ServerProcess(left, model_url=model_url) as server, PlainClient(server.url) as http:
-        for session in {one.session for one in told}:
-            turns = [one.turn for one in told if one.session == session and one.turn is not None]
+        for session in {one.session for one in results}:
+            turns = [one.turn for one in results if one.session == session and one.turn is not None]
             assert http.get(session)["turns"][: len(turns)] == turns
-    return len(told)
+    return len(results)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--moments", type=int, default=40, help="how often the power is lost")
     parser.add_argument("--sessions", type=int, default=12, help=f"of each of the {CLIENTS} clients, of {TURNS} turns")
-    parser.add_argument("--seed", type=int, default=1, help="of what is said, of the moments and of what is left")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the messages, the moments and the lost writes")
     given = parser.parse_args()
-    logs, tell = io.StringIO(), functools.partial(print, file=sys.stdout)
+    logs, report = io.StringIO(), functools.partial(print, file=sys.stdout)
     with tempfile.TemporaryDirectory() as folder:
         try:
             with redirect_stdout(logs):
-                lost_power(Path(folder), given.moments, given.sessions, given.seed, tell)
+                lost_power(Path(folder), given.moments, given.sessions, given.seed, report)
         except AssertionError:
             print(logs.getvalue(), file=sys.stderr)
             raise

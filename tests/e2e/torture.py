@@ -1,8 +1,8 @@
 """Kill the real server in the midst of streams, a hundred times: `python -m tests.e2e.torture [--rounds 100]`.
 
-Clients try again as the official ones do: what got no answer, or 409 or 503, is sent once more with a higher
-`x-stainless-retry-count`; a stream that breaks off is not. Half of them send an `Idempotency-Key` as well and repeat a
-broken stream under it. Afterwards everything that was acknowledged has to be there, and nothing twice.
+Clients retry as the official ones do: a request without an answer, or answered 409 or 503, is sent again with a higher
+`x-stainless-retry-count`; an aborted stream is not. Half of the clients send an `Idempotency-Key` as well and repeat an
+aborted stream under it. Afterwards everything that was acknowledged must be stored, and stored once.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ MAY_COME_AGAIN = (409, 503)
 
 
 def answer_of(body: Mapping[str, Any]) -> Answer:
-    """Answer word by word, after a call of a tool where the model's name asks for it."""
+    """Answer word by word; the models `clock` and `weather` call a tool first."""
     is_first = body["messages"][-1]["role"] == "user"
     if is_first and body["model"] == "clock":
         return call_answer(("current_time", "{}"))
@@ -61,7 +61,7 @@ def answer_of(body: Mapping[str, Any]) -> Answer:
 
 @dataclass
 class Acknowledged:
-    """What one client was told."""
+    """The results that one client received."""
 
     agents: list[str] = field(default_factory=list)
     sessions: dict[str, list[str]] = field(default_factory=dict)
@@ -72,11 +72,11 @@ class Acknowledged:
 
 
 class Client:
-    """Opens sessions and takes turns in them; keeps what it was told."""
+    """Opens sessions and takes turns in them; keeps the results."""
 
     def __init__(self, number: int, url: str, seed: int) -> None:
         self.number = number
-        self.told = Acknowledged()
+        self.acknowledged = Acknowledged()
         self.model = MODELS[number % len(MODELS)]
         self._has_keys = number % 2 == 0
         self._http = httpx.Client(base_url=url, timeout=60)
@@ -90,20 +90,20 @@ class Client:
         config = {"model": self.model, "instructions": "Be brief.", "name": f"agent of {self.number}"}
         tools = {"toolgroups": ["builtin::clock"], "client_tools": [TOOL]}
         answer = self._posted("/v1/agents", {"agent_config": {**config, **tools}}, self._key())
-        self.told.agents.append(answer["agent_id"])
+        self.acknowledged.agents.append(answer["agent_id"])
 
     def visit(self, round_number: int) -> None:
-        """Open a session and take some turns in it, whatever becomes of the server meanwhile."""
-        path = f"/v1/agents/{self.told.agents[0]}/session"
+        """Open a session and take some turns in it, across restarts of the server."""
+        path = f"/v1/agents/{self.acknowledged.agents[0]}/session"
         answer = self._posted(path, {"session_name": f"round {round_number}"}, self._key())
         session = f"{path}/{answer['session_id']}"
-        said_here = self.told.sessions.setdefault(session, [])
+        texts = self.acknowledged.sessions.setdefault(session, [])
         for number in range(TURNS_PER_ROUND):
-            said_here.append(f"{self.number}.{round_number}.{number}")
-            last = self._heard(f"{session}/turn", said(said_here[-1]))
+            texts.append(f"{self.number}.{round_number}.{number}")
+            last = self._last_event(f"{session}/turn", said(texts[-1]))
             while last is not None and last.get("event_type") == "turn_awaiting_input":
                 turn = last["turn"]
-                last = self._heard(f"{session}/turn/{turn['turn_id']}/resume", answering(turn, "rain"))
+                last = self._last_event(f"{session}/turn/{turn['turn_id']}/resume", answering(turn, "rain"))
 
     def _posted(self, path: str, body: Json, key: str | None) -> Json:
         headers = {"idempotency_key": key} if key else {}
@@ -120,8 +120,8 @@ class Client:
             self._back_off(attempt)
         raise AssertionError(f"{path} was never answered")
 
-    def _heard(self, path: str, body: Json) -> Json | None:
-        """Return the last event of the turn; None if its stream broke off and is not to be asked for again."""
+    def _last_event(self, path: str, body: Json) -> Json | None:
+        """Return the last event of the turn; None if its stream was aborted and the request may not be repeated."""
         headers = {"idempotency_key": self._key()} if self._has_keys else {}
         for attempt in range(ATTEMPTS):
             try:
@@ -129,7 +129,7 @@ class Client:
                     "POST", path, json={**body, "stream": True}, headers=self._headers(headers, attempt)
                 ) as response:
                     if response.status_code == 200:
-                        last = self._taken(response)
+                        last = self._read(response)
                         if last is not None or not self._has_keys:
                             return last
                     else:
@@ -137,37 +137,37 @@ class Client:
                         if self._expect_refusal(response):
                             return None
             except httpx.TransportError:
-                self.told.counts["requests without an answer"] += 1
+                self.acknowledged.counts["requests without an answer"] += 1
             self._back_off(attempt)
         raise AssertionError(f"{path} was never answered")
 
-    def _taken(self, response: httpx.Response) -> Json | None:
-        """Take down what the stream tells; return its last event, None if it has none."""
+    def _read(self, response: httpx.Response) -> Json | None:
+        """Record the events of the stream; return the last event of the turn, None if the stream ended before it."""
         try:
             for event in events_in(response.iter_lines()):
-                self._take_down(event)
+                self._record(event)
                 if event.get("event_type") in ("turn_complete", "turn_awaiting_input"):
                     return event
         except httpx.TransportError:
-            self.told.counts["streams broken off"] += 1
+            self.acknowledged.counts["aborted streams"] += 1
         return None
 
-    def _take_down(self, event: Json) -> None:
+    def _record(self, event: Json) -> None:
         match event.get("event_type"):
             case "turn_start":
-                self.told.turns.add(event["turn_id"])
+                self.acknowledged.turns.add(event["turn_id"])
             case "step_complete":
-                self.told.steps[event["step_id"]] = event["step_details"]
+                self.acknowledged.steps[event["step_id"]] = event["step_details"]
             case "turn_complete":
-                self.told.ended[event["turn"]["turn_id"]] = event["turn"]
+                self.acknowledged.ended[event["turn"]["turn_id"]] = event["turn"]
             case None:
-                self.told.counts["streams ended by an error"] += 1
+                self.acknowledged.counts["streams ended by an error"] += 1
 
     def _expect_refusal(self, response: httpx.Response) -> bool:
-        """Tell whether the refusal is final. Raises AssertionError for one that nobody should get."""
+        """Return whether the refusal is final. Raises AssertionError for a status that no client should receive."""
         is_final = response.headers.get("x-should-retry") == "false"
         assert response.status_code in MAY_COME_AGAIN, (response.status_code, response.text)
-        self.told.counts[f"refused with {response.status_code}"] += 1
+        self.acknowledged.counts[f"refused with {response.status_code}"] += 1
         return is_final
 
     def _key(self) -> str | None:
@@ -179,12 +179,12 @@ class Client:
         return named({**given, "x_stainless_retry_count": str(attempt)})
 
     def _back_off(self, attempt: int) -> None:
-        self.told.counts["tried again"] += 1
+        self.acknowledged.counts["tried again"] += 1
         time.sleep(BACKOFF_S * (1 + min(attempt, 4)) * self._random.uniform(0.5, 1))
 
 
-def torture(folder: Path, rounds: int, seed: int, tell: Callable[[str], object] = print) -> Counter[str]:
-    """Kill the server so many times; return what was counted. Raises AssertionError if anything is lost or doubled."""
+def torture(folder: Path, rounds: int, seed: int, report: Callable[[str], object] = print) -> Counter[str]:
+    """Kill the server `rounds` times; return the counts. Raises AssertionError if anything is lost or duplicated."""
     moments = random.Random(seed)
     with ModelServer(answer_of) as model, ServerProcess(folder, model_url=model.url, lease_seconds=1) as server:
         clients = [Client(number, server.url, seed) for number in range(CLIENTS)]
@@ -206,42 +206,42 @@ def torture(folder: Path, rounds: int, seed: int, tell: Callable[[str], object] 
             for client in clients:
                 counts += _assert_kept(reader, client)
                 client.close()
-    _assert_nothing_lies_about(server.data_dir)
-    tell(", ".join(f"{count} {what}" for what, count in counts.items()))
-    tell("all that was acknowledged is there, nothing twice, and nothing lies about")
+    _assert_no_leftovers(server.data_dir)
+    report(", ".join(f"{count} {name}" for name, count in counts.items()))
+    report("everything acknowledged is stored, nothing twice, and nothing is left over")
     return counts
 
 
 def _counted(clients: Sequence[Client], rounds: int) -> Counter[str]:
     counts: Counter[str] = Counter({"kills": rounds})
     for client in clients:
-        counts["turns acknowledged"] += len(client.told.turns)
-        counts["steps acknowledged"] += len(client.told.steps)
-        counts["endings acknowledged"] += len(client.told.ended)
-        counts += client.told.counts
+        counts["turns acknowledged"] += len(client.acknowledged.turns)
+        counts["steps acknowledged"] += len(client.acknowledged.steps)
+        counts["endings acknowledged"] += len(client.acknowledged.ended)
+        counts += client.acknowledged.counts
     return counts
 
 
 def _assert_kept(reader: PlainClient, client: Client) -> Counter[str]:
-    """Assert that all that the client was told is there, once. Return what else there is."""
+    """Assert that everything acknowledged to the client is stored exactly once. Return the counts of stored turns."""
     counts: Counter[str] = Counter()
     listed = [agent["agent_id"] for agent in reader.get("/v1/agents")["data"]]
-    assert [agent_id for agent_id in client.told.agents if listed.count(agent_id) != 1] == []
-    path = f"/v1/agents/{client.told.agents[0]}/sessions"
+    assert [agent_id for agent_id in client.acknowledged.agents if listed.count(agent_id) != 1] == []
+    path = f"/v1/agents/{client.acknowledged.agents[0]}/sessions"
     names = Counter(session["session_name"] for session in reader.get(f"{path}?limit=1000")["data"])
     if client._has_keys:
         assert [name for name, count in names.items() if count > 1] == []
     turns: dict[str, Json] = {}
-    for session, texts in client.told.sessions.items():
+    for session, texts in client.acknowledged.sessions.items():
         found = _at_rest(reader, session)
         here = [turn["input_messages"][0]["content"] for turn in found]
         assert here == [text for text in texts if text in here], (here, texts)
         turns |= {turn["turn_id"]: turn for turn in found}
-    assert client.told.turns <= turns.keys()
+    assert client.acknowledged.turns <= turns.keys()
     steps = {step["step_id"]: step for turn in turns.values() for step in turn["steps"]}
     assert len(steps) == sum(len(turn["steps"]) for turn in turns.values())
-    assert {step_id: steps.get(step_id) for step_id in client.told.steps} == client.told.steps
-    assert {turn_id: turns[turn_id] for turn_id in client.told.ended} == client.told.ended
+    assert {step_id: steps.get(step_id) for step_id in client.acknowledged.steps} == client.acknowledged.steps
+    assert {turn_id: turns[turn_id] for turn_id in client.acknowledged.ended} == client.acknowledged.ended
     for turn in turns.values():
         kinds = [step["step_type"] for step in turn["steps"]]
         assert kinds == KINDS[client.model][: len(kinds)], turn
@@ -262,7 +262,7 @@ def _at_rest(reader: PlainClient, session: str) -> list[Json]:
     return seen[-1]
 
 
-def _assert_nothing_lies_about(data_dir: Path) -> None:
+def _assert_no_leftovers(data_dir: Path) -> None:
     database = SqliteDatabase(data_dir)
     store, blobs = database.connect()
     with closing(store):  # type: ignore[type-var]
@@ -273,9 +273,11 @@ def _assert_nothing_lies_about(data_dir: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=100, help="how often the server is killed, two seconds each")
-    parser.add_argument("--seed", type=int, default=1, help="of the moments and of what the clients do")
+    parser.add_argument(
+        "--seed", type=int, default=1, help="seed of the moments of the kills and of the clients' pauses"
+    )
     given = parser.parse_args()
-    logging.getLogger("asyncio").setLevel(logging.ERROR)  # the model notes each word that nobody takes any more
+    logging.getLogger("asyncio").setLevel(logging.ERROR)  # the model server logs each word that it can't send
     with tempfile.TemporaryDirectory() as folder:
         torture(Path(folder), given.rounds, given.seed)
 

@@ -44,7 +44,7 @@ LOST_LEASES = (
                 "        self.is_lost = True",
             ),
         ),
-        ("tests/e2e/turns/test_silent_models.py::test_its_place_is_free_as_soon_as_its_turn_is_unwanted",),
+        ("tests/e2e/turns/test_silent_models.py::test_its_slot_is_free_as_soon_as_its_turn_is_cancelled_or_deleted",),
     ),
     Guard(
         Race.LEASE_LOST,

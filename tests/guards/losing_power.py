@@ -17,13 +17,13 @@ LOST_POWER = (
                 "                pass\n",
             ),
         ),
-        (f"{LOG}test_those_who_write_while_one_waits_for_the_disk_share_the_next_wait",),
+        (f"{LOG}test_writers_during_a_sync_share_the_next_one",),
     ),
     Guard(
         Race.LOST_POWER,
         "SQLite: the log that is waited for is the one that SQLite writes",
         (ours("adapters/sqlite/sqlite_log.py", "        real = database.resolve()\n", "        real = database\n"),),
-        (f"{LOG}test_what_is_written_through_a_link_is_waited_for_where_the_file_is",),
+        (f"{LOG}test_a_write_through_a_link_syncs_the_linked_file",),
     ),
     Guard(
         Race.LOST_POWER,
@@ -39,7 +39,7 @@ LOST_POWER = (
                 "adapters/sqlite/sqlite_file.py", "                    log, number = self._log, self._log.wrote()\n", ""
             ),
         ),
-        (f"{LOG}test_a_conflict_is_told_once_what_it_is_about_is_on_the_disk",),
+        (f"{LOG}test_a_conflict_is_raised_only_after_the_found_record_is_synced",),
     ),
     Guard(
         Race.LOST_POWER,
@@ -48,7 +48,7 @@ LOST_POWER = (
             ours("adapters/sqlite/sqlite_log.py", "        until = self._written\n", ""),
             ours("adapters/sqlite/sqlite_log.py", "self._kept = until", "self._kept = self._written"),
         ),
-        (f"{LOG}test_those_who_write_while_one_waits_for_the_disk_share_the_next_wait",),
+        (f"{LOG}test_writers_during_a_sync_share_the_next_one",),
     ),
     Guard(
         Race.LOST_POWER,
@@ -60,7 +60,7 @@ LOST_POWER = (
                 "        if False:\n            raise",
             ),
         ),
-        (f"{LOG}test_all_who_waited_for_a_disk_that_failed_are_told",),
+        (f"{LOG}test_a_failed_sync_fails_every_write_that_waited_for_it",),
     ),
     Guard(
         Race.LOST_POWER,
@@ -72,7 +72,7 @@ LOST_POWER = (
                 "",
             ),
         ),
-        (f"{LOG}test_what_a_process_that_died_left_is_on_the_disk_before_another_reads_it",),
+        (f"{LOG}test_the_log_of_a_dead_process_is_synced_before_another_reads_it",),
     ),
     Guard(
         Race.LOST_POWER,
@@ -84,13 +84,13 @@ LOST_POWER = (
                 "            self._log._is_in_doubt = False\n",
             ),
         ),
-        (f"{FAILURES}test_what_the_disk_dropped_is_written_again_before_anything_else_counts",),
+        (f"{FAILURES}test_dropped_writes_are_written_again_before_any_other_is_acknowledged",),
     ),
     Guard(
         Race.LOST_POWER,
         "SQLite: what the disk dropped is written again, because it would not fail again",
         (ours("adapters/sqlite/sqlite_log.py", "            self._write_again()\n", ""),),
-        (f"{FAILURES}test_what_the_disk_dropped_is_written_again_before_anything_else_counts",),
+        (f"{FAILURES}test_dropped_writes_are_written_again_before_any_other_is_acknowledged",),
     ),
     Guard(
         Race.LOST_POWER,
@@ -115,8 +115,8 @@ LOST_POWER = (
             ),
         ),
         (
-            f"{FAILURES}test_who_opens_the_log_after_a_failure_of_somebody_elses_does_not_believe_it",
-            f"{FAILURES}test_the_doubt_outlives_that_the_file_could_only_be_read",
+            f"{FAILURES}test_a_store_that_opens_a_log_after_a_failed_sync_writes_it_again",
+            f"{FAILURES}test_the_log_is_written_again_also_after_the_file_was_read_only",
         ),
     ),
     Guard(
@@ -129,7 +129,7 @@ LOST_POWER = (
                 "            pass\n        with suppress(OSError):\n",
             ),
         ),
-        (f"{LOG}test_closing_waits_for_who_waits_for_the_disk",),
+        (f"{LOG}test_closing_waits_for_writes_that_wait_for_a_sync",),
     ),
     Guard(
         Race.LOST_POWER,

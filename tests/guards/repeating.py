@@ -261,7 +261,7 @@ KEYS = (
                 '_DROP = "DELETE FROM items WHERE rowid = ? AND ? IS NOT NULL"',
             ),
         ),
-        (f"{SQLITE}test_what_is_remembered_anew_between_the_look_and_the_removal_is_kept",),
+        (f"{SQLITE}test_a_record_renewed_between_the_check_and_the_removal_is_kept",),
     ),
 )
 REPETITIONS = (*LOST_ANSWERS, *RETRIES, *KEYS)

@@ -92,7 +92,7 @@ ON_SQLITE = (
             ),
             ours("adapters/sqlite/folder_lock.py", "fcntl.LOCK_EX", "fcntl.LOCK_SH"),
         ),
-        (f"{SQLITE}test_two_stores_on_one_file_guard_what_they_change",),
+        (f"{SQLITE}test_two_stores_on_one_file_guard_their_changes",),
     ),
     Guard(
         Race.TWO_WRITERS,
@@ -114,7 +114,7 @@ ON_SQLITE = (
                 "adapters/sqlite/folder_lock.py", "                else:\n                    self.release_lock()\n", ""
             ),
         ),
-        (f"{SQLITE}test_a_lock_that_comes_when_nobody_waits_any_more_is_given_back",),
+        (f"{SQLITE}test_a_lock_acquired_after_the_last_waiter_timed_out_is_released",),
     ),
     Guard(
         Race.TWO_WRITERS,

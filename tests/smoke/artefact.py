@@ -1,4 +1,4 @@
-"""What `make build` left: the functions, their layer, and how Lambda would run them."""
+"""The result of `make build`: the functions, their layer, and their environment on Lambda."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.aws.sam_expansion import local_path
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / ".aws-sam" / "build"
 TEMPLATE = BUILD / "template.yaml"
-# Lambda's version of Python, with nothing installed in it: what a function imports, its artefact has.
+# Lambda's version of Python, with nothing installed in it: a function imports from its artefact only.
 RUNTIME = ROOT / ".lambda"
 PYTHON = RUNTIME / "bin" / "python3"
 RUNTIME_CLIENT = RUNTIME / "client"
@@ -27,8 +27,8 @@ NO_QUEUE = "https://sqs.eu-central-1.amazonaws.com/123456789012/none"  # nothing
 
 
 @dataclass(frozen=True)
-class Place:
-    """What a function finds in the cloud, and how it finds the cloud."""
+class CloudResources:
+    """The resources of a function in the cloud, and the variables that lead to the cloud."""
 
     table: str
     bucket: str
@@ -41,7 +41,7 @@ class Place:
         return {name: value for name, value in self.environment.items() if name.startswith("AWS_")}
 
     def value_of(self, name: str, value: Any) -> str:
-        """Return what a variable of the template has here."""
+        """Return the value here of a variable of the template."""
         if name == "TURNSTONE_STATE_MACHINE_ARN":
             return self.machine_arn
         match value:
@@ -51,7 +51,7 @@ class Place:
                 return self.bucket
             case {"Ref": "Jobs"}:
                 return NO_QUEUE
-        assert isinstance(value, str | int), f"{name} is {value!r}: what is that here?"
+        assert isinstance(value, str | int), f"{name} is {value!r}, which has no value here"
         return str(value)
 
 
@@ -73,12 +73,12 @@ class BuiltFunction:
 
     @property
     def folder(self) -> Path:
-        """What is /var/task on Lambda."""
+        """The folder that Lambda mounts as /var/task."""
         return BUILD / local_path(self.properties["Code"])
 
     @property
     def layer(self) -> Path:
-        """What is /opt/python on Lambda."""
+        """The folder that Lambda mounts as /opt/python."""
         ours = [layer["Ref"] for layer in self.properties["Layers"] if isinstance(layer, dict)]
         (content,) = (self._template.resources[name]["Properties"]["Content"] for name in ours)
         return BUILD / local_path(content) / "python"
@@ -91,13 +91,13 @@ class BuiltFunction:
     def timeout_s(self) -> int:
         return int(self.properties["Timeout"])
 
-    def environment(self, place: Place) -> dict[str, str]:
+    def environment(self, resources: CloudResources) -> dict[str, str]:
         """Return the environment that Lambda gives it, as far as a function may rely on it, and no more."""
         return {
             "PATH": f"{PYTHON.parent}{os.pathsep}{os.defpath}",
             "PYTHONDONTWRITEBYTECODE": "1",  # on Lambda the artefact can't be written to
-            **place.credentials,
-            **{name: place.value_of(name, value) for name, value in variables(self.properties).items()},
+            **resources.credentials,
+            **{name: resources.value_of(name, value) for name, value in variables(self.properties).items()},
             "AWS_LAMBDA_FUNCTION_NAME": self.name,
             "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(self.properties["MemorySize"]),
             "LAMBDA_TASK_ROOT": str(self.folder),

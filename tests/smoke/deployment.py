@@ -71,7 +71,7 @@ class Signed(httpx.Auth):
 
 
 def deploy(emulator: EmulatorProcess, **chosen: str) -> Stack:
-    """Deploy what was built, with `sam deploy`; requests are signed unless the parameters say otherwise."""
+    """Deploy the built template with `sam deploy`; requests are signed unless the parameters choose another `Auth`."""
     parameters = {**PARAMETERS, **chosen}
     template = _with_default_auth(parameters["Auth"])
     command: list[Any] = [SAM, "deploy", "--template-file", template, "--stack-name", STACK, "--region", REGION]

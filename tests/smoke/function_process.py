@@ -17,10 +17,10 @@ from tests.support.server.servers import HOST, SHOWN_LOG_CHARACTERS, START_TIMEO
 
 
 class FunctionProcess:
-    """The process, in the folder of the artefact, while the `with` block lasts; a failing test shows what it logged.
+    """The process, in the folder of the artefact, during the `with` block; a failing test shows its log.
 
     Attributes:
-        started_in_ms: how long it took from the start of the process until its port took connections.
+        started_in_ms: milliseconds from the start of the process until its port accepted connections.
     """
 
     ended_by = signal.SIGTERM
@@ -38,7 +38,7 @@ class FunctionProcess:
         return self._log_path.read_text(errors="replace") if self._log_path.exists() else ""
 
     def command(self) -> Sequence[os.PathLike[str] | str]:
-        """Return what to start."""
+        """Return the command that starts the function."""
         raise NotImplementedError
 
     def environment(self) -> Mapping[str, str]:

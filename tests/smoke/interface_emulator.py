@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.smoke.artefact import ARCHITECTURE, PYTHON, ROOT, RUNTIME_CLIENT, BuiltFunction, Place
+from tests.smoke.artefact import ARCHITECTURE, PYTHON, ROOT, RUNTIME_CLIENT, BuiltFunction, CloudResources
 from tests.smoke.function_process import FunctionProcess
 from tests.support.server.servers import HOST, free_port
 
@@ -21,7 +21,7 @@ FAILED_TO_START = 502
 
 @dataclass(frozen=True)
 class Invocation:
-    """What came back: JSON, or the text in which the emulator tells that there is none."""
+    """The answer: JSON, or the emulator's text about a missing answer."""
 
     answer: Any
     took_ms: float
@@ -30,11 +30,13 @@ class Invocation:
 class InvokedFunction(FunctionProcess):
     """The function, not started before its first event. The emulator ends it when it is ended itself."""
 
-    def __init__(self, function: BuiltFunction, place: Place, *, timeout_s: int | None = None, **more: str) -> None:
+    def __init__(
+        self, function: BuiltFunction, resources: CloudResources, *, timeout_s: int | None = None, **more: str
+    ) -> None:
         """Prepare it. `timeout_s` replaces the template's; `more` are further variables of its environment."""
         super().__init__(function, free_port())
         self._environment = {
-            **function.environment(place),
+            **function.environment(resources),
             "PYTHONPATH": os.pathsep.join(map(str, (function.folder, function.layer, RUNTIME_CLIENT))),
             "AWS_LAMBDA_FUNCTION_TIMEOUT": str(timeout_s or function.timeout_s),
             **more,
@@ -53,7 +55,7 @@ class InvokedFunction(FunctionProcess):
         return self._environment
 
     def invoke(self, event: dict[str, Any]) -> Invocation:
-        """Return what the function answers to the event, and how long that took."""
+        """Return the function's answer to the event, and the time that it took."""
         connection = http.client.HTTPConnection(HOST, self._port, timeout=PATIENCE_S)
         began = time.perf_counter()
         try:

@@ -1,6 +1,6 @@
 """The official client, unmodified, against a stack: `python -m tests.smoke.official_client URL` prints its answer.
 
-All it takes is an HTTP client that signs what it sends.
+It needs nothing but an HTTP client that signs its requests.
 """
 
 import sys

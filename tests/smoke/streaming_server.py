@@ -7,23 +7,23 @@ import signal
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from tests.smoke.artefact import BuiltFunction, Place
+from tests.smoke.artefact import BuiltFunction, CloudResources
 from tests.smoke.function_process import FunctionProcess
 from tests.support.aws.aws_events import load_event
 from tests.support.server.servers import HOST, free_port
 
 
 class StreamingServer(FunctionProcess):
-    """The server, started as the Lambda Web Adapter does, which is not there.
+    """The server, started as by the Lambda Web Adapter, which is missing here.
 
-    The layer is where /opt is on Lambda; here the server is told where that is.
+    On Lambda the layer is in /opt; here the environment names its folder.
     """
 
     ended_by = signal.SIGKILL  # it would wait for its turns; and the script has become the server
 
-    def __init__(self, function: BuiltFunction, place: Place) -> None:
+    def __init__(self, function: BuiltFunction, resources: CloudResources) -> None:
         super().__init__(function, free_port())
-        self._place = place
+        self._resources = resources
 
     @property
     def url(self) -> str:
@@ -34,7 +34,7 @@ class StreamingServer(FunctionProcess):
 
     def environment(self) -> dict[str, str]:
         own = {"PYTHONPATH": str(self._function.layer), "AWS_LWA_PORT": str(self._port)}
-        return {**self._function.environment(self._place), **own}
+        return {**self._function.environment(self._resources), **own}
 
 
 def adapter_headers(left: timedelta = timedelta(minutes=15)) -> dict[str, str]:

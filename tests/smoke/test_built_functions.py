@@ -1,4 +1,4 @@
-"""Each built function, under Lambda's runtime client, answers its event with nothing but what was built.
+"""Each built function, under Lambda's runtime client, answers its event with nothing but its artefact.
 
 Covers: template.yaml, functions
 """
@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.web.issuer import AUDIENCE, ISSUER, Issuer
-from tests.smoke.artefact import RUNTIME, BuiltFunction, Place, built_template
+from tests.smoke.artefact import RUNTIME, BuiltFunction, CloudResources, built_template
 from tests.smoke.conftest import Show
 from tests.smoke.interface_emulator import InvokedFunction
 from tests.support.aws.aws_events import load_event, store_registered, store_what_events_name
@@ -70,12 +70,12 @@ FUNCTIONS = {
 
 
 @pytest.fixture
-def stored(emulator: EmulatorProcess, place: Place) -> Place:
-    """A place in which what the events name is stored; the turn waits for its client."""
-    store = DynamoRangeStore(emulator.client("dynamodb"), place.table)
+def stored(emulator: EmulatorProcess, resources: CloudResources) -> CloudResources:
+    """Cloud resources with the objects that the events name; the turn waits for its client."""
+    store = DynamoRangeStore(emulator.client("dynamodb"), resources.table)
     store_what_events_name(store, is_waiting=True)
     store_registered(store)
-    return place
+    return resources
 
 
 def test_nothing_is_installed_where_the_functions_run() -> None:
@@ -89,7 +89,7 @@ def test_every_function_is_tried() -> None:
 
 
 @pytest.mark.parametrize("event", FUNCTIONS)
-def test_a_function_answers_its_event(stored: Place, event: str) -> None:
+def test_a_function_answers_its_event(stored: CloudResources, event: str) -> None:
     with InvokedFunction(BuiltFunction(FUNCTIONS[event]), stored) as function:
         answer = function.invoke(load_event(event)).answer
     assert answer["statusCode"] == 200, answer
@@ -97,27 +97,27 @@ def test_a_function_answers_its_event(stored: Place, event: str) -> None:
     assert answer["body"].startswith(texts[event]) if event in texts else json.loads(answer["body"])
 
 
-def test_what_is_not_served_is_told_by_name(stored: Place) -> None:
+def test_an_unserved_method_is_named(stored: CloudResources) -> None:
     with InvokedFunction(BuiltFunction("Unserved"), stored) as function:
         answer = function.invoke(load_event("unserved")).answer
     assert answer["statusCode"] == 501
     assert "telemetry.query_traces" in answer["body"]
 
 
-def test_the_authorizer_knows_a_key_and_refuses_in_the_words_the_gateway_understands(
-    emulator: EmulatorProcess, place: Place
+def test_the_authorizer_accepts_a_key_and_refuses_others_with_the_gateways_word(
+    emulator: EmulatorProcess, resources: CloudResources
 ) -> None:
-    store = ApiKeyStore(DynamoRangeStore(emulator.client("dynamodb"), place.table))
+    store = ApiKeyStore(DynamoRangeStore(emulator.client("dynamodb"), resources.table))
     keys = ApiKeys(store, SystemClock(), RandomIds(), os.urandom)
     _, token = keys.create(Caller(tenant="acme", principal="ann"), "laptop")
-    with InvokedFunction(BuiltFunction("Authorize"), place) as authorizer:
-        known = authorizer.invoke(sent_with(token)).answer
-        unknown = authorizer.invoke(load_event("authorize")).answer
-    assert known["context"]["tenant"] == "acme"
-    assert (unknown["errorType"], unknown["errorMessage"]) == ("Exception", "Unauthorized")
+    with InvokedFunction(BuiltFunction("Authorize"), resources) as authorizer:
+        accepted = authorizer.invoke(sent_with(token)).answer
+        refused = authorizer.invoke(load_event("authorize")).answer
+    assert accepted["context"]["tenant"] == "acme"
+    assert (refused["errorType"], refused["errorMessage"]) == ("Exception", "Unauthorized")
 
 
-def test_the_authorizer_checks_signatures_with_what_its_layer_has(place: Place) -> None:
+def test_the_authorizer_checks_signatures_with_the_library_of_its_layer(resources: CloudResources) -> None:
     with Issuer() as issuer:
         issuer.add("one")
         settings = {
@@ -127,10 +127,10 @@ def test_the_authorizer_checks_signatures_with_what_its_layer_has(place: Place) 
             "TURNSTONE_JWT_JWKS_URL": issuer.url,
             "TURNSTONE_JWT_CLAIMS": "tenant=org",
         }
-        with InvokedFunction(BuiltFunction("Authorize"), place, **settings) as authorizer:
-            known = authorizer.invoke(sent_with(issuer.token("one"))).answer
+        with InvokedFunction(BuiltFunction("Authorize"), resources, **settings) as authorizer:
+            accepted = authorizer.invoke(sent_with(issuer.token("one"))).answer
             late = authorizer.invoke(sent_with(issuer.token("one", exp=1))).answer
-    assert known["context"]["tenant"] == "acme"
+    assert accepted["context"]["tenant"] == "acme"
     assert late["errorMessage"] == "Unauthorized"
 
 
@@ -143,7 +143,9 @@ def sent_with(token: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("name", "event"), [("GetAgent", "get_agent"), ("RunTurn", "run_turn")])
-def test_a_warm_function_is_faster_than_its_first_answer(stored: Place, name: str, event: str, show: Show) -> None:
+def test_a_warm_function_is_faster_than_its_first_answer(
+    stored: CloudResources, name: str, event: str, show: Show
+) -> None:
     with InvokedFunction(BuiltFunction(name), stored) as function:
         first = function.invoke(load_event(event))
         warm = [function.invoke(load_event(event)) for _ in range(WARM_INVOCATIONS)]
@@ -153,31 +155,31 @@ def test_a_warm_function_is_faster_than_its_first_answer(stored: Place, name: st
     assert warm_ms < first.took_ms
 
 
-def test_the_worker_tells_when_to_look_again(stored: Place) -> None:
+def test_the_worker_returns_the_time_of_the_next_check(stored: CloudResources) -> None:
     with InvokedFunction(BuiltFunction("RunTurn"), stored) as worker:
         answer = worker.invoke(load_event("run_turn")).answer
     assert (answer["next"], answer["status"]) == ("await", "awaiting_input")
     assert answer["seconds"] > 1_000_000
 
 
-def test_the_sweeper_looks_at_what_is_open(stored: Place) -> None:
+def test_the_sweeper_checks_open_turns(stored: CloudResources) -> None:
     with InvokedFunction(BuiltFunction("Sweeper"), stored) as sweeper:
         answer = sweeper.invoke(load_event("sweeper")).answer
     assert (answer["seen"], answer["ended"], answer["failed"]) == (1, 0, 0)
 
 
-def test_an_error_of_the_worker_is_an_error_of_lambda_for_the_machine_to_retry(stored: Place) -> None:
+def test_an_error_of_the_worker_is_an_error_of_lambda_for_the_machine_to_retry(stored: CloudResources) -> None:
     with InvokedFunction(BuiltFunction("RunTurn"), stored, TURNSTONE_TABLE="missing") as worker:
         for _ in range(2):
             assert worker.invoke(load_event("run_turn")).answer["errorType"] == "StoreUnavailable"
 
 
-def test_a_route_answers_an_error_itself(stored: Place) -> None:
+def test_a_route_answers_an_error_itself(stored: CloudResources) -> None:
     with InvokedFunction(BuiltFunction("GetAgent"), stored, TURNSTONE_TABLE="missing") as function:
         assert function.invoke(load_event("get_agent")).answer["statusCode"] == 503
 
 
-def test_a_worker_that_takes_too_long_is_ended(stored: Place) -> None:
+def test_a_worker_that_takes_too_long_is_ended(stored: CloudResources) -> None:
     with socket.create_server((HOST, 0)) as silent:
         nowhere = f"http://{HOST}:{silent.getsockname()[1]}"
         with InvokedFunction(BuiltFunction("RunTurn"), stored, timeout_s=1, AWS_ENDPOINT_URL=nowhere) as worker:
@@ -186,7 +188,7 @@ def test_a_worker_that_takes_too_long_is_ended(stored: Place) -> None:
     assert invocation.took_ms < 10_000
 
 
-def test_a_setting_that_is_missing_fails_the_start(stored: Place) -> None:
+def test_a_setting_that_is_missing_fails_the_start(stored: CloudResources) -> None:
     with InvokedFunction(BuiltFunction("RunTurn"), stored, TURNSTONE_MODEL_URL="") as worker:
         answer = worker.invoke(load_event("run_turn")).answer
     assert answer["errorType"] == "InvalidSettings", answer

@@ -1,4 +1,4 @@
-"""The built template, deployed with API keys: the gateway asks the authorizer, and the functions believe the gateway.
+"""The built template, deployed with API keys: the gateway calls the authorizer, and the functions trust the gateway.
 
 The emulator answers refusals in words of its own, not in those of the template.
 
@@ -24,7 +24,7 @@ AGENT = {"agent_config": {"model": "offline", "instructions": "Be brief."}}
 
 @pytest.fixture(scope="module")
 def cloud() -> Iterator[EmulatorProcess]:
-    """An emulator that confines everybody to the rights they have."""
+    """An emulator that enforces the rights of every caller."""
     with EmulatorProcess(MINISTACK, AUTH="true") as emulator:
         yield emulator
 
@@ -37,7 +37,7 @@ def stack(cloud: EmulatorProcess) -> Stack:
 
 
 def turnstone(cloud: EmulatorProcess, stack: Stack, *arguments: str) -> str:
-    """Return what the command prints, working on the stack's table."""
+    """Return the output of the command on the stack's table."""
     command = [sys.executable, "-m", "turnstone", *arguments]
     environment = {**cloud.environment, "TURNSTONE_TABLE": stack.resources["Table"]}
     ended = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
@@ -45,45 +45,45 @@ def turnstone(cloud: EmulatorProcess, stack: Stack, *arguments: str) -> str:
     return ended.stdout.strip()
 
 
-def asked(stack: Stack, method: str, path: str, key: str | None) -> httpx.Response:
+def response_to(stack: Stack, method: str, path: str, key: str | None) -> httpx.Response:
     headers = {"authorization": f"Bearer {key}"} if key else {}
     body = AGENT if method == "POST" else None
     return httpx.request(method, stack.url + path, headers=headers, json=body, timeout=REQUEST_TIMEOUT_S)
 
 
-def test_a_key_of_the_command_opens_its_tenant_and_no_other(cloud: EmulatorProcess, stack: Stack) -> None:
+def test_a_key_of_the_command_gives_access_to_its_tenant_only(cloud: EmulatorProcess, stack: Stack) -> None:
     ann = turnstone(cloud, stack, "keys", "create", "ann", "--tenant", "acme", "--role", "admin")
     bob = turnstone(cloud, stack, "keys", "create", "bob", "--tenant", "other")
-    created = asked(stack, "POST", "/v1/agents", ann)
+    created = response_to(stack, "POST", "/v1/agents", ann)
     assert created.status_code == 200, created.text
     path = f"/v1/agents/{created.json()['agent_id']}"
-    assert [asked(stack, "GET", path, key).status_code for key in (ann, bob, ann)] == [200, 404, 200]
+    assert [response_to(stack, "GET", path, key).status_code for key in (ann, bob, ann)] == [200, 404, 200]
     assert not [key for key in (ann, bob) if key.removeprefix("ts_") in cloud.log]
 
 
 @pytest.mark.parametrize("key", [None, "nonsense", "ts_" + "A" * 43])
-def test_nobody_gets_in_without_a_key(stack: Stack, key: str | None) -> None:
-    assert asked(stack, "GET", "/v1/version", key).status_code == 401
-    assert asked(stack, "POST", "/v1/agents", key).status_code == 401
+def test_a_request_without_a_valid_key_is_refused(stack: Stack, key: str | None) -> None:
+    assert response_to(stack, "GET", "/v1/version", key).status_code == 401
+    assert response_to(stack, "POST", "/v1/agents", key).status_code == 401
 
 
-def test_a_signed_request_is_no_key(stack: Stack) -> None:
+def test_a_signature_does_not_replace_a_key(stack: Stack) -> None:
     with stack.client() as signed:
         assert signed.get("/v1/version").status_code == 401
 
 
-def test_a_revoked_key_opens_nothing(cloud: EmulatorProcess, stack: Stack) -> None:
-    """One that the gateway has not seen: it remembers for a minute what it was told of those it has."""
+def test_a_revoked_key_is_refused(cloud: EmulatorProcess, stack: Stack) -> None:
+    """A key without earlier requests: the gateway caches the authorizer's answer for a minute."""
     key = turnstone(cloud, stack, "keys", "create", "eve", "--tenant", "eves")
     (line,) = turnstone(cloud, stack, "keys", "list", "--tenant", "eves").splitlines()
     turnstone(cloud, stack, "keys", "revoke", line.split()[0], "--tenant", "eves")
-    assert asked(stack, "GET", "/v1/version", key).status_code == 401
+    assert response_to(stack, "GET", "/v1/version", key).status_code == 401
 
 
 def test_the_authorizer_may_read_keys_and_nothing_without_that_right(cloud: EmulatorProcess, stack: Stack) -> None:
     key = turnstone(cloud, stack, "keys", "create", "fay", "--tenant", "fays")
     iam, role = stack.service("iam"), stack.resources["AuthorizeRole"]
     iam.detach_role_policy(RoleName=role, PolicyArn=stack.resources["ReadApiKeys"])
-    assert asked(stack, "GET", "/v1/version", key).status_code >= 400
+    assert response_to(stack, "GET", "/v1/version", key).status_code >= 400
     iam.attach_role_policy(RoleName=role, PolicyArn=stack.resources["ReadApiKeys"])
-    assert asked(stack, "GET", "/v1/version", key).status_code == 200
+    assert response_to(stack, "GET", "/v1/version", key).status_code == 200

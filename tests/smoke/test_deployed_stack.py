@@ -46,7 +46,7 @@ MAY_CALL = {
 
 @pytest.fixture(scope="module")
 def cloud() -> Iterator[EmulatorProcess]:
-    """An emulator that confines everybody to the rights they have."""
+    """An emulator that enforces the rights of every caller."""
     with EmulatorProcess(MINISTACK, AUTH="true", SFN_WAIT_SCALE=str(WAITS)) as emulator:
         yield emulator
 
@@ -56,7 +56,7 @@ def stack(cloud: EmulatorProcess, show: Show) -> Stack:
     began = time.monotonic()
     stack = deploy(cloud)
     show(f"sam deploy into ministack: {time.monotonic() - began:.1f} s")
-    grant_what_the_emulator_asks_for(stack)
+    adapt_to_emulator(stack)
     return stack
 
 
@@ -92,9 +92,11 @@ def session(client: httpx.Client) -> str:
     return f"{path}/{created(client.post(path, json={'session_name': 'first'}))['session_id']}"
 
 
-def grant_what_the_emulator_asks_for(stack: Stack) -> None:
-    """Put right where the emulator is stricter than AWS: it asks for the right to wake a machine on every resource,
-    where AWS looks at the machine's; and it has no TLS, without which the bucket's policy lets nobody in.
+def adapt_to_emulator(stack: Stack) -> None:
+    """Adapt the stack where the emulator is stricter than AWS.
+
+    It requires the right to wake a machine on every resource, where AWS requires it on the machine; and it has no TLS,
+    without which the bucket's policy denies every request.
     """
     statement = {"Effect": "Allow", "Action": "states:SendTaskSuccess", "Resource": "*"}
     policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
@@ -111,7 +113,7 @@ def created(response: httpx.Response) -> dict[str, Any]:
 
 
 def execution(stack: Stack, name: str) -> tuple[str, list[str]]:
-    """Return how the execution of that name stands, and the states that it has entered."""
+    """Return the status of the execution of that name, and the states that it has entered."""
     states = stack.service("stepfunctions")
     arn = f"{stack.resources['TurnSupervisor'].replace(':stateMachine:', ':execution:')}:{name}"
     events = states.get_execution_history(executionArn=arn)["events"]
@@ -126,7 +128,7 @@ def logged(stack: Stack) -> list[str]:
 
 
 def ended_turns(stack: Stack) -> str:
-    """Have the events about ended turns put into a queue; return its address."""
+    """Route the events about ended turns into a queue; return its address."""
     queue = stack.service("sqs").create_queue(QueueName="ended-turns")["QueueUrl"]
     events = stack.service("events")
     events.put_rule(Name="ended-turns", EventPattern=json.dumps({"source": ["turnstone"]}))
@@ -172,13 +174,13 @@ def test_a_turn_pauses_its_machine_waits_and_its_resume_wakes_it(
     walked = ["Route", "AwaitClient", "Resumed", "Watch", "Attend", "Route", "Notify", "Ended"]
     assert execution(stack, turn_id) == ("SUCCEEDED", walked)
     (message,) = stack.service("sqs").receive_message(QueueUrl=queue, WaitTimeSeconds=5)["Messages"]
-    told = json.loads(message["Body"])
-    # the ids are missing: the emulator knows no `$$` in a ResultSelector, from which the machine has them
-    assert (told["detail-type"], told["detail"]["status"]) == ("Turn ended", "completed")
+    event = json.loads(message["Body"])
+    # the ids are missing: the emulator lacks `$$` in a ResultSelector, the machine's source of them
+    assert (event["detail-type"], event["detail"]["status"]) == ("Turn ended", "completed")
 
 
 def is_waiting(stack: Stack, path: str, turn_id: str) -> bool:
-    """Tell whether the machine has stored its token with the turn."""
+    """Return whether the machine has stored its token with the turn."""
     _, _, _, agent_id, _, session_id = path.split("/")
     key = {"pk": {"S": f"{TENANT}|session:{agent_id}:{session_id}"}, "sk": {"S": f"turn:{turn_id}"}}
     return "token" in stack.service("dynamodb").get_item(TableName=stack.resources["Table"], Key=key)["Item"]
@@ -209,7 +211,9 @@ def test_another_account_finds_nothing(stack: Stack, session: str) -> None:
         assert stranger.post(f"{session}/turn", json=said("hello")).status_code in (403, 404)
 
 
-def test_a_user_needs_the_right_to_call_and_shares_what_the_account_has(stack: Stack, session: str, user: Key) -> None:
+def test_a_user_needs_the_right_to_call_and_shares_the_objects_of_the_account(
+    stack: Stack, session: str, user: Key
+) -> None:
     with stack.client(user.key_id, user.secret) as client:
         assert client.get(session).status_code == 403
         policy = json.dumps(MAY_CALL)
@@ -243,7 +247,7 @@ def test_a_function_may_do_only_what_its_role_allows(stack: Stack, client: httpx
     assert client.get(session).status_code == 200
 
 
-def test_logs_tell_what_was_asked_for_and_nothing_of_what_was_said(stack: Stack, client: httpx.Client) -> None:
+def test_logs_name_the_requests_and_no_content_of_messages(stack: Stack, client: httpx.Client) -> None:
     agent = created(client.post("/v1/agents", json=AGENT))["agent_id"]
     session = f"/v1/agents/{agent}/session"
     session += f"/{created(client.post(session, json={'session_name': 'labyrinthine'}))['session_id']}"

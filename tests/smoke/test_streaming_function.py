@@ -1,4 +1,4 @@
-"""The start script of a streaming function runs from the built artefact and streams a turn as it comes.
+"""The start script of a streaming function runs from the built artefact and streams a turn event by event.
 
 Covers: functions/stream.py
 """
@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.fakes.models.openai_answers import Pause, ending, text_answer, text_chunk
 from tests.fakes.models.openai_server import ModelServer
-from tests.smoke.artefact import BuiltFunction, Place
+from tests.smoke.artefact import BuiltFunction, CloudResources
 from tests.smoke.conftest import Show
 from tests.smoke.interface_emulator import InvokedFunction
 from tests.smoke.streaming_server import StreamingServer, adapter_headers
@@ -27,8 +27,8 @@ SLOW = (text_chunk("slow "), Pause(SILENCE_S), text_chunk("words"), *ending("sto
 NEVER = (text_chunk("slow "), Pause(60.0), text_chunk("words"), *ending("stop", 2))
 
 
-def stored(emulator: EmulatorProcess, place: Place, *, is_waiting: bool = False) -> SessionRef:
-    store = DynamoRangeStore(emulator.client("dynamodb"), place.table)
+def stored(emulator: EmulatorProcess, resources: CloudResources, *, is_waiting: bool = False) -> SessionRef:
+    store = DynamoRangeStore(emulator.client("dynamodb"), resources.table)
     return store_what_events_name(store, is_waiting=is_waiting)
 
 
@@ -51,47 +51,51 @@ def streaming(name: str, model: ModelServer | None = None) -> BuiltFunction:
     return BuiltFunction(name, model.url if model else "offline", "adapter")
 
 
-def test_events_come_while_the_model_still_speaks(emulator: EmulatorProcess, place: Place, show: Show) -> None:
-    ref = stored(emulator, place)
+def test_events_arrive_while_the_model_still_answers(
+    emulator: EmulatorProcess, resources: CloudResources, show: Show
+) -> None:
+    ref = stored(emulator, resources)
     headers = underscored(adapter_headers())
     events: list[dict[str, Any]] = []
     came_after_s: list[float] = []
     with (
         ModelServer([SLOW]) as model,
-        StreamingServer(streaming("CreateTurn", model), place) as server,
+        StreamingServer(streaming("CreateTurn", model), resources) as server,
         PlainClient(server.url) as client,
     ):
-        asked_at = time.perf_counter()
-        with client.streaming(f"{session_path(ref)}/turn", said("hello"), **headers) as told:
-            for event in told:
+        sent_at = time.perf_counter()
+        with client.streaming(f"{session_path(ref)}/turn", said("hello"), **headers) as stream:
+            for event in stream:
                 events.append(event)
-                came_after_s.append(time.perf_counter() - asked_at)
+                came_after_s.append(time.perf_counter() - sent_at)
     show(f"CreateTurn's start script: takes connections after {server.started_in_ms:.0f} ms")
     show(f"CreateTurn's first request: first event after {came_after_s[0] * 1_000:.0f} ms")
     kinds = [event["event_type"] for event in events]
     assert (kinds[0], kinds[-1]) == ("turn_start", "turn_complete")
     assert text_in(events) == "slow words"
-    said_first = kinds.index("step_progress")
-    assert came_after_s[-1] - came_after_s[said_first] > SILENCE_S * 0.9
+    first_text = kinds.index("step_progress")
+    assert came_after_s[-1] - came_after_s[first_text] > SILENCE_S * 0.9
 
 
-def test_a_pause_and_its_resume_are_streamed_by_two_functions(emulator: EmulatorProcess, place: Place) -> None:
-    ref = stored(emulator, place)
+def test_a_pause_and_its_resume_are_streamed_by_two_functions(
+    emulator: EmulatorProcess, resources: CloudResources
+) -> None:
+    ref = stored(emulator, resources)
     headers = underscored(adapter_headers())
-    with StreamingServer(streaming("CreateTurn"), place) as server, PlainClient(server.url) as client:
-        told = client.streamed(f"{session_path(ref)}/turn", said("please get_weather(city=Oslo)"), **headers)
-    assert told[-1]["event_type"] == "turn_awaiting_input"
-    turn = told[-1]["turn"]
-    with StreamingServer(streaming("ResumeTurn"), place) as server, PlainClient(server.url) as client:
+    with StreamingServer(streaming("CreateTurn"), resources) as server, PlainClient(server.url) as client:
+        events = client.streamed(f"{session_path(ref)}/turn", said("please get_weather(city=Oslo)"), **headers)
+    assert events[-1]["event_type"] == "turn_awaiting_input"
+    turn = events[-1]["turn"]
+    with StreamingServer(streaming("ResumeTurn"), resources) as server, PlainClient(server.url) as client:
         path = f"{session_path(ref)}/turn/{turn['turn_id']}/resume"
-        told = client.streamed(path, answering(turn, "4 degrees, rain"), **headers)
-    assert told[-1]["event_type"] == "turn_complete"
-    assert "4 degrees, rain" in told[-1]["turn"]["output_message"]["content"]
+        events = client.streamed(path, answering(turn, "4 degrees, rain"), **headers)
+    assert events[-1]["event_type"] == "turn_complete"
+    assert "4 degrees, rain" in events[-1]["turn"]["output_message"]["content"]
 
 
-def test_a_session_is_read_from_its_own_server(emulator: EmulatorProcess, place: Place) -> None:
-    ref = stored(emulator, place)
-    with StreamingServer(streaming("GetSession"), place) as server, PlainClient(server.url) as client:
+def test_a_session_is_read_from_its_own_server(emulator: EmulatorProcess, resources: CloudResources) -> None:
+    ref = stored(emulator, resources)
+    with StreamingServer(streaming("GetSession"), resources) as server, PlainClient(server.url) as client:
         response = client._http.get(session_path(ref), headers=adapter_headers())
     assert response.status_code == 200
     assert [turn["turn_id"] for turn in response.json()["turns"]] == [
@@ -99,36 +103,40 @@ def test_a_session_is_read_from_its_own_server(emulator: EmulatorProcess, place:
     ]
 
 
-def test_without_the_gateways_word_nobody_is_served(emulator: EmulatorProcess, place: Place) -> None:
-    ref = stored(emulator, place)
-    before = emulator.client("dynamodb").scan(TableName=place.table)["Items"]
+def test_a_request_without_the_gateways_context_is_refused(
+    emulator: EmulatorProcess, resources: CloudResources
+) -> None:
+    ref = stored(emulator, resources)
+    before = emulator.client("dynamodb").scan(TableName=resources.table)["Items"]
     headers = adapter_headers()
     del headers["x-amzn-request-context"]
-    with StreamingServer(streaming("CreateTurn"), place) as server, PlainClient(server.url) as client:
+    with StreamingServer(streaming("CreateTurn"), resources) as server, PlainClient(server.url) as client:
         response = client.post(f"{session_path(ref)}/turn", said("hello"), **underscored(headers))
     assert response.status_code == 401
-    assert emulator.client("dynamodb").scan(TableName=place.table)["Items"] == before
+    assert emulator.client("dynamodb").scan(TableName=resources.table)["Items"] == before
 
 
-def test_a_turn_that_outlives_its_function_is_finished_by_the_worker(emulator: EmulatorProcess, place: Place) -> None:
-    ref = stored(emulator, place)
+def test_a_turn_that_outlives_its_function_is_finished_by_the_worker(
+    emulator: EmulatorProcess, resources: CloudResources
+) -> None:
+    ref = stored(emulator, resources)
     with ModelServer([NEVER, text_answer("at ", "last")]) as model:
         function = streaming("CreateTurn", model)
-        with StreamingServer(function, place) as server, PlainClient(server.url) as client:
-            asked_at = time.monotonic()
+        with StreamingServer(function, resources) as server, PlainClient(server.url) as client:
+            sent_at = time.monotonic()
             headers = underscored(adapter_headers(left=timedelta(seconds=61)))
-            told = client.streamed(f"{session_path(ref)}/turn", said("hello"), **headers)
-            took_s = time.monotonic() - asked_at
-        turn_id = told[0]["turn_id"]
-        assert told[0]["event_type"] == "turn_start"
-        assert turn_id in told[-1]["error"]["message"]
+            events = client.streamed(f"{session_path(ref)}/turn", said("hello"), **headers)
+            took_s = time.monotonic() - sent_at
+        turn_id = events[0]["turn_id"]
+        assert events[0]["event_type"] == "turn_start"
+        assert turn_id in events[-1]["error"]["message"]
         assert 0.5 < took_s < 10
-        given = started_with(emulator, place, turn_id)
+        given = started_with(emulator, resources, turn_id)
         assert given["next"] == "attend"
-        with InvokedFunction(BuiltFunction("GetTurn"), place) as get_turn:
+        with InvokedFunction(BuiltFunction("GetTurn"), resources) as get_turn:
             answer = get_turn.invoke(get_turn_event(ref, turn_id)).answer
             assert answer["headers"]["x-turn-status"] == "in_progress"
-            with InvokedFunction(BuiltFunction("RunTurn", model.url), place) as worker:
+            with InvokedFunction(BuiltFunction("RunTurn", model.url), resources) as worker:
                 outcome = worker.invoke(given["turn"]).answer
             assert (outcome["next"], outcome["status"]) == ("done", "completed")
             answer = get_turn.invoke(get_turn_event(ref, turn_id)).answer
@@ -136,10 +144,10 @@ def test_a_turn_that_outlives_its_function_is_finished_by_the_worker(emulator: E
             assert json.loads(answer["body"])["output_message"]["content"] == "at last"
 
 
-def started_with(emulator: EmulatorProcess, place: Place, name: str) -> dict[str, Any]:
-    """Return what the one execution that was started was given; it has that name."""
+def started_with(emulator: EmulatorProcess, resources: CloudResources, name: str) -> dict[str, Any]:
+    """Return the input of the only started execution, which has that name."""
     states = emulator.client("stepfunctions")
-    (execution,) = states.list_executions(stateMachineArn=place.machine_arn)["executions"]
+    (execution,) = states.list_executions(stateMachineArn=resources.machine_arn)["executions"]
     assert execution["name"] == name
     given: dict[str, Any] = json.loads(states.describe_execution(executionArn=execution["executionArn"])["input"])
     return given

@@ -1,4 +1,4 @@
-"""A server that wants API keys: nobody without one, on any route, whatever is sent in its place.
+"""A server that requires API keys: without a valid one, every route refuses every request.
 
 Covers: services/access/authentication, functions
 """
@@ -32,53 +32,53 @@ BOB = Caller(tenant="other", principal="bob")
 
 
 @dataclass(frozen=True)
-class Place:
+class World:
     served: Served
     ann: str
     bob: str
 
-    def ask(self, method: str, path: str, body: Any = None, *headers: tuple[bytes, bytes]) -> Answered:
+    def request(self, method: str, path: str, body: Any = None, *headers: tuple[bytes, bytes]) -> Answered:
         sent = b"" if body is None else json.dumps(body).encode()
         return self.served.client.send(Raw(method, path.encode(), (sent,), headers))
 
-    def ask_as(self, token: str, method: str, path: str, body: Any = None) -> Answered:
-        return self.ask(method, path, body, bearer(token))
+    def request_as(self, token: str, method: str, path: str, body: Any = None) -> Answered:
+        return self.request(method, path, body, bearer(token))
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder: Path = tmp_path_factory.mktemp("callers")
     with served(folder, auth="api_keys") as running:
-        yield Place(running, key_for(running, ANN), key_for(running, BOB))
+        yield World(running, key_for(running, ANN), key_for(running, BOB))
 
 
 @pytest.mark.parametrize(
     "route", [route for route in ROUTES if not route.is_open], ids=lambda route: f"{route.method} {route.path}"
 )
-def test_no_route_answers_without_a_key_or_changes_anything(place: Place, route: Any) -> None:
+def test_no_route_answers_without_a_key_or_changes_anything(world: World, route: Any) -> None:
     path = route.path.replace("{", "").replace("}", "")
-    before = place.served.marks()
-    for headers in ((), (bearer("ts_" + "A" * 43),), (bearer(place.ann), bearer(place.ann))):
-        answer = place.ask(route.method, path, AGENT, *headers)
+    before = world.served.marks()
+    for headers in ((), (bearer("ts_" + "A" * 43),), (bearer(world.ann), bearer(world.ann))):
+        answer = world.request(route.method, path, AGENT, *headers)
         assert answer.status == 401, headers
         assert answer.headers["www-authenticate"] == "Bearer"
         assert answer.headers["x-should-retry"] == "false"
         assert "Authorization: Bearer" in answer.refusal()
-    assert place.served.marks() == before
+    assert world.served.marks() == before
 
 
-def test_a_key_opens_its_own_tenant_and_no_other(place: Place) -> None:
-    agent_id = place.ask_as(place.ann, "POST", "/v1/agents", AGENT).json()["agent_id"]
-    for _ in range(2):  # the second time it is known already
-        assert place.ask_as(place.ann, "GET", f"/v1/agents/{agent_id}").status == 200
-        assert place.ask_as(place.bob, "GET", f"/v1/agents/{agent_id}").status == 404
+def test_a_key_gives_access_to_its_own_tenant_only(world: World) -> None:
+    agent_id = world.request_as(world.ann, "POST", "/v1/agents", AGENT).json()["agent_id"]
+    for _ in range(2):  # the second time it is cached
+        assert world.request_as(world.ann, "GET", f"/v1/agents/{agent_id}").status == 200
+        assert world.request_as(world.bob, "GET", f"/v1/agents/{agent_id}").status == 404
 
 
 @pytest.mark.parametrize("path", ["/openapi.json", "/docs"])
-def test_the_document_asks_for_a_key_whoever_reads_it(place: Place, path: str) -> None:
-    """Somebody may have the names that a server without keys gives to everybody."""
-    namesake = key_for(place.served, LOCAL_CALLER)
-    answers = [place.ask_as(token, "GET", path) for token in (place.ann, namesake)]
+def test_the_document_requires_a_key_for_every_reader(world: World, path: str) -> None:
+    """A caller may have the tenant and principal of callers of a server without keys."""
+    namesake = key_for(world.served, LOCAL_CALLER)
+    answers = [world.request_as(token, "GET", path) for token in (world.ann, namesake)]
     assert answers[0] == answers[1]
     if path == "/openapi.json":
         assert answers[0].json() == openapi_document(ROUTES, BEARER)
@@ -86,13 +86,13 @@ def test_the_document_asks_for_a_key_whoever_reads_it(place: Place, path: str) -
         assert b"www-authenticate" in answers[0].body
 
 
-def test_a_name_of_the_server_or_a_page_of_another_site_makes_no_difference_where_a_key_does(place: Place) -> None:
+def test_with_keys_the_host_and_origin_of_a_request_do_not_matter(world: World) -> None:
     named = ((b"host", b"turnstone.example"), (b"origin", b"https://app.example"))
-    assert place.ask("GET", "/v1/version", None, bearer(place.ann), *named).status == 200
-    assert place.ask("GET", "/v1/version", None, *named).status == 401
+    assert world.request("GET", "/v1/version", None, bearer(world.ann), *named).status == 200
+    assert world.request("GET", "/v1/version", None, *named).status == 401
 
 
-def test_without_authentication_everybody_is_served_only_where_somebody_said_so(tmp_path: Path) -> None:
+def test_without_authentication_other_hosts_are_served_only_if_allowed(tmp_path: Path) -> None:
     named = ((b"host", b"turnstone.example"),)
     with served(tmp_path / "closed") as closed:
         assert closed.client.send(Raw("GET", b"/v1/version", headers=named)).status == 403
@@ -101,28 +101,28 @@ def test_without_authentication_everybody_is_served_only_where_somebody_said_so(
 
 
 @given(st.binary(max_size=200) | st.binary(max_size=60).map(lambda sent: b"Bearer " + sent))
-def test_whatever_stands_in_the_header_the_answer_is_401(place: Place, sent: bytes) -> None:
-    answer = place.ask("GET", "/v1/version", None, (b"authorization", sent))
+def test_any_invalid_authorization_header_is_a_401(world: World, sent: bytes) -> None:
+    answer = world.request("GET", "/v1/version", None, (b"authorization", sent))
     assert (answer.status, answer.headers["www-authenticate"]) == (401, "Bearer")
 
 
-def test_who_is_nobody_is_refused_before_the_body_is_read(place: Place) -> None:
+def test_a_caller_without_a_key_is_refused_before_the_body_is_read(world: World) -> None:
     endless = Raw("POST", b"/v1/agents", (b"{",), hangs_up=True)
-    assert place.served.client.send(endless).status == 401
+    assert world.served.client.send(endless).status == 401
     unknown = Raw("POST", b"/v1/agents", (b"{",), (bearer("ts_" + "A" * 43),), hangs_up=True)
-    assert place.served.client.send(unknown).status == 401
+    assert world.served.client.send(unknown).status == 401
 
 
-def test_a_store_that_is_away_is_told_as_such(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_store_is_a_503(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def away(*_: object) -> None:
         raise StoreUnavailable("away")
 
     monkeypatch.setattr(ApiKeyStore, "find", away)
-    answer = place.ask_as("ts_" + "B" * 43, "GET", "/v1/version")
+    answer = world.request_as("ts_" + "B" * 43, "GET", "/v1/version")
     assert (answer.status, answer.headers["retry-after"]) == (503, "1")
 
 
-def test_an_issuer_that_is_away_is_told_as_such_and_the_log_says_why(
+def test_an_unreachable_issuer_is_a_503_and_the_log_has_the_cause(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with Issuer() as issuer:
@@ -130,7 +130,7 @@ def test_an_issuer_that_is_away_is_told_as_such_and_the_log_says_why(
         token = issuer.token("one")
     away = {"jwt_jwks_url": issuer.url, "jwt_issuer": ISSUER, "jwt_audience": AUDIENCE, "jwt_claims": "tenant=org"}
     with served(tmp_path, auth="jwt", **away) as running:
-        for _ in range(2):  # the second time the issuer is not asked
+        for _ in range(2):  # the second time the issuer is not called
             caplog.clear()
             answer = running.client.send(Raw("GET", b"/v1/version", headers=(bearer(token),)))
             assert (answer.status, answer.headers["retry-after"]) == (503, "1")
@@ -139,22 +139,20 @@ def test_an_issuer_that_is_away_is_told_as_such_and_the_log_says_why(
             assert not [part for part in token.split(".") if part in caplog.text]
 
 
-def test_what_nobody_expected_is_told_without_a_word_of_the_inside(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unexpected_error_is_returned_without_its_text(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> None:
         raise ZeroDivisionError("inside")
 
     monkeypatch.setattr(Authenticator, "identify", broken)
-    answer = place.ask_as("ts_" + "C" * 43, "GET", "/v1/version")
+    answer = world.request_as("ts_" + "C" * 43, "GET", "/v1/version")
     assert (answer.status, answer.refusal()) == (500, "internal server error")
 
 
-def test_no_log_line_holds_a_token(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+def test_no_log_line_holds_a_token(world: World, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     unknown = "ts_" + "D" * 43
-    assert place.ask_as(place.ann, "POST", "/v1/agents", AGENT).status == 200
-    assert place.ask_as(unknown, "POST", "/v1/agents", AGENT).status == 401
+    assert world.request_as(world.ann, "POST", "/v1/agents", AGENT).status == 200
+    assert world.request_as(unknown, "POST", "/v1/agents", AGENT).status == 401
     assert "POST /v1/agents 401" in caplog.text
-    for token in (place.ann, unknown):
+    for token in (world.ann, unknown):
         assert token[3:] not in caplog.text

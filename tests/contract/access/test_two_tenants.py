@@ -1,4 +1,4 @@
-"""Nobody sees a byte of what is another's, whatever is asked in whichever order, with whatever was overheard.
+"""No caller sees a byte of another caller's data, in any sequence of requests, with any ids and bodies of the other.
 
 Covers: functions, services/access/access
 """
@@ -41,51 +41,51 @@ PAIRS: dict[str, tuple[Caller, Caller, dict[str, Any]]] = {
 RETRIED: Header = (b"x-stainless-retry-count", b"1")
 THEIRS = "?agent_id={agent_id}&session_id={session_id}&turn_id={turn_id}&step_id={step_id}"
 NUMBERS = count()
-UNSERVED = EVERY_UNSERVED[::12]  # so many that what is served is drawn more often
+UNSERVED = EVERY_UNSERVED[::12]  # few, so that served routes are drawn more often
 
 
 @dataclass(frozen=True)
-class Ask:
-    """One request of somebody, with something of another's in it wherever there is place for it."""
+class Request:
+    """One request of a user, with ids, body or key of the other user where the route takes them."""
 
     route: Route
     path: str
     is_first: bool
     theirs: tuple[bool, ...]
-    with_their_body: bool  # and the key it came with, as if it was sent again
+    with_their_body: bool  # and the key it came with, as in a repetition
     headers: Sequence[Header]
     query: str
 
 
 @dataclass
-class Asker:
-    """Somebody who asks.
+class User:
+    """A sender of requests.
 
     Attributes:
-        made: marks of the other's that things of the asker's own bear since they were sent.
+        made: marks of the other user that this user's own objects bear since this user sent them.
     """
 
     own: Tenant
     other: Tenant
     made: set[bytes] = field(default_factory=set)
 
-    def check(self, ask: Ask) -> None:
-        """Ask, and see that the answer tells nothing of the other's but what was sent."""
-        names = PARAMETER.findall(ask.path)
-        chosen = [self.other if is_theirs else self.own for is_theirs in ask.theirs[: len(names)]]
+    def check(self, request: Request) -> None:
+        """Send the request; assert that the answer shows nothing of the other user beyond the sent text."""
+        names = PARAMETER.findall(request.path)
+        chosen = [self.other if is_theirs else self.own for is_theirs in request.theirs[: len(names)]]
         if names and self.other not in chosen:
             chosen[-1] = self.other
-        missing = set(names) - self.own.ids.keys() - (set(names) if ask.route in UNSERVED else set())
-        assert not missing, f"{ask.route.method} {ask.path}: say in tenant_world.py what stands for {missing}"
+        missing = set(names) - self.own.ids.keys() - (set(names) if request.route in UNSERVED else set())
+        assert not missing, f"{request.route.method} {request.path}: tenant_world.py needs values for {missing}"
         ids = {name: whose.ids.get(name, "anything") for name, whose in zip(names, chosen, strict=True)}
-        target = ask.path.format_map(ids)
-        body = self._body(ask)
-        query = ask.query.format_map(self.other.ids)
-        key = self.other.keys.get(ask.route.path, ()) if ask.with_their_body else ()
-        self._send(ask.route.method, target + query, body, [*key, *ask.headers])
+        target = request.path.format_map(ids)
+        body = self._body(request)
+        query = request.query.format_map(self.other.ids)
+        key = self.other.keys.get(request.route.path, ()) if request.with_their_body else ()
+        self._send(request.route.method, target + query, body, [*key, *request.headers])
 
     def repeat(self) -> None:
-        """Send what made the other's things once more, as it was sent."""
+        """Repeat the requests that made the other user's objects, exactly as they were sent."""
         for path, key in self.other.keys.items():
             self._send("POST", path.format_map(self.other.ids), self.other.bodies[path], key)
 
@@ -94,24 +94,24 @@ class Asker:
         sent = f"{target} {json.dumps(body)}"
         self.made |= marks_in(json.dumps(body))
         news = {secret for secret in self.other.secrets - self.made if secret.decode() not in sent}
-        said = repr(answer.headers).encode() + answer.body
+        shown = repr(answer.headers).encode() + answer.body
         assert answer.status < 500 or answer.status == 501, answer
-        assert not [secret for secret in news if secret in said], answer
+        assert not [secret for secret in news if secret in shown], answer
 
-    def _body(self, ask: Ask) -> Any:
-        place = (ask.route.method, ask.route.path)
-        if ask.with_their_body and ask.route.method == "POST":
-            return self.other.bodies.get(ask.route.path, {})
-        return BODIES[place].valid[0] if place in BODIES else {}
+    def _body(self, request: Request) -> Any:
+        key = (request.route.method, request.route.path)
+        if request.with_their_body and request.route.method == "POST":
+            return self.other.bodies.get(request.route.path, {})
+        return BODIES[key].valid[0] if key in BODIES else {}
 
 
 @st.composite
-def asks(draw: st.DrawFn, routes: Sequence[Route]) -> list[Ask]:
-    """Return one request or more of each route, in any order, of either asker, and some that are not served."""
+def requests(draw: st.DrawFn, routes: Sequence[Route]) -> list[Request]:
+    """Return two requests of each route, in any order, of either user, and some of unserved routes."""
     some = st.lists(st.sampled_from([*routes, *UNSERVED]), max_size=10)
     ordered = draw(st.permutations([*routes, *routes, *draw(some)]))
     return [
-        Ask(
+        Request(
             route=route,
             path=draw(st.sampled_from(route.paths)),
             is_first=draw(st.booleans()),
@@ -134,36 +134,36 @@ def pair(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Serve
 
 
 @pytest.mark.slow
-def test_no_byte_of_anothers_is_told_and_nothing_of_theirs_changes(pair: tuple[Served, Caller, Caller]) -> None:
+def test_no_byte_of_another_user_is_shown_and_none_of_their_data_changes(pair: tuple[Served, Caller, Caller]) -> None:
     check_worlds(*pair, WORLDS)
 
 
 @pytest.mark.nightly
-def test_no_byte_of_anothers_is_told_in_other_worlds(pair: tuple[Served, Caller, Caller], fresh_seed: int) -> None:
+def test_no_byte_of_another_user_is_shown_in_other_worlds(pair: tuple[Served, Caller, Caller], fresh_seed: int) -> None:
     check_worlds(*pair, WORLDS_AT_NIGHT, fresh_seed)
 
 
 def check_worlds(serving: Served, one: Caller, two: Caller, worlds: int, seed: int | None = None) -> None:
     are_of_one_tenant = one.tenant == two.tenant
     routes = [route for route in ROUTES if not (are_of_one_tenant and is_registry(route))]  # which a tenant shares
-    asked: set[tuple[str, str]] = set()
+    requested: set[tuple[str, str]] = set()
 
     @generated(worlds, seed)
-    @given(asks(routes), st.text(max_size=20), st.text(max_size=20))
-    def check(sequence: list[Ask], said: str, also_said: str) -> None:
-        first = Tenant(serving, one, f"mark{next(NUMBERS):04}-one", said)
-        second = Tenant(serving, two, f"mark{next(NUMBERS):04}-two", also_said)
-        askers = {True: Asker(first, second), False: Asker(second, first)}
+    @given(requests(routes), st.text(max_size=20), st.text(max_size=20))
+    def check(sequence: list[Request], text: str, other_text: str) -> None:
+        first = Tenant(serving, one, f"mark{next(NUMBERS):04}-one", text)
+        second = Tenant(serving, two, f"mark{next(NUMBERS):04}-two", other_text)
+        users = {True: User(first, second), False: User(second, first)}
         before = first.snapshot(), second.snapshot()
-        for ask in sequence:
-            askers[ask.is_first].check(ask)
-            asked.add((ask.route.method, ask.route.path))
-        for asker in askers.values():
-            asker.repeat()
+        for request in sequence:
+            users[request.is_first].check(request)
+            requested.add((request.route.method, request.route.path))
+        for user in users.values():
+            user.repeat()
         assert (first.snapshot(), second.snapshot()) == before
         assert {seen.status for seen in (*before[0].values(), *before[1].values())} == {200}
         assert first.unregister(first.ids) | second.unregister(second.ids) == {200}
         assert first.unregister(second.ids) | second.unregister(first.ids) <= {200, 404}  # copies, if any were made
 
     check()
-    assert asked >= {(route.method, route.path) for route in routes}
+    assert requested >= {(route.method, route.path) for route in routes}

@@ -1,4 +1,4 @@
-"""Every field of an agent and of a turn has its effect, which is shown here, or is refused by name.
+"""Every field of an agent and of a turn has an effect, which is shown here, or is refused by name.
 
 The fields are found in the models themselves: a new one without a row fails.
 
@@ -31,7 +31,7 @@ AGENT: Fields = {"model": "m", "instructions": "Be brief."}
 HELLO: Fields = {"messages": [{"role": "user", "content": "hello"}]}
 PNG = "iVBORw0KGgoAAAANSUhEUg=="
 PICTURE = "https://example.org/a.png"
-LOOK: Fields = {"name": "look"}
+TOOL: Fields = {"name": "look"}
 SCHEMA: Fields = {"type": "object", "properties": {"at": {"type": "string"}}, "required": ["at"]}
 PARAMETER: Fields = {"name": "at", "parameter_type": "string", "description": "Where."}
 IN_WORDS = "function_tag"
@@ -39,7 +39,7 @@ IN_WORDS = "function_tag"
 
 @dataclass
 class World:
-    """A server, and the model server behind it, which answers "ok" unless told what to answer."""
+    """A server, and the model server behind it, which answers "ok" unless `answers` has another answer."""
 
     model: ModelServer
     web: WebServer
@@ -57,15 +57,15 @@ class World:
         return f"{agent}/session/{self.post(f'{agent}/session', {'session_name': 's'}).json()['session_id']}"
 
     def turn(self, config: Fields, turn: Fields, *answers: Answer) -> tuple[list[Body], Answered]:
-        """Return what the model was asked in a turn, and the turn."""
+        """Return the requests to the model in a turn, and the turn."""
         self.answers[:] = answers
         before = len(self.model.requests)
         answered = self.post(f"{self.session(config)}/turn", {**HELLO, **turn})
         assert answered.status == 200, answered
         return self.model.requests[before:], answered
 
-    def asked(self, config: Fields, turn: Fields) -> Body:
-        """Return the first question of a turn to the model."""
+    def first_request(self, config: Fields, turn: Fields) -> Body:
+        """Return the first request of a turn to the model."""
         return self.turn(config, turn)[0][0]
 
 
@@ -110,18 +110,18 @@ def parted(sent_with: str, fields: Fields) -> tuple[Fields, Fields]:
     return (fields, {}) if sent_with == "agent" else ({}, fields)
 
 
-def sees(fields: Fields, look: Callable[[Body], Any], expected: Any, *, beside: Fields | None = None) -> Row:
-    """Return a row for what the model is asked: it is as expected with the fields, and otherwise without them."""
+def sees(fields: Fields, value_of: Callable[[Body], Any], expected: Any, *, beside: Fields | None = None) -> Row:
+    """Return a row for a value in the request to the model: as expected with the fields, and not without them."""
 
     def row(world: World, sent_with: str) -> None:
-        assert look(world.asked(*parted(sent_with, fields))) == expected
-        assert look(world.asked(*parted(sent_with, beside or {}))) != expected
+        assert value_of(world.first_request(*parted(sent_with, fields))) == expected
+        assert value_of(world.first_request(*parted(sent_with, beside or {}))) != expected
 
     return row
 
 
 def refuses(fields: Fields, *location: str | int) -> Row:
-    """Return a row for what is refused, at the latest by the turn, at its place in the body."""
+    """Return a row for fields that are refused, at the latest by the turn, with their location in the body."""
 
     def row(world: World, sent_with: str) -> None:
         config, turn = parted(sent_with, fields)
@@ -138,14 +138,18 @@ def refuses(fields: Fields, *location: str | int) -> Row:
     return row
 
 
-def shields(name: str, *, hears: str, asks_model: bool) -> Row:
-    """Return a row for a list of shields: one that stops a word ends the turn, and nobody's is refused."""
+def shields(name: str, *, stopped_word: str, reaches_model: bool) -> Row:
+    """Return a row for a list of shields: one that stops a word ends the turn, and an unregistered one is refused."""
 
     def row(world: World, sent_with: str) -> None:
-        shield = {"shield_id": name, "provider_id": "pattern", "params": {"words": [hears], "user_message": "No."}}
+        shield = {
+            "shield_id": name,
+            "provider_id": "pattern",
+            "params": {"words": [stopped_word], "user_message": "No."},
+        }
         assert world.post("/v1/shields", shield).status == 200
-        asked, answered = world.turn(*parted(sent_with, {name: [name]}))
-        assert (answered.json()["output_message"]["content"], bool(asked)) == ("No.", asks_model)
+        requests, answered = world.turn(*parted(sent_with, {name: [name]}))
+        assert (answered.json()["output_message"]["content"], bool(requests)) == ("No.", reaches_model)
         assert world.turn({}, {})[1].json()["output_message"]["content"] == "ok"
         refuses({name: ["nobody's"]}, name)(world, sent_with)
 
@@ -158,15 +162,15 @@ def problems_of(answer: Answered) -> list[dict[str, Any]]:
     return problems
 
 
-def tells_readers_only(tool: Fields, name: str) -> Row:
-    """Return a row for what a tool's definition tells those who read the agent, and no model."""
+def is_for_readers_only(tool: Fields, name: str) -> Row:
+    """Return a row for a field of a tool's definition that readers of the agent see, and no model."""
 
     def row(world: World, sent_with: str) -> None:
-        session = world.session({"client_tools": [{**LOOK, **tool}]})
+        session = world.session({"client_tools": [{**TOOL, **tool}]})
         agent = world.serving.client.get(session.partition("/session/")[0]).json()
         assert agent["agent_config"]["client_tools"][0][name] == tool[name]
-        with_it, without = (parted(sent_with, {"client_tools": [each]}) for each in ({**LOOK, **tool}, LOOK))
-        assert world.asked(*with_it) == world.asked(*without)
+        with_it, without = (parted(sent_with, {"client_tools": [each]}) for each in ({**TOOL, **tool}, TOOL))
+        assert world.first_request(*with_it) == world.first_request(*without)
 
     return row
 
@@ -198,7 +202,7 @@ def sampling(name: str, value: Any) -> Row:
 
 
 def tool(**fields: Any) -> Fields:
-    return {"client_tools": [{**LOOK, **fields}]}
+    return {"client_tools": [{**TOOL, **fields}]}
 
 
 def parameter(**fields: Any) -> Fields:
@@ -210,19 +214,19 @@ def choice(fields: Fields, expected: Any) -> Row:
 
 
 def in_words(fields: Fields) -> Row:
-    """Return a row for a format: the style in which a model without tools of its own is told; for others, nothing."""
+    """Return a row for a prompt format: it has an effect for models without native tools only."""
 
     def row(world: World, sent_with: str) -> None:
-        told = world.asked(*wordless(sent_with, {**tool(), **fields}))
-        assert ("<function=" in system_of(told), tools_of(told)) == (True, [])
-        otherwise = world.asked(*wordless(sent_with, tool()))
+        prompted = world.first_request(*wordless(sent_with, {**tool(), **fields}))
+        assert ("<function=" in system_of(prompted), tools_of(prompted)) == (True, [])
+        otherwise = world.first_request(*wordless(sent_with, tool()))
         assert ("<function=" in system_of(otherwise), tools_of(otherwise)) == (False, [])
         assert '"name": "look"' in system_of(otherwise)
-        native = world.asked(*parted(sent_with, {**tool(), **fields}))
-        assert native == world.asked(*parted(sent_with, tool()))
+        native = world.first_request(*parted(sent_with, {**tool(), **fields}))
+        assert native == world.first_request(*parted(sent_with, tool()))
         assert tools_of(native) == ["look"]
-        said = text_answer("Let me ", 'see. <function=look>{"at": "x"}</function>')
-        _, answered = world.turn(*wordless(sent_with, {**tool(), **fields}), said)
+        reply = text_answer("Let me ", 'see. <function=look>{"at": "x"}</function>')
+        _, answered = world.turn(*wordless(sent_with, {**tool(), **fields}), reply)
         output = answered.json()["output_message"]
         assert (output["content"], output["stop_reason"]) == ("Let me see.", "end_of_message")
         assert [(call["tool_name"], call["arguments"]) for call in output["tool_calls"]] == [("look", {"at": "x"})]
@@ -231,35 +235,35 @@ def in_words(fields: Fields) -> Row:
 
 
 def wordless(sent_with: str, fields: Fields) -> tuple[Fields, Fields]:
-    """Return the fields of an agent whose model has no tools of its own, and those of the turn."""
+    """Return the fields of an agent whose model has no native tools, and those of the turn."""
     config, turn = parted(sent_with, fields)
     return {**config, "model": "wordless"}, turn
 
 
 def replaces(world: World, sent_with: str) -> None:
-    """The instructions are the whole prompt, with the functions in their place, of a model that is told of these so."""
+    """The instructions are the whole prompt of a model without native tools; functions replace the placeholder."""
     config = {"tool_prompt_format": IN_WORDS, "system_message_behavior": "replace"}
     instructions = {"instructions": "X {{ function_description }} Y", **tool()}
-    system = system_of(world.asked(*wordless(sent_with, {**instructions, "tool_config": config})))
+    system = system_of(world.first_request(*wordless(sent_with, {**instructions, "tool_config": config})))
     assert (system[:2], system[-2:], '"name": "look"' in system) == ("X ", " Y", True)
     appended = {**instructions, "tool_config": {**config, "system_message_behavior": "append"}}
-    assert "function_description" in system_of(world.asked(*wordless(sent_with, appended)))
+    assert "function_description" in system_of(world.first_request(*wordless(sent_with, appended)))
     alone = {**instructions, "tool_config": {"system_message_behavior": "replace"}}
-    native = world.asked(*parted(sent_with, alone))
+    native = world.first_request(*parted(sent_with, alone))
     assert (system_of(native), tools_of(native)) == (instructions["instructions"], ["look"])
 
 
 def fixes_arguments(world: World, sent_with: str) -> None:
     groups = {"toolgroups": [{"name": "builtin::clock", "args": {"timezone": "Asia/Tokyo"}}]}
-    asked, _ = world.turn(*parted(sent_with, groups), call_answer(("current_time", "{}")))
-    assert asked[1]["messages"][-1]["content"].endswith("+09:00")
+    requests, _ = world.turn(*parted(sent_with, groups), call_answer(("current_time", "{}")))
+    assert requests[1]["messages"][-1]["content"].endswith("+09:00")
 
 
 def limits_inferences(world: World, sent_with: str) -> None:
     answers = [call_answer(("current_time", "{}"))] * 5
     fields = {"toolgroups": ["builtin::clock"], "max_infer_iters": 2}
-    asked, _ = world.turn(*parted(sent_with, fields), *answers)
-    assert len(asked) == 2
+    requests, _ = world.turn(*parted(sent_with, fields), *answers)
+    assert len(requests) == 2
 
 
 def names_the_agent(world: World, _: str) -> None:
@@ -279,18 +283,18 @@ def keeps_sessions(world: World, _: str) -> None:
     assert jobs == [0, 1]
 
 
-def says(content: Any, expected: Any, *, name: str = "content") -> Row:
-    """Return a row for what a user's message shows to the model."""
+def shows(content: Any, expected: Any, *, name: str = "content") -> Row:
+    """Return a row for the text of a user's message in the request to the model."""
 
     def row(world: World, _: str) -> None:
         message = {"role": "user", "content": "q", **{name: content}}
-        assert world.asked({}, {"messages": [message]})["messages"][-1]["content"] == expected
+        assert world.first_request({}, {"messages": [message]})["messages"][-1]["content"] == expected
 
     return row
 
 
 def context(content: Any, expected: Any) -> Row:
-    return says(content, expected, name="context")
+    return shows(content, expected, name="context")
 
 
 def returns(content: Any, expected: str, call_id: str | None = None) -> Row:
@@ -338,8 +342,8 @@ OF_EITHER: Mapping[str, Row] = {
     "sampling_params.max_tokens": sampling("max_tokens", 7),
     "sampling_params.repetition_penalty": sampling("repetition_penalty", 1.5),
     "sampling_params.stop": sampling("stop", ["END"]),
-    "input_shields": shields("input_shields", hears="hello", asks_model=False),
-    "output_shields": shields("output_shields", hears="ok", asks_model=True),
+    "input_shields": shields("input_shields", stopped_word="hello", reaches_model=False),
+    "output_shields": shields("output_shields", stopped_word="ok", reaches_model=True),
     "toolgroups": sees({"toolgroups": ["builtin::clock"]}, tools_of, ["current_time"]),
     "toolgroups.name": sees({"toolgroups": [{"name": "builtin::clock", "args": {}}]}, tools_of, ["current_time"]),
     "toolgroups.args": fixes_arguments,
@@ -358,11 +362,11 @@ OF_EITHER: Mapping[str, Row] = {
     "client_tools.parameters.default": sees(
         parameter(default="x"), lambda body: (at_of(body) or {}).get("default"), "x", beside=parameter()
     ),
-    "client_tools.metadata": tells_readers_only({"metadata": {"a": 1}}, "metadata"),
+    "client_tools.metadata": is_for_readers_only({"metadata": {"a": 1}}, "metadata"),
     "client_tools.input_schema": sees(
         tool(input_schema=SCHEMA), lambda body: function_of(body).get("parameters"), SCHEMA, beside=tool()
     ),
-    "client_tools.output_schema": tells_readers_only({"output_schema": {"type": "string"}}, "output_schema"),
+    "client_tools.output_schema": is_for_readers_only({"output_schema": {"type": "string"}}, "output_schema"),
     "client_tools.toolgroup_id": refuses(tool(toolgroup_id="g"), "client_tools", 0, "toolgroup_id"),
     "tool_choice": choice({"tool_choice": "required"}, "required"),
     "tool_prompt_format": in_words({"tool_prompt_format": IN_WORDS}),
@@ -381,7 +385,7 @@ KINDS: Mapping[str, Fields] = {
 
 
 def ran(world: World, tool: Fields, argument: str) -> tuple[list[WebRequest], Body]:
-    """Return what was asked on the web while the model called the defined tool, and the turn."""
+    """Return the web requests made while the model called the defined tool, and the turn."""
     called = tool.get("function_name", tool["type"])
     name = "code" if called == "code_interpreter" else "query"
     before = len(world.web.asked)
@@ -389,14 +393,14 @@ def ran(world: World, tool: Fields, argument: str) -> tuple[list[WebRequest], Bo
     return world.web.asked[before:], answered.json()
 
 
-def elsewhere(kind: str, look: Callable[[WebRequest], Any], expected: Any, **fields: Any) -> Row:
-    """Return a row for what a tool's own place is asked: it is as expected with the fields, otherwise without them."""
+def elsewhere(kind: str, value_of: Callable[[WebRequest], Any], expected: Any, **fields: Any) -> Row:
+    """Return a row for a value in the request to a tool's own URL: as expected with the fields, not without them."""
 
     def row(world: World, _: str) -> None:
         least = {"url": f"{world.web.url}/there", "method": "POST"}
         given = {**least, **{name: world.web.url + text if name == "url" else text for name, text in fields.items()}}
-        asked = [ran(world, {**KINDS[kind], "remote_execution": sent}, "x")[0] for sent in (given, least)]
-        assert [[look(request) == expected for request in requests] for requests in asked] == [[True], [False]]
+        sequences = [ran(world, {**KINDS[kind], "remote_execution": sent}, "x")[0] for sent in (given, least)]
+        assert [[value_of(request) == expected for request in requests] for requests in sequences] == [[True], [False]]
 
     return row
 
@@ -410,47 +414,47 @@ def judged(kind: str, name: str) -> Row:
         assert (
             world.post("/v1/shields", {"shield_id": shield, "provider_id": "pattern", "params": params}).status == 200
         )
-        place = {"url": f"{world.web.url}/there", "method": "POST"}
-        tool = {**KINDS[kind], "remote_execution": place}
-        said = "hidden" if name == "input_shields" else "open"
-        asked, turn = ran(world, {**tool, name: [shield]}, said)
-        assert (turn["output_message"]["content"], len(asked)) == ("No.", int(name == "output_shields"))
-        asked, turn = ran(world, tool, said)
-        assert (turn["output_message"]["content"], len(asked)) == ("ok", 1)
+        remote = {"url": f"{world.web.url}/there", "method": "POST"}
+        tool = {**KINDS[kind], "remote_execution": remote}
+        argument = "hidden" if name == "input_shields" else "open"
+        requests, turn = ran(world, {**tool, name: [shield]}, argument)
+        assert (turn["output_message"]["content"], len(requests)) == ("No.", int(name == "output_shields"))
+        requests, turn = ran(world, tool, argument)
+        assert (turn["output_message"]["content"], len(requests)) == ("ok", 1)
 
     return row
 
 
 def of_every_kind(kind: str) -> Mapping[str, Row]:
     at = f"tools.{kind}"
-    place = f"{at}.remote_execution"
+    remote = f"{at}.remote_execution"
     query = "code" if kind == "code_interpreter" else "query"
     return {
         f"{at}.input_shields": judged(kind, "input_shields"),
         f"{at}.output_shields": judged(kind, "output_shields"),
-        f"{place}.url": elsewhere(kind, lambda asked: asked.path, "/here/x", url=f"/here/{{{query}}}"),
-        f"{place}.method": elsewhere(kind, lambda asked: asked.method, "GET", method="GET"),
-        f"{place}.params": elsewhere(kind, lambda asked: asked.params.get("a"), ["b"], params={"a": "b"}),
-        f"{place}.headers": elsewhere(kind, lambda asked: asked.headers.get("x-key"), "k", headers={"x-key": "k"}),
-        f"{place}.body": elsewhere(kind, lambda asked: asked.told.get("a"), [1], body={"a": [1]}),
+        f"{remote}.url": elsewhere(kind, lambda request: request.path, "/here/x", url=f"/here/{{{query}}}"),
+        f"{remote}.method": elsewhere(kind, lambda request: request.method, "GET", method="GET"),
+        f"{remote}.params": elsewhere(kind, lambda request: request.params.get("a"), ["b"], params={"a": "b"}),
+        f"{remote}.headers": elsewhere(kind, lambda request: request.headers.get("x-key"), "k", headers={"x-key": "k"}),
+        f"{remote}.body": elsewhere(kind, lambda request: request.told.get("a"), [1], body={"a": [1]}),
     }
 
 
 def answered(tool: Fields, expected: str, beside: Fields) -> Row:
-    """Return a row for what a defined tool answers: the text is in it, and not in that of the other definition."""
+    """Return a row for the answer of a defined tool: it has the text, the answer of the other definition has not."""
 
     def row(world: World, _: str) -> None:
-        told = [
+        answers = [
             json.dumps([s for s in ran(world, each, "x")[1]["steps"] if "tool_responses" in s])
             for each in (tool, beside)
         ]
-        assert [expected in text for text in told] == [True, False]
+        assert [expected in text for text in answers] == [True, False]
 
     return row
 
 
 def runs_code_or_leaves_it(world: World, sent_with: str) -> None:
-    """Here, where no code is run, the turn is refused if that shall be done here."""
+    """On this server, which runs no code, the turn is refused if the definition requests inline execution."""
     left = {**KINDS["code_interpreter"], "enable_inline_code_execution": False}
     _, turn = ran(world, left, "1")
     assert [call["tool_name"] for call in turn["output_message"]["tool_calls"]] == ["code_interpreter"]
@@ -508,10 +512,10 @@ OF_AGENTS: Mapping[str, Row] = {
     "response_format.grammar.bnf": refuses(GRAMMAR, "response_format"),
 }
 OF_TURNS: Mapping[str, Row] = {
-    "messages.user.content": says("hi", "hi"),
-    "messages.user.content.text.text": says([TEXT], "t"),
-    "messages.user.content.image.image.url.uri": says([TEXT, BY_ADDRESS], [TEXT, SHOWN_BY_ADDRESS]),
-    "messages.user.content.image.image.data": says(BY_VALUE, [SHOWN_BY_VALUE]),
+    "messages.user.content": shows("hi", "hi"),
+    "messages.user.content.text.text": shows([TEXT], "t"),
+    "messages.user.content.image.image.url.uri": shows([TEXT, BY_ADDRESS], [TEXT, SHOWN_BY_ADDRESS]),
+    "messages.user.content.image.image.data": shows(BY_VALUE, [SHOWN_BY_VALUE]),
     "messages.user.context": context("more", "q\n\nmore"),
     "messages.user.context.text.text": context(TEXT, "q\n\nt"),
     "messages.user.context.image.image.url.uri": context([BY_ADDRESS], [QUESTION, SHOWN_BY_ADDRESS]),
@@ -541,7 +545,7 @@ def test_a_field_has_its_effect_or_is_refused(world: World, sent_with: str, path
     row(world, sent_with)
 
 
-def test_a_file_that_a_tool_s_shield_stops_is_kept_nowhere(world: World) -> None:
+def test_a_file_that_a_tools_shield_stops_is_not_stored(world: World) -> None:
     shield = {"shield_id": "of-files", "provider_id": "pattern", "params": {"words": ["hidden"]}}
     assert world.post("/v1/shields", shield).status == 200
     tool = {**KINDS["photogen"], "remote_execution": {"url": f"{world.web.url}/drawing", "method": "GET"}}
@@ -565,18 +569,18 @@ def test_the_search_may_be_chosen_by_either_of_its_names(
     world: World, offering: Fields, name: str, sent_with: str
 ) -> None:
     config, turn = parted(sent_with, {"tool_config": {"tool_choice": name}})
-    body = world.asked({**offering, **config}, turn)
+    body = world.first_request({**offering, **config}, turn)
     assert body["tool_choice"] == {"type": "function", "function": {"name": "brave_search"}}
     assert tools_of(body) == ["brave_search"]
 
 
-def test_a_name_is_that_of_the_tool_which_the_model_knows_by_it_first(world: World) -> None:
+def test_a_name_selects_the_tool_that_the_model_sees_under_it_first(world: World) -> None:
     chosen: Fields = {"toolgroups": ["builtin::websearch"], "tool_config": {"tool_choice": "web_search"}}
-    body = world.asked({**chosen, "client_tools": [{"name": "web_search"}]}, {})
+    body = world.first_request({**chosen, "client_tools": [{"name": "web_search"}]}, {})
     assert body["tool_choice"] == {"type": "function", "function": {"name": "web_search"}}
     hidden = {**chosen, "client_tools": [{"name": "brave_search"}]}
     refuses(hidden, "tool_config", "tool_choice")(world, "agent")
 
 
-def test_what_is_no_field_is_ignored(world: World) -> None:
-    assert world.asked({"unknown": 1}, {"unknown": 1}) == world.asked({}, {})
+def test_an_unknown_field_is_ignored(world: World) -> None:
+    assert world.first_request({"unknown": 1}, {"unknown": 1}) == world.first_request({}, {})

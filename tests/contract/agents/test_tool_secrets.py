@@ -1,4 +1,4 @@
-"""Keys in an agent's tool definitions stand in one line of one record, and nowhere else: no answer, list or log.
+"""Keys in an agent's tool definitions are in one line of one record, and in no answer, list or log.
 
 Covers: domain/tools/tool_secrets, store/agents/agents
 """
@@ -40,7 +40,7 @@ TOOLS = [
         },
     },
 ]
-# kept as it is; compressed; beside the database
+# stored as it is; compressed; in a file beside the database
 PADDING = ["", "x" * 5_000, "".join(Random(1).choices("0123456789abcdef", k=900_000))]
 
 
@@ -75,23 +75,23 @@ def kept(request: pytest.FixtureRequest, tmp_path: Path, caplog: pytest.LogCaptu
     with served(tmp_path) as serving:
         config = {"model": "offline", "instructions": request.param, "tools": TOOLS}
         body = json.dumps({"agent_config": config}).encode()
-        asked = Raw("POST", b"/v1/agents", (body,), ((b"idempotency-key", b"k"),))
-        agent_id = serving.client.send(asked).json()["agent_id"]
-        assert serving.client.send(asked).json() == {"agent_id": agent_id}
+        creation = Raw("POST", b"/v1/agents", (body,), ((b"idempotency-key", b"k"),))
+        agent_id = serving.client.send(creation).json()["agent_id"]
+        assert serving.client.send(creation).json() == {"agent_id": agent_id}
         assert any((tmp_path / "blobs").glob("*/*")) == (request.param == PADDING[-1])
         yield Kept(serving, agent_id, with_key(tmp_path))
 
 
-def test_keys_stand_in_the_private_line_of_their_agents_record_only(kept: Kept) -> None:
+def test_keys_are_in_the_private_line_of_their_agents_record_only(kept: Kept) -> None:
     key = agent_key("local", kept.agent_id)
-    ((place, body),) = kept.bodies.items()
-    assert place == (key.pk, key.sk)
+    ((record_key, body),) = kept.bodies.items()
+    assert record_key == (key.pk, key.sk)
     private, _, wire = body.partition(b"\n")
     assert [private.count(key.encode()) for key in KEYS] == [1, 1, 1]
     assert [wire.count(key.encode()) for key in KEYS] == [0, 0, 0]
 
 
-def test_no_answer_and_no_line_of_the_log_tells_a_key(kept: Kept, caplog: pytest.LogCaptureFixture) -> None:
+def test_no_answer_and_no_line_of_the_log_has_a_key(kept: Kept, caplog: pytest.LogCaptureFixture) -> None:
     client, agent = kept.served.client, f"/v1/agents/{kept.agent_id}"
     session = client.post(f"{agent}/session", {"session_name": "s"}).json()["session_id"]
     answers = [
@@ -106,8 +106,8 @@ def test_no_answer_and_no_line_of_the_log_tells_a_key(kept: Kept, caplog: pytest
         client.post("/v1/agents", {"agent_config": {"model": "m", "instructions": "", "tools": [TOOLS[0], TOOLS[0]]}}),
     ]
     assert {answer.status for answer in answers} == {200, 400}
-    told = b"".join(answer.body for answer in answers).decode() + repr(answers) + caplog.text
-    assert not [key for key in KEYS if key in told]
+    shown = b"".join(answer.body for answer in answers).decode() + repr(answers) + caplog.text
+    assert not [key for key in KEYS if key in shown]
     assert len(with_key(kept.served.data_dir)) == 1
 
 
@@ -117,12 +117,12 @@ def test_a_reader_sees_masks_and_the_server_finds_the_keys(kept: Kept) -> None:
     assert config["tools"][2]["remote_execution"]["headers"] == {"authorization": MASK}
     with closing(SqliteRangeStore(kept.served.data_dir / "turnstone.db")) as store:
         agents = AgentStore(OversizeStore(store, FileBlobStore(kept.served.data_dir / "blobs")))
-        brave, wolfram, look = agents.get("local", kept.agent_id).agent.agent_config.tools
+        brave, wolfram, function = agents.get("local", kept.agent_id).agent.agent_config.tools
     assert [brave.api_key.get_secret_value(), wolfram.api_key.get_secret_value()] == list(KEYS[:2])
-    assert look.remote_execution.headers == {"authorization": SecretStr(f"Bearer {KEYS[2]}")}
+    assert function.remote_execution.headers == {"authorization": SecretStr(f"Bearer {KEYS[2]}")}
 
 
-def test_what_was_read_can_not_be_sent_back_with_masks_in_place_of_keys(kept: Kept) -> None:
+def test_an_agent_that_was_read_is_refused_with_masks_instead_of_keys(kept: Kept) -> None:
     config = kept.served.client.get(f"/v1/agents/{kept.agent_id}").json()["agent_config"]
     refused = kept.served.client.post("/v1/agents", {"agent_config": config})
     assert refused.status == 400
@@ -131,9 +131,7 @@ def test_what_was_read_can_not_be_sent_back_with_masks_in_place_of_keys(kept: Ke
     assert "stands for a secret in answers" in problems[0]["msg"]
 
 
-def test_an_agent_that_can_not_be_read_any_more_is_logged_without_its_keys(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_unreadable_agent_is_logged_without_its_keys(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     with served(tmp_path) as serving:
         config = {"model": "offline", "instructions": "", "tools": TOOLS}
@@ -145,7 +143,7 @@ def test_an_agent_that_can_not_be_read_any_more_is_logged_without_its_keys(
             assert found is not None
             broken = found.body.replace(b'"engine":"brave"', b'"engine":"other"')
             whole.write([Put(found.key, broken, found.attributes, (RevIs(found.rev),))])
-        said = {"messages": [{"role": "user", "content": "x"}]}
-        assert serving.client.post(f"{agent}/session/{session}/turn", said).status == 500
+        turn = {"messages": [{"role": "user", "content": "x"}]}
+        assert serving.client.post(f"{agent}/session/{session}/turn", turn).status == 500
     assert "ValidationError" in caplog.text
     assert not [key for key in KEYS if key in caplog.text]

@@ -1,4 +1,4 @@
-"""Shields of the operator's file: there for every agent, and seen through when the server starts.
+"""Shields of the operator's file: available to every agent, and checked when the server starts.
 
 Covers: services/shields, bootstrap
 """
@@ -22,7 +22,7 @@ params = { words = ["bad"], user_message = "Not here." }
 provider = "llama-guard"
 shield = "guard-8b"
 """
-SAID_BADLY = {"messages": [{"role": "user", "content": "a BAD thing"}]}
+BAD_MESSAGE = {"messages": [{"role": "user", "content": "a BAD thing"}]}
 
 
 def written(folder: Path, text: str) -> dict[str, Any]:
@@ -40,17 +40,17 @@ def test_a_configured_shield_is_listed_judges_turns_and_stays(tmp_path: Path) ->
         config = {"model": "offline", "instructions": "", "input_shields": ["words"]}
         agent = client.post("/v1/agents", {"agent_config": config}).json()["agent_id"]
         session = client.post(f"/v1/agents/{agent}/session", {"session_name": "s"}).json()["session_id"]
-        turn = client.post(f"/v1/agents/{agent}/session/{session}/turn", SAID_BADLY).json()
+        turn = client.post(f"/v1/agents/{agent}/session/{session}/turn", BAD_MESSAGE).json()
         assert turn["output_message"]["content"] == "Not here."
         (step,) = turn["steps"]
         assert step["violation"]["metadata"] == {"shield_id": "words", "found": ["words.0"]}
         assert client.send(Raw("DELETE", b"/v1/shields/words")).status == 400
-        anew = {"shield_id": "words", "provider_id": "pattern", "params": {"words": ["other"]}}
-        assert client.post("/v1/shields", anew).status == 400
+        another = {"shield_id": "words", "provider_id": "pattern", "params": {"words": ["other"]}}
+        assert client.post("/v1/shields", another).status == 400
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "problem"),
     [
         ('[shields.a]\nprovider = "nemo"', "shields.a.provider: must be bedrock, llama-guard or pattern"),
         ('[shields.a]\nprovider = "pattern"', "shields.a.params: name at least one pattern or word"),
@@ -58,6 +58,6 @@ def test_a_configured_shield_is_listed_judges_turns_and_stays(tmp_path: Path) ->
         ('[shields.a]\nprovider = "llama-guard"\nmodel = "m"', "shields.a.model"),
     ],
 )
-def test_a_shield_that_can_not_be_made_stops_the_start(tmp_path: Path, text: str, said: str) -> None:
-    with pytest.raises(InvalidSettings, match=said), served(tmp_path, **written(tmp_path, text)):
+def test_an_invalid_shield_stops_the_start(tmp_path: Path, text: str, problem: str) -> None:
+    with pytest.raises(InvalidSettings, match=problem), served(tmp_path, **written(tmp_path, text)):
         pass

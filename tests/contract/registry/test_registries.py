@@ -1,4 +1,4 @@
-"""The routes about what a server offers, and the page that tells of all routes.
+"""The routes of models, shields, toolgroups and providers, and the page that documents all routes.
 
 Covers: functions/models, functions/shields, functions/tools, functions/server
 """
@@ -41,7 +41,7 @@ def deleted(server: Served, path: str) -> Answered:
     return server.client.send(Raw("DELETE", path.encode()))
 
 
-def test_what_is_registered_stands_beside_what_comes_with_the_server(server: Served) -> None:
+def test_registered_objects_are_listed_beside_the_built_in_ones(server: Served) -> None:
     for name in ("z", "b/c", "offline"):
         assert server.client.post("/v1/models", {"model_id": name, "metadata": {"mine": True}}).status == 200
     assert ids(server.client.get("/v1/models")) == ["offline", "b/c", "z"]
@@ -58,7 +58,7 @@ def test_what_is_registered_stands_beside_what_comes_with_the_server(server: Ser
     assert server.client.get("/v1/shields/one").json()["provider_resource_id"] == "guard"
 
 
-def test_what_is_registered_survives_the_server(tmp_path: Path) -> None:
+def test_registered_objects_survive_the_server(tmp_path: Path) -> None:
     group = MCP | {"toolgroup_id": "mcp::a", "args": {"depth": 2}}
     with served(tmp_path) as before:
         before.client.post("/v1/toolgroups", group)
@@ -87,7 +87,7 @@ def test_a_registered_model_is_found_while_the_model_server_is_away(
 
 @pytest.mark.parametrize("path", ["/v1/tools?toolgroup_id", "/v1/tool-runtime/list-tools?tool_group_id"])
 @pytest.mark.parametrize("group", ["unknown", "builtin::code_interpreter", "builtin::clock/unknown"])
-def test_a_group_without_tools_here_is_named_as_what_was_sent(server: Served, path: str, group: str) -> None:
+def test_a_group_without_tools_here_is_named_with_the_parameter(server: Served, path: str, group: str) -> None:
     answer = server.client.get(f"{path}={group}")
     (problem,) = answer.json()["error"]["detail"]["errors"]
     assert (answer.status, problem["loc"]) == (400, [path.partition("?")[2]])
@@ -149,9 +149,7 @@ WITHOUT_EFFECT: list[tuple[str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("path", "body", "field"), WITHOUT_EFFECT)
-def test_what_would_have_no_effect_is_refused_by_name(
-    server: Served, path: str, body: dict[str, Any], field: str
-) -> None:
+def test_a_field_without_effect_is_refused_by_name(server: Served, path: str, body: dict[str, Any], field: str) -> None:
     before = server.marks()
     answer = server.client.post(path, body)
     assert answer.status == 400
@@ -159,7 +157,7 @@ def test_what_would_have_no_effect_is_refused_by_name(
     assert server.marks() == before
 
 
-def test_what_comes_with_the_server_may_be_registered_as_it_is_and_unregistered_and_stays(server: Served) -> None:
+def test_a_built_in_object_may_be_registered_unchanged_and_unregistered_and_stays(server: Served) -> None:
     body = {"toolgroup_id": "builtin::clock", "provider_id": "builtin"}
     assert server.client.post("/v1/toolgroups", body).status == 200
     assert ids(server.client.get("/v1/toolgroups")) == OWN
@@ -181,7 +179,7 @@ def test_a_set_up_script_changes_nothing_of_a_tenants_own_group(server: Served) 
     assert ids(server.client.get("/v1/toolgroups")) == OWN
 
 
-def test_tools_of_a_server_that_can_not_be_asked_are_left_out_of_all_and_told_of_by_name(server: Served) -> None:
+def test_tools_of_an_unreachable_server_are_left_out_of_all_and_refused_by_name(server: Served) -> None:
     server.client.post("/v1/toolgroups", MCP | {"toolgroup_id": "mcp::a"})
     assert "current_time" in ids(server.client.get("/v1/tools"))
     for path in (
@@ -209,14 +207,14 @@ def test_a_tool_is_run_outside_of_turns(server: Served) -> None:
         assert (answer.status, answer.json()["content"][-6:], answer.json()["error_code"]) == (200, "+09:00", None)
 
 
-def test_a_tool_that_fails_says_so_in_its_answer(server: Served) -> None:
+def test_a_failed_tool_has_an_error_in_its_answer(server: Served) -> None:
     for name, kwargs in (("current_time", {"timezone": "Nowhere"}), ("brave_search", {"query": "tea"})):
-        told = server.client.post("/v1/tool-runtime/invoke", {"tool_name": name, "kwargs": kwargs}).json()
-        assert (told["error_code"], told["error_message"] == told["content"]) == (1, True)
+        answer = server.client.post("/v1/tool-runtime/invoke", {"tool_name": name, "kwargs": kwargs}).json()
+        assert (answer["error_code"], answer["error_message"] == answer["content"]) == (1, True)
 
 
 @pytest.mark.parametrize(("name", "status"), [("fly", 404), ("builtin::clock/fly", 404), ("nobodys/fly", 404)])
-def test_a_tool_that_there_is_not_is_not_run(server: Served, name: str, status: int) -> None:
+def test_a_missing_tool_is_not_found(server: Served, name: str, status: int) -> None:
     assert server.client.post("/v1/tool-runtime/invoke", {"tool_name": name, "kwargs": {}}).status == status
 
 
@@ -239,7 +237,7 @@ def test_every_provider_that_is_shown_is_listed(server: Served) -> None:
     }
 
 
-def test_a_model_server_is_not_called_healthy_unasked(tmp_path: Path) -> None:
+def test_the_health_of_a_model_server_is_not_claimed_without_a_check(tmp_path: Path) -> None:
     with served(tmp_path, model_url="http://user:secret@127.0.0.1:1/v1") as serving:
         answer = serving.client.get("/v1/providers/default")
     assert answer.json()["provider_type"] == "remote::openai-compatible"
@@ -248,24 +246,24 @@ def test_a_model_server_is_not_called_healthy_unasked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", ["0.1.0", "0.1", "0.2.12", "0.3.5", "0.3.0a1", " 0.2.20 ", ""])
-def test_a_client_of_a_known_version_is_served(server: Served, version: str) -> None:
-    assert asked_by(server, version).status == 200
+def test_a_client_of_a_supported_version_is_served(server: Served, version: str) -> None:
+    assert tools_listed_by(server, version).status == 200
 
 
 @pytest.mark.parametrize("version", ["0.4.0", "0.0.63", "1.2.0", "0.20.1", "0", "0.2x", "garbage", "0..2", "²"])
-def test_a_client_of_another_version_is_told_so(server: Served, version: str) -> None:
-    answer = asked_by(server, version)
+def test_a_client_of_another_version_is_refused(server: Served, version: str) -> None:
+    answer = tools_listed_by(server, version)
     assert answer.status == 426
     assert "0.1 to 0.3" in answer.refusal()
 
 
-def asked_by(server: Served, version: str) -> Answered:
+def tools_listed_by(server: Served, version: str) -> Answered:
     header = (b"X-LlamaStack-Client-Version", version.encode())
     return server.client.send(Raw("GET", b"/v1/tools", headers=(header,)))
 
 
 class Page(HTMLParser):
-    """What a page refers to, and whether its tags are closed in order."""
+    """The references and anchors of a page; its tags have to be closed in order."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -288,7 +286,7 @@ class Page(HTMLParser):
 
 
 @pytest.mark.parametrize("path", ["/docs", "/v1/docs"])
-def test_the_page_tells_of_every_route_and_needs_nothing_from_elsewhere(server: Served, path: str) -> None:
+def test_the_page_documents_every_route_and_loads_nothing_from_elsewhere(server: Served, path: str) -> None:
     answer = server.client.get(path)
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
     text = answer.body.decode()
@@ -311,7 +309,7 @@ def test_the_page_tells_of_every_route_and_needs_nothing_from_elsewhere(server: 
     assert set(openapi_document(ROUTES)["components"]["schemas"]) <= set(page.anchors)
 
 
-def test_text_of_the_document_is_no_html_of_the_page() -> None:
+def test_text_of_the_document_is_escaped_in_the_page() -> None:
     from turnstone.http.document.page import api_page
 
     document = openapi_document(ROUTES)
@@ -323,13 +321,13 @@ def test_text_of_the_document_is_no_html_of_the_page() -> None:
 
 
 @pytest.mark.parametrize("path", ["/openapi.json", "/v1/openapi.json"])
-def test_the_document_that_is_served_is_the_one_that_is_printed(server: Served, path: str) -> None:
+def test_the_served_document_is_the_printed_one(server: Served, path: str) -> None:
     answer = server.client.get(path)
     assert answer.headers["content-type"] == "application/json"
     assert strict_json(answer.body.decode()) == openapi_document(ROUTES)
 
 
-def test_what_is_not_served_is_told_without_a_retry(server: Served) -> None:
+def test_an_unserved_method_is_named_in_a_501_without_a_retry(server: Served) -> None:
     answer = server.client.post("/v1/inference/batch-completion", {})
     assert (answer.status, answer.headers["x-should-retry"]) == (501, "false")
     named = r"inference\.batch_completion \(POST /v1/inference/batch-completion\); .*/chat/completions"

@@ -1,6 +1,6 @@
-"""Whatever is sent to a route: a true status, an envelope of the contract, nothing of the inside, nothing stored.
+"""Invalid requests to every route: a true status, an envelope of the contract, no internal text, nothing stored.
 
-`tests/support/server/body_shapes.py` states once more which bodies are valid, apart from the models that parse them.
+`tests/support/server/body_shapes.py` defines the valid bodies a second time, apart from the models that parse them.
 
 Covers: functions, http/request, http/route
 """
@@ -40,9 +40,9 @@ THIRDS = 3
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Served]:
-    """Serve one route's cases alone: what those of another made would be in every list."""
+    """Serve one route's cases alone: objects made by those of another would be in every list."""
     with served(tmp_path) as serving:
-        serving.server._jobs.close()  # what cleans up after deletions would change the store between two looks
+        serving.server._jobs.close()  # the clean-up after deletions would change the store between two reads
         yield serving
 
 
@@ -51,19 +51,19 @@ WITH_BODIES = [route for route in ROUTES if BODIES.get((route.method, route.path
 
 @pytest.mark.slow
 @pytest.mark.parametrize("route", WITH_BODIES, ids=named)
-def test_every_value_of_a_valid_body_is_looked_at(server: Served, route: Route) -> None:
-    """Each place is given a third of the values, the next place the next third."""
+def test_every_value_of_a_valid_body_is_checked(server: Served, route: Route) -> None:
+    """Each position receives a third of the values, the next position the next third."""
     check_substitutes(World(server, route), route, [SUBSTITUTES[first::THIRDS] for first in range(THIRDS)])
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("route", WITH_BODIES, ids=named)
-def test_every_value_of_a_valid_body_is_looked_at_with_all_that_may_stand_there(server: Served, route: Route) -> None:
+def test_every_value_of_a_valid_body_is_checked_with_every_substitute(server: Served, route: Route) -> None:
     check_substitutes(World(server, route), route, [[*JUNK, *LITERALS]])
 
 
 def check_substitutes(world: World, route: Route, substitutes: Sequence[Sequence[Any]]) -> None:
-    """Change each place of each valid body; the places take turns with the lists of substitutes."""
+    """Change each position of each valid body; successive positions use successive lists of substitutes."""
     in_turn = cycle(substitutes)
     for valid in BODIES[route.method, route.path].valid:
         for where, _ in enumerate(places_in({"body": valid})):
@@ -74,13 +74,13 @@ def check_substitutes(world: World, route: Route, substitutes: Sequence[Sequence
 
 @pytest.mark.slow
 @pytest.mark.parametrize("route", ROUTES, ids=named)
-def test_whatever_is_sent_is_answered_truly(server: Served, route: Route) -> None:
+def test_any_request_has_a_true_answer(server: Served, route: Route) -> None:
     check_cases(World(server, route), route, CASES)
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("route", ROUTES, ids=named)
-def test_whatever_else_is_sent_is_answered_truly(server: Served, route: Route, fresh_seed: int) -> None:
+def test_any_other_request_has_a_true_answer(server: Served, route: Route, fresh_seed: int) -> None:
     check_cases(World(server, route), route, CASES_AT_NIGHT, fresh_seed)
 
 

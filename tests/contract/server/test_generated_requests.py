@@ -1,8 +1,8 @@
-"""Requests that schemathesis generates from the document a server serves are answered as that document says.
+"""Requests that schemathesis generates from the document of a server are answered as documented.
 
-One server requires API keys: it gets thousands of requests, right ones and wrong ones, alone and one after the other.
-The other accepts anybody, and gets the document's examples, and requests in sequence. Each night, both get others,
-under every path that a route has, and of the cases that cover the schemas all instead of a fifth.
+One server requires API keys: it receives thousands of requests, valid and invalid, alone and in sequence. The other
+accepts every caller, and receives the document's examples, and requests in sequence. Each night, both receive others,
+under every path that a route has, and all of the cases that cover the schemas instead of a fifth.
 
 Covers: functions, http/document
 """
@@ -41,8 +41,8 @@ EXAMPLES_AT_NIGHT = 32
 SEED = 7
 SLOWEST_S = 30
 ANN = Caller(tenant="acme", principal="ann")
-# Every check there is is made. One of them, `object_level_authorization`, finds nothing to compare without logins of
-# several people: who sees what is for test_two_tenants.py and test_every_route_refuses.py.
+# Every check runs. One of them, `object_level_authorization`, has nothing to compare without logins of several users:
+# access of users is the subject of test_two_tenants.py and test_every_route_refuses.py.
 CHECKED = {
     "allow_header_conformance",
     "content_type_conformance",
@@ -62,7 +62,8 @@ CHECKED = {
 }
 TOOLS = "choices among tools hold between fields; names, formats and shields are those that this server has"
 NAMES = "names have to be printable, and providers those that this server has"
-# Operations that may refuse what follows the document, with what it can't say. Their refusals have to say so, too.
+# Operations that may refuse a request that follows the document, with the rule that the document can't express. Their
+# refusals have to name it, too.
 BEYOND_SCHEMAS = {
     "create_agent": TOOLS,
     "llama_stack_2024_create_agent": TOOLS,
@@ -83,21 +84,21 @@ BEYOND_SCHEMAS = {
     "create_chat_completion": "some fields are for servers of OpenAI's API, which the offline model is none of",
     "create_completion": "some fields are for servers of OpenAI's API, which the offline model is none of",
     "infer_completion": "the offline model takes no grammar",
-    "create_embedding": "vectors have the dimensions that the offline model makes, which knows no users",
+    "create_embedding": "vectors have the dimensions that the offline model makes, and it takes no user",
     "embed_contents": "vectors have the dimensions that the offline model makes",
 }
 STREAMS = {"chat_completion": "ChatCompletionStream", "create_chat_completion": "CreateChatCompletionStream"}
 STREAMS |= {"infer_completion": "InferCompletionStream", "create_completion": "CreateCompletionStream"}
 STREAMS |= {"llama_stack_2024_create_turn": "CreateTurn2024Stream"}
-# MCP servers at whatever address was made up, where nobody is
-ASK_OTHERS = {"get_tool", "invoke_tool", "list_runtime_tools", "list_tools"}
+# operations that call MCP servers, here at generated addresses without a server
+CALL_OTHERS = {"get_tool", "invoke_tool", "list_runtime_tools", "list_tools"}
 MAKERS = ("create_agent", "create_session", "create_turn", "register_model", "register_toolgroup")
 BELOW_AGENTS = ("create_session", "create_turn")
 CONFIG = {"model": "turnstone-offline", "instructions": ""}
 
 
 class Findings:
-    """What came of the requests of one run."""
+    """The outcome of the requests of one run."""
 
     def __init__(self) -> None:
         self.cases: Counter[str] = Counter()
@@ -107,17 +108,19 @@ class Findings:
         self.problems: list[str] = []
 
     def is_failure(self, _: Any, failure: Any, case: Any, response: Any) -> bool:
-        """Tell whether a failure is one.
+        """Return whether a failure of a check counts as one.
 
-        To refuse what follows the document is right where rules go beyond schemas. And OpenAPI 3.1 does not say what a
-        schema is to a stream: schemathesis takes it for that of an event with its `data`, ours is that of the data.
+        Rules beyond schemas may refuse a request that follows the document. And OpenAPI 3.1 does not define the schema
+        of a stream: schemathesis takes it for that of an event with its `data`, ours is that of the data.
         """
-        if own_operation(case) in ASK_OTHERS and response.status_code == 502:
+        if own_operation(case) in CALL_OTHERS and response.status_code == 502:
             return False
         if failure.title == "Created resource not found" and failure.operation.endswith("/chat/completions"):
-            return False  # it is there afterwards only if `store` is true, which no document can say
+            return False  # it exists afterwards only if `store` is true, which no document can express
         if failure.title == "SSE event violates schema":
-            return not is_stream_as_told(response.content.decode(), STREAMS.get(own_operation(case), "TurnStreamChunk"))
+            return not is_stream_as_documented(
+                response.content.decode(), STREAMS.get(own_operation(case), "TurnStreamChunk")
+            )
         if failure.checks != ("positive_data_acceptance",) or not is_beyond_schemas(response):
             return True
         self.refused[own_operation(case)] = f"{case.query}: {response.content.decode()}"
@@ -153,20 +156,20 @@ def is_beyond_schemas(response: Any) -> bool:
     return False
 
 
-def is_stream_as_told(stream: str, schema: str) -> bool:
-    told = [event.rpartition("data: ")[2] for event in stream.split("\n\n")[:-1]]
-    chunks = [strict_json(data) for data in told if data != "[DONE]"]
+def is_stream_as_documented(stream: str, schema: str) -> bool:
+    payloads = [event.rpartition("data: ")[2] for event in stream.split("\n\n")[:-1]]
+    chunks = [strict_json(data) for data in payloads if data != "[DONE]"]
     return all(map(named_validator(schema).is_valid, chunks))
 
 
 def own_operation(case: Any) -> str:
-    """Return the operation's id; an alias counts as what it stands for."""
+    """Return the operation's id; an alias counts as the operation that it repeats."""
     raw = case.operation.definition.raw
     return str(raw.get("x-same-as", raw["operationId"]))
 
 
 def made_for(case: Any, client: TestClient) -> dict[str, str]:
-    """Return an agent and what else is in the operation's path, made just now; what is made up is never there."""
+    """Return the ids of the operation's path, of objects made just now: no object has a generated id."""
     made = client.post("/v1/agents", json={"agent_config": CONFIG}).json()
     if "session_id" in case.path_parameters:
         made |= client.post(f"/v1/agents/{made['agent_id']}/session", json={"session_name": "made"}).json()
@@ -174,7 +177,7 @@ def made_for(case: Any, client: TestClient) -> dict[str, str]:
 
 
 def findings(app: Any, headers: dict[str, str], phases: Set[str], seed: int | None) -> Findings:
-    """Ask the app for what its document describes, nearly the same in every run without a seed; return the outcome."""
+    """Send the app requests generated from its document, nearly the same in every run without a seed."""
     config = SchemathesisConfig.from_dict(
         {
             "seed": SEED if seed is None else seed,
@@ -194,8 +197,8 @@ def findings(app: Any, headers: dict[str, str], phases: Set[str], seed: int | No
             },
         }
     )
-    asking = {**headers, "host": ADDRESS.removeprefix("http://")}
-    schema = schemathesis.openapi.from_asgi("/openapi.json", app, config=config, headers=asking)
+    request_headers = {**headers, "host": ADDRESS.removeprefix("http://")}
+    schema = schemathesis.openapi.from_asgi("/openapi.json", app, config=config, headers=request_headers)
     if seed is None:  # aliases are answered by the same functions
         schema = schema.exclude(lambda context: "x-same-as" in context.operation.definition.raw)
     found = Findings()
@@ -229,11 +232,11 @@ def findings(app: Any, headers: dict[str, str], phases: Set[str], seed: int | No
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)  # half a minute on a machine that does nothing else
-def test_every_answer_is_as_the_document_says(tmp_path: Path) -> None:
+def test_every_answer_is_as_documented(tmp_path: Path) -> None:
     assert_whole(found_on(tmp_path, "api_keys"), CASES)
 
 
-def test_every_answer_is_as_the_document_says_where_no_key_is_required(tmp_path: Path) -> None:
+def test_every_answer_is_as_documented_where_no_key_is_required(tmp_path: Path) -> None:
     found = found_on(tmp_path, "off", phases=PHASES_WITHOUT_KEYS)
     assert_as_documented(found)
     assert (+found.cases).keys() == PHASES_WITHOUT_KEYS
@@ -242,7 +245,7 @@ def test_every_answer_is_as_the_document_says_where_no_key_is_required(tmp_path:
 @pytest.mark.nightly
 @pytest.mark.timeout(1_800)
 @pytest.mark.parametrize("auth", ["off", "api_keys"])
-def test_every_other_answer_is_as_the_document_says(tmp_path: Path, auth: str, fresh_seed: int) -> None:
+def test_every_other_answer_is_as_documented(tmp_path: Path, auth: str, fresh_seed: int) -> None:
     assert_whole(found_on(tmp_path, auth, seed=fresh_seed), CASES_AT_NIGHT)
 
 
@@ -251,7 +254,7 @@ def found_on(folder: Path, auth: str, phases: Set[str] = PHASES, seed: int | Non
         headers = {} if auth == "off" else {"Authorization": f"Bearer {key_for(serving, ANN)}"}
 
         async def app(scope: Any, receive: Any, send: Any) -> None:
-            assert scope["type"] == "http"  # it has been started, and is stopped, by others
+            assert scope["type"] == "http"  # the fixture starts and stops it
             await serving.client.app(scope, receive, send)
 
         return findings(app, headers, phases, seed)
@@ -261,7 +264,7 @@ def assert_as_documented(found: Findings) -> None:
     load_all_checks()
     assert {*CHECKS.get_all_names(), "max_response_time"} == CHECKED
     assert "\n\n".join(found.problems[:5]) == ""
-    assert {name: said for name, said in found.refused.items() if name not in BEYOND_SCHEMAS} == {}
+    assert {name: refusal for name, refusal in found.refused.items() if name not in BEYOND_SCHEMAS} == {}
 
 
 def assert_whole(found: Findings, cases: int) -> None:

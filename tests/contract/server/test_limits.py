@@ -1,6 +1,6 @@
-"""The limits told clearly: sizes, what is not offered yet, resumes of what does not wait, paths and methods.
+"""Limits and their clear refusals: sizes, unsupported fields, resumes of turns that do not wait, paths and methods.
 
-And the other side of each limit: what is accepted is answered, can be read, and can be gone on with.
+And the other side of each limit: accepted requests are answered, and their results can be read and continued.
 
 Covers: http/server/app, functions
 """
@@ -104,7 +104,7 @@ def posted(path: str, body: object, *more: bytes) -> Raw:
 
 
 def refused(server: Served, request: Raw, status: int) -> str:
-    """Return what the refusal says; it has this status, and nothing was stored."""
+    """Return the text of the refusal; it has this status, and nothing was stored."""
     before = server.marks()
     answer = server.client.send(request)
     assert status == answer.status, answer
@@ -128,8 +128,8 @@ def test_a_body_over_the_limit_gets_its_413_on_the_wire(
 @pytest.mark.parametrize("path", POSTS)
 def test_a_body_of_the_limit_is_read_and_one_byte_more_is_not(server: Served, path: str) -> None:
     at = path.format_map(NAMES)
-    says, status = ("JSON", 400) if path in WITH_BODY else ("not found", 404)
-    assert says in refused(server, posted(at, b" " * (LIMIT // 2), b" " * (LIMIT // 2)), status)
+    reason, status = ("JSON", 400) if path in WITH_BODY else ("not found", 404)
+    assert reason in refused(server, posted(at, b" " * (LIMIT // 2), b" " * (LIMIT // 2)), status)
     assert str(LIMIT) in refused(server, posted(at, b" " * (LIMIT // 2), b" " * (LIMIT // 2), b" "), 413)
 
 
@@ -179,12 +179,12 @@ def test_the_answer_to_many_mistakes_is_not_many_times_their_size(server: Served
     assert len(answer.body) < len(mistakes)
 
 
-def test_what_is_refused_leaves_no_payload_behind(server: Served) -> None:
+def test_a_refused_request_leaves_no_payload_behind(server: Served) -> None:
     name = random.Random(0).randbytes(1_000_000).hex()
     refused(server, posted("/v1/agents/no-agent/session", {"session_name": name}), 404)
 
 
-def test_a_store_that_fails_is_told_without_its_whereabouts(tmp_path: Path) -> None:
+def test_a_failing_store_is_reported_without_its_path(tmp_path: Path) -> None:
     with served(tmp_path) as serving:
         serving.server._sqlite.close()
         answer = serving.client.get("/v1/agents/a")
@@ -192,7 +192,7 @@ def test_a_store_that_fails_is_told_without_its_whereabouts(tmp_path: Path) -> N
     assert str(tmp_path) not in answer.refusal()
 
 
-def test_a_mistake_of_ours_is_told_without_its_inside(server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_internal_error_is_reported_without_its_text(server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(_: OfflineInference) -> tuple[str, ...]:
         raise RuntimeError("a detail nobody shall read")
 
@@ -225,13 +225,13 @@ def fields(name: str, value: object) -> dict[str, object]:
 
 
 @pytest.mark.parametrize(("name", "value"), [("response_format", {"type": "grammar", "bnf": {}})])
-def test_an_agent_with_what_is_not_offered_is_refused_by_name(server: Served, name: str, value: object) -> None:
+def test_an_agent_with_an_unsupported_field_is_refused_by_name(server: Served, name: str, value: object) -> None:
     request = posted("/v1/agents", {"agent_config": AGENT | fields(name, value)})
     assert name.rpartition(".")[2] in refused(server, request, 400)
 
 
 @pytest.mark.parametrize(("name", "value"), UNKNOWN_NAMES)
-def test_a_name_that_nothing_has_is_accepted_of_an_agent_and_refused_in_its_turn(
+def test_an_unknown_name_is_accepted_in_an_agent_and_refused_in_its_turn(
     server: Served, name: str, value: object
 ) -> None:
     agent = server.client.post("/v1/agents", {"agent_config": AGENT | {name: value, "tool_choice": "required"}})
@@ -244,7 +244,7 @@ def test_a_name_that_nothing_has_is_accepted_of_an_agent_and_refused_in_its_turn
 @pytest.mark.parametrize(
     ("name", "value"), [*UNKNOWN_NAMES, ("documents", [{"content": "x", "mime_type": "text/plain"}])]
 )
-def test_a_turn_with_what_is_not_offered_is_refused_by_name(talk: Talk, name: str, value: object) -> None:
+def test_a_turn_with_an_unsupported_field_or_name_is_refused_by_name(talk: Talk, name: str, value: object) -> None:
     request = posted(f"{talk.path}/turn", HELLO | fields(name, value))
     assert name.rpartition(".")[2] in refused(talk.server, request, 400)
 
@@ -256,22 +256,22 @@ def test_a_session_with_a_vector_database_is_refused_by_name(server: Served, tal
 
 
 @pytest.mark.parametrize(("name", "value"), [*EMPTY, ("response_format", None), ("documents", []), ("documents", None)])
-def test_none_of_what_is_not_offered_is_accepted(talk: Talk, name: str, value: object) -> None:
+def test_empty_values_of_unsupported_fields_are_accepted(talk: Talk, name: str, value: object) -> None:
     assert talk.server.client.post("/v1/agents", {"agent_config": AGENT | fields(name, value)}).status == 200
     assert talk.turn(HELLO | fields(name, value)).status == 200
 
 
-@pytest.mark.parametrize("given", ["of nobody", "one of two", "one twice", "one too many"])
-def test_a_resume_with_other_answers_than_awaited_is_refused_and_can_be_sent_right(talk: Talk, given: str) -> None:
+@pytest.mark.parametrize("given", ["of no call", "one of two", "one twice", "one too many"])
+def test_a_resume_with_other_answers_than_awaited_is_refused_and_can_be_corrected(talk: Talk, given: str) -> None:
     turn = talk.waiting_turn()
     first, second = talk.pending
-    ids = {"of nobody": ["call_0"], "one of two": [first], "one twice": [first, first, second]}
+    ids = {"of no call": ["call_0"], "one of two": [first], "one twice": [first, first, second]}
     request = posted(f"{turn}/resume", answers(*ids.get(given, [first, second, "call_0"])))
     assert "tool_responses" in refused(talk.server, request, 400)
     assert talk.server.client.post(f"{turn}/resume", answers(second, first)).status == 200
 
 
-def test_a_resume_of_what_is_not_there_or_anothers_is_not_found(talk: Talk) -> None:
+def test_a_resume_of_a_missing_turn_or_in_another_session_is_not_found(talk: Talk) -> None:
     turn, other = talk.waiting_turn(), Talk(talk.server).path
     session_of_another = f"{other.rpartition('/')[0]}/{talk.path.rpartition('/')[2]}"
     for path in (f"{talk.path}/turn/no-turn", *(turn.replace(talk.path, at) for at in (other, session_of_another))):
@@ -299,12 +299,12 @@ STRANGE = ["/v1", "/v2/agents", "/V1/health", "//v1/health", "/v1/agents/a/b", "
     "path",
     [*STRANGE, "/v1/health%0A", "/v1/models/offline%0A", "/v1/tools/", "/v1/agents/a/session/s/", "/v1/./health"],
 )
-def test_a_path_that_is_not_served_is_not_found(server: Served, path: str) -> None:
+def test_an_unserved_path_is_not_found(server: Served, path: str) -> None:
     refused(server, Raw("GET", path.encode()), 404)
 
 
 @pytest.mark.parametrize("path", sorted({route.path for route in ROUTES}))
-def test_a_method_that_is_not_served_is_told_which_are(server: Served, path: str) -> None:
+def test_an_unserved_method_is_refused_with_the_allowed_ones(server: Served, path: str) -> None:
     served_methods = {route.method for route in ROUTES if route.path == path}
     for method in {"PUT", "PATCH", "OPTIONS", "TRACE"} - served_methods:
         refused(server, Raw(method, path.encode(), (b"{}",)), 405)
@@ -324,12 +324,12 @@ def test_a_number_that_is_not_finite_is_refused(server: Served, number: str) -> 
 
 @pytest.mark.parametrize(("body", "field"), [(KEPT, "kept"), (IGNORED, "unknown")])
 @pytest.mark.parametrize("number", ["1e999", "-1e999", '[0, {"a": 1e999}]'])
-def test_a_number_that_is_not_finite_is_refused_wherever_it_stands(
+def test_a_number_that_is_not_finite_is_refused_in_any_field(
     server: Served, body: str, field: str, number: str
 ) -> None:
-    said = refused(server, posted("/v1/agents", (body % number).encode()), 400)
-    assert field in said
-    assert "finite" in said
+    refusal = refused(server, posted("/v1/agents", (body % number).encode()), 400)
+    assert field in refusal
+    assert "finite" in refusal
 
 
 @pytest.mark.parametrize("body", [NUMBER, KEPT, IGNORED], ids=["as a number", "in a free form", "in an ignored field"])
@@ -352,7 +352,7 @@ def nested(depth: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("depth", DEPTHS)
-def test_what_is_accepted_however_deep_can_be_read(talk: Talk, depth: int) -> None:
+def test_a_deeply_nested_value_that_is_accepted_can_be_read(talk: Talk, depth: int) -> None:
     tools = {"client_tools": [{"name": "t", "metadata": nested(depth)}]}
     agent = talk.server.client.post("/v1/agents", {"agent_config": AGENT | tools})
     assert agent.status == (200 if depth < MAX_DEPTH else 400)
@@ -365,7 +365,7 @@ def test_what_is_accepted_however_deep_can_be_read(talk: Talk, depth: int) -> No
 
 
 @pytest.mark.parametrize("depth", DEPTHS)
-def test_tool_responses_that_are_accepted_however_deep_can_be_read_and_followed(talk: Talk, depth: int) -> None:
+def test_deeply_nested_tool_responses_that_are_accepted_can_be_read_and_followed(talk: Talk, depth: int) -> None:
     turn = talk.waiting_turn()
     given = answers(*talk.pending)
     given["tool_responses"][0] |= {"metadata": nested(depth), "content": "long " * 1_000}
@@ -375,7 +375,7 @@ def test_tool_responses_that_are_accepted_however_deep_can_be_read_and_followed(
 
 
 @pytest.mark.parametrize("given", ['"\\ud800"', "[" * 300 + "]" * 300, "1e999", "NaN", "9" * 5_000, '{"a": NaN}'])
-def test_whatever_is_written_in_a_call_the_turn_is_answered_and_can_be_read(talk: Talk, given: str) -> None:
+def test_a_turn_with_any_text_in_a_call_is_answered_and_can_be_read(talk: Talk, given: str) -> None:
     turn = talk.turn({"messages": [{"role": "user", "content": f"add(a={given})"}]})
     assert turn.status == 200, turn
     assert turn.json() == talk.server.client.get(talk.turn_path(turn)).json()
@@ -405,27 +405,27 @@ FREE_FORM = ("metadata", "args", "json_schema", "input_schema", "output_schema")
 @pytest.mark.parametrize("full", [{"agent_config": FULL_AGENT}, FULL_TURN | {"stream": False}], ids=["agent", "turn"])
 def test_unknown_fields_change_nothing_at_any_depth(server: Served, full: dict[str, Any], value: object) -> None:
     more = json.loads(json.dumps(full))
-    for within, key in [({"": more}, ""), *places_outside_of_what_is_free(more)]:
+    for within, key in [({"": more}, ""), *values_outside_of_free_forms(more)]:
         if isinstance(within[key], dict):
             within[key]["unknown"] = value
     assert full != more
     assert outcome(server, full) == outcome(server, more)
 
 
-def places_outside_of_what_is_free(holder: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield where each value is whose fields are the API's own."""
+def values_outside_of_free_forms(holder: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the holder and the key of each value whose fields are defined by the API."""
     for key in list(holder) if isinstance(holder, dict) else range(len(holder)):
         if key not in FREE_FORM:
             yield holder, key
             if isinstance(holder[key], dict | list):
-                yield from places_outside_of_what_is_free(holder[key])
+                yield from values_outside_of_free_forms(holder[key])
 
 
 def outcome(server: Served, body: dict[str, Any]) -> Any:
-    """Return what the request leads to, without what differs from one time to the next."""
+    """Return the outcome of the request, without values that differ from one run to the next."""
     if "agent_config" in body:
         agent_id = server.client.post("/v1/agents", body).json()["agent_id"]
         return server.client.get(f"/v1/agents/{agent_id}").json()["agent_config"]
     turn = Talk(server).turn(body).json()
-    said = turn["output_message"]
-    return turn["input_messages"], said["content"], [(c["tool_name"], c["arguments"]) for c in said["tool_calls"]]
+    output = turn["output_message"]
+    return turn["input_messages"], output["content"], [(c["tool_name"], c["arguments"]) for c in output["tool_calls"]]

@@ -1,4 +1,4 @@
-"""What went wrong where this API comes from, and does not here: a law each, over HTTP and either store.
+"""Bugs of the reference implementation that this server does not have: a law each, over HTTP and either store.
 
 Where a law has more sides than one, they have tests of their own: the lock and the resumes in
 `integration/turns/test_locking.py`, access in `integration/access/test_who_sees_what.py`, crashes and leaving clients
@@ -32,7 +32,7 @@ from tests.support.server.served import TOOL
 from tests.support.server.servers import ROOT, ServerProcess
 from tests.support.server.stores import STORES, server_over
 
-LOOK = {"model": f"tool:{TOOL['name']}", "client_tools": [TOOL]}
+PAUSING = {"model": f"tool:{TOOL['name']}", "client_tools": [TOOL]}
 DELTAS = 600
 SLEEP_AFTER_EACH_EVENT_S = 0.01
 
@@ -41,12 +41,12 @@ pytestmark = pytest.mark.timeout(120)
 
 def answer_of(body: Mapping[str, Any]) -> Answer:
     """Answer as the built-in models do; further ones break after a tool, call one twice, or call one that fails."""
-    model, is_asked = body["model"], body["messages"][-1]["role"] == "user"
+    model, is_question = body["model"], body["messages"][-1]["role"] == "user"
     if model == "broken":
-        return call_answer(("current_time", "{}")) if is_asked else error_answer(400, "out of order")
-    if model == "twice" and is_asked:
+        return call_answer(("current_time", "{}")) if is_question else error_answer(400, "out of order")
+    if model == "twice" and is_question:
         return call_answer((TOOL["name"], "{}"), (TOOL["name"], "{}"))
-    if model == "lost" and is_asked:
+    if model == "lost" and is_question:
         return call_answer(("current_time", '{"timezone": "Nowhere"}'))
     return built_in_answer(body)
 
@@ -82,16 +82,16 @@ def paused_turn(client: PlainClient, session: str, text: str = "look") -> tuple[
 # ── history ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_history_is_kept_and_told_in_the_order_in_which_it_happened(client: PlainClient, model: ModelServer) -> None:
+def test_history_is_stored_and_sent_to_the_model_in_its_order(client: PlainClient, model: ModelServer) -> None:
     session = client.open_session("instant")
     texts = [f"question {number}" for number in range(7)]
     turns = [client.post(f"{session}/turn", said(text)).json() for text in texts]
     assert client.get(session)["turns"] == turns
-    asked = [line for line in seen(model.requests[-1]) if line.startswith("user: ")]
-    assert asked == [f"user: {text}" for text in texts]
+    questions = [line for line in seen(model.requests[-1]) if line.startswith("user: ")]
+    assert questions == [f"user: {text}" for text in texts]
 
 
-def test_steps_are_kept_in_the_order_in_which_they_happened(client: PlainClient) -> None:
+def test_steps_are_stored_in_their_order(client: PlainClient) -> None:
     session = client.open_session("tool:current_time", toolgroups=["builtin::clock"])
     turn = client.post(f"{session}/turn", said("time?")).json()
     assert [step["step_type"] for step in turn["steps"]] == ["inference", "tool_execution", "inference"]
@@ -111,7 +111,7 @@ def test_a_session_that_need_not_persist_outlives_the_server(server: ServerProce
 
 
 def test_a_resume_goes_to_the_turn_it_names_and_not_to_the_sessions_last(client: PlainClient) -> None:
-    session = client.open_session(**LOOK)
+    session = client.open_session(**PAUSING)
     older, first = paused_turn(client, session, "first")
     newer, second = paused_turn(client, session, "second")
     for path, status in ((older, 409), (f"{session}/turn/{first['session_id']}", 404)):
@@ -122,7 +122,7 @@ def test_a_resume_goes_to_the_turn_it_names_and_not_to_the_sessions_last(client:
 
 
 def test_a_finished_turn_is_not_resumed(client: PlainClient) -> None:
-    session = client.open_session(**LOOK)
+    session = client.open_session(**PAUSING)
     path, paused = paused_turn(client, session)
     ended = client.post(f"{path}/resume", answering(paused, "seen")).json()
     assert client.post(f"{path}/resume", answering(paused, "seen once more")).status_code == 409
@@ -168,7 +168,7 @@ def test_a_turn_whose_model_fails_is_kept_with_the_steps_it_had(
     assert (status, turn["completed_at"] is not None) == ("failed", True)
 
 
-def test_a_turn_whose_client_leaves_is_kept(client: PlainClient) -> None:
+def test_a_turn_whose_client_disconnects_is_kept(client: PlainClient) -> None:
     session = client.open_session("stream-0.5")
     with client.streaming(f"{session}/turn", said("a story")) as events:
         turn_id = next(events)["turn_id"]
@@ -186,7 +186,7 @@ def test_a_request_that_is_refused_before_its_first_event_gets_its_status(body: 
     assert client.post(f"{guarded}/turn", {**body, "messages": []}).status_code == 400
 
 
-def test_what_is_not_there_is_not_found(client: PlainClient, server: ServerProcess) -> None:
+def test_missing_objects_are_not_found(client: PlainClient, server: ServerProcess) -> None:
     session = client.open_session("instant")
     agent = session.partition("/session/")[0]
     turn = client.post(f"{session}/turn", said("hello")).json()["turn_id"]
@@ -198,17 +198,17 @@ def test_what_is_not_there_is_not_found(client: PlainClient, server: ServerProce
 # ── at the same time ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_of_turns_at_once_in_a_session_one_runs_and_the_others_are_told(server: ServerProcess) -> None:
+def test_of_concurrent_turns_in_a_session_one_runs_and_the_others_are_refused(server: ServerProcess) -> None:
     with PlainClient(server.url) as client, ThreadPoolExecutor(4) as pool:
         session = client.open_session("slow-1")
-        asked = [pool.submit(client.post, f"{session}/turn", said(f"rival {number}")) for number in range(4)]
-        answers = [future.result() for future in asked]
+        pending = [pool.submit(client.post, f"{session}/turn", said(f"rival {number}")) for number in range(4)]
+        answers = [future.result() for future in pending]
         assert sorted(answer.status_code for answer in answers) == [200, 409, 409, 409]
         (won,) = [answer.json() for answer in answers if answer.status_code == 200]
         assert client.get(session)["turns"] == [won]
 
 
-def test_events_are_told_as_they_come_and_not_a_pause_apart(client: PlainClient) -> None:
+def test_events_are_sent_without_a_pause_between_them(client: PlainClient) -> None:
     session = client.open_session(f"words-{DELTAS}")
     began = time.monotonic()
     events = client.streamed(f"{session}/turn", said("a story"))
@@ -229,26 +229,26 @@ def over_dynamo(model: ModelServer, aws: AwsProcess, tmp_path: Path) -> Iterator
 def test_lists_and_chosen_turns_are_read_without_reading_anything_else(
     over_dynamo: DynamoServerProcess, aws: AwsProcess
 ) -> None:
-    """The list of agents asks once for all of them, that of sessions for no turn, a choice of turns for no other."""
+    """The list of agents reads all of them at once, that of sessions no turn, a choice of turns no other turn."""
     with PlainClient(over_dynamo.url) as client:
         sessions = [client.open_session("instant") for _ in range(6)]
         session = sessions[0]
         agent = session.partition("/session/")[0]
         turns = [client.post(f"{session}/turn", said("hello")).json()["turn_id"] for _ in range(6)]
 
-        def asked(path: str) -> tuple[Json, list[tuple[str, list[tuple[str, str]]]]]:
+        def answer_and_reads(path: str) -> tuple[Json, list[tuple[str, list[tuple[str, str]]]]]:
             aws.asked(over_dynamo.table)
             answer = client.get(path)
             return answer, sorted((read.name, read.keys) for read in aws.asked(over_dynamo.table))
 
         agent_ids = [each.split("/")[3] for each in sessions]
-        listed, reads = asked("/v1/agents")
+        listed, reads = answer_and_reads("/v1/agents")
         assert [entry["agent_id"] for entry in listed["data"]] == agent_ids
         (batch, listing) = reads
         assert (listing[0], [pk for pk, _ in listing[1]]) == ("Query", ["local|agents"])
         assert batch == ("BatchGetItem", [(f"local|agent:{agent_id}", "#") for agent_id in agent_ids])
 
-        listed, reads = asked(f"{agent}/sessions")
+        listed, reads = answer_and_reads(f"{agent}/sessions")
         assert [entry["turns"] for entry in listed["data"]] == [[]]
         agent_id, session_id = agent_ids[0], session.rpartition("/")[2]
         of_session = f"local|session:{agent_id}:{session_id}"
@@ -257,7 +257,7 @@ def test_lists_and_chosen_turns_are_read_without_reading_anything_else(
         assert partitions == {f"local|agent:{agent_id}", f"local|session:{agent_id}"}
 
         chosen = [turns[1], turns[4]]
-        read, reads = asked(f"{session}?turn_ids={chosen[1]}&turn_ids={chosen[0]}")
+        read, reads = answer_and_reads(f"{session}?turn_ids={chosen[1]}&turn_ids={chosen[0]}")
         assert [turn["turn_id"] for turn in read["turns"]] == chosen
         ((name, keys),) = reads
         expected = {(f"local|agent:{agent_id}", "#"), (of_session, "ctx:~")}
@@ -267,16 +267,16 @@ def test_lists_and_chosen_turns_are_read_without_reading_anything_else(
 def test_turns_are_chosen_in_the_query_and_in_the_body(client: PlainClient, server: ServerProcess) -> None:
     session = client.open_session("instant")
     turns = [client.post(f"{session}/turn", said("hello")).json() for _ in range(3)]
-    wanted = [turns[2]["turn_id"], turns[0]["turn_id"]]
+    chosen = [turns[2]["turn_id"], turns[0]["turn_id"]]
     url = server.url + session
-    in_query = httpx.get(url, params={"turn_ids": wanted}).json()
-    in_body = httpx.request("GET", url, json={"turn_ids": wanted}).json()
+    in_query = httpx.get(url, params={"turn_ids": chosen}).json()
+    in_body = httpx.request("GET", url, json={"turn_ids": chosen}).json()
     assert in_query["turns"] == in_body["turns"] == [turns[0], turns[2]]
     assert client.get(f"{session}?turn_ids=unknown")["turns"] == []
 
 
 @pytest.mark.parametrize(
-    ("asked", "expected", "has_more"),
+    ("query", "expected", "has_more"),
     [
         ("", [0, 1, 2], False),
         ("?limit=-1", [0, 1, 2], False),
@@ -286,13 +286,11 @@ def test_turns_are_chosen_in_the_query_and_in_the_body(client: PlainClient, serv
         ("?start_index=9", [], False),
     ],
 )
-def test_a_part_of_a_list_is_the_part_that_was_asked_for(
-    asked: str, expected: list[int], has_more: bool, client: PlainClient
-) -> None:
+def test_a_list_has_the_requested_part(query: str, expected: list[int], has_more: bool, client: PlainClient) -> None:
     agent = client.open_session("instant").partition("/session/")[0]
     made = [client.get(f"{agent}/sessions")["data"][0]["session_id"]]
     made += [client.post(f"{agent}/session", {"session_name": "more"}).json()["session_id"] for _ in range(2)]
-    part = client.get(f"{agent}/sessions{asked}")
+    part = client.get(f"{agent}/sessions{query}")
     assert [entry["session_id"] for entry in part["data"]] == [made[number] for number in expected]
     assert part["has_more"] == has_more
 
@@ -301,7 +299,7 @@ def test_a_part_of_a_list_is_the_part_that_was_asked_for(
 
 
 @pytest.mark.parametrize("store", rest_at_night(STORES, always=("sqlite",)))
-def test_what_somebody_made_others_neither_list_nor_find(
+def test_objects_of_a_caller_are_neither_listed_nor_found_by_others(
     store: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     server = server_over(store, tmp_path, request, auth="api_keys", owner_only="true")
@@ -309,18 +307,18 @@ def test_what_somebody_made_others_neither_list_nor_find(
     server.authorization = ann["authorization"]
     with server:
 
-        def asked(method: str, path: str, by: dict[str, str], body: Json | None = None) -> httpx.Response:
+        def answered(method: str, path: str, by: dict[str, str], body: Json | None = None) -> httpx.Response:
             return httpx.request(method, server.url + path, headers=by, json=body)
 
         config = {"agent_config": {"model": "offline", "instructions": "Be brief."}}
-        agent = f"/v1/agents/{asked('POST', '/v1/agents', ann, config).json()['agent_id']}"
-        session_id = asked("POST", f"{agent}/session", ann, {"session_name": "hers"}).json()["session_id"]
-        assert [each["session_id"] for each in asked("GET", f"{agent}/sessions", ann).json()["data"]] == [session_id]
+        agent = f"/v1/agents/{answered('POST', '/v1/agents', ann, config).json()['agent_id']}"
+        session_id = answered("POST", f"{agent}/session", ann, {"session_name": "hers"}).json()["session_id"]
+        assert [each["session_id"] for each in answered("GET", f"{agent}/sessions", ann).json()["data"]] == [session_id]
         for other in (mate, stranger):
-            assert asked("GET", "/v1/agents", other).json()["data"] == []
+            assert answered("GET", "/v1/agents", other).json()["data"] == []
             for path in (agent, f"{agent}/sessions", f"{agent}/session/{session_id}"):
-                assert asked("GET", path, other).status_code == 404, path
-            assert asked("POST", f"{agent}/session/{session_id}/turn", other, said("hello")).status_code == 404
+                assert answered("GET", path, other).status_code == 404, path
+            assert answered("POST", f"{agent}/session/{session_id}/turn", other, said("hello")).status_code == 404
 
 
 def key_of(server: ServerProcess, name: str, tenant: str) -> dict[str, str]:

@@ -1,6 +1,6 @@
-"""What DynamoDB is really asked for each operation: the calls that are counted, in requests that it takes.
+"""The requests to DynamoDB of each operation: they are the counted calls, and within DynamoDB's limits.
 
-Moto stands in for it, which takes more than DynamoDB does; so what it would refuse is looked for in the requests.
+Moto accepts more than DynamoDB does; so the tests check the requests for everything that DynamoDB would refuse.
 
 Covers: adapters/aws/dynamodb, store
 """
@@ -49,7 +49,7 @@ TABLE = "turnstone"
 
 OPEN_AND_CLOSE = [["TransactWriteItems"], ["TransactWriteItems"]]
 TWO_STEPS = [["TransactWriteItems"], ["TransactWriteItems"]]
-# Turns begin in a process that has not read what is registered of late: it is read along with the agent.
+# Turns begin in a process whose copy of the registry is old: it is read along with the agent.
 CALLS: dict[str, list[list[str]]] = {
     "create agent": [["TransactWriteItems"]],
     "create agent, with a key": [["TransactWriteItems"]],
@@ -74,7 +74,7 @@ CALLS: dict[str, list[list[str]]] = {
     "remove the steps of an ended turn": [["Query"], ["TransactWriteItems"]],
 }
 
-# What DynamoDB takes at most.
+# Limits of DynamoDB.
 ITEM_BYTES = 400 * 1024
 TRANSACTION_BYTES = 4 * 1024 * 1024
 TRANSACTION_MEMBERS = 100
@@ -144,7 +144,7 @@ def put_bodies_of_any_size(store: RangeStore) -> None:
 
 
 @pytest.mark.parametrize("operation", CALLS)
-def test_dynamodb_is_asked_what_is_counted_and_at_the_same_time(
+def test_requests_to_dynamodb_are_the_counted_calls_in_the_same_round_trips(
     operation: str, recorded: Recorded, counts: Counts
 ) -> None:
     for length in LENGTHS:
@@ -158,18 +158,18 @@ def test_no_operation_is_left_out(recorded: Recorded) -> None:
 
 
 def test_more_turns_than_a_batch_takes_are_read_in_two(dynamo: Dynamo) -> None:
-    nobody = SessionRef(tenant="local", agent_id="a", session_id="s")
+    missing = SessionRef(tenant="local", agent_id="a", session_id="s")
     turn_ids = tuple(f"{number:03}" for number in range(BATCH_KEYS)) * 2
     made_before = len(dynamo.client.requests)
     dynamo.client.expect([])
     with pytest.raises(NotFound):
-        SessionStore(dynamo.store).read(nobody, turn_ids)
+        SessionStore(dynamo.store).read(missing, turn_ids)
     assert [["BatchGetItem"], ["BatchGetItem"]] == dynamo.client.round_trips()
     batches = [request.parameters["RequestItems"][TABLE]["Keys"] for request in dynamo.client.requests[made_before:]]
     assert [BATCH_KEYS, 2] == [len(keys) for keys in batches]
 
 
-def test_the_thousandth_page_of_sessions_asks_the_table_for_as_much_as_the_first(dynamo: Dynamo) -> None:
+def test_the_thousandth_page_of_sessions_costs_the_table_as_much_as_the_first(dynamo: Dynamo) -> None:
     agent_id = Past(dynamo.store, Random(6)).agent("scripted")
     orders = fill(dynamo.store, agent_id, 1_000, at_once=1)  # moto copies its tables for every transaction
     sessions = Sessions(
@@ -177,13 +177,13 @@ def test_the_thousandth_page_of_sessions_asks_the_table_for_as_much_as_the_first
             store=SessionStore(dynamo.store),
             agents=AgentStore(dynamo.store),
             rules=AccessRules(owner_only=False),
-            supervisor=None,  # type: ignore[arg-type] # a list attends to nothing
+            supervisor=None,  # type: ignore[arg-type] # a list reconciles no turn
             clock=SystemClock(),
             ids=RandomIds(),
             ephemeral_for_s=1.0,
         )
     )
-    asked = []
+    reads = []
     for page in (0, 1, 999):
         cursor = orders[page - 1] if page else None
         made_before = len(dynamo.client.requests)
@@ -192,11 +192,11 @@ def test_the_thousandth_page_of_sessions_asks_the_table_for_as_much_as_the_first
         check, query = dynamo.client.requests[made_before:]
         start = query.parameters.pop("ExclusiveStartKey", None)
         assert start == (encoded_key(session_list_key(TENANT, agent_id, cursor)) if cursor else None)
-        asked.append((check, query))
-    assert asked == asked[:1] * 3
-    assert [request.name for request in asked[0]] == ["GetItem", "Query"]
-    assert asked[0][1].parameters["Limit"] == 2  # one more than wanted tells whether there are more
-    assert asked[0][1].parameters["ExpressionAttributeValues"][":pk"] == {"S": session_list(TENANT, agent_id)}
+        reads.append((check, query))
+    assert reads == reads[:1] * 3
+    assert [request.name for request in reads[0]] == ["GetItem", "Query"]
+    assert reads[0][1].parameters["Limit"] == 2  # one more than requested shows whether there are more
+    assert reads[0][1].parameters["ExpressionAttributeValues"][":pk"] == {"S": session_list(TENANT, agent_id)}
 
 
 def test_no_item_is_larger_than_dynamodb_takes(requests: Requests) -> None:
@@ -220,7 +220,7 @@ def test_every_transaction_has_a_token_of_its_own(requests: Requests) -> None:
     assert {True} == {1 <= len(token) <= TOKEN_CHARACTERS for token in tokens}
 
 
-def test_every_condition_that_fails_returns_what_it_found(requests: Requests) -> None:
+def test_every_failing_condition_returns_the_found_record(requests: Requests) -> None:
     conditional = [write for write in writes(requests) if "ConditionExpression" in write]
     assert {"ALL_OLD"} == {write.get("ReturnValuesOnConditionCheckFailure") for write in conditional}
 
@@ -232,12 +232,12 @@ def test_no_batch_is_larger_than_dynamodb_takes_and_none_names_a_key_twice(reque
         assert len(set(keys)) == len(keys)
 
 
-def test_every_read_sees_all_that_was_written(requests: Requests) -> None:
+def test_every_read_is_consistent(requests: Requests) -> None:
     reads = requests["GetItem"] + requests["Query"] + [r["RequestItems"][TABLE] for r in requests["BatchGetItem"]]
     assert {True} == {read.get("ConsistentRead") for read in reads}
 
 
-def test_nothing_else_is_asked(requests: Requests) -> None:
+def test_no_other_request_is_made(requests: Requests) -> None:
     # the update is the task token's, and the puts are those of bodies of any size
     assert {"GetItem", "BatchGetItem", "Query", "TransactWriteItems", "UpdateItem", "PutItem"} == set(requests)
 

@@ -13,7 +13,7 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
-import tests.fakes.aws.moto_tables  # noqa: F401 - what is tested
+import tests.fakes.aws.moto_tables  # noqa: F401 - the tested code
 from tests.support.aws.dynamo_table import create_table
 
 TABLE = "copied"
@@ -50,7 +50,7 @@ def dynamo() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("operation", GOOD.values(), ids=GOOD)
-def test_what_was_done_is_undone(dynamo: Any, operation: dict[str, Any]) -> None:
+def test_earlier_operations_of_a_refused_transaction_are_undone(dynamo: Any, operation: dict[str, Any]) -> None:
     before = dynamo.scan(TableName=TABLE)["Items"]
     with pytest.raises(ClientError, match="TransactionCanceled"):
         dynamo.transact_write_items(TransactItems=[operation, REFUSED])

@@ -1,4 +1,4 @@
-"""How OversizeStore stores bodies, and what it does when a payload is not what it was. Its other laws: the suite.
+"""The stored forms of OversizeStore, and its handling of lost or changed payloads. Its other laws: the suite.
 
 Covers: store/layout/oversize
 """
@@ -144,7 +144,7 @@ def test_the_blob_is_stored_before_the_record(inner: SqliteRangeStore, folder: P
     assert not inner.range(Range("p")).records
 
 
-def test_a_record_whose_blob_is_missing_keeps_its_place_without_its_content(
+def test_a_record_whose_blob_is_missing_stays_in_its_range_without_its_content(
     store: OversizeStore, folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     store.write([Put(A, LARGE, {"status": "ended"}), Put(B, b"small")])
@@ -264,7 +264,7 @@ def test_a_page_ends_before_it_holds_too_many_blobs(store: OversizeStore) -> Non
     assert bodies == [record.body for record in read_all(store, Range("p"))]
 
 
-def test_what_is_cleared_takes_its_payloads_along_also_those_of_earlier_bodies(
+def test_clearing_records_removes_their_payloads_also_those_of_earlier_bodies(
     store: OversizeStore, folder: Path
 ) -> None:
     for number in range(3):

@@ -1,8 +1,8 @@
-"""What every RangeStore does, of DynamoRangeStore over a table that exists: in the cloud, or in an emulator.
+"""The laws of every RangeStore, for DynamoRangeStore over a table that exists: in the cloud, or in an emulator.
 
 `TURNSTONE_TEST_TABLE` names a table that is the template's; `TURNSTONE_TEST_BUCKET`, if given, a bucket for its large
 payloads. Credentials, region and endpoint are botocore's own settings. Each test has partitions of its own and
-removes what it wrote, so the table may hold other things.
+removes its own records, so the table may hold others.
 
 Covers: adapters/aws/dynamodb, adapters/aws/s3
 """
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.usefixtures("beyond_loopback")
 
 
 class ShortLivedBlobs:
-    """A BlobStore that can remove what was put."""
+    """A BlobStore that can remove the blobs put through it."""
 
     def __init__(self, blobs: BlobStore) -> None:
         self._blobs = blobs
@@ -109,7 +109,7 @@ def test_a_table_that_is_not_there_is_unavailable(dynamo: Any) -> None:
     table.close()
 
 
-def test_what_no_item_can_hold_is_unavailable_and_nothing_is_written(part: PartOfTable) -> None:
+def test_a_record_too_large_for_an_item_is_unavailable_and_nothing_is_written(part: PartOfTable) -> None:
     for others in ([], [Put(Key("p", "b"), b"")]):
         with pytest.raises(StoreUnavailable, match="refused"):
             part.write([*others, Put(Key("p", "a"), noise(410_000))])

@@ -36,20 +36,20 @@ def test_a_payload_is_read_until_it_is_removed(s3: Any) -> None:
     assert blobs.get("a/b") is None
 
 
-def test_without_its_bucket_nothing_is_known_of_a_payload(s3: Any) -> None:
+def test_a_missing_bucket_is_unavailable_and_no_missing_payload(s3: Any) -> None:
     with pytest.raises(StoreUnavailable, match="NoSuchBucket"):
         S3BlobStore(s3, BUCKET).get("a")
 
 
 @pytest.mark.parametrize("code", ["AccessDenied", "InternalError", "SlowDown"])
-def test_what_may_not_be_read_now_is_not_missing(s3: Any, code: str) -> None:
+def test_an_unreadable_object_is_not_missing(s3: Any, code: str) -> None:
     with Stubber(s3) as stub:
         stub.add_client_error("get_object", code)
         with pytest.raises(StoreUnavailable, match=code):
             S3BlobStore(s3, BUCKET).get("a")
 
 
-def test_a_body_that_breaks_off_is_unavailable(s3: Any) -> None:
+def test_an_incomplete_body_is_unavailable(s3: Any) -> None:
     class Broken:
         def read(self) -> bytes:
             raise botocore.exceptions.ResponseStreamingError(error="the connection is gone")

@@ -1,4 +1,4 @@
-"""A write to SQLite counts once the disk has it: that wait is shared, and a failure of it is not forgotten.
+"""A write to SQLite is acknowledged once it is synced: writers share the sync, and a failed sync is repeated.
 
 Covers: adapters/sqlite/sqlite, adapters/sqlite/sqlite_log
 """
@@ -27,7 +27,7 @@ PATIENCE_S = 10.0
 
 
 class Disk:
-    """What waits for it is counted; it can be held up, and can fail once as a disk does."""
+    """Counts the syncs; it can block them, and can fail one as a disk does."""
 
     def __init__(self) -> None:
         self.waits = 0
@@ -50,7 +50,7 @@ class Disk:
     def hold(self) -> None:
         self._free.clear()
 
-    def go_on(self) -> None:
+    def release(self) -> None:
         self._free.set()
 
 
@@ -59,7 +59,7 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
     disk = Disk()
     monkeypatch.setattr(sqlite_log, "sync_data", disk.sync_data)
     yield disk
-    disk.go_on()
+    disk.release()
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def store(path: Path, disk: Disk) -> Iterator[SqliteRangeStore]:
     store = _at_work(path)
     disk.waits = 0
     yield store
-    disk.go_on()
+    disk.release()
     store.close()
 
 
@@ -82,22 +82,22 @@ def pool() -> Iterator[ThreadPoolExecutor]:
         yield pool
 
 
-def test_those_who_write_while_one_waits_for_the_disk_share_the_next_wait(
+def test_writers_during_a_sync_share_the_next_one(
     store: SqliteRangeStore, disk: Disk, pool: ThreadPoolExecutor
 ) -> None:
     disk.hold()
     keys = [Key("p", f"{number}") for number in range(8)]
-    first = _held_up(pool, disk, lambda: store.write([Put(keys[0], b"")]))
+    first = _blocked(pool, disk, lambda: store.write([Put(keys[0], b"")]))
     others = [pool.submit(store.write, [Put(key, b"")]) for key in keys[1:]]
-    wait_until(lambda: all(store.get(key) for key in keys), PATIENCE_S, "the others did not write meanwhile")
+    wait_until(lambda: all(store.get(key) for key in keys), PATIENCE_S, "the others did not write during the sync")
     assert not any(write.done() for write in (first, *others))
-    disk.go_on()
+    disk.release()
     for write in (first, *others):
         write.result(PATIENCE_S)
     assert disk.waits == 2
 
 
-def test_what_two_stores_write_is_waited_for_by_each(store: SqliteRangeStore, disk: Disk, path: Path) -> None:
+def test_each_of_two_stores_syncs_its_own_writes(store: SqliteRangeStore, disk: Disk, path: Path) -> None:
     log = path.with_name(f"{path.name}-wal").stat()
     with closing(_at_work(path)) as other:
         disk.waits = 0
@@ -106,23 +106,21 @@ def test_what_two_stores_write_is_waited_for_by_each(store: SqliteRangeStore, di
         assert (disk.waits, disk.files) == (2, {(log.st_dev, log.st_ino)})
 
 
-def test_what_a_process_that_died_left_is_on_the_disk_before_another_reads_it(
+def test_the_log_of_a_dead_process_is_synced_before_another_reads_it(
     store: SqliteRangeStore, disk: Disk, path: Path
 ) -> None:
     with closing(SqliteRangeStore(path)):
         assert disk.waits == 1
 
 
-def test_a_disk_that_failed_what_was_left_is_asked_again_by_the_first_write(
-    store: SqliteRangeStore, disk: Disk, path: Path
-) -> None:
+def test_the_first_write_repeats_a_failed_sync_of_an_old_log(store: SqliteRangeStore, disk: Disk, path: Path) -> None:
     disk.fails_next = True
     with closing(SqliteRangeStore(path)) as other:
         other.write([Put(A, b"")])
         assert disk.waits == len(("opened", "written again", "written"))
 
 
-def test_what_is_written_through_a_link_is_waited_for_where_the_file_is(disk: Disk, path: Path, tmp_path: Path) -> None:
+def test_a_write_through_a_link_syncs_the_linked_file(disk: Disk, path: Path, tmp_path: Path) -> None:
     SqliteRangeStore(path).close()
     link = tmp_path / "elsewhere" / "linked.db"
     link.parent.mkdir()
@@ -135,61 +133,61 @@ def test_what_is_written_through_a_link_is_waited_for_where_the_file_is(disk: Di
         assert disk.files == {(log.st_dev, log.st_ino)}
 
 
-def test_a_conflict_is_told_once_what_it_is_about_is_on_the_disk(
+def test_a_conflict_is_raised_only_after_the_found_record_is_synced(
     store: SqliteRangeStore, disk: Disk, path: Path, pool: ThreadPoolExecutor
 ) -> None:
     with closing(_at_work(path)) as other:
         disk.hold()
-        first = _held_up(pool, disk, lambda: other.write([Put(A, b"first")]))
-        late = _held_up(pool, disk, lambda: store.write([Put(A, b"late", {}, (Absent(),))]))
+        first = _blocked(pool, disk, lambda: other.write([Put(A, b"first")]))
+        late = _blocked(pool, disk, lambda: store.write([Put(A, b"late", {}, (Absent(),))]))
         assert not late.done()
-        disk.go_on()
+        disk.release()
         first.result(PATIENCE_S)
         conflict = late.exception(PATIENCE_S)
     assert isinstance(conflict, Conflict)
     assert conflict.found == Record(A, b"first", {}, 1)
 
 
-def test_who_stands_too_long_behind_one_that_waits_for_the_disk_is_told(
+def test_a_write_that_waits_too_long_behind_a_sync_is_unavailable(
     store: SqliteRangeStore, disk: Disk, pool: ThreadPoolExecutor
 ) -> None:
     store._file._wait_s = 0.05
     disk.hold()
-    first = _held_up(pool, disk, lambda: store.write([Put(A, b"")]))
+    first = _blocked(pool, disk, lambda: store.write([Put(A, b"")]))
     with pytest.raises(StoreUnavailable, match="too long"):
         pool.submit(store.write, [Put(B, b"")]).result(PATIENCE_S / 2)
-    disk.go_on()
+    disk.release()
     first.result(PATIENCE_S)
 
 
-def test_all_who_waited_for_a_disk_that_failed_are_told(
+def test_a_failed_sync_fails_every_write_that_waited_for_it(
     store: SqliteRangeStore, disk: Disk, pool: ThreadPoolExecutor
 ) -> None:
     disk.hold()
     disk.fails_next = True
-    first = _held_up(pool, disk, lambda: store.write([Put(A, b"")]))
+    first = _blocked(pool, disk, lambda: store.write([Put(A, b"")]))
     late = pool.submit(store.write, [Put(B, b"")])
     wait_until(lambda: store.get(B) is not None, PATIENCE_S, "the second did not write")
-    disk.go_on()
+    disk.release()
     for write in (first, late):
         assert isinstance(write.exception(PATIENCE_S), StoreUnavailable)
     assert disk.waits == 1
 
 
-def test_closing_waits_for_who_waits_for_the_disk(
+def test_closing_waits_for_writes_that_wait_for_a_sync(
     store: SqliteRangeStore, disk: Disk, pool: ThreadPoolExecutor
 ) -> None:
     disk.hold()
-    write = _held_up(pool, disk, lambda: store.write([Put(A, b"")]))
+    write = _blocked(pool, disk, lambda: store.write([Put(A, b"")]))
     closing_ = pool.submit(store.close)
     with pytest.raises(TimeoutError):
         closing_.result(0.2)
-    disk.go_on()
+    disk.release()
     write.result(PATIENCE_S)
     closing_.result(PATIENCE_S)
 
 
-def test_what_is_only_read_waits_for_no_disk(store: SqliteRangeStore, disk: Disk) -> None:
+def test_a_read_waits_for_no_sync(store: SqliteRangeStore, disk: Disk) -> None:
     store.write([Put(A, b"")])
     disk.hold()
     assert store.get(A) is not None
@@ -211,13 +209,13 @@ def test_a_file_that_another_program_took_out_of_its_mode_is_brought_back(
 
 
 def _at_work(path: Path) -> SqliteRangeStore:
-    """Return a store that has written: its first write has the whole log written again."""
+    """Return a store after its first write, which writes the whole log again."""
     store = SqliteRangeStore(path)
     store.write([Put(Key("p", "first"), b"")])
     return store
 
 
-def _held_up(pool: ThreadPoolExecutor, disk: Disk, write: Callable[[], None]) -> Future[None]:
+def _blocked(pool: ThreadPoolExecutor, disk: Disk, write: Callable[[], None]) -> Future[None]:
     waits = disk.waits
     future = pool.submit(write)
     wait_until(lambda: disk.waits > waits, PATIENCE_S, "it did not wait for the disk")

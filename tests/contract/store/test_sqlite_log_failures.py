@@ -27,14 +27,14 @@ LATER = Key("p", "later")
 
 
 class FailingDisk:
-    """What it has of a log. It drops what it failed to write, and does not fail again unless that is written again."""
+    """The synced part of a log. It drops writes that it failed to sync, and later syncs of them succeed falsely."""
 
     def __init__(self, database: Path) -> None:
         self.database = database
         self.fails = 0
         self.waits = 0
         self._losses = 0
-        self._told: list[Key] = []
+        self._acknowledged: list[Key] = []
         self._has: dict[int, bytes] = {}
         self._dropped: dict[int, bytes] = {}
 
@@ -52,12 +52,12 @@ class FailingDisk:
         for number in range(offset // PIECE_BYTES, (offset + len(data) - 1) // PIECE_BYTES + 1):
             self._dropped.pop(number, None)
 
-    def tell(self, *keys: Key) -> None:
-        self._told.extend(keys)
+    def acknowledge(self, *keys: Key) -> None:
+        self._acknowledged.extend(keys)
         self.lose_power()
 
     def lose_power(self) -> None:
-        """Assert that what would be left now is whole: the database as it is, and what the disk has of its log."""
+        """Assert that a loss of power now leaves a whole database: its file, and the synced part of its log."""
         self._losses += 1
         left = self.database.with_name(f"left-{self._losses}.db")
         shutil.copy(self.database, left)
@@ -66,7 +66,7 @@ class FailingDisk:
         with closing(sqlite3.connect(left)) as connection:
             assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
             found = {Key(*row) for row in connection.execute("SELECT pk, sk FROM items")}
-        assert set(self._told) <= found
+        assert set(self._acknowledged) <= found
 
     def _pieces(self) -> dict[int, bytes]:
         log = self.database.with_name(f"{self.database.name}-wal").read_bytes()
@@ -75,7 +75,7 @@ class FailingDisk:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A database some of whose pages are in its log, and most are not."""
+    """A database with some of its pages in its log, and most not."""
     path = tmp_path / "turnstone.db"
     with closing(SqliteRangeStore(path)) as store:
         store.write([Put(key, b"x" * 700) for key in KEPT])
@@ -99,20 +99,20 @@ def disk(path: Path, monkeypatch: pytest.MonkeyPatch) -> FailingDisk:
 def store(path: Path, disk: FailingDisk) -> Iterator[SqliteRangeStore]:
     with closing(SqliteRangeStore(path)) as store:
         store.write([Put(KEPT[0], b"y")])
-        disk.tell(*KEPT)
+        disk.acknowledge(*KEPT)
         disk.fails = 1
         with pytest.raises(StoreUnavailable, match="no such luck"):
             store.write([Put(key, b"x" * 900) for key in UNKNOWN])
         yield store
 
 
-def test_what_the_disk_dropped_is_written_again_before_anything_else_counts(
+def test_dropped_writes_are_written_again_before_any_other_is_acknowledged(
     store: SqliteRangeStore, disk: FailingDisk
 ) -> None:
     store.write([Put(LATER, b"")])
-    disk.tell(*UNKNOWN, LATER)
+    disk.acknowledge(*UNKNOWN, LATER)
     store.write([Put(LATER, b"again")])
-    disk.tell()
+    disk.acknowledge()
     assert disk.waits == len(("opened", "doubted", "first", "failed", "written again", "later", "again"))
 
 
@@ -123,32 +123,30 @@ def test_while_the_disk_fails_again_nothing_is_written(store: SqliteRangeStore, 
             store.write([Put(LATER, b"")])
         assert store.get(LATER) is None
     store.write([Put(LATER, b"")])
-    disk.tell(*UNKNOWN, LATER)
+    disk.acknowledge(*UNKNOWN, LATER)
 
 
-def test_a_log_that_is_being_read_is_written_again_all_the_same(
-    store: SqliteRangeStore, disk: FailingDisk, path: Path
-) -> None:
+def test_a_log_in_use_by_a_reader_is_written_again(store: SqliteRangeStore, disk: FailingDisk, path: Path) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as reader:
         reader.execute("BEGIN")
         before = reader.execute("SELECT * FROM items").fetchall()
         store.write([Put(LATER, b"")])
-        disk.tell(*UNKNOWN, LATER)
+        disk.acknowledge(*UNKNOWN, LATER)
         assert reader.execute("SELECT * FROM items").fetchall() == before
 
 
-def test_who_opens_the_log_after_a_failure_of_somebody_elses_does_not_believe_it(
+def test_a_store_that_opens_a_log_after_a_failed_sync_writes_it_again(
     store: SqliteRangeStore, disk: FailingDisk, path: Path
 ) -> None:
     with closing(SqliteRangeStore(path)) as other:
         other.write([Put(LATER, b"")])
-        disk.tell(*UNKNOWN, LATER)
+        disk.acknowledge(*UNKNOWN, LATER)
 
 
-def test_the_doubt_outlives_that_the_file_could_only_be_read(
+def test_the_log_is_written_again_also_after_the_file_was_read_only(
     store: SqliteRangeStore, disk: FailingDisk, path: Path
 ) -> None:
-    with closing(SqliteRangeStore(path)):  # as long as somebody has it open, what is in the log stays there
-        store._file._was_read_only = True  # what a write to a file system finds that was made read-only by the failure
+    with closing(SqliteRangeStore(path)):  # while a connection is open, the log is not moved into the database
+        store._file._was_read_only = True  # as after a write to a file system that the failure made read-only
         store.write([Put(LATER, b"")])
-        disk.tell(*UNKNOWN, LATER)
+        disk.acknowledge(*UNKNOWN, LATER)

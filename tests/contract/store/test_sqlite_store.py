@@ -1,4 +1,4 @@
-"""SqliteRangeStore, composed as it is served, does what every RangeStore does, and stands what can happen to a file.
+"""SqliteRangeStore, composed as it is served: the laws of every RangeStore, and damage to its files.
 
 Covers: adapters/sqlite/sqlite, adapters/sqlite/sqlite_file, adapters/sqlite/sqlite_rows,
   adapters/sqlite/sqlite_writes, adapters/sqlite/reserve, adapters/sqlite/folder_lock
@@ -79,7 +79,7 @@ class StoreOnDisk(SqliteRangeStore):
 
 @contextmanager
 def queued(path: Path) -> Iterator[Callable[[], None]]:
-    """Hold the lock that writers queue on, as another process does; give what releases it."""
+    """Hold the lock that writers queue on, as another process does; yield the function that releases it."""
     path.parent.mkdir(exist_ok=True)
     queue = os.open(path.parent, os.O_RDONLY)
     try:
@@ -108,7 +108,7 @@ def test_the_files_are_for_their_owner_only(store: SqliteRangeStore, path: Path)
     assert {"data": "drwx------", **private} == modes
 
 
-def test_what_was_written_is_there_after_opening_again(store: SqliteRangeStore, path: Path) -> None:
+def test_written_records_are_there_after_opening_again(store: SqliteRangeStore, path: Path) -> None:
     store.write([Put(A, b"a", {"open": "0"})], nonce="mine")
     store.close()
     again = SqliteRangeStore(path)
@@ -117,7 +117,7 @@ def test_what_was_written_is_there_after_opening_again(store: SqliteRangeStore, 
     again.close()
 
 
-def test_a_file_that_was_taken_away_is_not_made_anew(store: SqliteRangeStore, path: Path) -> None:
+def test_a_removed_file_is_not_created_again(store: SqliteRangeStore, path: Path) -> None:
     path.unlink()
     with pytest.raises(StoreUnavailable):
         store.get(A)
@@ -146,7 +146,7 @@ def test_two_stores_on_one_file_see_and_guard_each_other(store: SqliteRangeStore
     other.close()
 
 
-def test_two_stores_on_one_file_guard_what_they_change(store: SqliteRangeStore, path: Path) -> None:
+def test_two_stores_on_one_file_guard_their_changes(store: SqliteRangeStore, path: Path) -> None:
     other = SqliteRangeStore(path)
     store.write([Put(A, b"", {"n": 0})])
 
@@ -196,14 +196,14 @@ def test_opening_waits_for_another_process_that_is_preparing_the_file(path: Path
         later.join()
 
 
-def test_opening_does_not_wait_for_ever_for_another_process_that_is_preparing_the_file(path: Path) -> None:
+def test_opening_does_not_wait_forever_for_another_process_that_is_preparing_the_file(path: Path) -> None:
     with queued(path), pytest.raises(StoreUnavailable, match="another process"):
         SqliteRangeStore(path, wait_s=0.05)
     assert list(path.parent.iterdir()) == []
 
 
 @pytest.mark.parametrize("left", ["turnstone.db-wal", "turnstone.db-shm", "turnstone.reserve", "blobs/a/b.blob"])
-def test_a_database_that_is_missing_beside_what_belongs_to_it_is_not_begun_anew(left: str, path: Path) -> None:
+def test_a_missing_database_beside_its_other_files_is_not_created_again(left: str, path: Path) -> None:
     (path.parent / left).parent.mkdir(parents=True)
     (path.parent / left).write_bytes(b"left")
     with pytest.raises(StoreUnavailable, match=r"missing.*restore a backup.*remove the folder"):
@@ -211,7 +211,7 @@ def test_a_database_that_is_missing_beside_what_belongs_to_it_is_not_begun_anew(
     assert not path.exists()
 
 
-def test_an_emptied_database_is_not_begun_anew(path: Path) -> None:
+def test_an_emptied_database_is_not_created_again(path: Path) -> None:
     SqliteRangeStore(path).close()
     os.truncate(path, 0)
     with pytest.raises(StoreUnavailable, match=r"empty.*restore a backup"):
@@ -219,12 +219,12 @@ def test_an_emptied_database_is_not_begun_anew(path: Path) -> None:
     assert path.stat().st_size == 0
 
 
-def test_a_folder_of_payloads_without_any_is_begun_anew(path: Path) -> None:
+def test_a_database_beside_an_empty_folder_of_payloads_is_created(path: Path) -> None:
     (path.parent / "blobs" / "a").mkdir(parents=True)
     SqliteRangeStore(path).close()
 
 
-def test_a_torn_page_is_named_with_what_to_do(path: Path) -> None:
+def test_a_torn_page_is_named_with_a_remedy(path: Path) -> None:
     with closing(SqliteRangeStore(path)) as store:
         store.write([Put(Key("p", f"{number:03}"), b"x" * 700) for number in range(100)])
     with path.open("r+b") as file:
@@ -294,7 +294,7 @@ def test_a_file_locked_by_another_process_is_unavailable_until_it_is_released(pa
     store.close()
 
 
-def test_a_write_does_not_wait_for_ever_for_another_thread(path: Path) -> None:
+def test_a_write_does_not_wait_forever_for_another_thread(path: Path) -> None:
     with closing(SqliteRangeStore(path, wait_s=0.05)) as store:
         with store._file.writing(), ThreadPoolExecutor() as pool:
             late = pool.submit(store.write, [Put(A, b"")])
@@ -302,7 +302,7 @@ def test_a_write_does_not_wait_for_ever_for_another_thread(path: Path) -> None:
         store.write([Put(A, b"")])
 
 
-def test_a_write_waits_for_those_of_other_processes_and_goes_on_once_they_are_done(
+def test_a_write_waits_for_those_of_other_processes_and_continues_once_they_are_done(
     store: SqliteRangeStore, path: Path
 ) -> None:
     queue = os.open(path.parent, os.O_RDONLY)
@@ -317,7 +317,7 @@ def test_a_write_waits_for_those_of_other_processes_and_goes_on_once_they_are_do
     assert store.get(A) is not None
 
 
-def test_a_write_does_not_wait_for_ever_for_another_process(path: Path) -> None:
+def test_a_write_does_not_wait_forever_for_another_process(path: Path) -> None:
     with closing(SqliteRangeStore(path, wait_s=0.1)) as store, queued(path):
         for _ in range(2):
             began = time.monotonic()
@@ -327,7 +327,7 @@ def test_a_write_does_not_wait_for_ever_for_another_process(path: Path) -> None:
         assert store.get(A) is None
 
 
-def test_a_write_takes_over_the_place_in_the_queue_of_one_that_gave_up(path: Path) -> None:
+def test_a_write_takes_over_the_queue_position_of_one_that_timed_out(path: Path) -> None:
     with closing(SqliteRangeStore(path, wait_s=0.1)) as store, ThreadPoolExecutor(1) as pool:
         with queued(path):
             with pytest.raises(StoreUnavailable):
@@ -339,7 +339,7 @@ def test_a_write_takes_over_the_place_in_the_queue_of_one_that_gave_up(path: Pat
         assert store.get(A) is not None
 
 
-def test_a_lock_that_comes_when_nobody_waits_any_more_is_given_back(path: Path) -> None:
+def test_a_lock_acquired_after_the_last_waiter_timed_out_is_released(path: Path) -> None:
     with closing(SqliteRangeStore(path, wait_s=0.05)) as store, closing(SqliteRangeStore(path)) as other:
         with queued(path), pytest.raises(StoreUnavailable):
             store.write([Put(A, b"")])
@@ -370,14 +370,14 @@ def test_a_newer_schema_is_refused_and_left_alone(path: Path) -> None:
     newer.close()
 
 
-def test_what_is_no_database_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("these are not the bytes of a database\n" * 100)
     for path in (tmp_path / "text", tmp_path, tmp_path / "text" / "turnstone.db"):
         with pytest.raises(StoreUnavailable):
             SqliteRangeStore(path)
 
 
-def test_a_full_page_says_that_it_may_continue(store: SqliteRangeStore) -> None:
+def test_a_full_page_has_a_continuation(store: SqliteRangeStore) -> None:
     store.write([Put(Key("p", f"{number}"), b"x" * 300_000) for number in range(8)])
     pages = [store.range(query) for query in (Range("p", limit=2), Range("p", limit=1, start="7"), Range("p"))]
     assert [page.after for page in pages] == ["1", "7", "3"]
@@ -418,7 +418,7 @@ def test_a_closed_store_is_unavailable(store: SqliteRangeStore) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="open descriptors are listed as Linux does")
-def test_a_store_that_nobody_closes_leaves_nothing_open(path: Path) -> None:
+def test_a_store_without_a_close_leaves_nothing_open(path: Path) -> None:
     def opened() -> list[str]:
         gc.collect()
         descriptors = Path("/proc/self/fd").iterdir()
@@ -449,7 +449,7 @@ def test_closing_lets_running_calls_finish(path: Path) -> None:
     assert not list(path.parent.glob("*-wal"))
 
 
-def test_what_was_remembered_under_a_key_is_dropped_when_its_time_is_over_and_nothing_else(tmp_path: Path) -> None:
+def test_expired_idempotency_records_are_dropped_and_no_others(tmp_path: Path) -> None:
     now = datetime(2026, 1, 2, tzinfo=UTC)
     over, later = int(now.timestamp()), int(now.timestamp()) + 1
     with closing(SqliteRangeStore(tmp_path / "a.db")) as store:
@@ -464,8 +464,8 @@ def test_what_was_remembered_under_a_key_is_dropped_when_its_time_is_over_and_no
         assert store.drop_expired(now) == 0
 
 
-class Meanwhile(SqliteFile):
-    """A file on which something happens before it is written next."""
+class InterruptedFile(SqliteFile):
+    """A file whose next write is preceded by another action."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -479,10 +479,10 @@ class Meanwhile(SqliteFile):
             yield connection
 
 
-def test_what_is_remembered_anew_between_the_look_and_the_removal_is_kept(path: Path) -> None:
+def test_a_record_renewed_between_the_check_and_the_removal_is_kept(path: Path) -> None:
     now = datetime(2026, 1, 2, tzinfo=UTC)
     key = Key("local|idempotency:a", "#")
-    file = Meanwhile(path)
+    file = InterruptedFile(path)
     with closing(StoreOnDisk(file)) as store, closing(SqliteRangeStore(path)) as other:
         store.write([Put(key, b"old", {"ttl": int(now.timestamp())})])
         file.acts.append(lambda: other.write([Put(key, b"new", {"ttl": int(now.timestamp()) + 1}, (RevIs(1),))]))
@@ -497,18 +497,18 @@ class RoomyReserve(Reserve):
 
     def __init__(self, file: SqliteFile) -> None:
         self._file = file
-        self.was_given_up = False
+        self.was_released = False
 
     def leaves_room(self) -> bool:
-        return not self.was_given_up
+        return not self.was_released
 
     def try_release(self) -> bool:
-        is_first, self.was_given_up = not self.was_given_up, True
+        is_first, self.was_released = not self.was_released, True
         self._file._writer.execute("PRAGMA max_page_count = 96")
         return is_first
 
 
-def test_the_reserve_is_given_up_to_a_deletion_that_finds_no_room_and_to_no_other_write(path: Path) -> None:
+def test_the_reserve_is_released_for_a_deletion_without_room_and_for_no_other_write(path: Path) -> None:
     file = SmallFile(path)
     reserve = RoomyReserve(file)
     with closing(StoreOnDisk(file, reserve)) as store:
@@ -518,17 +518,17 @@ def test_the_reserve_is_given_up_to_a_deletion_that_finds_no_room_and_to_no_othe
                 store.write([Put(Key("q", f"{time.monotonic_ns()}"), b"x" * 3_000)])
             except StoreUnavailable:
                 break
-        assert not reserve.was_given_up
+        assert not reserve.was_released
         job = Put(C, b"x" * 50_000)
         store.write([Delete(A), job])
-        assert (reserve.was_given_up, store.get(A), store.get(C) is not None) == (True, None, True)
+        assert (reserve.was_released, store.get(A), store.get(C) is not None) == (True, None, True)
         with pytest.raises(StoreUnavailable, match="deletions only"):
             store.write([Put(B, b"small")])
         store.write([Delete(B)])
         assert store.get(B) is None
 
 
-def test_a_reserve_is_made_given_up_once_and_made_again(tmp_path: Path) -> None:
+def test_a_reserve_is_made_released_once_and_made_again(tmp_path: Path) -> None:
     reserve, other = Reserve(tmp_path), Reserve(tmp_path)
     assert reserve.leaves_room()
     (file,) = tmp_path.iterdir()
@@ -539,7 +539,7 @@ def test_a_reserve_is_made_given_up_once_and_made_again(tmp_path: Path) -> None:
     assert file.stat().st_size == RESERVE_BYTES
 
 
-def test_a_disk_that_can_hold_no_such_file_has_no_reserve_and_is_written_all_the_same(tmp_path: Path) -> None:
+def test_a_disk_that_can_hold_no_reserve_is_still_written(tmp_path: Path) -> None:
     (tmp_path / "turnstone.reserve").mkdir()
     with closing(SqliteRangeStore(tmp_path / "turnstone.db.d" / "turnstone.db", 5.0, Reserve(tmp_path))) as store:
         store.write([Put(A, b"")])

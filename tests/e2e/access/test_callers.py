@@ -1,4 +1,4 @@
-"""Keys made by the command let the official client in, until they are revoked; without one nobody gets in.
+"""Keys made by the command admit the official client until they are revoked; a caller without a key is refused.
 
 Covers: functions/command, services/access/authentication
 """
@@ -24,7 +24,7 @@ TIMEOUT_S = 30.0
 
 
 def turnstone(data_dir: Path, *arguments: str) -> str:
-    """Return what the command prints."""
+    """Return the output of the command."""
     command = [sys.executable, "-m", "turnstone", *arguments]
     environment = server_environment({"data_dir": data_dir})
     ended = subprocess.run(
@@ -35,7 +35,7 @@ def turnstone(data_dir: Path, *arguments: str) -> str:
 
 
 @pytest.mark.parametrize("version", rest_at_night(VERSIONS, always=VERSIONS[-1:]))
-def test_a_key_lets_the_official_client_in_until_it_is_revoked(version: str, tmp_path: Path) -> None:
+def test_a_key_admits_the_official_client_until_it_is_revoked(version: str, tmp_path: Path) -> None:
     data_dir = tmp_path / "data"
     key = turnstone(data_dir, "keys", "create", "ann", "--tenant", "acme", "--role", "admin")
     others_key = turnstone(data_dir, "keys", "create", "bob", "--tenant", "other")
@@ -44,12 +44,12 @@ def test_a_key_lets_the_official_client_in_until_it_is_revoked(version: str, tmp
         ServerProcess(tmp_path, authorization=f"Bearer {key}", **settings) as server,
         ClientScript(version, "with_key", server.url, key, others_key) as script,
     ):
-        told = [script.hear() for _ in range(3)]
-        assert told[0]["kinds"][0] == "turn_start"
-        assert told[0]["kinds"][-1] == "turn_complete"
-        assert told[0]["whole"]["is_over"]
-        assert told[1] == {"to_a_stranger": 404}
-        assert told[2]["without"] == [401, "Bearer", "0"]
+        replies = [script.hear() for _ in range(3)]
+        assert replies[0]["kinds"][0] == "turn_start"
+        assert replies[0]["kinds"][-1] == "turn_complete"
+        assert replies[0]["whole"]["is_over"]
+        assert replies[1] == {"to_a_stranger": 404}
+        assert replies[2]["without"] == [401, "Bearer", "0"]
         listed = turnstone(data_dir, "keys", "list", "--tenant", "acme")
         turnstone(data_dir, "keys", "revoke", listed.split()[0], "--tenant", "acme")
         script.go_on()
@@ -65,7 +65,7 @@ def test_a_key_lets_the_official_client_in_until_it_is_revoked(version: str, tmp
         assert secret.removeprefix("ts_").encode() not in stored  # neither the database nor the log
 
 
-def test_a_key_that_is_made_while_the_server_runs_lets_in_at_once(tmp_path: Path) -> None:
+def test_a_key_made_while_the_server_runs_is_accepted_at_once(tmp_path: Path) -> None:
     first = turnstone(tmp_path / "data", "keys", "create", "ann")
     with ServerProcess(tmp_path, authorization=f"Bearer {first}", auth="api_keys") as server:
         second = turnstone(tmp_path / "data", "keys", "create", "ann")
@@ -73,7 +73,7 @@ def test_a_key_that_is_made_while_the_server_runs_lets_in_at_once(tmp_path: Path
         assert answer.status_code == 200
 
 
-def test_a_token_of_an_issuer_lets_in(tmp_path: Path) -> None:
+def test_a_token_of_an_issuer_is_accepted(tmp_path: Path) -> None:
     with Issuer() as issuer:
         issuer.add("one")
         good, late = (f"Bearer {issuer.token('one', **changed)}" for changed in ({}, {"exp": 1}))
@@ -92,7 +92,7 @@ def test_a_token_of_an_issuer_lets_in(tmp_path: Path) -> None:
         assert good.split(".")[1] not in server.log
 
 
-def test_a_server_open_to_others_is_open_only_because_somebody_said_so(tmp_path: Path) -> None:
+def test_a_server_that_listens_on_the_network_without_keys_requires_allow_open(tmp_path: Path) -> None:
     port = free_port()
     with ServerProcess(tmp_path, port=port, host="0.0.0.0", allow_open="true"):
         named = {"host": "turnstone.example"}

@@ -20,13 +20,13 @@ from turnstone.store.layout.keys import session_partition, turn_key
 
 TURNS = 10_000
 PATIENCE_S = 30.0
-SAID = {"messages": [{"role": "user", "content": "hello"}]}
+MESSAGE = {"messages": [{"role": "user", "content": "hello"}]}
 
 
 def test_ten_thousand_turns_are_removed_by_two_processes_the_first_of_which_is_killed(tmp_path: Path) -> None:
     with ServerProcess(tmp_path) as server, PlainClient(server.url) as client:
         path = client.open_session("offline", enable_session_persistence=True)
-        assert client.post(f"{path}/turn", SAID).status_code == 200
+        assert client.post(f"{path}/turn", MESSAGE).status_code == 200
         _, _, _, agent_id, _, session_id = path.split("/")
         ref = SessionRef(tenant="local", agent_id=agent_id, session_id=session_id)
         database = next(tmp_path.rglob("turnstone.db"))

@@ -1,7 +1,7 @@
-"""What a client of September 2024 sends, byte for byte, is answered in a way it understands.
+"""Requests of a client of September 2024, byte for byte, are answered in the form that it reads.
 
-Source: the requests that `llama-stack-client` 0.0.40 makes, and what it reads of the answers. The clients of 0.0.53 to
-0.0.63 themselves ask for the same under another prefix.
+Source: the requests that `llama-stack-client` 0.0.40 makes, and the fields of the answers that it reads. The clients of
+0.0.53 to 0.0.63 themselves send the same requests under another prefix.
 
 Covers: functions/llama_stack_2024, dialects/llama_stack_2024
 """
@@ -22,7 +22,7 @@ from tests.support.clients.client_script import run_script
 from tests.support.server.servers import ServerProcess
 
 Json = dict[str, Any]
-LOOK = {
+FUNCTION = {
     "type": "function_call",
     "function_name": "look",
     "description": "Look at a place.",
@@ -39,11 +39,11 @@ CONFIG = {
     "enable_session_persistence": True,
 }
 VERSIONS = ("0.0.53", "0.0.57", "0.0.63")
-SESSIONS = 101  # more than are looked through at once
+SESSIONS = 101  # more than one page of the search for a turn
 
 
 class Client2024:
-    """Sends and reads as that client did, and nothing else."""
+    """Sends and reads exactly as that client did."""
 
     def __init__(self, url: str) -> None:
         self._http = httpx.Client(base_url=url, timeout=30)
@@ -110,9 +110,9 @@ def user(text: str) -> Json:
     return {"role": "user", "content": text}
 
 
-def test_text_is_streamed_in_the_fields_of_that_time_and_of_today(client: Client2024, model: ModelServer) -> None:
-    told = client.stream({**client.session(), "messages": [user("hi")], "attachments": []})
-    assert [payload["event_type"] for payload in told] == [
+def test_text_is_streamed_in_the_fields_of_2024_and_of_today(client: Client2024, model: ModelServer) -> None:
+    events = client.stream({**client.session(), "messages": [user("hi")], "attachments": []})
+    assert [payload["event_type"] for payload in events] == [
         "turn_start",
         "step_start",
         "step_progress",
@@ -120,38 +120,38 @@ def test_text_is_streamed_in_the_fields_of_that_time_and_of_today(client: Client
         "step_complete",
         "turn_complete",
     ]
-    progress = [payload for payload in told if payload["event_type"] == "step_progress"]
+    progress = [payload for payload in events if payload["event_type"] == "step_progress"]
     assert [payload["model_response_text_delta"] for payload in progress] == ["hel", "lo"]
     assert [payload["delta"]["text"] for payload in progress] == ["hel", "lo"]
-    assert told[-1]["turn"]["output_message"]["content"] == "hello"
-    asked = model.requests[-1]
-    assert (asked["temperature"], asked["top_p"]) == (0.5, 0.9)
+    assert events[-1]["turn"]["output_message"]["content"] == "hello"
+    sent = model.requests[-1]
+    assert (sent["temperature"], sent["top_p"]) == (0.5, 0.9)
 
 
-def test_a_function_ends_the_turn_and_its_answer_is_a_new_turn_that_goes_on(client: Client2024) -> None:
-    session = client.session(LOOK)
-    told = client.stream({**session, "messages": [user("look")]})
-    assert told[-1]["event_type"] == "turn_complete"
-    (call,) = told[-1]["turn"]["output_message"]["tool_calls"]
-    (delta,) = [payload["tool_call_delta"] for payload in told if payload["event_type"] == "step_progress"]
+def test_a_function_call_ends_the_turn_and_its_answer_continues_it(client: Client2024) -> None:
+    session = client.session(FUNCTION)
+    events = client.stream({**session, "messages": [user("look")]})
+    assert events[-1]["event_type"] == "turn_complete"
+    (call,) = events[-1]["turn"]["output_message"]["tool_calls"]
+    (delta,) = [payload["tool_call_delta"] for payload in events if payload["event_type"] == "step_progress"]
     assert (delta["parse_status"], delta["content"]["arguments"]) == ("success", {"at": "Oslo"})
     answer = {"role": "ipython", "call_id": call["call_id"], "tool_name": "look", "content": "rain"}
     then = client.stream({**session, "messages": [answer]})
     assert then[-1]["turn"]["output_message"]["content"] == "I saw rain"
-    assert then[-1]["turn"]["turn_id"] == told[-1]["turn"]["turn_id"]
+    assert then[-1]["turn"]["turn_id"] == events[-1]["turn"]["turn_id"]
 
 
-def test_a_tool_of_the_server_is_streamed_with_what_it_answered(client: Client2024, model: ModelServer) -> None:
+def test_a_server_tool_is_streamed_with_its_answer(client: Client2024, model: ModelServer) -> None:
     agent = {"model": "tool:current_time", "instructions": "", "toolgroups": ["builtin::clock"]}
     made = client.post("/agents/create", {"agent_config": agent})
     session = {**made, **client.post("/agents/session/create", {**made, "session_name": "s"})}
-    told = client.stream({**session, "messages": [user("what time is it?")]})
-    said = [payload["tool_response_text_delta"] for payload in told if payload["event_type"] == "step_progress"]
-    (step,) = [p["step_details"] for p in told if p.get("step_type") == "tool_execution" and "step_details" in p]
-    assert [text for text in said if text is not None] == [step["tool_responses"][0]["content"]]
+    events = client.stream({**session, "messages": [user("what time is it?")]})
+    deltas = [payload["tool_response_text_delta"] for payload in events if payload["event_type"] == "step_progress"]
+    (step,) = [p["step_details"] for p in events if p.get("step_type") == "tool_execution" and "step_details" in p]
+    assert [text for text in deltas if text is not None] == [step["tool_responses"][0]["content"]]
 
 
-def test_what_was_made_is_read_and_deleted_by_ids_in_bodies_and_queries(client: Client2024) -> None:
+def test_objects_are_read_and_deleted_by_ids_in_bodies_and_queries(client: Client2024) -> None:
     session = client.session()
     turn = client.post("/agents/turn/create", {**session, "messages": [user("hi")], "stream": False})
     agent = {"agent_id": session["agent_id"]}
@@ -183,7 +183,7 @@ def test_a_turn_is_found_in_any_session_of_its_agent_and_in_no_other_agents(clie
     assert client.refused("/agents/turn/get", other).status_code == 404
 
 
-def test_what_is_not_here_yet_is_refused_by_its_name(client: Client2024) -> None:
+def test_an_unsupported_feature_is_refused_by_its_name(client: Client2024) -> None:
     memory = {"type": "memory", "memory_bank_configs": [{"type": "vector", "bank_id": "b"}]}
     refused = client.refused("/agents/create", {"agent_config": {**CONFIG, "tools": [memory]}})
     assert refused.status_code == 400
@@ -193,8 +193,8 @@ def test_what_is_not_here_yet_is_refused_by_its_name(client: Client2024) -> None
     assert (refused.status_code, "attachments" in refused.text) == (400, True)
 
 
-def test_an_agent_of_that_time_is_one_of_todays(client: Client2024) -> None:
-    session = client.session(LOOK)
+def test_an_agent_of_2024_is_an_agent_of_today(client: Client2024) -> None:
+    session = client.session(FUNCTION)
     agent = client.get(f"/v1/agents/{session['agent_id']}")["agent_config"]
     assert agent["sampling_params"]["strategy"] == {"type": "top_p", "temperature": 0.5, "top_p": 0.9}
     assert agent["tools"][0]["function_name"] == "look"
@@ -206,8 +206,8 @@ def test_an_agent_of_that_time_is_one_of_todays(client: Client2024) -> None:
 
 @pytest.mark.parametrize("version", rest_at_night(VERSIONS, always=("0.0.63",)))
 def test_a_client_of_alpha_talks_with_an_agent_and_answers_its_function(version: str, server: ServerProcess) -> None:
-    told = run_script(version, "alpha_turn", server.url)
-    assert told["events"] == [
+    seen = run_script(version, "alpha_turn", server.url)
+    assert seen["events"] == [
         "turn_start",
         "step_start",
         "step_progress",
@@ -215,6 +215,6 @@ def test_a_client_of_alpha_talks_with_an_agent_and_answers_its_function(version:
         "step_complete",
         "turn_complete",
     ]
-    assert told["shown"] == "hello"
-    assert (told["called"], told["answered"], told["read"]) == (["look", {"at": "Oslo"}], "I saw rain", "I saw rain")
-    assert (told["health"], told["step"], told["turns"], told["gone"]) == ("OK", "inference", 2, 404)
+    assert seen["shown"] == "hello"
+    assert (seen["called"], seen["answered"], seen["read"]) == (["look", {"at": "Oslo"}], "I saw rain", "I saw rain")
+    assert (seen["health"], seen["step"], seen["turns"], seen["gone"]) == ("OK", "inference", 2, 404)

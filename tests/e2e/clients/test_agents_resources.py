@@ -16,7 +16,7 @@ from tests.support.clients.client_script import run_script
 from tests.support.server.servers import ServerProcess
 from tests.support.server.stores import STORES, server_over
 
-NOT_YET: set[str] = set()  # what is not served, and is refused as a method that is unknown
+NOT_YET: set[str] = set()  # unserved methods, refused as unknown ones
 VERSIONS = ("0.2.12", "0.2.23", "0.3.5")
 ALWAYS = (("sqlite", "0.2.12"), ("sqlite", "0.3.5"), ("dynamodb", "0.2.23"))
 LISTS = {"0.2.23", "0.3.5"}  # the versions that list agents and sessions
@@ -36,18 +36,18 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 @pytest.mark.parametrize(
     ("server", "version"), rest_at_night(product(STORES, VERSIONS), always=ALWAYS), indirect=["server"], scope="module"
 )
-def test_every_method_of_the_agents_resources_does_what_it_says(version: str, server: ServerProcess) -> None:
-    told = run_script(version, "agents_resources", server.url, ",".join(sorted(NOT_YET)))
-    assert set(told) == {"LlamaStackClient", "AsyncLlamaStackClient"}
-    for by_client in told.values():
+def test_every_method_of_the_agents_resources_works(version: str, server: ServerProcess) -> None:
+    seen = run_script(version, "agents_resources", server.url, ",".join(sorted(NOT_YET)))
+    assert set(seen) == {"LlamaStackClient", "AsyncLlamaStackClient"}
+    for by_client in seen.values():
         check_turns(by_client)
         if version in LISTS:
             check_lists(by_client)
         check_deletes(by_client)
 
 
-def check_turns(told: dict[str, Any]) -> None:
-    streamed, whole = told["streaming"], told["whole"]
+def check_turns(seen: dict[str, Any]) -> None:
+    streamed, whole = seen["streaming"], seen["whole"]
     assert streamed["paused_kinds"] == [*PAUSED, "turn_awaiting_input"]
     assert streamed["resumed_kinds"] == [*RESUMED, "step_complete inference", "turn_complete"]
     for turn in (streamed, whole):
@@ -61,22 +61,22 @@ def check_turns(told: dict[str, Any]) -> None:
         assert "rain, 7 °C" in resumed["content"]
         assert resumed["step_ids"][:1] == paused["step_ids"]
         assert turn["steps"] == [list(step) for step in zip(STEPS, resumed["step_ids"], strict=True)]
-    session_id = told["ids"][1]
-    assert told["session"] == [session_id, "first", [streamed["resumed"], whole["resumed"]]]
-    assert told["some"] == [whole["resumed"]]
+    session_id = seen["ids"][1]
+    assert seen["session"] == [session_id, "first", [streamed["resumed"], whole["resumed"]]]
+    assert seen["some"] == [whole["resumed"]]
 
 
-def check_lists(told: dict[str, Any]) -> None:
-    agent_id, *session_ids = told["ids"]
-    assert told["agent"] == [agent_id, "forecaster", "get_weather"]
-    assert told["agents"][-1] == agent_id
-    assert told["sessions"] == session_ids
+def check_lists(seen: dict[str, Any]) -> None:
+    agent_id, *session_ids = seen["ids"]
+    assert seen["agent"] == [agent_id, "forecaster", "get_weather"]
+    assert seen["agents"][-1] == agent_id
+    assert seen["sessions"] == session_ids
 
 
-def check_deletes(told: dict[str, Any]) -> None:
-    """See that what is deleted is gone and nothing else is; and that what is not served is refused."""
-    assert told["not_yet"] == dict.fromkeys(NOT_YET, 405)
+def check_deletes(seen: dict[str, Any]) -> None:
+    """Assert that deletions remove their object and nothing else, and that unserved methods are refused."""
+    assert seen["not_yet"] == dict.fromkeys(NOT_YET, 405)
     if "agents.session.delete" not in NOT_YET:
-        assert told["session_deleted"] == [None, True, True, [told["ids"][2]]]
+        assert seen["session_deleted"] == [None, True, True, [seen["ids"][2]]]
     if "agents.delete" not in NOT_YET:
-        assert told["agent_deleted"] == [None, True, True, False]
+        assert seen["agent_deleted"] == [None, True, True, False]

@@ -30,17 +30,17 @@ RESUMED = ["step_complete tool_execution", *TEXT]
 ACTION = {"tool_name": "get_weather", "tool_params": [{"name": "city", "value": "Oslo"}]}
 CALLS = json.dumps({"thought": "I look.", "action": ACTION, "answer": None})
 ANSWERS = json.dumps({"thought": "I know.", "action": None, "answer": "It rains."})
-LOOKS = ("look: Oslo", "look: Rome", "Both are wet.")
+PARSED_ANSWERS = ("look: Oslo", "look: Rome", "Both are wet.")
 
 
 def answer_of(body: Mapping[str, Any]) -> Answer:
-    """Look the weather up before the first answer of a turn, as far as the request shows what was looked up."""
+    """Answer a request of the two models: calls of the weather tool until the request has its results."""
     since = max(n for n, message in enumerate(body["messages"]) if message["role"] == "user")
-    looked_up = sum(message["role"] == "tool" for message in body["messages"][since:])
+    results = sum(message["role"] == "tool" for message in body["messages"][since:])
     if body["model"] == "parsing":
-        return text_answer(LOOKS[looked_up])
+        return text_answer(PARSED_ANSWERS[results])
     is_thanked = "Thanks." in body["messages"][-1]["content"]
-    return text_answer(ANSWERS if looked_up or is_thanked else CALLS)
+    return text_answer(ANSWERS if results or is_thanked else CALLS)
 
 
 @pytest.mark.parametrize(("version", "mode", "store"), rest_at_night(CASES, always=ALWAYS))
@@ -48,35 +48,38 @@ def test_calls_are_read_out_of_the_text_of_completed_turns(
     version: str, mode: str, store: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     with ModelServer(answer_of) as model, server_over(store, tmp_path, request, model_url=model.url) as server:
-        told = run_script(version, "react_agent", server.url, mode)
+        seen_by_client = run_script(version, "react_agent", server.url, mode)
 
-    kinds, turn = told["react"]
+    kinds, turn = seen_by_client["react"]
     assert turn["steps"] == ["inference", "tool_execution", "inference"]
     assert (turn["content"], turn["stop_reason"], turn["calls"], turn["is_over"]) == (ANSWERS, "end_of_turn", [], True)
-    assert told["kept"] == [turn, told["thanked"][1]]
-    (step,) = told["tool_steps"]
+    assert seen_by_client["kept"] == [turn, seen_by_client["thanked"][1]]
+    (step,) = seen_by_client["tool_steps"]
     (response,) = step["tool_responses"]
     assert (step["tool_calls"], response["tool_name"], response["content"]) == ([], "get_weather", '"rain in Oslo"')
-    assert told["is_in_order"]
-    assert told["refused"][0] == 409
-    assert "only the newest turn" in told["refused"][1]
+    assert seen_by_client["is_in_order"]
+    assert seen_by_client["refused"][0] == 409
+    assert "only the newest turn" in seen_by_client["refused"][1]
     if mode == "streaming":
         assert kinds == ["turn_start", *TEXT, *RESUMED]
         # the client keeps to itself the end that it resumes a second time
-        assert told["parsed"][0] == ["turn_start", *TEXT, *RESUMED[:-1], *RESUMED]
+        assert seen_by_client["parsed"][0] == ["turn_start", *TEXT, *RESUMED[:-1], *RESUMED]
 
-    asked, resumed, thanked = (request for request in model.requests if request["model"] == "react")
-    assert [tool["function"]["name"] for tool in asked["tools"]] == ["get_weather"]
-    assert asked["messages"][0]["content"].count("get_weather") > 1  # the agent's own instructions are the prompt
+    first, resumed, thanked = (request for request in model.requests if request["model"] == "react")
+    assert [tool["function"]["name"] for tool in first["tools"]] == ["get_weather"]
+    assert first["messages"][0]["content"].count("get_weather") > 1  # the agent's own instructions are the prompt
     assert [message["role"] for message in resumed["messages"]] == ["system", "user", "assistant", "tool"]
     assert resumed["messages"][2]["content"] == CALLS
     assert resumed["messages"][3]["content"] == '"rain in Oslo"'
-    assert resumed["messages"][:2] == asked["messages"]
+    assert resumed["messages"][:2] == first["messages"]
     assert thanked["messages"][:4] == resumed["messages"]
     assert thanked["messages"][4] == {"role": "assistant", "content": ANSWERS}
 
-    _, parsed = told["parsed"]
-    assert (parsed["content"], parsed["steps"]) == (LOOKS[-1], ["inference", *["tool_execution", "inference"] * 2])
-    assert told["ran"] == ["Oslo", "Oslo", "Rome"]
+    _, parsed = seen_by_client["parsed"]
+    assert (parsed["content"], parsed["steps"]) == (
+        PARSED_ANSWERS[-1],
+        ["inference", *["tool_execution", "inference"] * 2],
+    )
+    assert seen_by_client["ran"] == ["Oslo", "Oslo", "Rome"]
     last = [request for request in model.requests if request["model"] == "parsing"][-1]
     assert [line.partition(":")[0] for line in seen(last)] == ["system", "user", *["assistant", "tool"] * 2]

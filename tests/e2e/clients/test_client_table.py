@@ -1,4 +1,4 @@
-"""Every client of the table does what a user does with it, and sees what the table says.
+"""Every client of the table works through its user's steps, and sees the facts in the table.
 
 Covers: functions
 """
@@ -32,14 +32,14 @@ def run(column: Column, tmp_path_factory: pytest.TempPathFactory, request: pytes
 
 
 @pytest.mark.parametrize(("column", "row"), CELLS)
-def test_the_client_sees_what_the_table_says(column: Column, row: str, run: ColumnRun) -> None:
+def test_the_client_sees_the_facts_of_the_table(column: Column, row: str, run: ColumnRun) -> None:
     outcome = run.outcomes[row]
     assert "facts" in outcome, f"{outcome}\n{run.log}"
     assert outcome["facts"] == ROWS[column.script][row]
 
 
 @pytest.mark.parametrize("column", [pytest.param(each, id=each.name, marks=marks(each)) for each in COLUMNS])
-def test_what_a_client_is_said_to_lack_it_lacks(column: Column, run: ColumnRun) -> None:
+def test_a_client_lacks_exactly_the_rows_named_as_lacking(column: Column, run: ColumnRun) -> None:
     assert set(run.outcomes) == set(ROWS[column.script])
-    said_to_lack = {row for row in ROWS[column.script] if column.client in LACKING.get(row, ())}
-    assert {row for row, outcome in run.outcomes.items() if "lacks" in outcome} == said_to_lack
+    lacking = {row for row in ROWS[column.script] if column.client in LACKING.get(row, ())}
+    assert {row for row, outcome in run.outcomes.items() if "lacks" in outcome} == lacking

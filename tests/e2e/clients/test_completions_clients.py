@@ -1,4 +1,4 @@
-"""The official clients, and OpenAI's own, have models continue texts, and store chat completions.
+"""Text completions and stored chat completions through the official clients and OpenAI's own.
 
 Covers: functions/inference, functions/stored_completions
 """
@@ -32,17 +32,17 @@ def continues(_: dict[str, Any]) -> Any:
 @pytest.mark.parametrize("version", rest_at_night(VERSIONS, always=("0.2.23",)))
 def test_a_model_server_continues_texts_for_the_official_client(version: str, tmp_path: Path) -> None:
     with ModelServer(complete=continues) as model, ServerProcess(tmp_path, model_url=model.url) as server:
-        told = run_script(version, "completions", server.url, "m")
-    assert told["whole"] == told["streamed"] == CONTINUED
-    assert (told["finish"], told["end"], told["object"]) == ("stop", "stop", "text_completion")
-    assert told["several"] == [[0, "One"], [1, "Two"]]
-    assert told["tokens"] == [400, "prompt"]
-    if "inferred" not in told:
+        seen = run_script(version, "completions", server.url, "m")
+    assert seen["whole"] == seen["streamed"] == CONTINUED
+    assert (seen["finish"], seen["end"], seen["object"]) == ("stop", "stop", "text_completion")
+    assert seen["several"] == [[0, "One"], [1, "Two"]]
+    assert seen["tokens"] == [400, "prompt"]
+    if "inferred" not in seen:
         assert version == "0.3.5"
         return
-    assert told["inferred"] == told["inferred_chunks"] == told["inferred_contents"] == CONTINUED
-    assert told["stop_reason"] == told["last_reason"] == "end_of_turn"
-    assert told["metrics"] == ["completion_tokens", "prompt_tokens", "total_tokens"]
+    assert seen["inferred"] == seen["inferred_chunks"] == seen["inferred_contents"] == CONTINUED
+    assert seen["stop_reason"] == seen["last_reason"] == "end_of_turn"
+    assert seen["metrics"] == ["completion_tokens", "prompt_tokens", "total_tokens"]
     assert {request["prompt"] for request in model.requests} >= {"Once upon", "One", "Two"}
     assert all("messages" not in request for request in model.requests)
 
@@ -50,21 +50,21 @@ def test_a_model_server_continues_texts_for_the_official_client(version: str, tm
 def test_a_model_server_continues_texts_for_openais_own_client(tmp_path: Path) -> None:
     with ModelServer(complete=continues) as model, ServerProcess(tmp_path, model_url=model.url) as server:
         for prefix in PREFIXES:
-            told = run_script("openai", "openai_completions", server.url + prefix, "m", "stay")
-            assert (told["whole"], told["total"], told["object"]) == (CONTINUED, 9, "text_completion")
-            assert told["streamed"] == [CONTINUED, CONTINUED]
-            assert (told["ends"], told["last"]) == (["stop", "stop"], [[], 18])
-            assert told["refused"] == {name: [400, name] for name in ("n", "best_of", "logprobs", "prompt")}
+            seen = run_script("openai", "openai_completions", server.url + prefix, "m", "stay")
+            assert (seen["whole"], seen["total"], seen["object"]) == (CONTINUED, 9, "text_completion")
+            assert seen["streamed"] == [CONTINUED, CONTINUED]
+            assert (seen["ends"], seen["last"]) == (["stop", "stop"], [[], 18])
+            assert seen["refused"] == {name: [400, name] for name in ("n", "best_of", "logprobs", "prompt")}
 
 
-def test_a_model_server_without_the_route_is_asked_in_a_chat(tmp_path: Path) -> None:
+def test_a_model_server_without_the_route_is_called_with_a_chat(tmp_path: Path) -> None:
     with ModelServer() as model, ServerProcess(tmp_path, model_url=model.url) as server:
-        told = run_script("openai", "openai_completions", server.url + "/v1", "words-50", "stay")
-    assert told["whole"].startswith("word0 word1")
+        seen = run_script("openai", "openai_completions", server.url + "/v1", "words-50", "stay")
+    assert seen["whole"].startswith("word0 word1")
     assert model.requests[0]["messages"] == [{"role": "user", "content": "Once upon"}]
 
 
-def test_who_hangs_up_has_the_model_hang_up(tmp_path: Path) -> None:
+def test_a_client_that_disconnects_ends_the_request_to_the_model(tmp_path: Path) -> None:
     endless = (prompt_chunk("Once"), *[Pause(0.05), prompt_chunk(" more")] * 2_000)
     with ModelServer(complete=lambda _: endless) as model, ServerProcess(tmp_path, model_url=model.url) as server:
         assert run_script("openai", "openai_completions", server.url + "/v1", "m", "leave") == {"first": "Once"}
@@ -77,31 +77,31 @@ def test_who_hangs_up_has_the_model_hang_up(tmp_path: Path) -> None:
 @pytest.mark.parametrize("version", rest_at_night(VERSIONS, always=("0.3.5",)))
 def test_stored_chat_completions_are_listed_and_read_by_the_official_client(version: str, tmp_path: Path) -> None:
     with ModelServer() as model, ServerProcess(tmp_path, model_url=model.url) as server:
-        told = run_script(version, "stored_completions", server.url, "instant")
-    newest_first = told["ids"][::-1]
-    assert told["listed"] == (newest_first[:2] if version == "0.2.12" else newest_first)
-    assert told["oldest"] == told["ids"]
-    assert told["of_another_model"] == []
-    assert told["text"]
-    assert (told["model"], told["object"]) == ("instant", "chat.completion")
-    assert told["asked"] == [["system", "Be brief."], ["user", "question 1"]]
-    assert told["missing"] == 404
+        seen = run_script(version, "stored_completions", server.url, "instant")
+    newest_first = seen["ids"][::-1]
+    assert seen["listed"] == (newest_first[:2] if version == "0.2.12" else newest_first)
+    assert seen["oldest"] == seen["ids"]
+    assert seen["of_another_model"] == []
+    assert seen["text"]
+    assert (seen["model"], seen["object"]) == ("instant", "chat.completion")
+    assert seen["asked"] == [["system", "Be brief."], ["user", "question 1"]]
+    assert seen["missing"] == 404
 
 
 @pytest.mark.parametrize("prefix", rest_at_night(PREFIXES, always=PREFIXES[:1]))
 def test_openais_own_client_manages_stored_chat_completions(prefix: str, tmp_path: Path) -> None:
     with ModelServer() as model, ServerProcess(tmp_path, model_url=model.url) as server:
-        told = run_script("openai", "openai_stored", server.url + prefix, "instant")
-    ids = told["ids"]
-    assert told["listed"] == ids[::-1]
-    assert told["oldest"] == ids
-    assert told["with_metadata"] == [ids[1]]
-    assert told["text"]
-    assert told["total"] > 0
-    assert told["metadata"] == {"number": "0"}
-    assert told["updated"] == told["reread"] == {"topic": "new"}
-    assert told["messages"] == [[f"{ids[0]}-0", "user", None, "question 0"]]
-    assert told["streamed"] is True
-    assert told["deleted"] == [True, True, "chat.completion.deleted"]
-    assert told["gone"] == 404
-    assert told["left"] == ids[:0:-1]
+        seen = run_script("openai", "openai_stored", server.url + prefix, "instant")
+    ids = seen["ids"]
+    assert seen["listed"] == ids[::-1]
+    assert seen["oldest"] == ids
+    assert seen["with_metadata"] == [ids[1]]
+    assert seen["text"]
+    assert seen["total"] > 0
+    assert seen["metadata"] == {"number": "0"}
+    assert seen["updated"] == seen["reread"] == {"topic": "new"}
+    assert seen["messages"] == [[f"{ids[0]}-0", "user", None, "question 0"]]
+    assert seen["streamed"] is True
+    assert seen["deleted"] == [True, True, "chat.completion.deleted"]
+    assert seen["gone"] == 404
+    assert seen["left"] == ids[:0:-1]

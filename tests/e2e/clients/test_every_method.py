@@ -28,7 +28,7 @@ BASES = ("/v1", "/v1/openai/v1")
 TYPESCRIPT = {"0.2.23": 111, "0.3.0": 111}
 OPENAI_MODELS = "/v1/openai/v1/models"
 NO_ROUTE = (NO_PATH, NO_METHOD)
-ASKS = re.compile(r"_client\.(get|post|put|patch|delete|getAPIList)\(\s*(['`])(/[^'`]*)\2")
+REQUEST = re.compile(r"_client\.(get|post|put|patch|delete|getAPIList)\(\s*(['`])(/[^'`]*)\2")
 VERBS = {"getAPIList": "GET"}
 PARAMETER = re.compile(r"\$\{[^}]*\}")
 SERVED_OF_ALPHA = {
@@ -42,7 +42,7 @@ SERVED_OF_ALPHA = {
     "agents.turn.retrieve": 404,
     "inspect.health": 200,
 }
-# what of OpenAI's paths is served here
+# OpenAI's paths that are served here
 SERVED_OF_OPENAI = {
     ("POST", "/chat/completions"),
     ("GET", "/chat/completions"),
@@ -140,18 +140,18 @@ def server(tmp_path: Path) -> Iterator[ServerProcess]:
 
 @pytest.mark.parametrize("version", rest_at_night(METHODS, always=("0.3.5",)))
 def test_every_method_of_the_client_is_served_or_named(version: str, server: ServerProcess) -> None:
-    told = run_script(version, "every_method", server.url, "llama_stack_client")
-    assert len(told) == METHODS[version]
-    for called, exchange in told.items():
+    exchanges = run_script(version, "every_method", server.url, "llama_stack_client")
+    assert len(exchanges) == METHODS[version]
+    for called, exchange in exchanges.items():
         assert exchange["requests"], f"{called} made no request"
         check(called.removeprefix("alpha."), exchange["requests"][-1], exchange["body"])
 
 
 @pytest.mark.parametrize("version", rest_at_night(METHODS_OF_ALPHA, always=("0.0.63",)))
 def test_every_method_of_a_client_of_alpha_is_served_or_named(version: str, server: ServerProcess) -> None:
-    told = run_script(version, "every_method", server.url, "llama_stack_client")
-    assert len(told) == METHODS_OF_ALPHA[version]
-    for called, exchange in told.items():
+    exchanges = run_script(version, "every_method", server.url, "llama_stack_client")
+    assert len(exchanges) == METHODS_OF_ALPHA[version]
+    for called, exchange in exchanges.items():
         request = exchange["requests"][-1]
         assert request["path"].startswith("/alpha/")
         if called in SERVED_OF_ALPHA:
@@ -163,9 +163,9 @@ def test_every_method_of_a_client_of_alpha_is_served_or_named(version: str, serv
 
 @pytest.mark.parametrize("base", rest_at_night(BASES, always=BASES[:1]))
 def test_every_method_of_openais_client_is_served_or_named(base: str, server: ServerProcess) -> None:
-    told = run_script("openai", "every_method", server.url + base, "openai")
-    assert len(told) == METHODS_OF_OPENAI
-    for called, exchange in told.items():
+    exchanges = run_script("openai", "every_method", server.url + base, "openai")
+    assert len(exchanges) == METHODS_OF_OPENAI
+    for called, exchange in exchanges.items():
         if called.endswith(".connect") or called in FIRST_CHECKED:  # over a WebSocket, or refused by the client itself
             continue
         assert exchange["requests"], f"{called} made no request"
@@ -183,10 +183,10 @@ def test_every_method_of_openais_client_is_served_or_named(base: str, server: Se
 @pytest.mark.parametrize("version", rest_at_night(TYPESCRIPT, always=("0.3.0",)))
 def test_every_path_of_the_typescript_client_is_served_or_named(version: str, server: ServerProcess) -> None:
     need_clients(f"typescript-{version}")
-    asked = requests_of_typescript(ROOT / ".clients" / f"typescript-{version}")
-    assert len(asked) == TYPESCRIPT[version]
+    requests = requests_of_typescript(ROOT / ".clients" / f"typescript-{version}")
+    assert len(requests) == TYPESCRIPT[version]
     with httpx.Client(base_url=server.url, headers={"User-Agent": f"LlamaStackClient/JS {version}"}) as client:
-        for method, path in asked:
+        for method, path in requests:
             answer = client.request(method, path, json=None if method == "GET" else {})
             assert answer.status_code in (200, 204, 400, 404, 501), (method, path, answer.text)
             reason = "" if answer.is_success else reason_in(answer.text)
@@ -198,15 +198,15 @@ def requests_of_typescript(package: Path) -> list[tuple[str, str]]:
     """Return method and path of every request that the package's resources make, with a name for each parameter."""
     found = set()
     for source in package.rglob("llama-stack-client/resources/**/*.js"):
-        for verb, _, path in ASKS.findall(source.read_text()):
+        for verb, _, path in REQUEST.findall(source.read_text()):
             found.add((VERBS.get(verb, verb.upper()), PARAMETER.sub("some-name", path)))
     return sorted(found)
 
 
 def check(name: str, request: dict[str, Any], body: str) -> None:
-    """See that the answer to a method is one of the three it may be, and the one that it should be."""
+    """Assert that a method works, is refused for a true reason, or is named in a 501, as listed for it."""
     status = request["status"]
-    if request["path"] == OPENAI_MODELS and status == 501:  # by no row that names what is served, see test_unserved
+    if request["path"] == OPENAI_MODELS and status == 501:  # listed in none of the tables above, see test_unserved
         check_unserved(name, request, body)
     elif name in WORKS:
         assert status == 200, (name, body)
@@ -218,7 +218,7 @@ def check(name: str, request: dict[str, Any], body: str) -> None:
 
 
 def check_unserved(name: str, request: dict[str, Any], body: str) -> None:
-    """See that the answer is a 501 that names the method."""
+    """Assert that the answer is a 501 that names the method."""
     assert request["status"] == 501, (name, request, body)
     assert f" {name} " in reason_in(body) or f" {name.removeprefix('beta.')} " in reason_in(body), (name, body)
 

@@ -1,8 +1,8 @@
-"""The requests by which listing and describing agents was first shown to the world, sent by the real curl.
+"""The first published requests that list and describe agents, sent by the real curl.
 
-The answers are what was shown then, but for what can't be the same: ids and times, which are made anew; nulls, which
-were left out and are written out now; the list of sessions, which was bare before lists had pages; and agents, which
-were listed in no order and are listed in that of their creation.
+The answers are the published ones, except for new ids and times, for nulls, which were left out and are written out
+now, for the list of sessions, which was bare before lists had pages, and for the order of agents, which is now that of
+their creation.
 
 Covers: functions/agents, functions/unserved
 """
@@ -49,7 +49,7 @@ AGENT_CONFIG: dict[str, Any] = {
 DESCRIBED = {**AGENT_CONFIG, "name": None, "sampling_params": {**AGENT_CONFIG["sampling_params"], "stop": None}}
 
 
-WHOLE = {"has_more": False, "cursor": None}  # what tells that a list has no more parts
+WHOLE = {"has_more": False, "cursor": None}  # the fields of a list without a next page
 
 
 @pytest.fixture(params=STORES)
@@ -59,7 +59,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 def curl(*arguments: str) -> tuple[int, Any]:
-    """Return the status and the JSON that curl gets, which goes through no proxy and reads no settings of its user."""
+    """Return the status and the JSON that curl receives, without a proxy and without its user's settings."""
     need_programs("curl")
     command = ["curl", "--disable", "--noproxy", "*", "--silent", "--show-error", "--write-out", "\n%{http_code}"]
     ended = subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
@@ -79,7 +79,7 @@ def get(url: str) -> Any:
     return answer
 
 
-def test_what_was_first_shown_of_agents_and_sessions_works_with_curl(server: ServerProcess) -> None:
+def test_the_published_requests_for_agents_and_sessions_work_with_curl(server: ServerProcess) -> None:
     agents = f"{server.url}/v1/agents"
     made = [post(agents, {"agent_config": AGENT_CONFIG}) for _ in range(2)]
     assert [list(answer) for answer in made] == [["agent_id"]] * 2
@@ -103,10 +103,10 @@ def test_what_was_first_shown_of_agents_and_sessions_works_with_curl(server: Ser
     assert listed == {"data": shown, **WHOLE, "url": f"/v1/agents/{agent_ids[0]}/sessions"}
 
 
-def test_a_turn_of_the_agent_that_was_shown_tells_which_of_its_names_it_can_do_nothing_with(
+def test_a_turn_of_the_published_agent_names_the_missing_toolgroup_and_shield(
     server: ServerProcess,
 ) -> None:
-    """It names a model, shields and a toolgroup that nothing has: an agent may, a turn may not."""
+    """It names a model, shields and a toolgroup that do not exist: an agent may, a turn may not."""
     agents = f"{server.url}/v1/agents"
     agent_id = post(agents, {"agent_config": AGENT_CONFIG})["agent_id"]
     session_id = post(f"{agents}/{agent_id}/session", {"session_name": "string"})["session_id"]
@@ -126,18 +126,18 @@ def test_a_turn_of_the_agent_that_was_shown_tells_which_of_its_names_it_can_do_n
 
 
 @pytest.mark.parametrize(
-    ("fields", "place"),
+    ("fields", "location"),
     [
         ({"max_infer_iters": 101}, ["agent_config", "max_infer_iters"]),
         ({"client_tools": [{"name": ""}]}, ["agent_config", "client_tools", 0, "name"]),
     ],
 )
-def test_what_an_agent_can_not_have_is_told_at_its_place_in_the_body(
-    server: ServerProcess, fields: dict[str, object], place: list[str | int]
+def test_an_invalid_agent_field_is_named_by_its_location_in_the_body(
+    server: ServerProcess, fields: dict[str, object], location: list[str | int]
 ) -> None:
     body = {"agent_config": {"model": "offline", "instructions": "", **fields}}
     arguments = ("--request", "POST", "--url", f"{server.url}/v1/agents", *JSON_HEADERS, "--data", json.dumps(body))
     status, answer = curl(*arguments)
     (problem,) = answer["error"]["detail"]["errors"]
-    assert (status, problem["loc"]) == (400, place)
+    assert (status, problem["loc"]) == (400, location)
     assert "max_infer_iters" not in fields or "TURNSTONE_MAX_INFER_ITERS" in problem["msg"]

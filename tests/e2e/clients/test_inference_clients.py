@@ -1,4 +1,4 @@
-"""A client that leaves in the midst of an answer ends the request to the model.
+"""A client that disconnects during an answer ends the request to the model.
 
 Covers: services/models/answer_stream, functions/inference
 """
@@ -19,7 +19,7 @@ PATIENCE_S = 10.0
 pytestmark = pytest.mark.timeout(120)
 
 
-def test_who_hangs_up_has_the_model_hang_up(tmp_path: Path) -> None:
+def test_a_client_that_disconnects_ends_the_request_to_the_model(tmp_path: Path) -> None:
     endless = (text_chunk("Once"), *[Pause(0.05), text_chunk(" more")] * 2_000)
     with ModelServer(lambda _: endless) as model, ServerProcess(tmp_path, model_url=model.url) as server:
         assert run_script("openai", "leaving", server.url + "/v1") == {"first": "Once"}

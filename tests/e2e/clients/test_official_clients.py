@@ -1,4 +1,4 @@
-"""What needs more than a row of the table of clients: restarts, the offline model, and what the model was sent.
+"""Cases beyond the table of clients: restarts, the offline model, and the requests to the model.
 
 Covers: functions
 """
@@ -115,22 +115,22 @@ def test_the_agent_class_runs_its_tool_with_the_offline_model(
     version: str, store: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     with server_over(store, tmp_path, request) as server:
-        told = run_script(version, "agent_loop", server.url, "offline", "please add(a=3, b=4)")
-    assert told["ran"] == [[3, 4], [3, 4]]
-    assert told["streamed"]["content"].startswith("add returned: 7\n")
-    assert told["whole"]["content"] == told["streamed"]["content"]
-    expect_agent_loop(told)
+        seen_by_client = run_script(version, "agent_loop", server.url, "offline", "please add(a=3, b=4)")
+    assert seen_by_client["ran"] == [[3, 4], [3, 4]]
+    assert seen_by_client["streamed"]["content"].startswith("add returned: 7\n")
+    assert seen_by_client["whole"]["content"] == seen_by_client["streamed"]["content"]
+    expect_agent_loop(seen_by_client)
 
 
 @newest
 def test_the_agent_class_runs_its_tool_with_a_model_server(
     version: str, server: ServerProcess, model: ModelServer
 ) -> None:
-    told = run_script(version, "agent_loop", server.url, "tool:add", "How much is it?")
-    # The last turn, which says thanks, calls the tool as well: that model always does.
-    assert told["ran"] == [[1, 2], [1, 2], [1, 2]]
-    assert told["whole"]["content"] == told["streamed"]["content"] == "ok"
-    expect_agent_loop(told)
+    seen_by_client = run_script(version, "agent_loop", server.url, "tool:add", "How much is it?")
+    # The last turn, a thanks, calls the tool as well: that model always does.
+    assert seen_by_client["ran"] == [[1, 2], [1, 2], [1, 2]]
+    assert seen_by_client["whole"]["content"] == seen_by_client["streamed"]["content"] == "ok"
+    expect_agent_loop(seen_by_client)
     assert len(model.requests) == 6
     assert seen(model.requests[5]) == [
         "system: Be brief.",
@@ -144,45 +144,53 @@ def test_the_agent_class_runs_its_tool_with_a_model_server(
     ]
 
 
-def expect_agent_loop(told: Mapping[str, Any]) -> None:
-    """Check what is the same with every model."""
-    assert told["kinds"] == [*START_OF_TURN, *CALL, "turn_awaiting_input", *RESUMED]
-    assert told["streamed"]["steps"] == told["whole"]["steps"] == ["inference", "tool_execution", "inference"]
-    assert told["turn_ids"] == [told["whole"]["turn_id"], told["again"]["turn_id"]]
-    printed = [line for line in told["printed"].splitlines() if line.startswith("tool_execution> ")]
+def expect_agent_loop(seen_by_client: Mapping[str, Any]) -> None:
+    """Assert the facts that are the same with every model."""
+    assert seen_by_client["kinds"] == [*START_OF_TURN, *CALL, "turn_awaiting_input", *RESUMED]
+    assert (
+        seen_by_client["streamed"]["steps"]
+        == seen_by_client["whole"]["steps"]
+        == ["inference", "tool_execution", "inference"]
+    )
+    assert seen_by_client["turn_ids"] == [seen_by_client["whole"]["turn_id"], seen_by_client["again"]["turn_id"]]
+    printed = [line for line in seen_by_client["printed"].splitlines() if line.startswith("tool_execution> ")]
     assert [line.partition(":")[2].partition(" ")[0] for line in printed] == ["add", "add"]
     assert printed[1].partition(" Response:")[2] in ("3", "7")
-    assert f"inference> {told['streamed']['content']}\n" in told["printed"]
+    assert f"inference> {seen_by_client['streamed']['content']}\n" in seen_by_client["printed"]
 
 
 @newest
-def test_what_goes_wrong_reaches_the_client_as_the_error_it_is(
+def test_errors_reach_the_client_with_their_true_status(
     version: str, server: ServerProcess, model: ModelServer
 ) -> None:
-    told = run_script(version, "errors", server.url)
+    seen_by_client = run_script(version, "errors", server.url)
 
     for unknown in ("agent", "session", "session_streaming", "turn", "turn_resumed"):
-        error = told[f"unknown_{unknown}"]
+        error = seen_by_client[f"unknown_{unknown}"]
         assert (error["error"], error["status"]) == ("NotFoundError", 404), unknown
         assert "unknown" in error["message"]
 
     for refused, reason in (("shield", "input_shields"), ("no_messages", "messages")):
-        error = told[refused]
+        error = seen_by_client[refused]
         assert (error["error"], error["status"]) == ("BadRequestError", 400), refused
         assert reason in error["message"]
 
     for second in ("second_turn", "second_turn_streaming"):
-        error = told[second]
+        error = seen_by_client[second]
         assert (error["error"], error["status"]) == ("ConflictError", 409), second
-        assert told["first_turn"]["turn_id"] in error["message"]
+        assert seen_by_client["first_turn"]["turn_id"] in error["message"]
         assert error["retry"] != "false", "a retry does cure this"
-    assert told["first_turn"]["content"] == told["second_turn_with_retries"]["content"] == "ok"
-    assert told["turns_of_busy_session"] == ["first", "third"]
+    assert seen_by_client["first_turn"]["content"] == seen_by_client["second_turn_with_retries"]["content"] == "ok"
+    assert seen_by_client["turns_of_busy_session"] == ["first", "third"]
     assert asked(model.requests, "second") == asked(model.requests, "other") == []
 
-    error = told["broken_model"]
+    error = seen_by_client["broken_model"]
     assert (error["error"], error["status"], error["retry"]) == ("InternalServerError", 502, "false")
-    for message in (error["message"], told["broken_model_streaming"], told["broken_model_in_agent"]):
+    for message in (
+        error["message"],
+        seen_by_client["broken_model_streaming"],
+        seen_by_client["broken_model_in_agent"],
+    ):
         assert "out of order" in message
 
 
@@ -190,28 +198,31 @@ SHIELD = ["step_start shield_call", "step_complete shield_call"]
 
 
 @newest
-def test_shields_are_registered_run_and_stop_what_is_asked_and_what_is_answered(
+def test_shields_are_registered_run_and_stop_questions_and_answers(
     version: str, server: ServerProcess, model: ModelServer
 ) -> None:
-    told = run_script(version, "shields", server.url)
-    assert (told["registered"], told["listed"]) == (["words", "pattern"], ["words"])
-    assert told["clean"] is None
-    assert (told["found"]["violation_level"], told["found"]["user_message"]) == ("error", "Not here.")
-    assert told["found"]["metadata"] == {"shield_id": "words", "found": ["words.0"]}
-    assert "neither safe nor unsafe" in told["judged"]["metadata"]["failure"]
+    seen_by_client = run_script(version, "shields", server.url)
+    assert (seen_by_client["registered"], seen_by_client["listed"]) == (["words", "pattern"], ["words"])
+    assert seen_by_client["clean"] is None
+    assert (seen_by_client["found"]["violation_level"], seen_by_client["found"]["user_message"]) == (
+        "error",
+        "Not here.",
+    )
+    assert seen_by_client["found"]["metadata"] == {"shield_id": "words", "found": ["words.0"]}
+    assert "neither safe nor unsafe" in seen_by_client["judged"]["metadata"]["failure"]
 
-    clean, stopped, after = told["instant"]
+    clean, stopped, after = seen_by_client["instant"]
     assert clean[0] == ["turn_start", *SHIELD, "step_start inference", *TEXT, *SHIELD, "turn_complete"]
     assert clean[2] == ["user-input", "assistant-output"]
     assert stopped[0] == ["turn_start", *SHIELD, "turn_complete"]
     assert (stopped[1]["content"], stopped[1]["steps"]) == ("Not here.", ["shield_call"])
     assert "No Violation" in clean[3][0]
     assert "words.0" in stopped[3][0]
-    assert told["instant_kept"] == [clean[1], stopped[1], after[1]]
-    (answered,) = told["chatty"]
+    assert seen_by_client["instant_kept"] == [clean[1], stopped[1], after[1]]
+    (answered,) = seen_by_client["chatty"]
     assert answered[0] == [*START_OF_TURN, *TEXT, *SHIELD, "turn_complete"]
     assert answered[1]["content"] == "Not here."
-    assert "nobody" in told["refused"]
+    assert "nobody" in seen_by_client["refused"]
 
     questions = [request for request in model.requests if request["model"] == "instant"]
     assert [seen(request) for request in questions] == [
@@ -223,18 +234,18 @@ def test_shields_are_registered_run_and_stop_what_is_asked_and_what_is_answered(
 
 
 @newest
-def test_shields_judge_what_a_clients_tool_answered_before_the_model_sees_it(
+def test_shields_judge_a_client_tools_answer_before_the_model_sees_it(
     version: str, server: ServerProcess, model: ModelServer
 ) -> None:
-    told = run_script(version, "guarded_tool", server.url)
-    clean, stopped = told["turns"]
+    seen_by_client = run_script(version, "guarded_tool", server.url)
+    clean, stopped = seen_by_client["turns"]
     judged = ["shield_call", "inference", "shield_call"]
     assert clean["steps"] == [*judged, "tool_execution", *judged]
     assert clean["content"] == "ok"
     assert stopped["steps"] == [*judged, "tool_execution", "shield_call"]
     assert (stopped["content"][:7], stopped["stop_reason"]) == ("I can't", "end_of_turn")
-    assert told["is_in_order"]
-    assert told["is_apart"]
+    assert seen_by_client["is_in_order"]
+    assert seen_by_client["is_apart"]
     assert [len(request["messages"]) for request in model.requests] == [2, 4, 2]
     assert "bomb" not in str(model.requests)
     assert all(request["tools"][0]["function"]["name"] == "look" for request in model.requests)

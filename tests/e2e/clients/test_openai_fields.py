@@ -1,4 +1,4 @@
-"""What OpenAI's own client sends beside a plain question, and what it raises.
+"""The optional fields that OpenAI's own client sends, and the errors that it raises.
 
 Covers: dialects/openai/chat, functions/inference
 """
@@ -51,17 +51,17 @@ def test_openais_own_client_is_served_with_all_it_sends(tmp_path: Path, prefix: 
         ModelServer(lambda body: script[body["model"]], listed=listed("calls", "meta-llama/big")) as model,
         ServerProcess(tmp_path, model_url=model.url) as server,
     ):
-        told = run_script("openai", "openai_fields", server.url + prefix, "calls")
+        seen = run_script("openai", "openai_fields", server.url + prefix, "calls")
     calling, whole, streamed = model.requests[:3]
-    assert told["parsed"] == {"a": 1, "b": 2}
+    assert seen["parsed"] == {"a": 1, "b": 2}
     assert calling["tools"][0]["function"]["strict"] is True
     assert calling["messages"] == [{"role": "user", "name": "ann", "content": "hello"}]
     assert (whole["logprobs"], whole["top_logprobs"], whole["metadata"]) == (True, 1, {"a": "b"})
     assert (streamed["top_k"], streamed["chat_template_kwargs"]) == (3, {"x": 1})
-    assert told["logprobs"] == told["streamed"] == ["one ", "two"]
-    assert told["models"] == [[name, "model", 0, "default"] for name in ("calls", "meta-llama/big")]
-    assert told["retrieved"] == "meta-llama/big"
-    assert [each[:4] for each in told["raised"]] == [
+    assert seen["logprobs"] == seen["streamed"] == ["one ", "two"]
+    assert seen["models"] == [[name, "model", 0, "default"] for name in ("calls", "meta-llama/big")]
+    assert seen["retrieved"] == "meta-llama/big"
+    assert [each[:4] for each in seen["raised"]] == [
         ["NotFoundError", "invalid_request_error", "model_not_found", None],
         ["NotFoundError", "invalid_request_error", "model_not_found", None],
         ["RateLimitError", "rate_limit_error", "rate_limit_exceeded", "17"],
@@ -70,7 +70,7 @@ def test_openais_own_client_is_served_with_all_it_sends(tmp_path: Path, prefix: 
         ["InternalServerError", "server_error", "not_implemented", None],
         ["APIError", "server_error", "model_failed", None],
     ]
-    sentences = " ".join(each[4] for each in told["raised"])
+    sentences = " ".join(each[4] for each in seen["raised"])
     expected = ("model 'none' not found", "slow down", "n: ", "fine_tuning.jobs.list", "responses.create")
     assert all(words in sentences for words in expected)
     assert str(model.port) not in sentences

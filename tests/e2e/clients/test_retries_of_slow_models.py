@@ -1,4 +1,4 @@
-"""Slow models and unmodified clients, with the timeouts and retries they come with: each turn runs once.
+"""Slow models and unmodified clients with their default timeouts and retries: each turn runs once.
 
 Covers: services/turns/joining
 """
@@ -19,13 +19,13 @@ from tests.support.server.servers import ModelProcess, ServerProcess
 
 MODES = ("streaming", "whole")
 TIMEOUT_S = 240
-LOOK_EVERY_S = 5
+READ_EVERY_S = 5
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(TIMEOUT_S + 60)
 def test_long_turns_run_once_though_the_clients_time_out_and_retry(tmp_path: Path) -> None:
-    # One test, because the conversations go on at the same time: all of them take two minutes.
+    # One test, because the conversations run at the same time: together they take two minutes.
     with (
         ExitStack() as stack,
         ModelProcess() as model,
@@ -42,8 +42,8 @@ def test_long_turns_run_once_though_the_clients_time_out_and_retry(tmp_path: Pat
         scripts = [*silent.values(), *streaming.values()]
         sessions = [script.hear()["session"] for script in scripts]
         while any(script.is_running for script in scripts):
-            look_at(client, sessions)
-            time.sleep(LOOK_EVERY_S)
+            read_all(client, sessions)
+            time.sleep(READ_EVERY_S)
         for script in silent.values():
             expect_one_turn_after_a_silence(script.hear_all())
         for script in streaming.values():
@@ -51,18 +51,18 @@ def test_long_turns_run_once_though_the_clients_time_out_and_retry(tmp_path: Pat
         assert model.calls == len(scripts)
 
 
-def expect_one_turn_after_a_silence(told: Told) -> None:
-    assert (told["timeout_s"], told["max_retries"]) == (60, 2), "these are not the client's defaults"
-    assert 90 <= told["took_s"] < 130
-    assert (told["turn"]["content"], told["turn"]["is_over"]) == ("ok", True)
-    assert told["turns"] == [told["turn"]]
+def expect_one_turn_after_a_silence(seen: Told) -> None:
+    assert (seen["timeout_s"], seen["max_retries"]) == (60, 2), "these are not the client's defaults"
+    assert 90 <= seen["took_s"] < 130
+    assert (seen["turn"]["content"], seen["turn"]["is_over"]) == ("ok", True)
+    assert seen["turns"] == [seen["turn"]]
 
 
-def expect_one_turn_of_two_minutes(told: Told) -> None:
-    assert told["took_s"] >= 120
-    assert told["turn"]["content"].split() == [f"word{number}" for number in range(480)]
-    assert (told["turn"]["steps"], told["turn"]["is_over"]) == (["inference"], True)
-    assert told["turns"] == [told["turn"]]
+def expect_one_turn_of_two_minutes(seen: Told) -> None:
+    assert seen["took_s"] >= 120
+    assert seen["turn"]["content"].split() == [f"word{number}" for number in range(480)]
+    assert (seen["turn"]["steps"], seen["turn"]["is_over"]) == (["inference"], True)
+    assert seen["turns"] == [seen["turn"]]
 
 
 @pytest.mark.timeout(60)
@@ -74,21 +74,21 @@ def test_a_turn_keeps_a_short_lease_while_its_model_streams(tmp_path: Path) -> N
         PlainClient(server.url) as observer,
     ):
         session = client.open_session("stream-5")
-        heard = []
+        received = []
         with client.streaming(f"{session}/turn", said("a long story")) as events:
             for event in events:
-                heard.append(event)
-                look_at(observer, [session])
+                received.append(event)
+                read_all(observer, [session])
         turns = client.get(session)["turns"]
-    assert heard[-1]["event_type"] == "turn_complete"
-    turn = heard[-1]["turn"]
+    assert received[-1]["event_type"] == "turn_complete"
+    turn = received[-1]["turn"]
     assert turn["output_message"]["content"].split() == [f"word{number}" for number in range(20)]
     assert len(turn["steps"]) == 1
     assert turns == [turn]
     assert len(model.requests) == 1
 
 
-def look_at(client: PlainClient, sessions: Iterable[str]) -> None:
-    """Read the sessions: whoever does that makes the server take over a turn whose lease is over."""
+def read_all(client: PlainClient, sessions: Iterable[str]) -> None:
+    """Read the sessions: reading makes the server take over a turn whose lease has expired."""
     for session in sessions:
         assert len(client.get(session)["turns"]) <= 1

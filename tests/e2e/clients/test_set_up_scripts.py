@@ -1,4 +1,4 @@
-"""Scripts that set a Llama Stack up run here without harm: what they register is there, and stays the operator's.
+"""Scripts that set up a Llama Stack run here without harm: their registrations exist already and stay the operator's.
 
 Covers: functions/models, functions/shields, functions/tools
 """
@@ -35,12 +35,12 @@ VERSIONS = ("0.1.9", "0.2.0", "0.2.12", "0.2.23", "0.3.5")
 
 
 @pytest.mark.parametrize("version", rest_at_night(VERSIONS, always=("0.2.12",)))
-def test_what_comes_with_the_server_is_registered_and_unregistered_without_harm(version: str, tmp_path: Path) -> None:
+def test_built_in_resources_are_registered_and_unregistered_without_harm(version: str, tmp_path: Path) -> None:
     file = tmp_path / "turnstone.toml"
     file.write_text('default_provider = "offline"\n' + FILE)
     with ServerProcess(tmp_path, config=file) as server:
-        told = run_script(version, "set_up", server.url)
-    assert {name: status for name, (status, _) in told["refused"].items()} == {
+        seen = run_script(version, "set_up", server.url)
+    assert {name: status for name, (status, _) in seen["refused"].items()} == {
         "another model": 400,
         "another provider": 400,
         "other metadata": 400,
@@ -49,8 +49,8 @@ def test_what_comes_with_the_server_is_registered_and_unregistered_without_harm(
         "arguments of a group": 400,
         "a group of the file": 400,
     }
-    said = {name: json.loads(body) for name, (_, body) in told["refused"].items()}
-    assert "model_id: 'fast' comes with the server" in json.dumps(said["another model"])
-    assert "shield_id: 'rude' comes with the server" in json.dumps(said["another shield"])
-    assert told["toolgroups"] == [*BUILT_IN, "mcp::wiki"]
-    assert told["listed"] == [["local", "gpt-oss-20b"], ["pattern", "rude"]]
+    reasons = {name: json.loads(body) for name, (_, body) in seen["refused"].items()}
+    assert "model_id: 'fast' comes with the server" in json.dumps(reasons["another model"])
+    assert "shield_id: 'rude' comes with the server" in json.dumps(reasons["another shield"])
+    assert seen["toolgroups"] == [*BUILT_IN, "mcp::wiki"]
+    assert seen["listed"] == [["local", "gpt-oss-20b"], ["pattern", "rude"]]

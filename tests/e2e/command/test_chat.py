@@ -39,14 +39,16 @@ CALL = '· tool get_weather\n  | "city": "Oslo"\n  '
 
 
 def scripted(body: Mapping[str, Any]) -> Answer:
-    """Answer as the scenarios' models do; `asks` calls a tool and says what it returned, `escapes` says what a
-    terminal would obey, `fails` fails."""
+    """Answer as the scenarios' models do; `asks` calls a tool and repeats its result, `escapes` answers with
+    control sequences of a terminal, `fails` fails."""
     last = body["messages"][-1]
     match body["model"]:
         case "asks":
-            asked = last["role"] == "user"
+            is_first = last["role"] == "user"
             return (
-                call_answer(("get_weather", '{"city": "Oslo"}')) if asked else text_answer(f"told: {last['content']}")
+                call_answer(("get_weather", '{"city": "Oslo"}'))
+                if is_first
+                else text_answer(f"told: {last['content']}")
             )
         case "escapes":
             return text_answer("\x1b]0;mine\x07", "\x1b[2J", "\x9b1A\u202e", "end")
@@ -63,7 +65,7 @@ def chat_model() -> Iterator[ModelServer]:
 
 @pytest.fixture(scope="module")
 def server(chat_model: ModelServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """One server for all the tests; what kills it starts it again."""
+    """One server for all the tests; a test that kills it restarts it."""
     with ServerProcess(tmp_path_factory.mktemp("chat"), model_url=chat_model.url, lease_seconds=1) as running:
         yield running
 
@@ -76,7 +78,7 @@ def tools(tmp_path: Path) -> Path:
 
 
 def session_in(shown: str) -> str:
-    """Return what the chat told to continue with."""
+    """Return the session that the chat names for its continuation."""
     found = RETURN.search(shown)
     assert found, shown
     return found[1]
@@ -101,23 +103,23 @@ def test_only_the_answer_goes_to_standard_output(server: ServerProcess) -> None:
     assert [turn["input_messages"][0]["content"] for turn in turns] == ["hello", "and?"]
 
 
-def test_what_is_piped_in_is_said_and_json_is_the_servers_events(server: ServerProcess, tools: Path) -> None:
+def test_piped_input_is_the_message_and_json_is_the_servers_events(server: ServerProcess, tools: Path) -> None:
     done = chatted(server.url, "--model", "asks", "--tools", tools, "--yes", "--json", typed="weather?\nin Oslo\n")
     assert done.returncode == 0, done.stderr
     *events, last = map(json.loads, done.stdout.splitlines())
     assert (last["status"], last["tokens"] > 0) == ("completed", True)
     path = path_of(f"{last['agent_id']}/{last['session_id']}")
     with PlainClient(server.url) as client:
-        told = client.get_events(f"{path}/turn/{last['turn']['turn_id']}/events")
+        stored = client.get_events(f"{path}/turn/{last['turn']['turn_id']}/events")
         assert client.get(path)["turns"] == [last["turn"]]
     payloads = [event["event"]["payload"] for event in events]
-    assert told == [payload for payload in payloads if payload["event_type"] != "turn_awaiting_input"]
-    assert len(told) == len(payloads) - 1
+    assert stored == [payload for payload in payloads if payload["event_type"] != "turn_awaiting_input"]
+    assert len(stored) == len(payloads) - 1
     assert last["turn"]["input_messages"][0]["content"] == "weather?\nin Oslo\n"
     assert last["turn"]["output_message"]["content"] == f"told: {RESULT}"
 
 
-def test_the_address_of_what_a_tool_made_is_told(tmp_path: Path) -> None:
+def test_the_address_of_a_tools_file_is_printed(tmp_path: Path) -> None:
     zone = "x" * 200  # no zone has that name, which is repeated in an answer that is too long to be shown whole
     with ServerProcess(tmp_path, max_tool_output=100) as short:
         done = chatted(short.url, f"current_time(timezone={zone})", "--toolgroup", "builtin::clock")
@@ -126,14 +128,14 @@ def test_the_address_of_what_a_tool_made_is_told(tmp_path: Path) -> None:
         assert zone in httpx.get(f"{short.url}{found[1]}").text
 
 
-def test_a_tool_is_not_run_where_nobody_can_be_asked(server: ServerProcess, tools: Path) -> None:
+def test_a_tool_is_not_run_without_a_user_to_confirm(server: ServerProcess, tools: Path) -> None:
     done = chatted(server.url, "weather?", "--model", "asks", "--tools", tools)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "told: Not executed: no user was there to allow this call.\n"
     assert "--yes" in done.stderr
 
 
-def test_a_failed_turn_is_told_in_the_servers_words_and_by_the_status(server: ServerProcess) -> None:
+def test_a_failed_turn_is_printed_in_the_servers_words_and_sets_the_exit_status(server: ServerProcess) -> None:
     done = chatted(server.url, "hello", "--model", "fails")
     assert (done.returncode, done.stdout) == (1, "")
     assert "the turn has failed" in done.stderr
@@ -144,13 +146,13 @@ def test_a_failed_turn_is_told_in_the_servers_words_and_by_the_status(server: Se
     assert "Traceback" not in refused.stderr
 
 
-def test_who_names_no_model_is_told_which_there_are(server: ServerProcess) -> None:
+def test_without_a_model_the_available_ones_are_listed(server: ServerProcess) -> None:
     done = chatted(server.url, "hello")
     assert done.returncode == 1
     assert "--model: instant, words-50" in done.stderr
 
 
-def test_without_a_server_it_says_how_to_start_one() -> None:
+def test_without_a_server_the_error_names_the_command_that_starts_one() -> None:
     done = chatted(f"http://127.0.0.1:{free_port()}", "hello")
     assert (done.returncode, done.stdout) == (1, "")
     assert "turnstone serve" in done.stderr
@@ -164,14 +166,14 @@ def test_an_answer_can_not_take_over_the_terminal(server: ServerProcess) -> None
     assert set(re.findall("[\x00-\x08\x0b-\x1f\x7f-\x9f][^m]*m?", terminal.shown)) == {"\x1b[2m", "\x1b[0m"}
 
 
-def test_nothing_is_coloured_for_who_asked_for_none(server: ServerProcess) -> None:
+def test_no_color_turns_colours_off(server: ServerProcess) -> None:
     with Terminal(server.url, "hello", "--model", "instant", TERM="xterm", NO_COLOR="1") as terminal:
         assert terminal.ended() == 0
     assert "tokens" in terminal.shown
     assert "\x1b" not in terminal.shown
 
 
-# ── somebody at the terminal ─────────────────────────────────────────────────────────────────────────────────────
+# ── a user at the terminal ───────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_person_allows_and_declines_the_calls_of_tools(server: ServerProcess, tools: Path) -> None:
@@ -198,7 +200,7 @@ def test_a_person_allows_and_declines_the_calls_of_tools(server: ServerProcess, 
         assert terminal.ended() == 0
 
 
-def test_a_question_that_is_not_seen_is_not_asked(server: ServerProcess, tools: Path, tmp_path: Path) -> None:
+def test_without_a_visible_prompt_a_tool_is_not_run(server: ServerProcess, tools: Path, tmp_path: Path) -> None:
     errors = tmp_path / "errors"
     with Terminal(server.url, "weather?", "--model", "asks", "--tools", tools, errors_to=errors) as terminal:
         terminal.type("y\n")
@@ -215,7 +217,7 @@ def test_half_a_line_approves_nothing(server: ServerProcess, tools: Path) -> Non
         assert terminal.ended() != 0
 
 
-def test_the_few_commands_do_what_they_say(server: ServerProcess) -> None:
+def test_the_slash_commands_work(server: ServerProcess) -> None:
     with Terminal(server.url, "--model", "words-3", "--instructions", "Be kind.") as terminal:
         terminal.say("/steps")
         terminal.expect("no turn yet")
@@ -260,7 +262,7 @@ def test_ctrl_c_cancels_the_turn_and_twice_it_leaves(server: ServerProcess) -> N
         assert terminal.ended() == 0
 
 
-# ── lost connections, and sessions gone on with ──────────────────────────────────────────────────────────────────
+# ── lost connections and continued sessions ──────────────────────────────────────────────────────────────────────
 
 
 def test_an_answer_arrives_whole_though_its_server_is_killed(server: ServerProcess) -> None:
@@ -274,7 +276,9 @@ def test_an_answer_arrives_whole_though_its_server_is_killed(server: ServerProce
     assert answer == WORDS
 
 
-def test_a_paused_turn_is_gone_on_with_by_its_session_whatever_is_killed(server: ServerProcess, tools: Path) -> None:
+def test_a_paused_turn_is_continued_by_its_session_after_kills_of_chat_and_server(
+    server: ServerProcess, tools: Path
+) -> None:
     with Terminal(server.url, "--model", "asks", "--tools", tools) as terminal:
         session = session_in(terminal.expect("\n> "))
         terminal.type("weather?\n")

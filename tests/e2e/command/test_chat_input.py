@@ -1,4 +1,4 @@
-"""`turnstone chat`: what reaches the model from standard input and from pastes, and which agents chats leave behind.
+"""`turnstone chat`: messages from standard input and pastes, and the agents that chats leave behind.
 
 Covers: functions/command/chat
 """
@@ -62,7 +62,7 @@ def server(model: ModelServer, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 @pytest.fixture
 def received(model: ModelServer) -> list[Any]:
-    """What the model is asked from now on."""
+    """The requests that reach the model during the test."""
     model.requests.clear()
     return model.requests
 
@@ -81,7 +81,7 @@ def piped(url: str, stdin: Any, *arguments: str, **more: Any) -> subprocess.Comp
 # ── standard input ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_what_is_piped_in_is_sent_with_the_message(server: ServerProcess, received: list[Any]) -> None:
+def test_piped_input_is_sent_with_the_message(server: ServerProcess, received: list[Any]) -> None:
     diff = "--- a/café.py\n+++ b/café.py\n@@ -1 +1 @@\n-print(1)\n+print(2)\r\n"
     done = chatted(server.url, "Review this", "--model", "instant", typed=diff)
     assert done.returncode == 0, done.stderr
@@ -134,7 +134,7 @@ MESSAGES: tuple[list[str], ...] = ([], ["Review this"])
         always=[(*text, message) for text, message in zip(NO_TEXTS, MESSAGES, strict=False)],
     ),
 )
-def test_what_is_no_text_is_refused_before_anything_is_sent(
+def test_binary_input_is_refused_before_a_request(
     server: ServerProcess, received: list[Any], body: bytes, reason: str, message: list[str]
 ) -> None:
     command = chat_command(*message, "--model", "instant")
@@ -181,9 +181,7 @@ def test_an_endless_pipe_is_an_error(server: ServerProcess, received: list[Any])
     assert received == []
 
 
-def test_a_pipe_that_brings_nothing_is_named_and_what_comes_late_is_sent(
-    server: ServerProcess, received: list[Any]
-) -> None:
+def test_a_silent_pipe_is_named_and_late_input_is_sent(server: ServerProcess, received: list[Any]) -> None:
     command = chat_command("Review this", "--model", "instant")
     pipe = subprocess.PIPE
     with subprocess.Popen(
@@ -264,7 +262,7 @@ def test_the_last_line_of_a_paste_waits_for_enter(server: ServerProcess, receive
     assert questions(received) == ["first\nsecond end"]
 
 
-def test_what_is_typed_before_the_prompt_is_read_line_by_line(server: ServerProcess, received: list[Any]) -> None:
+def test_input_typed_before_the_prompt_is_read_line_by_line(server: ServerProcess, received: list[Any]) -> None:
     with Terminal(server.url, "--model", "instant") as terminal:
         terminal.type("one\ntwo\n")
         terminal.expect("tokens")
@@ -299,26 +297,26 @@ def session_of(done: subprocess.CompletedProcess[str]) -> str:
     return found[1]
 
 
-def test_chats_that_want_the_same_agent_share_one(model: ModelServer, tmp_path: Path) -> None:
+def test_chats_with_the_same_settings_share_an_agent(model: ModelServer, tmp_path: Path) -> None:
     with ServerProcess(tmp_path, model_url=model.url) as server:
-        wanted = ["--model", "instant", "--instructions", "Be kind."]
+        settings = ["--model", "instant", "--instructions", "Be kind."]
         with ThreadPoolExecutor(CHATS) as pool:
-            first = list(pool.map(lambda _: session_of(chatted(server.url, "hello", *wanted)), range(CHATS)))
+            first = list(pool.map(lambda _: session_of(chatted(server.url, "hello", *settings)), range(CHATS)))
         assert len({session.split("/")[0] for session in first}) == 1
         assert len(set(first)) == CHATS
-        others = [["--model", "words-3"], ["--model", "instant"], [*wanted, "--toolgroup", "builtin::clock"]]
+        others = [["--model", "words-3"], ["--model", "instant"], [*settings, "--toolgroup", "builtin::clock"]]
         agents = {session_of(chatted(server.url, "hello", *other)).split("/")[0] for other in others}
         assert len(agents | {first[0].split("/")[0]}) == 4
         assert len(agents_of(server.url)) == 4
         server.restart()
-        assert session_of(chatted(server.url, "hello", *wanted)).split("/")[0] == first[0].split("/")[0]
+        assert session_of(chatted(server.url, "hello", *settings)).split("/")[0] == first[0].split("/")[0]
         again = chatted(server.url, "and?", "--session", first[1])
         assert again.returncode == 0, again.stderr
         with PlainClient(server.url) as client:
             client.delete(f"/v1/agents/{first[0].split('/')[0]}")
-        anew = chatted(server.url, "hello", *wanted)
-        assert anew.returncode == 0, anew.stderr
-        assert session_of(anew).split("/")[0] != first[0].split("/")[0]
+        replaced = chatted(server.url, "hello", *settings)
+        assert replaced.returncode == 0, replaced.stderr
+        assert session_of(replaced).split("/")[0] != first[0].split("/")[0]
         assert len(agents_of(server.url)) == 4
 
 
@@ -336,7 +334,7 @@ def test_an_agent_of_the_same_name_and_another_configuration_is_not_used(model: 
 
 
 def test_callers_share_no_agent(model: ModelServer, tmp_path: Path) -> None:
-    """Who made an agent may delete it with everybody's sessions."""
+    """The creator of an agent may delete it with the sessions of all users."""
 
     def key(*arguments: str) -> str:
         command = [sys.executable, "-m", "turnstone", "keys", "create", *arguments]
@@ -378,7 +376,7 @@ def get_weather(city: str) -> str:
 '''
 
 
-def test_what_a_tool_prints_is_not_part_of_the_answer(server: ServerProcess, tmp_path: Path) -> None:
+def test_output_of_a_tool_is_not_part_of_the_answer(server: ServerProcess, tmp_path: Path) -> None:
     (tmp_path / "tools.py").write_text(COUNTING)
     done = chatted(server.url, "weather?", "--model", "asks", "--tools", tmp_path / "tools.py", "--yes")
     assert (done.returncode, done.stdout) == (0, "received 4\n"), done.stderr

@@ -41,7 +41,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The `bin` of an environment with the wheel and what it depends on, and no path to the checkout."""
+    """The `bin` of an environment with the wheel and its dependencies, and no path to the checkout."""
     folder = tmp_path_factory.mktemp("installed") / "env"
     venv.create(folder, symlinks=True)
     (packages,) = folder.glob("lib/python*/site-packages")

@@ -37,7 +37,7 @@ def test_the_blocks_of_a_page_run(name: str, tmp_path: Path) -> None:
             assert agrees(output, run.output), f"{name}:{run.block.line} printed\n{output}\nand shows\n{run.output}"
 
 
-def test_the_first_pages_are_among_them() -> None:
+def test_the_first_pages_have_runnable_blocks() -> None:
     assert {"README.md", "docs/guide/first-turn.md", "docs/guide/python-client.md"} <= set(PAGES)
 
 

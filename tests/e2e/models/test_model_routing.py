@@ -1,4 +1,4 @@
-"""An operator's file that maps models to providers, and what callers see of it.
+"""Routing by an operator's file that maps models to providers, as callers see it.
 
 Covers: services/models/routing, adapters/models/provider_health, adapters/models/listed_models, bootstrap/catalogue
 """
@@ -57,9 +57,9 @@ class World:
     small: ModelServer
     large: ModelServer
 
-    def asked(self) -> tuple[list[str], list[str]]:
-        """Return the models that each server was asked for."""
-        return tuple([body["model"] for body in asked.requests] for asked in (self.small, self.large))  # type: ignore[return-value] # two
+    def models_called(self) -> tuple[list[str], list[str]]:
+        """Return the models that each server was called with."""
+        return tuple([body["model"] for body in each.requests] for each in (self.small, self.large))  # type: ignore[return-value] # two
 
 
 @pytest.fixture
@@ -79,14 +79,14 @@ def turn(world: World, model: str, **headers: str) -> dict[str, Any]:
     path = world.client.open_session(model)
     answer = world.client.post(f"{path}/turn", {"messages": [{"role": "user", "content": "hi"}]}, **headers)
     assert answer.status_code == 200, answer.text
-    told: dict[str, Any] = answer.json()
-    return told
+    turn: dict[str, Any] = answer.json()
+    return turn
 
 
-def test_each_model_is_asked_where_the_file_says(world: World) -> None:
+def test_each_model_is_called_at_the_provider_in_the_file(world: World) -> None:
     for model in ("clever", "the/clever-one", "instant"):
         assert turn(world, model)["output_message"]["content"]
-    assert world.asked() == (["instant"], ["words-50", "words-50"])
+    assert world.models_called() == (["instant"], ["words-50", "words-50"])
     assert world.small.headers[0]["authorization"] == "Bearer sk-of-the-operator"
     assert "authorization" not in world.large.headers[0]
     models = {model["identifier"]: model for model in world.client.get("/v1/models")["data"]}
@@ -101,24 +101,24 @@ def test_each_model_is_asked_where_the_file_says(world: World) -> None:
     )
 
 
-def test_a_registered_model_is_asked_at_once_where_it_was_registered(world: World) -> None:
+def test_a_registered_model_is_called_at_its_provider_at_once(world: World) -> None:
     mine = {"model_id": "mine", "provider_id": "large", "provider_model_id": "words-50"}
-    turn(world, "mine")  # nobody has it yet: its name is passed on as it is
+    turn(world, "mine")  # not registered yet: its name is passed on unchanged
     assert world.client.post("/v1/models", mine).status_code == 200
     assert turn(world, "mine")["output_message"]["content"].startswith("word")
-    assert world.asked() == (["mine"], ["words-50"])
+    assert world.models_called() == (["mine"], ["words-50"])
 
 
-def test_when_a_provider_is_away_the_next_one_answers_and_the_step_says_which(world: World) -> None:
+def test_when_a_provider_is_unreachable_the_next_one_answers_and_the_step_names_it(world: World) -> None:
     answered = turn(world, "careful")
     (step,) = answered["steps"]
     assert step["answered_by"] == {"provider_id": "large", "model": "instant"}
-    assert world.asked() == ([], ["instant"])
+    assert world.models_called() == ([], ["instant"])
     assert "answered_by" not in turn(world, "clever")["steps"][0]
 
 
 @pytest.mark.parametrize("header", ["X_LlamaStack_Provider_Data", "X_LlamaStack_ProviderData"])
-def test_a_callers_own_key_is_used_for_its_request_and_kept_nowhere(world: World, header: str, tmp_path: Path) -> None:
+def test_a_callers_own_key_is_used_for_its_request_and_not_stored(world: World, header: str, tmp_path: Path) -> None:
     turn(world, "instant", **{header: json.dumps({"small_api_key": OWN_KEY, "tavily_search_api_key": "t"})})
     turn(world, "instant")
     used = [headers["authorization"] for headers in world.small.headers]
@@ -163,7 +163,7 @@ def test_a_closed_registry_refuses_unknown_models_when_an_agent_is_made(tmp_path
         )
 
 
-def test_a_provider_that_failed_again_and_again_is_passed_over(tmp_path: Path) -> None:
+def test_a_provider_that_failed_repeatedly_is_skipped(tmp_path: Path) -> None:
     overloaded = HttpAnswer(500, {"error": {"message": "overloaded"}})
     with ModelServer(lambda _: overloaded) as failing, ModelServer() as healthy, ExitStack() as stack:
         file = tmp_path / "models.toml"

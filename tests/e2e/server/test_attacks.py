@@ -1,4 +1,4 @@
-"""Every attack of `make attack`, at a small size; the dear ones only at night, when `make attack` runs as well.
+"""Every attack of `make attack`, at a small size; the slow ones only at night, when `make attack` runs as well.
 
 Covers: tests/attack, functions/local
 """

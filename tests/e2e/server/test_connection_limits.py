@@ -1,4 +1,4 @@
-"""The time that a request may take to arrive, and the connections that make room for others.
+"""The time limits for an arriving request, and the connections that are closed for new ones.
 
 Covers: functions/local
 """
@@ -38,7 +38,7 @@ def statuses_in(answer: bytes) -> list[int]:
 
 
 def one_answer(connection: socket.socket) -> list[int]:
-    """Return the status of the next answer, once its JSON has come whole."""
+    """Return the status of the next answer, once its JSON is complete."""
     answer = b""
     while not answer.endswith(b"}"):
         part = connection.recv(65_536)
@@ -48,7 +48,7 @@ def one_answer(connection: socket.socket) -> list[int]:
 
 
 def has_ended(connection: socket.socket) -> bool:
-    """Tell whether the server has closed the connection, and leave what it sent where it is."""
+    """Return whether the server has closed the connection, without consuming received bytes."""
     connection.setblocking(False)
     try:
         return connection.recv(1, socket.MSG_PEEK) == b""
@@ -121,7 +121,7 @@ def test_a_body_that_is_too_slow_is_refused_and_another_is_not(server: ServerPro
 # ── number ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_what_is_answered_makes_no_room_for_others(served: Served) -> None:
+def test_a_connection_with_a_running_answer_is_not_closed_for_others(served: Served) -> None:
     server, client = served(max_connections=6)
     session = client.open_session(ONE_SECOND)
     with ExitStack() as stack, client.streaming(f"{session}/turn", said("a story")) as events:
@@ -168,7 +168,7 @@ def test_without_a_descriptor_connections_wait_and_the_server_neither_spins_nor_
         before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
 
         def descriptors_are_settled() -> bool:
-            """Open one more idle connection, which only a server of one process keeps a descriptor for."""
+            """Open one more idle connection, for which only a server of one process keeps a descriptor."""
             expected = next_descriptor_of(pid)
             idle = stack.enter_context(connected(server.port))
             idle.sendall(HEALTH)

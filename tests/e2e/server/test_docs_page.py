@@ -50,13 +50,13 @@ def key_of(server: ServerProcess) -> str:
 
 
 def tried(browser: Browser, operation: str, **fields: str) -> str:
-    """Try an operation, with these fields of its path, query or body filled in; return what is shown of the answer."""
+    """Try an operation with these fields of its path, query or body filled in; return the text shown of the answer."""
     form = FORM % operation
     if not browser.value(f"!!{form}.querySelector('pre')"):
         browser.value(f"{form}.querySelector('button').click()")
     for name, value in fields.items():
-        place = "textarea" if name == "body" else f"input[data-name={name}]"
-        browser.value(f"void ({form}.querySelector('{place}').value = {json.dumps(value)})")
+        field = "textarea" if name == "body" else f"input[data-name={name}]"
+        browser.value(f"void ({form}.querySelector('{field}').value = {json.dumps(value)})")
     browser.value(f"void ({form}.querySelector('pre').textContent = '')")
     browser.value(f"{form}.querySelector('button').click()")
     browser.until(f"!{form}.querySelector('button').disabled && {form}.querySelector('pre').textContent")
@@ -100,7 +100,7 @@ def test_forgetting_a_key_forgets_it(tmp_path: Path) -> None:
         assert tried(browser, "version").startswith("401 ")
 
 
-def test_what_is_hostile_in_a_key_or_a_field_runs_nothing_and_goes_nowhere(tmp_path: Path) -> None:
+def test_hostile_text_in_a_key_or_a_field_runs_nothing_and_is_sent_nowhere_else(tmp_path: Path) -> None:
     with browsing(tmp_path, auth="api_keys") as (browser, server):
         browser.open(f"{server.url}/docs")
         title = browser.value("document.title")
@@ -126,7 +126,7 @@ def test_what_is_hostile_in_a_key_or_a_field_runs_nothing_and_goes_nowhere(tmp_p
         assert not [headers for _, headers in browser.requests if "X-Injected" in headers]
 
 
-def test_what_a_model_says_is_shown_and_not_run(tmp_path: Path) -> None:
+def test_an_answer_of_a_model_is_shown_and_not_run(tmp_path: Path) -> None:
     with (
         ModelServer(lambda _: text_answer(HOSTILE[0])) as model,
         browsing(tmp_path, model_url=model.url) as (browser, server),
@@ -135,7 +135,7 @@ def test_what_a_model_says_is_shown_and_not_run(tmp_path: Path) -> None:
         shown = tried(browser, "create_chat_completion")
         assert "onerror" in shown
         assert browser.value("document.title") != "owned"
-        assert not browser.value("!!document.getElementById('key')"), "nobody has to log in"
+        assert not browser.value("!!document.getElementById('key')"), "no key is required"
 
 
 def test_a_page_without_keys_streams_a_turn(tmp_path: Path) -> None:
@@ -149,18 +149,18 @@ def test_a_page_without_keys_streams_a_turn(tmp_path: Path) -> None:
         assert browser.complaints == []
 
 
-def test_the_policy_lets_no_other_script_run_and_no_other_place_be_asked(tmp_path: Path) -> None:
+def test_the_policy_blocks_other_scripts_and_requests_to_other_origins(tmp_path: Path) -> None:
     with browsing(tmp_path) as (browser, server):
         browser.open(f"{server.url}/docs")
-        # not even a text is taken for a script: trusted types are required
+        # not even a text may become a script: trusted types are required
         adding = "(() => { try { document.createElement('script').text = '1' } catch { return 'refused' } })()"
         assert browser.value(adding) == "refused"
-        asked = "fetch('http://localhost:9/').then(() => 'sent', error => 'blocked')"
-        assert browser.value(asked) == "blocked"
+        fetching = "fetch('http://localhost:9/').then(() => 'sent', error => 'blocked')"
+        assert browser.value(fetching) == "blocked"
         assert any("connect-src" in text for text in browser.complaints)
 
 
-def test_todays_routes_stand_before_those_of_2024_and_what_is_not_served_comes_last(tmp_path: Path) -> None:
+def test_todays_routes_come_before_those_of_2024_and_unserved_ones_last(tmp_path: Path) -> None:
     with browsing(tmp_path) as (browser, server):
         browser.open(f"{server.url}/docs")
         heads = browser.value("[...document.querySelectorAll('h2')].map(head => head.textContent)")
@@ -170,20 +170,20 @@ def test_todays_routes_stand_before_those_of_2024_and_what_is_not_served_comes_l
     assert len(of_2024) == 1
 
 
-def test_the_root_leads_a_browser_to_the_page_and_tells_a_program(tmp_path: Path) -> None:
+def test_the_root_leads_browsers_to_the_page_and_returns_addresses_to_programs(tmp_path: Path) -> None:
     with browsing(tmp_path, auth="api_keys") as (browser, server):
         browser.open(f"{server.url}/")
         browser.value("document.querySelector('a').click()")
         browser.until("location.pathname === '/docs' && document.readyState === 'complete'")
-        told = httpx.get(f"{server.url}/").json()
-        assert told == {
+        addresses = httpx.get(f"{server.url}/").json()
+        assert addresses == {
             "name": "Turnstone",
-            "description": told["description"],
+            "description": addresses["description"],
             "docs": "/docs",
             "openapi": "/openapi.json",
             "health": "/v1/health",
         }
-        for place in ("docs", "openapi", "health"):
-            assert httpx.get(server.url + told[place]).status_code == 200
+        for name in ("docs", "openapi", "health"):
+            assert httpx.get(server.url + addresses[name]).status_code == 200
         for accept in ("application/json", "*/*", "", "application/json, text/html"):
-            assert httpx.get(f"{server.url}/", headers={"accept": accept}).json() == told
+            assert httpx.get(f"{server.url}/", headers={"accept": accept}).json() == addresses

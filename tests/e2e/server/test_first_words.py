@@ -1,4 +1,4 @@
-"""What a server says as it starts: who can use it, what to try, and what its model servers answer.
+"""The first lines of a starting server: access, a request to try, and the state of its model servers.
 
 Covers: functions/local
 """
@@ -50,7 +50,7 @@ def word(folder: Path, text: str, **settings: object) -> str:
         ({"allow_open": True}, "No authentication: every client that reaches this machine, and web pages"),
     ],
 )
-def test_it_says_that_nobody_has_to_log_in_and_who_reaches_it(
+def test_without_authentication_the_greeting_warns_and_names_the_reachable_clients(
     tmp_path: Path, settings: dict[str, object], expected: str
 ) -> None:
     with started(tmp_path, **settings) as server:
@@ -59,7 +59,7 @@ def test_it_says_that_nobody_has_to_log_in_and_who_reaches_it(
         assert "TURNSTONE_AUTH=api_keys" in server.log
 
 
-def test_with_keys_it_says_who_needs_one(tmp_path: Path) -> None:
+def test_with_keys_the_greeting_names_the_command_that_creates_one(tmp_path: Path) -> None:
     server = ServerProcess(tmp_path, auth="api_keys")
     try:
         server.start()
@@ -116,7 +116,7 @@ def test_a_model_server_that_answers_is_logged_with_its_number_of_models(tmp_pat
         assert model.requests == []
 
 
-def test_several_processes_ask_once(tmp_path: Path) -> None:
+def test_several_processes_send_one_request(tmp_path: Path) -> None:
     with WebServer(keyed) as model:
         url = f"http://{HOST}:{model.port}/v1"
         with started(tmp_path, model_url=url, model_api_key=KEY, processes=2) as server:
@@ -134,7 +134,7 @@ def test_several_processes_ask_once(tmp_path: Path) -> None:
         (page, {}, "it does not answer as an OpenAI-compatible API; check TURNSTONE_MODEL_URL"),
     ],
 )
-def test_what_is_wrong_with_a_model_server_is_logged_and_serving_goes_on(
+def test_a_broken_model_server_is_logged_and_the_server_keeps_serving(
     tmp_path: Path, answer: object, settings: dict[str, object], expected: str
 ) -> None:
     with WebServer(answer) as model:  # type: ignore[arg-type]
@@ -161,7 +161,7 @@ def test_a_model_server_that_never_answers_delays_nothing(tmp_path: Path) -> Non
             wait_until(lambda: "no answer came within 5 s" in server.log, WORDS_S, "nothing was logged")
 
 
-def test_models_of_a_file_are_looked_for_at_their_providers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_models_of_a_file_are_checked_at_their_providers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_KEY", KEY)
     with WebServer(keyed) as right, WebServer(keyed) as wrong, ModelServer(listed=HttpAnswer(500, b"")) as broken:
         (file := tmp_path / "models.toml").write_text(
@@ -178,7 +178,7 @@ def test_models_of_a_file_are_looked_for_at_their_providers(tmp_path: Path, monk
         assert "model server none" not in log
 
 
-def test_the_offline_model_is_asked_nothing(tmp_path: Path) -> None:
+def test_the_offline_model_needs_no_check(tmp_path: Path) -> None:
     with started(tmp_path) as server:
         time.sleep(1)
         assert "model server" not in server.log

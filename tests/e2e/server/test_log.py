@@ -1,4 +1,4 @@
-"""What an operator reads in the log of a real server: one line a request, one warning a failed turn, nothing secret.
+"""The log of a real server: one line for a request, one warning for a failed turn, nothing secret.
 
 Covers: edge/logs
 """
@@ -27,7 +27,7 @@ PATIENCE_S = 20.0
 TEXT_LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (DEBUG|INFO|WARNING|ERROR|CRITICAL) (\[\d+\] )?\S.*")
 WORDS = "are-these-words-secret"
 KEY = "sk-of-the-operator-0123456789"
-SAID = "the-model-server-repeats-a-secret"
+PROVIDER_TEXT = "the-model-server-repeats-a-secret"
 
 
 @contextmanager
@@ -48,7 +48,7 @@ def ids_in(path: str) -> dict[str, str]:
     return {"agent_id": agent_id, "session_id": session_id}
 
 
-def asked(words: str = WORDS, *, stream: bool = True) -> dict[str, Any]:
+def question(words: str = WORDS, *, stream: bool = True) -> dict[str, Any]:
     return {"stream": stream, "messages": [{"role": "user", "content": words}]}
 
 
@@ -58,7 +58,7 @@ def lines_of(server: ServerProcess) -> list[dict[str, Any]]:
 
 
 def lines_so_far(server: ServerProcess, client: httpx.Client) -> list[dict[str, Any]]:
-    """Return the lines of all that was answered: a line is written after its answer, and before the next one."""
+    """Return the lines of all answered requests: a line is written after its answer, and before the next one."""
     client.get("/v1/version")
     return lines_of(server)
 
@@ -68,15 +68,15 @@ def printed(server: ServerProcess) -> str:
 
 
 def failed_turn(client: httpx.Client, path: str) -> dict[str, str]:
-    """Ask for a turn that fails, streamed; return the ids of agent, session and turn."""
-    told = client.post(f"{path}/turn", json=asked())
-    return {**ids_in(path), "turn_id": re.findall(r'"turn_id": ?"([^"]+)"', told.text)[0]}
+    """Stream a turn that fails; return the ids of agent, session and turn."""
+    answer = client.post(f"{path}/turn", json=question())
+    return {**ids_in(path), "turn_id": re.findall(r'"turn_id": ?"([^"]+)"', answer.text)[0]}
 
 
 @pytest.mark.parametrize("form", ["json", "text"])
-def test_a_failed_turn_is_one_warning_that_says_why_and_nothing_secret(tmp_path: Path, form: str) -> None:
+def test_a_failed_turn_is_one_warning_with_its_cause_and_no_secret(tmp_path: Path, form: str) -> None:
     with (
-        ModelServer(lambda _: error_answer(500, f"{SAID} {WORDS} {KEY}")) as model,
+        ModelServer(lambda _: error_answer(500, f"{PROVIDER_TEXT} {WORDS} {KEY}")) as model,
         served(tmp_path, model_url=model.url, model_api_key=KEY, log_format=form) as (server, client),
     ):
         ids = failed_turn(client, opened(client))
@@ -85,7 +85,7 @@ def test_a_failed_turn_is_one_warning_that_says_why_and_nothing_secret(tmp_path:
     assert ids["turn_id"] in warning
     assert "turn failed" in warning
     assert all(text in warning for text in (*ids.values(), "model_failed", "default", "500", "local", model.url))
-    assert not [secret for secret in (WORDS, KEY, SAID) if secret in server.log]
+    assert not [secret for secret in (WORDS, KEY, PROVIDER_TEXT) if secret in server.log]
 
 
 def test_lines_are_json_objects_with_stable_names(tmp_path: Path) -> None:
@@ -101,8 +101,8 @@ def test_lines_are_json_objects_with_stable_names(tmp_path: Path) -> None:
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["timestamp"])
     (warning,) = [line for line in lines if line["message"].startswith("turn failed")]
     assert warning["level"] == "WARNING"
-    told = {name: warning[name] for name in ("tenant", "kind", "provider", "provider_status", "error", *ids)}
-    assert told == {
+    fields = {name: warning[name] for name in ("tenant", "kind", "provider", "provider_status", "error", *ids)}
+    assert fields == {
         "tenant": "local",
         "kind": "model_failed",
         "provider": "default",
@@ -150,7 +150,7 @@ def test_ids_in_bodies_and_answers_are_in_the_line(tmp_path: Path) -> None:
         agent = client.post("/v1/agents", json={"agent_config": {"model": "offline", "instructions": ""}}).json()
         created = {"agent_id": agent["agent_id"], "session_name": "s"}
         session = client.post("/agents/session/create", json=created).json()
-        client.post("/v1/openai/v1/chat/completions", json={**asked(stream=False), "model": "offline"})
+        client.post("/v1/openai/v1/chat/completions", json={**question(stream=False), "model": "offline"})
         lines = lines_so_far(server, client)
     by_route = {line["route"]: line for line in lines if "route" in line}
     assert by_route["/v1/agents"]["agent_id"] == agent["agent_id"]
@@ -164,7 +164,7 @@ HOSTILE = 'x\r\n2026-01-01T00:00:00.000Z WARNING forged \u2028\x85\x1b[31m\u202e
 
 
 @pytest.mark.parametrize("form", ["json", "text"])
-def test_what_a_request_says_can_forge_no_line(tmp_path: Path, form: str) -> None:
+def test_text_of_a_request_can_forge_no_line(tmp_path: Path, form: str) -> None:
     with served(tmp_path, log_format=form) as (server, client):
         client.request("GET", f"/v1/agents/{quote(HOSTILE, safe='')}")
         client.request("GET", f"/{quote(HOSTILE, safe='')}")
@@ -184,7 +184,7 @@ def test_what_a_request_says_can_forge_no_line(tmp_path: Path, form: str) -> Non
     assert greeting
 
 
-def test_a_fallback_says_why_and_so_does_a_provider_that_rests(tmp_path: Path) -> None:
+def test_a_fallback_and_an_open_circuit_are_logged_with_their_cause(tmp_path: Path) -> None:
     (tmp_path / "models.toml").write_text(
         f"""
         default_provider = "good"
@@ -206,7 +206,7 @@ def test_a_fallback_says_why_and_so_does_a_provider_that_rests(tmp_path: Path) -
         with served(tmp_path, config=file, log_format="json") as (server, client):
             session = opened(client, "careful")
             for _ in range(4):
-                client.post(f"{session}/turn", json=asked("hello", stream=False))
+                client.post(f"{session}/turn", json=question("hello", stream=False))
             lines = lines_of(server)
     fallbacks = [line for line in lines if line["message"].startswith("provider failed, falling back")]
     assert [line["provider"] for line in fallbacks] == ["gone"] * 3
@@ -253,13 +253,13 @@ def test_a_level_above_leaves_requests_out(tmp_path: Path) -> None:
         assert {line["level"] for line in lines_of(server)} == {"WARNING"}
 
 
-def test_a_turn_whose_process_was_killed_again_and_again_is_one_warning(tmp_path: Path) -> None:
+def test_a_turn_whose_process_was_killed_repeatedly_is_one_warning(tmp_path: Path) -> None:
     with (
         ModelServer(lambda _: (*text_answer("…")[:1], Pause(60.0))) as model,
         served(tmp_path, model_url=model.url, lease_seconds=0.3, log_format="json") as (server, client),
     ):
         path = opened(client)
-        with client.stream("POST", f"{path}/turn", json=asked()):
+        with client.stream("POST", f"{path}/turn", json=question()):
             pass
         for _ in range(5):
             seen = len(model.requests)
@@ -268,7 +268,7 @@ def test_a_turn_whose_process_was_killed_again_and_again_is_one_warning(tmp_path
             wait_until(
                 lambda seen=seen: len(model.requests) > seen or "turn failed" in server.log,
                 PATIENCE_S,
-                "nothing went on",
+                "the turn was not taken over",
             )
         wait_until(lambda: "turn failed" in server.log, PATIENCE_S, "no warning")
         time.sleep(1)
@@ -277,7 +277,7 @@ def test_a_turn_whose_process_was_killed_again_and_again_is_one_warning(tmp_path
     assert WORDS not in server.log
 
 
-def test_lines_of_several_processes_are_of_one_form_and_say_whose(tmp_path: Path) -> None:
+def test_lines_of_several_processes_have_one_form_and_the_process_id(tmp_path: Path) -> None:
     with served(tmp_path, processes=2, log_format="json") as (server, client):
         opened(client)
         server.terminate(signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""A server of several processes: what one of them began another knows, and one that dies takes nothing with it.
+"""A server of several processes: they share their sessions and turns, and the death of one loses none.
 
 Covers: functions/local
 """
@@ -42,7 +42,7 @@ def serving(server: ServerProcess) -> list[int]:
 
 
 def process_of(server: ServerProcess, client: PlainClient) -> int:
-    """Return which process has the other end of the client's connection, as the system tells it."""
+    """Return the process at the other end of the client's connection, read from /proc."""
     ends = (f":{server.port:04X}", f":{client.port():04X}", ESTABLISHED)
     lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     (inode,) = [line[9] for line in lines if (line[1][-5:], line[2][-5:], line[3]) == ends]
@@ -64,7 +64,7 @@ def in_another(server: ServerProcess, client: PlainClient, stack: ExitStack) -> 
         others.append(stack.enter_context(PlainClient(server.url)))
         return process_of(server, others[-1]) != here
 
-    wait_until(is_elsewhere, PATIENCE_S, "one process answers everybody")
+    wait_until(is_elsewhere, PATIENCE_S, "one process answers every client")
     return others[-1]
 
 
@@ -72,7 +72,7 @@ def is_alive(pid: int) -> bool:
     return Path(f"/proc/{pid}/exe").is_symlink() and "Z" not in Path(f"/proc/{pid}/stat").read_text().split(")")[1][:3]
 
 
-# ── who answers ──────────────────────────────────────────────────────────────────────────────────────────────────
+# ── sharing of connections ───────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_connections_are_shared_evenly(served: Served, newcomers: ExitStack) -> None:
@@ -120,12 +120,12 @@ def test_a_turn_is_followed_and_joined_in_another_process(
         began = time.monotonic()
         with third.streaming(f"{session}/turn", said("a story"), x_stainless_retry_count="1") as joined:
             followed = text_in(other.get_events(f"{session}/turn/{turn_id}/events"))
-            told_again = list(joined)
+            joined_events = list(joined)
         took_s = time.monotonic() - began
-        told = list(events)
-    assert text_in(told) == followed == text_in(told_again) == WORDS
-    assert told[-1]["turn"] == told_again[-1]["turn"]
-    assert took_s < LEASE_S / 2, "who joins waits for the lease to run out"
+        own_events = list(events)
+    assert text_in(own_events) == followed == text_in(joined_events) == WORDS
+    assert own_events[-1]["turn"] == joined_events[-1]["turn"]
+    assert took_s < LEASE_S / 2, "the joined request waited for the lease to run out"
     assert len(model.requests) == 1
 
 
@@ -153,7 +153,7 @@ def test_a_turn_is_ended_from_another_process(ending: str, served: Served, newco
             assert other.delete(session).status_code == 204
         began = time.monotonic()
         last = list(events)[-1]
-        assert time.monotonic() - began < 3, "the run did not hear of its end"
+        assert time.monotonic() - began < 3, "the run did not receive its end"
     assert "error" in last or last["event_type"] == "turn_complete"
     assert "Traceback" not in server.log
 
@@ -161,7 +161,7 @@ def test_a_turn_is_ended_from_another_process(ending: str, served: Served, newco
 # ── deaths ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_process_that_is_killed_is_replaced_and_its_turn_goes_on(
+def test_a_killed_process_is_replaced_and_its_turn_continues(
     served: Served, model: ModelServer, newcomers: ExitStack
 ) -> None:
     server, client = served(processes=2, lease_seconds=SHORT_LEASE_S)
@@ -179,19 +179,19 @@ def test_a_process_that_is_killed_is_replaced_and_its_turn_goes_on(
     assert turn["output_message"]["content"] == WORDS
     assert other.get(session)["turns"] == [first, turn]
     assert len(model.requests) == 3
-    wait_until(lambda: len(serving(server)) == 2, PATIENCE_S, "nobody took its place")
+    wait_until(lambda: len(serving(server)) == 2, PATIENCE_S, "it was not replaced")
     assert doomed not in serving(server)
-    wait_until(lambda: "and is replaced" in server.log, PATIENCE_S, "nobody told of it")
+    wait_until(lambda: "and is replaced" in server.log, PATIENCE_S, "it was not logged")
     again = newcomers.enter_context(PlainClient(server.url))
     replaced = process_of(server, in_another(server, again, newcomers))
     assert {process_of(server, again), replaced} == set(serving(server))
 
 
-def test_a_turn_that_all_left_behind_is_taken_over_by_one_of_many(served: Served, model: ModelServer) -> None:
+def test_a_turn_of_killed_processes_is_taken_over_by_one_of_the_new_ones(served: Served, model: ModelServer) -> None:
     server, client = served(processes=3, lease_seconds=SHORT_LEASE_S)
     session = client.open_session(ONE_SECOND)
     turn_id = begin_and_leave(client, session)
-    wait_until(lambda: len(model.requests) == 1, PATIENCE_S, "the model was not asked")
+    wait_until(lambda: len(model.requests) == 1, PATIENCE_S, "the model was not called")
     children = serving(server)
     for pid in (server.process_id, *children):
         os.kill(pid, signal.SIGKILL)
@@ -204,7 +204,7 @@ def test_a_turn_that_all_left_behind_is_taken_over_by_one_of_many(served: Served
     assert len(model.requests) == 2
 
 
-def test_what_cannot_be_replaced_yet_is_tried_again(served: Served) -> None:
+def test_a_failed_replacement_of_a_process_is_retried(served: Served) -> None:
     server, client = served(processes=2)
     session = client.open_session()
     survivor = process_of(server, client)
@@ -213,14 +213,14 @@ def test_what_cannot_be_replaced_yet_is_tried_again(served: Served) -> None:
     database.mkdir()
     (doomed,) = set(serving(server)) - {survivor}
     os.kill(doomed, signal.SIGKILL)
-    wait_until(lambda: "retrying: " in server.log, PATIENCE_S, "nobody told of it")
+    wait_until(lambda: "retrying: " in server.log, PATIENCE_S, "it was not logged")
     assert client.get(session)["turns"] == []
     database.rmdir()
     aside.rename(database)
     wait_until(lambda: len(serving(server)) == 2, PATIENCE_S, "it was not tried again")
 
 
-def test_when_the_first_process_is_killed_the_others_finish_their_turns_and_go(
+def test_when_the_first_process_is_killed_the_others_finish_their_turns_and_exit(
     served: Served, model: ModelServer
 ) -> None:
     server, client = served(processes=2)
@@ -229,29 +229,31 @@ def test_when_the_first_process_is_killed_the_others_finish_their_turns_and_go(
     with client.streaming(f"{session}/turn", said("a story")) as events:
         next(events)
         server.kill()
-        told = list(events)
-    assert (told[-1]["event_type"], text_in(told)) == ("turn_complete", WORDS)
+        received = list(events)
+    assert (received[-1]["event_type"], text_in(received)) == ("turn_complete", WORDS)
     wait_until(lambda: not any(map(is_alive, children)), PATIENCE_S, "they stayed without it")
     server.start()
     with PlainClient(server.url) as client:
-        assert client.get(session)["turns"] == [told[-1]["turn"]]
+        assert client.get(session)["turns"] == [received[-1]["turn"]]
     assert len(model.requests) == 1
 
 
 @pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGINT])
-def test_told_to_end_all_processes_finish_their_turns(by: signal.Signals, served: Served, newcomers: ExitStack) -> None:
+def test_on_a_stop_signal_all_processes_finish_their_turns(
+    by: signal.Signals, served: Served, newcomers: ExitStack
+) -> None:
     server, client = served(processes=2)
     other = in_another(server, client, newcomers)
     children = serving(server)
     streams = [each.streaming(f"{each.open_session(ONE_SECOND)}/turn", said("a story")) for each in (client, other)]
-    heard = [newcomers.enter_context(stream) for stream in streams]
-    for events in heard:
+    received = [newcomers.enter_context(stream) for stream in streams]
+    for events in received:
         next(events)
     server.terminate(by)
-    if by is signal.SIGINT:  # a terminal tells all that it has started
+    if by is signal.SIGINT:  # a terminal signals every process that it started
         for pid in children:
             os.kill(pid, by)
-    assert [text_in(events) for events in heard] == [WORDS, WORDS]
+    assert [text_in(events) for events in received] == [WORDS, WORDS]
     assert server.wait(PATIENCE_S) == 0
     assert not any(map(is_alive, children))
     assert "Traceback" not in server.log

@@ -1,4 +1,4 @@
-"""What the server can't start with, it tells in one line that names it, and ends with an error.
+"""Settings and files that stop the start: one line names the culprit, and the exit status is an error.
 
 Covers: functions/local
 """
@@ -20,7 +20,7 @@ TIMEOUT_S = 10
 
 
 def refused_start(folder: Path = ROOT, **settings: object) -> str:
-    """Return the one line a server says that can't start in that folder."""
+    """Return the one line of a server that can't start in that folder."""
     command, environment = server_command(), server_environment(settings)
     environment["PYTHONPATH"] = os.pathsep.join([str(ROOT / "shared"), str(ROOT)])
     try:
@@ -34,7 +34,7 @@ def refused_start(folder: Path = ROOT, **settings: object) -> str:
     return lines[0]
 
 
-def test_a_server_whose_port_is_taken_says_so(tmp_path: Path) -> None:
+def test_a_port_in_use_is_named(tmp_path: Path) -> None:
     with socket.socket() as holder:
         holder.bind((HOST, 0))
         holder.listen()
@@ -98,26 +98,26 @@ def test_a_data_directory_that_is_a_file_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_a_database_that_is_none_is_named(processes: int, tmp_path: Path) -> None:
+def test_a_file_that_is_no_database_is_named(processes: int, tmp_path: Path) -> None:
     (tmp_path / "turnstone.db").write_text("no database" * 1_000)
     line = refused_start(port=free_port(), data_dir=tmp_path, processes=processes)
     assert str(tmp_path / "turnstone.db") in line
 
 
-def test_a_key_that_nobody_would_have_to_send_stops_the_start(tmp_path: Path) -> None:
+def test_an_api_key_without_authentication_stops_the_start(tmp_path: Path) -> None:
     line = refused_start(port=free_port(), data_dir=tmp_path, api_key="sk-secret")
-    for told in (
+    for hint in (
         "TURNSTONE_API_KEY: ",
         "TURNSTONE_AUTH=api_keys",
         "turnstone chat",
         "env -u TURNSTONE_API_KEY make run",
     ):
-        assert told in line
+        assert hint in line
     assert "sk-secret" not in line
 
 
 @pytest.mark.parametrize("processes", rest_at_night((1, 2), always=(1,)))
-def test_a_misspelt_setting_is_named_with_the_one_that_is_meant(tmp_path: Path, processes: int) -> None:
+def test_a_misspelt_setting_is_named_with_the_intended_one(tmp_path: Path, processes: int) -> None:
     given = {"port": free_port(), "data_dir": tmp_path, "processes": processes}
     assert "TURNSTONE_AUHT: there is no such setting; did you mean TURNSTONE_AUTH?" in refused_start(**given, auht="x")
     assert "TURNSTONE_TABLE: there is no such setting of a server on one machine" in refused_start(**given, table="x")
@@ -140,9 +140,7 @@ WRONG_FILES = (
         always=[(*file, processes) for file, processes in zip(WRONG_FILES, (1, 2, 1), strict=True)],
     ),
 )
-def test_what_is_wrong_in_a_file_is_told_by_the_files_name(
-    tmp_path: Path, text: str, reason: str, processes: int
-) -> None:
+def test_an_error_in_a_file_is_named_with_the_file(tmp_path: Path, text: str, reason: str, processes: int) -> None:
     (tmp_path / "turnstone.toml").write_text(text)
     given = {"port": free_port(), "data_dir": tmp_path / "data", "processes": processes}
     line = refused_start(tmp_path, **given)

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.timeout(120)  # a stream that never ends would be kept 
 # ── restarts ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_what_was_said_survives_a_restart(served: Served, model: ModelServer) -> None:
+def test_a_conversation_survives_a_restart(served: Served, model: ModelServer) -> None:
     server, client = served()
     session = client.open_session("words-3")
     for text in ("one", "two"):
@@ -36,8 +36,8 @@ def test_what_was_said_survives_a_restart(served: Served, model: ModelServer) ->
     assert client.get(session.partition("/session/")[0]) == agent
     third = client.post(f"{session}/turn", said("three")).json()
     assert client.get(session)["turns"] == [*before["turns"], third]
-    said_so_far = [line for text in ("one", "two") for line in (f"user: {text}", "assistant: word0 word1 word2 ")]
-    assert seen(model.requests[-1]) == ["system: Be brief.", *said_so_far, "user: three"]
+    history = [line for text in ("one", "two") for line in (f"user: {text}", "assistant: word0 word1 word2 ")]
+    assert seen(model.requests[-1]) == ["system: Be brief.", *history, "user: three"]
 
 
 def test_a_paused_turn_can_be_resumed_after_a_restart(served: Served, model: ModelServer) -> None:
@@ -65,7 +65,7 @@ def test_a_paused_turn_expires_though_the_server_was_restarted(
     server.start()
 
     time.sleep(1 if is_down_at_the_deadline else 3)
-    # The first look at it: the server has to have seen to it by itself.
+    # The first request about the turn: the server has to have expired it without one.
     expired = client.get(turn)
     assert expired["completed_at"] is not None
     assert expired["steps"] == paused["steps"]
@@ -87,12 +87,12 @@ def test_a_paused_turn_expires_though_the_server_was_restarted(
 def test_a_turn_whose_server_was_killed_is_taken_over_and_completed(served: Served, model: ModelServer) -> None:
     server, client = served(lease_seconds=1)
     session = client.open_session(ONE_SECOND)
-    heard = heard_until_killed(server, client, f"{session}/turn", said("a story"))
+    received = heard_until_killed(server, client, f"{session}/turn", said("a story"))
     server.start()
 
-    # Nobody asks for it: the server has to find it by itself.
-    wait_until(lambda: len(model.requests) == 2, 10, "nobody took the turn over")
-    turn = client.ended_turn(f"{session}/turn/{heard[0]['turn_id']}")
+    # No request names the turn: the server has to find it without one.
+    wait_until(lambda: len(model.requests) == 2, 10, "the turn was not taken over")
+    turn = client.ended_turn(f"{session}/turn/{received[0]['turn_id']}")
     assert [step["step_type"] for step in turn["steps"]] == ["inference"]
     assert turn["output_message"]["content"] == WORDS
     assert len(model.requests) == 2
@@ -104,12 +104,12 @@ def test_a_turn_whose_server_was_killed_is_taken_over_and_completed(served: Serv
 def test_steps_stored_before_the_kill_are_not_done_again(served: Served, model: ModelServer) -> None:
     server, client = served(lease_seconds=1)
     session = client.open_session("clock-then-slow", toolgroups=["builtin::clock"])
-    heard = heard_until_killed(server, client, f"{session}/turn", said("what time is it?"))
-    finished = [event["step_details"] for event in heard if event["event_type"] == "step_complete"]
+    received = heard_until_killed(server, client, f"{session}/turn", said("what time is it?"))
+    finished = [event["step_details"] for event in received if event["event_type"] == "step_complete"]
     assert [step["step_type"] for step in finished] == ["inference", "tool_execution"]
     server.start()
 
-    turn = client.ended_turn(f"{session}/turn/{heard[0]['turn_id']}")
+    turn = client.ended_turn(f"{session}/turn/{received[0]['turn_id']}")
     assert turn["steps"][:2] == finished
     assert [step["step_type"] for step in turn["steps"]] == ["inference", "tool_execution", "inference"]
     assert turn["output_message"]["content"] == "It is late."
@@ -119,11 +119,11 @@ def test_steps_stored_before_the_kill_are_not_done_again(served: Served, model: 
 def test_a_retry_after_a_crash_gets_the_answer_of_the_turn_taken_over(served: Served, model: ModelServer) -> None:
     server, client = served(lease_seconds=1)
     session = client.open_session(ONE_SECOND)
-    heard = heard_until_killed(server, client, f"{session}/turn", said("a story"))
+    received = heard_until_killed(server, client, f"{session}/turn", said("a story"))
     server.start()
 
     again = client.streamed(f"{session}/turn", said("a story"), x_stainless_retry_count="1")
-    assert (again[0], text_in(again)) == (heard[0], WORDS)
+    assert (again[0], text_in(again)) == (received[0], WORDS)
     assert client.get(session)["turns"] == [again[-1]["turn"]]
     assert len(model.requests) == 2
 
@@ -133,7 +133,7 @@ def test_a_whole_answer_is_retried_over_a_crash(served: Served, model: ModelServ
     session = client.open_session(ONE_SECOND)
     with ThreadPoolExecutor(1) as pool, PlainClient(server.url) as unlucky:
         lost = pool.submit(unlucky.post, f"{session}/turn", said("a story"))
-        wait_until(lambda: len(model.requests) == 1, 10, "the model was not asked")
+        wait_until(lambda: len(model.requests) == 1, 10, "the model was not called")
         server.kill()
         with pytest.raises(httpx.RemoteProtocolError):
             lost.result()
@@ -145,28 +145,28 @@ def test_a_whole_answer_is_retried_over_a_crash(served: Served, model: ModelServ
     assert len(model.requests) == 2
 
 
-def test_a_resume_whose_server_was_killed_is_not_asked_of_the_client_again(served: Served, model: ModelServer) -> None:
+def test_a_resume_whose_server_was_killed_needs_no_second_tool_answer(served: Served, model: ModelServer) -> None:
     server, client = served(lease_seconds=1)
     session = client.open_session("clock-then-slow", client_tools=[{**TOOL, "name": "current_time"}])
     paused = client.post(f"{session}/turn", said("what time is it?")).json()
     turn = f"{session}/turn/{paused['turn_id']}"
-    heard = heard_until_killed(server, client, f"{turn}/resume", answering(paused, "noon"))
-    assert heard[0]["step_details"]["tool_responses"][0]["content"] == "noon"
+    received = heard_until_killed(server, client, f"{turn}/resume", answering(paused, "noon"))
+    assert received[0]["step_details"]["tool_responses"][0]["content"] == "noon"
     server.start()
 
     again = client.streamed(f"{turn}/resume", answering(paused, "noon"), x_stainless_retry_count="1")
     assert again[-1]["event_type"] == "turn_complete"
     ended = again[-1]["turn"]
-    assert ended["steps"][:2] == [*paused["steps"], heard[0]["step_details"]]
+    assert ended["steps"][:2] == [*paused["steps"], received[0]["step_details"]]
     assert (len(ended["steps"]), ended["output_message"]["content"]) == (3, "It is late.")
     assert client.get(session)["turns"] == [ended]
     assert [seen(request)[-1] for request in model.requests[1:]] == ["tool: noon", "tool: noon"]
 
 
-# ── going on without those who asked ─────────────────────────────────────────────────────────────────────────────
+# ── disconnected clients ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_turn_runs_on_when_its_client_leaves(served: Served, model: ModelServer) -> None:
+def test_a_turn_continues_when_its_client_disconnects(served: Served, model: ModelServer) -> None:
     _, client = served()
     session = client.open_session(ONE_SECOND)
     with client.streaming(f"{session}/turn", said("a story")) as events:

@@ -1,4 +1,4 @@
-"""Told to end, the server takes no new turn; those that run are finished and stored, or left to their lease.
+"""A stopping server accepts no new turn; running ones are finished and stored, or left to their lease.
 
 Covers: functions/local
 """
@@ -18,33 +18,33 @@ from tests.support.server.served import ONE_SECOND, WORDS, Served, begin_and_lea
 from tests.support.server.servers import ServerProcess, get_json, wait_until
 
 pytestmark = pytest.mark.timeout(120)
-ENDED_AS_TOLD = (0, -signal.SIGTERM)
+CLEAN_EXITS = (0, -signal.SIGTERM)
 
 
-def test_a_server_told_to_end_lets_its_turn_finish_and_tells_it(served: Served, model: ModelServer) -> None:
+def test_a_stopping_server_finishes_its_turn_and_streams_the_end(served: Served, model: ModelServer) -> None:
     server, client = served()
     session = client.open_session(ONE_SECOND)
     with client.streaming(f"{session}/turn", said("a story")) as events:
         turn_id = next(events)["turn_id"]
         server.terminate()
-        told = list(events)
-    assert server.wait(timeout_s=10) in ENDED_AS_TOLD
-    assert (told[-1]["event_type"], text_in(told)) == ("turn_complete", WORDS)
+        received = list(events)
+    assert server.wait(timeout_s=10) in CLEAN_EXITS
+    assert (received[-1]["event_type"], text_in(received)) == ("turn_complete", WORDS)
 
     server.start()
-    assert client.get(f"{session}/turn/{turn_id}") == told[-1]["turn"]
+    assert client.get(f"{session}/turn/{turn_id}") == received[-1]["turn"]
     assert len(model.requests) == 1
 
 
 @pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGINT])
-def test_a_server_told_to_end_finishes_a_turn_that_nobody_listens_to(
+def test_a_stopping_server_finishes_a_turn_without_a_subscriber(
     by: signal.Signals, served: Served, model: ModelServer
 ) -> None:
     server, client = served()
     session = client.open_session(ONE_SECOND)
     turn_id = begin_and_leave(client, session)
     server.terminate(by)
-    assert server.wait(timeout_s=10) in ENDED_AS_TOLD
+    assert server.wait(timeout_s=10) in CLEAN_EXITS
     assert "Traceback" not in server.log
 
     server.start()
@@ -53,22 +53,22 @@ def test_a_server_told_to_end_finishes_a_turn_that_nobody_listens_to(
     assert len(model.requests) == 1
 
 
-def test_a_server_told_to_end_finishes_a_turn_that_it_took_over(served: Served, model: ModelServer) -> None:
+def test_a_stopping_server_finishes_a_turn_that_it_took_over(served: Served, model: ModelServer) -> None:
     server, client = served(lease_seconds=1)
     session = client.open_session(ONE_SECOND)
-    heard = heard_until_killed(server, client, f"{session}/turn", said("a story"))
+    received = heard_until_killed(server, client, f"{session}/turn", said("a story"))
     server.start()
-    wait_until(lambda: len(model.requests) == 2, 10, "nobody took the turn over")
+    wait_until(lambda: len(model.requests) == 2, 10, "the turn was not taken over")
     server.terminate()
-    assert server.wait(timeout_s=10) in ENDED_AS_TOLD
+    assert server.wait(timeout_s=10) in CLEAN_EXITS
 
     server.start()
-    turn = client.get(f"{session}/turn/{heard[0]['turn_id']}")
+    turn = client.get(f"{session}/turn/{received[0]['turn_id']}")
     assert (turn["completed_at"] is not None, turn["output_message"]["content"]) == (True, WORDS)
     assert len(model.requests) == 2
 
 
-def test_a_server_told_to_end_takes_no_new_turn(served: Served, model: ModelServer) -> None:
+def test_a_stopping_server_accepts_no_new_turn(served: Served, model: ModelServer) -> None:
     server, client = served()
     session, other = client.open_session(ONE_SECOND), client.open_session()
     with client.streaming(f"{session}/turn", said("a story")) as events:
@@ -78,7 +78,7 @@ def test_a_server_told_to_end_takes_no_new_turn(served: Served, model: ModelServ
         with PlainClient(server.url) as newcomer, pytest.raises(httpx.ConnectError):
             newcomer.post(f"{other}/turn", said("too late"))
         assert list(events)[-1]["event_type"] == "turn_complete"
-    assert server.wait(timeout_s=10) in ENDED_AS_TOLD
+    assert server.wait(timeout_s=10) in CLEAN_EXITS
     assert asked(model.requests, "too late") == []
 
 
@@ -111,7 +111,7 @@ def test_a_drain_that_runs_out_is_no_crash(served: Served) -> None:
     assert "Traceback" not in server.log
 
 
-def test_who_listens_when_the_drain_runs_out_is_told_that_the_turn_goes_on(served: Served) -> None:
+def test_a_subscriber_receives_turn_continues_when_the_drain_runs_out(served: Served) -> None:
     server, client = served(drain_seconds=0.5)
     session = client.open_session("stream-3")
     url = f"http://127.0.0.1:{server.port}{session}/turn"
@@ -119,13 +119,13 @@ def test_who_listens_when_the_drain_runs_out_is_told_that_the_turn_goes_on(serve
         lines = response.iter_lines()
         assert "turn_start" in next(lines)
         server.terminate()
-        told = [line for line in lines if line.startswith("data:")]
-    assert '"error"' in told[-1]
-    assert "continues later" in told[-1]
-    assert '"code":"turn_continues"' in told[-1]
+        received = [line for line in lines if line.startswith("data:")]
+    assert '"error"' in received[-1]
+    assert "continues later" in received[-1]
+    assert '"code":"turn_continues"' in received[-1]
 
 
-def test_who_waits_when_the_drain_runs_out_is_told_to_ask_again(served: Served) -> None:
+def test_a_waiting_request_is_answered_with_a_retry_when_the_drain_runs_out(served: Served) -> None:
     server, client = served(drain_seconds=0.5)
     session = client.open_session("slow-5")
     with ThreadPoolExecutor(1) as pool:
@@ -134,9 +134,9 @@ def test_who_waits_when_the_drain_runs_out_is_told_to_ask_again(served: Served) 
         server.terminate()
         response = answered.result()
     assert response.status_code == 503
-    told = response.json()
-    assert ("send the request again" in told["detail"], told["code"]) == (True, "turn_continues")
-    assert f"GET {session}/turn/" in told["detail"]
+    error = response.json()
+    assert ("send the request again" in error["detail"], error["code"]) == (True, "turn_continues")
+    assert f"GET {session}/turn/" in error["detail"]
 
 
 def client_sees_a_turn(server: ServerProcess, session: str) -> bool:

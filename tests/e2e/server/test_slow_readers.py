@@ -1,4 +1,4 @@
-"""Connections whose clients read nothing of what is sent to them, or little at a time.
+"""Connections whose clients read nothing of their answers, or little at a time.
 
 Covers: functions/local
 """
@@ -48,7 +48,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 @pytest.mark.parametrize("of", ["session", "turn", "events"])
-def test_a_connection_of_which_nothing_is_read_is_ended_and_logged_once(served: Served, of: str) -> None:
+def test_an_unread_connection_is_ended_and_logged_once(served: Served, of: str) -> None:
     path = {"session": served.session.path, "turn": served.turn_path, "events": f"{served.turn_path}/events"}[of]
     before = served.ended()
     with unread(served.server, get_request(path)) as reader:
@@ -68,7 +68,7 @@ def test_a_connection_that_the_system_ends_first_is_logged_too(served: Served) -
     assert served.ended() == before + 1
 
 
-def test_a_client_that_only_closes_its_own_half_is_waited_for_no_longer(served: Served) -> None:
+def test_a_client_that_only_closes_its_own_half_gets_no_extra_time(served: Served) -> None:
     before, answered = served.ended(), served.server.log.count(TURN_LINE)
     with unread(served.server, get_request(served.turn_path)) as reader:
         wait_until(lambda: served.server.log.count(TURN_LINE) > answered, PATIENCE_S, "the turn was not answered")
@@ -86,8 +86,8 @@ def chat_request(text: str) -> bytes:
     return f"POST {CHAT} HTTP/1.1\r\nHost: {HOST}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
 
 
-def asked(server: ServerProcess, text: str) -> int:
-    """Return the status of a chat that is read."""
+def chat_status(server: ServerProcess, text: str) -> int:
+    """Return the status of a chat whose answer is read."""
     with closing(http.client.HTTPConnection(HOST, server.port, timeout=PATIENCE_S)) as connection:
         connection.request("POST", CHAT, chat(text), {"Content-Type": "application/json"})
         answer = connection.getresponse()
@@ -96,7 +96,7 @@ def asked(server: ServerProcess, text: str) -> int:
 
 
 def received(reader: socket.socket) -> int:
-    """Return how many bytes still come until the connection's end."""
+    """Return the number of bytes received until the connection's end."""
     size_bytes = 0
     with suppress(ConnectionResetError):
         while part := reader.recv(TURN_BYTES):
@@ -104,7 +104,7 @@ def received(reader: socket.socket) -> int:
     return size_bytes
 
 
-def test_a_connection_of_which_a_little_is_read_now_and_then_is_kept(served: Served) -> None:
+def test_a_slowly_read_connection_is_kept(served: Served) -> None:
     before = served.ended()
     with unread(served.server, get_request(served.turn_path)) as reader:
         until = time.monotonic() + 3 * LIMIT_S
@@ -122,9 +122,9 @@ ANSWER = [encoded(text_chunk("x" * 60_000))] * 200
 
 
 @pytest.mark.parametrize("ending", ["leaves", "is cut off", "server ends"])
-def test_a_stream_of_which_nothing_is_read_keeps_its_place_until_it_is_ended(tmp_path: Path, ending: str) -> None:
+def test_an_unread_stream_keeps_its_slot_until_it_is_ended(tmp_path: Path, ending: str) -> None:
     limit_s = LIMIT_S if ending == "is cut off" else 10 * PATIENCE_S
-    places = {"max_running_turns": 1, "place_wait_seconds": 0}
+    one_slot = {"max_running_turns": 1, "place_wait_seconds": 0}
 
     def reply(body: Mapping[str, Any]) -> tuple[Item, ...]:
         is_long = body["messages"][0]["content"] == "long"
@@ -132,19 +132,19 @@ def test_a_stream_of_which_nothing_is_read_keeps_its_place_until_it_is_ended(tmp
 
     with (
         ModelServer(reply) as model,
-        ServerProcess(tmp_path, model_url=model.url, unread_seconds=limit_s, drain_seconds=1, **places) as server,
+        ServerProcess(tmp_path, model_url=model.url, unread_seconds=limit_s, drain_seconds=1, **one_slot) as server,
         unread(server, chat_request("long")) as reader,
     ):
         wait_until(lambda: has_begun([reader]), PATIENCE_S, "the stream does not begin")
         time.sleep(LIMIT_S / 2)
-        assert asked(server, "short") == 503
+        assert chat_status(server, "short") == 503
         if ending == "server ends":
             server.terminate()
             assert server.wait(PATIENCE_S) in (0, -signal.SIGTERM)
             return
         if ending == "leaves":
             reader.close()
-        wait_until(lambda: asked(server, "short") == 200, PATIENCE_S, "the place is not given back")
+        wait_until(lambda: chat_status(server, "short") == 200, PATIENCE_S, "the slot is not released")
 
 
 def test_an_idle_connection_is_kept(served: Served) -> None:
@@ -158,17 +158,17 @@ def test_an_idle_connection_is_kept(served: Served) -> None:
             time.sleep(1.5 * LIMIT_S)
 
 
-def test_a_session_is_read_no_further_when_its_reader_has_left(tmp_path: Path) -> None:
+def test_a_session_is_read_no_further_after_its_reader_disconnects(tmp_path: Path) -> None:
     with ServerProcess(tmp_path) as server:
         session = Session(server)
         for number in range(4):
             session.turn(noise(TURN_BYTES, number))
         reader = unread(server, get_request(session.path))
         assert reader.recv(1)
-        time.sleep(0.5)  # longer than it takes until the server looks whether a client is there
+        time.sleep(0.5)  # longer than the server's interval between checks for a disconnected client
         before_s = processor_s(server)
         reader.close()
-        wait_until(lambda: f"GET {ROUTE}" in server.log, PATIENCE_S, "the answer goes on")
+        wait_until(lambda: f"GET {ROUTE}" in server.log, PATIENCE_S, "the answer is not ended")
         assert processor_s(server) - before_s < READ_ON_S
 
 

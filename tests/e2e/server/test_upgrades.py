@@ -57,7 +57,9 @@ def test_the_body_of_a_request_that_offers_an_upgrade_is_read(
 
 
 @pytest.mark.parametrize("is_in_parts", [False, True])
-def test_a_body_that_looks_like_a_request_is_none(is_in_parts: bool, served: Served, model: ModelServer) -> None:
+def test_a_body_in_the_form_of_a_request_is_not_served_as_one(
+    is_in_parts: bool, served: Served, model: ModelServer
+) -> None:
     server, client = served()
     agent_id = client.post("/v1/agents", CONFIG).json()["agent_id"]
     inner = b"DELETE /v1/agents/%b HTTP/1.1\r\nHost: localhost\r\n\r\n" % agent_id.encode()

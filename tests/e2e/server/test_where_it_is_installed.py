@@ -1,4 +1,4 @@
-"""A copy of the server runs, and its code finds packages, wherever it and its Python are kept.
+"""A copy of the server runs, and its code finds packages, in any folder of the server and its Python.
 
 Covers: functions/local
 """
@@ -80,7 +80,7 @@ def runs_code(body: Mapping[str, Any]) -> Answer:
     return text_answer(last["content"])
 
 
-def test_code_imports_packages_wherever_the_server_is_kept(can_jail: None, copy: Path) -> None:
+def test_code_imports_packages_from_any_folder_of_the_server(can_jail: None, copy: Path) -> None:
     (copy / "turnstone.toml").write_text(CONFIG)
     with (
         ModelServer(runs_code) as model,

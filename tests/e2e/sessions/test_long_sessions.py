@@ -1,4 +1,4 @@
-"""A session is read in memory that does not grow with its turns, however long it is and however slowly one reads.
+"""Reading a session takes memory that does not grow with its turns, even for a slow reader.
 
 Covers: store/sessions/wire_turns
 """
@@ -40,21 +40,21 @@ KB = 1024
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(240),
-    pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the peak of a process is told by Linux"),
+    pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="needs the peak memory that Linux reports"),
 ]
 
 
 @pytest.fixture(params=rest_at_night(STORES, always=("sqlite",)))
 def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ServerProcess]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MALLOC_ARENA_MAX", "1")  # so that memory is not kept once for each thread that used some
+        patch.setenv("MALLOC_ARENA_MAX", "1")  # otherwise glibc keeps memory for each thread
         with server_over(request.param, tmp_path, request) as server:
             yield server
 
 
 @pytest.fixture
 def store(server: ServerProcess, request: pytest.FixtureRequest) -> Iterator[RangeStore]:
-    """What the server reads, to write to."""
+    """The server's store, to write to."""
     if isinstance(server, DynamoServerProcess):
         aws: AwsProcess = request.getfixturevalue("aws")
         with closing(DynamoRangeStore(aws.client("dynamodb"), server.table)) as table:
@@ -65,7 +65,7 @@ def store(server: ServerProcess, request: pytest.FixtureRequest) -> Iterator[Ran
 
 
 def peak_kb(server: ServerProcess, act: Callable[[], object]) -> int:
-    """Return how much memory the server held at most meanwhile."""
+    """Return the server's peak memory while `act` ran."""
     Path(f"/proc/{server.pid}/clear_refs").write_text("5")  # forgets the peak so far
     act()
     lines = Path(f"/proc/{server.pid}/status").read_text().splitlines()
@@ -98,7 +98,7 @@ def test_a_session_twice_as_long_is_read_in_the_same_memory(server: ServerProces
     peaks_kb = []
     for length in LENGTHS:
         ref = filled(past, length)
-        assert read_slowly(server, ref) == length  # and what is loaded once, is loaded
+        assert read_slowly(server, ref) == length  # also loads the modules that are loaded only once
         peaks_kb.append(peak_kb(server, lambda ref=ref: read_slowly(server, ref)))
     more_bytes = (LENGTHS[1] - LENGTHS[0]) * TURN_CHARACTERS
     assert (peaks_kb[1] - peaks_kb[0]) * KB < more_bytes / 2, peaks_kb

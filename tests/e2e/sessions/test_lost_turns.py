@@ -1,4 +1,4 @@
-"""The official clients, unmodified, read a session of which a turn's content is lost.
+"""The official clients, unmodified, read a session with a turn whose content is lost.
 
 Covers: store/sessions/turn_records
 """
@@ -16,7 +16,7 @@ from tests.support.server.servers import ServerProcess
 
 
 @pytest.mark.parametrize("version", ["0.2.12", "0.2.23", "0.3.5"])
-def test_a_client_reads_what_is_left_of_a_session_and_repeats_no_request_for_what_is_not(
+def test_a_client_reads_the_rest_of_a_session_and_repeats_no_request_for_a_lost_turn(
     version: str, tmp_path: Path
 ) -> None:
     with ServerProcess(tmp_path) as server, PlainClient(server.url) as client:
@@ -25,9 +25,9 @@ def test_a_client_reads_what_is_left_of_a_session_and_repeats_no_request_for_wha
         for payload in payloads(server):
             payload.unlink()
         _, _, _, agent_id, _, session_id = path.split("/")
-        told = run_script(version, "lost_turns", server.url, agent_id, session_id, turn_ids[1])
-        asked_again = server.log.count("/turn/{turn_id} 410")
-    assert [turn_id for turn_id, _, _ in told["turns"]] == turn_ids
-    assert ["is lost" in content for _, content, _ in told["turns"]] == [False, True, False]
-    assert all(has_ended for _, _, has_ended in told["turns"])
-    assert (told["status"], asked_again) == (410, 1)
+        seen = run_script(version, "lost_turns", server.url, agent_id, session_id, turn_ids[1])
+        requests = server.log.count("/turn/{turn_id} 410")
+    assert [turn_id for turn_id, _, _ in seen["turns"]] == turn_ids
+    assert ["is lost" in content for _, content, _ in seen["turns"]] == [False, True, False]
+    assert all(has_ended for _, _, has_ended in seen["turns"])
+    assert (seen["status"], requests) == (410, 1)

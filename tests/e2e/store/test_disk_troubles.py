@@ -1,4 +1,4 @@
-"""A full disk, a database that may not be written: refusals that say so, and a server that goes on afterwards.
+"""A full disk, a read-only database: refusals that state the cause, and a server that works again afterwards.
 
 Covers: adapters/sqlite/sqlite_failures, adapters/sqlite/reserve
 """
@@ -33,16 +33,16 @@ def test_while_the_disk_is_full_turns_are_refused_and_nothing_stored_is_lost(ser
     server, client = served(lease_seconds=1)
     session, other = client.open_session(), client.open_session()
     with limited(server):
-        told, refused = until_refused(client, session)
+        answered, refused = until_refused(client, session)
         assert refused.status_code == 503, refused.text
         with full(server):
-            for path, body in new_things(other):
-                expect_unavailable(client.post(path, body))
-            assert client.get(session)["turns"][: len(told)] == told
+            for path, body in creations(other):
+                expect_store_unavailable(client.post(path, body))
+            assert client.get(session)["turns"][: len(answered)] == answered
     last = client.post(f"{other}/turn", said("two")).json()
     assert last["output_message"]["content"] == "ok"
     assert client.get(other)["turns"] == [last]
-    assert client.get(session)["turns"][: len(told)] == told
+    assert client.get(session)["turns"][: len(answered)] == answered
 
 
 def test_a_turn_that_runs_into_a_full_disk_is_finished_when_there_is_room(served: Served) -> None:
@@ -51,16 +51,16 @@ def test_a_turn_that_runs_into_a_full_disk_is_finished_when_there_is_room(served
     with client.streaming(f"{session}/turn", said("a story")) as events:
         turn_id = next(events)["turn_id"]
         with full(server):
-            told = list(events)
-    assert "error" in told[-1]
+            events_left = list(events)
+    assert "error" in events_left[-1]
     ended = client.ended_turn(f"{session}/turn/{turn_id}")
     assert ended["output_message"]["content"] == "word0 word1 word2 word3 "
     assert [step["step_type"] for step in ended["steps"]] == ["inference"]
     assert client.get(session)["turns"] == [ended]
 
 
-def test_a_database_that_may_not_be_written_is_read_and_written_when_it_may_be(served: Served) -> None:
-    server, client = served(before_start=be_nobody_special)
+def test_a_read_only_database_is_read_and_is_written_once_it_is_writable(served: Served) -> None:
+    server, client = served(before_start=drop_write_override)
     session = client.open_session()
     first = client.post(f"{session}/turn", said("one")).json()
     server.kill()
@@ -68,13 +68,13 @@ def test_a_database_that_may_not_be_written_is_read_and_written_when_it_may_be(s
     with unwritable(files):
         server.start()
         assert client.get(session)["turns"] == [first]
-        for path, body in new_things(session):
-            expect_unavailable(client.post(path, body))
+        for path, body in creations(session):
+            expect_store_unavailable(client.post(path, body))
     second = client.post(f"{session}/turn", said("two")).json()
     assert client.get(session)["turns"] == [first, second]
 
 
-def new_things(session: str) -> list[tuple[str, Json]]:
+def creations(session: str) -> list[tuple[str, Json]]:
     agents = session.partition("/session/")[0]
     config = {"model": "instant", "instructions": "Be brief."}
     return [
@@ -85,17 +85,17 @@ def new_things(session: str) -> list[tuple[str, Json]]:
 
 
 def until_refused(client: PlainClient, session: str) -> tuple[list[Json], httpx.Response]:
-    """Return the turns that were answered, then the first refusal, saying so much that there soon is no room."""
-    told: list[Json] = []
+    """Send long messages until the disk is full; return the answered turns and the first refusal."""
+    answered: list[Json] = []
     for _ in range(100):
         answer = client.post(f"{session}/turn", said(LONG_TEXT))
         if answer.status_code != 200:
-            return told, answer
-        told.append(answer.json())
+            return answered, answer
+        answered.append(answer.json())
     raise AssertionError("the disk is never full")
 
 
-def expect_unavailable(answer: httpx.Response) -> None:
+def expect_store_unavailable(answer: httpx.Response) -> None:
     assert (answer.status_code, answer.headers.get("retry-after")) == (503, "1"), answer.text
     assert answer.json() == {
         "detail": "the store can't be read or written now; try again shortly",
@@ -141,7 +141,7 @@ def unwritable(files: list[Path]) -> Iterator[None]:
             path.chmod(mode)
 
 
-def be_nobody_special() -> None:
-    """Give up the right to write what may not be written, which the administrator has."""
+def drop_write_override() -> None:
+    """Drop the superuser's capability to write read-only files."""
     if os.geteuid() == 0 and ctypes.CDLL(None).prctl(DROP_CAPABILITY, MAY_WRITE_ANYTHING, 0, 0, 0) != 0:
         raise PermissionError

@@ -1,4 +1,4 @@
-"""A few losses of power of what `make lost-power` does forty times; and that what it reads is read rightly.
+"""A few of the losses of power that `make lost-power` simulates forty times, and its reading of traces.
 
 Covers: adapters/sqlite/sqlite_log, adapters/sqlite/folders
 """
@@ -18,14 +18,14 @@ MOMENTS = 5
 
 
 @pytest.mark.slow
-def test_nothing_that_was_told_is_lost_with_the_power(tmp_path: Path) -> None:
+def test_no_received_result_is_lost_with_the_power(tmp_path: Path) -> None:
     need_programs("strace")
     counts = lost_power(tmp_path, MOMENTS, sessions=2, seed=7)
     assert counts["losses of power"] == MOMENTS
-    assert counts["told things looked for"] > MOMENTS
+    assert counts["results checked"] > MOMENTS
 
 
-def test_what_was_waited_for_is_left_and_the_rest_may_be_missing(tmp_path: Path) -> None:
+def test_synced_writes_are_left_and_others_may_be_missing(tmp_path: Path) -> None:
     trace = """\
 1 10.000000 mkdir("/d/a", 0700) = 0 <0.000010>
 1 10.100000 openat(AT_FDCWD</>, "/d/a/log", O_RDWR|O_CREAT, 0600) = 5</d/a/log> <0.000010>
@@ -57,7 +57,7 @@ def test_what_was_waited_for_is_left_and_the_rest_may_be_missing(tmp_path: Path)
 @pytest.mark.parametrize(
     "line", ['linkat(AT_FDCWD</>, "/d/a", AT_FDCWD</>, "/d/b", 0) = 0', 'pwrite64(5</d/x>, "a", 1, 0) = 1']
 )
-def test_a_call_about_the_disk_that_is_not_known_is_no_guess(line: str) -> None:
+def test_an_unsupported_call_about_the_disk_raises(line: str) -> None:
     (call,) = calls_in([f"1 10.000000 {line} <0.000010>"])
     with pytest.raises(AssertionError):
         Disk(Path("/d")).take(call)

@@ -1,4 +1,4 @@
-"""Direct calls of tools whose clients leave: what runs is ended, what waits leaves its queue.
+"""Direct calls of tools whose clients disconnect: a running call is ended, a waiting one leaves its queue.
 
 Covers: services/tools/tool_running, adapters/tools/code/call_limit
 """
@@ -36,7 +36,7 @@ def server(tmp_path: Path) -> Iterator[ServerProcess]:
 
 
 def calling(server: ServerProcess, code: str) -> socket.socket:
-    """Return a connection over which code was called, and runs or waits."""
+    """Return a connection whose call of the code interpreter runs or waits."""
     body = json.dumps({"tool_name": "code_interpreter", "kwargs": {"code": code}}).encode()
     line = socket.create_connection((HOST, server.port), SOON_S)
     line.sendall(f"POST {INVOKE} HTTP/1.1\r\nhost: {HOST}\r\ncontent-length: {len(body)}\r\n\r\n".encode() + body)
@@ -45,24 +45,24 @@ def calling(server: ServerProcess, code: str) -> socket.socket:
 
 
 def answered_after(client: PlainClient) -> float:
-    """Return after how many seconds a short call was answered with what it said."""
+    """Return how many seconds a short call took to return its output."""
     began = time.monotonic()
-    said = client.post(INVOKE, {"tool_name": "code_interpreter", "kwargs": {"code": "print('here')"}})
-    assert "here" in said.json()["content"], said.text
+    answer = client.post(INVOKE, {"tool_name": "code_interpreter", "kwargs": {"code": "print('here')"}})
+    assert "here" in answer.json()["content"], answer.text
     return time.monotonic() - began
 
 
-def test_code_whose_client_leaves_is_ended_and_what_waits_behind_it_runs(server: ServerProcess) -> None:
+def test_code_whose_client_disconnects_is_ended_and_the_next_call_runs(server: ServerProcess) -> None:
     with PlainClient(server.url) as client:
         calling(server, SLEEPS).close()
         assert answered_after(client) < SOON_S
 
 
-def test_a_call_whose_client_leaves_while_it_waits_never_runs(server: ServerProcess) -> None:
+def test_a_waiting_call_whose_client_disconnects_never_runs(server: ServerProcess) -> None:
     with PlainClient(server.url) as client:
         running = calling(server, SLEEPS)
         calling(server, SLEEPS).close()
-        calling(server, SLEEPS).close()  # two places of three were taken by these, had they not been given back
+        calling(server, SLEEPS).close()  # these two would hold two of the three slots if they were not released
         waits = [calling(server, SLEEPS), calling(server, SLEEPS)]
         for line in (running, *waits):
             line.close()

@@ -1,4 +1,4 @@
-"""Tools of an MCP server that wants credentials, as the official clients list, call and are refused them.
+"""Tools of an MCP server that requires credentials, listed, called and refused through the official clients.
 
 Covers: adapters/tools/mcp
 """
@@ -25,10 +25,10 @@ TURN = {"messages": [{"role": "user", "content": "echo()"}], "stream": False}
 
 
 class KeyedMcpServer(HostileMcpServer):
-    """An MCP server with one tool, which answers a status to whoever does not send the key.
+    """An MCP server with one tool, which answers a status to requests without the key.
 
     Attributes:
-        open_to_all: methods for which nobody needs it.
+        open_to_all: methods that need no key.
     """
 
     def __init__(self, status: int = 401) -> None:
@@ -37,8 +37,8 @@ class KeyedMcpServer(HostileMcpServer):
         self._status = status
 
     def _keyed(self, message: Message) -> Reply:
-        is_known = self.headers[-1].get("authorization") == KEY
-        return decent(message) if is_known or message.get("method") in self.open_to_all else Reply(status=self._status)
+        has_key = self.headers[-1].get("authorization") == KEY
+        return decent(message) if has_key or message.get("method") in self.open_to_all else Reply(status=self._status)
 
 
 @pytest.fixture
@@ -61,12 +61,12 @@ def serve(tmp_path: Path) -> Iterator[Callable[[KeyedMcpServer], ServerProcess]]
 
 
 @pytest.mark.parametrize("version", rest_at_night(VERSIONS, always=("0.2.23",)))
-def test_a_client_lists_and_calls_tools_with_its_key_and_is_told_what_it_lacks_without(
+def test_a_client_lists_and_calls_tools_with_its_key_and_without_it_receives_the_reason(
     version: str, mcp: KeyedMcpServer, serve: Callable[[KeyedMcpServer], ServerProcess]
 ) -> None:
-    told = run_script(version, "mcp_tools", serve(mcp).url, mcp.url(), KEY)
-    assert told["same"] == told["listed"]
-    assert told["listed"] == {
+    seen = run_script(version, "mcp_tools", serve(mcp).url, mcp.url(), KEY)
+    assert seen["same"] == seen["listed"]
+    assert seen["listed"] == {
         "identifier": "echo",
         "provider_id": "model-context-protocol",
         "provider_resource_id": "echo",
@@ -74,15 +74,15 @@ def test_a_client_lists_and_calls_tools_with_its_key_and_is_told_what_it_lacks_w
         "toolgroup_id": "mcp::guarded",
         "tool_host": "model_context_protocol",
         "name": "echo",
-        "description": told["listed"]["description"],
+        "description": seen["listed"]["description"],
     }
-    assert (told["content"], told["error_code"], told["error"]) == ([["text", "echoed"]], 0, None)
-    for refused in (told["list_refused"], told["runtime_list_refused"], told["invoke_refused"]):
+    assert (seen["content"], seen["error_code"], seen["error"]) == ([["text", "echoed"]], 0, None)
+    for refused in (seen["list_refused"], seen["runtime_list_refused"], seen["invoke_refused"]):
         status, why = refused
         assert status == 401
         assert "'mcp::guarded'" in why
         assert "mcp_headers" in why
-    assert "echo" not in told["all_listed"], "what can't be had is left out of the list of all"
+    assert "echo" not in seen["all_listed"], "a group that can't be listed is left out of the list of all"
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def test_a_turn_keeps_what_an_mcp_server_answers_as_a_list(client: httpx.Client,
 
 
 @pytest.mark.parametrize("is_streamed", [False, True])
-def test_a_turn_whose_tools_can_t_be_listed_for_want_of_credentials_is_a_401(
+def test_a_turn_whose_tools_can_t_be_listed_without_credentials_is_a_401(
     client: httpx.Client, mcp: KeyedMcpServer, *, is_streamed: bool
 ) -> None:
     session = session_with_tool(client, mcp)
@@ -129,10 +129,10 @@ def test_a_turn_whose_tools_can_t_be_listed_for_want_of_credentials_is_a_401(
     assert (answer.status_code, answer.headers["x-should-retry"]) == (401, "false")
     assert "'mcp::guarded'" in answer.json()["detail"]
     assert "mcp_headers" in answer.json()["detail"]
-    assert "www-authenticate" not in answer.headers, "it is not this server that wants to know who calls"
+    assert "www-authenticate" not in answer.headers, "this server itself requires no authentication"
 
 
-def test_a_call_that_wants_credentials_is_answered_with_that_and_the_turn_goes_on(
+def test_a_call_without_required_credentials_is_an_error_result_and_the_turn_continues(
     client: httpx.Client, mcp: KeyedMcpServer
 ) -> None:
     mcp.open_to_all = ("initialize", "notifications/initialized", "tools/list", "server/discover")
@@ -147,7 +147,7 @@ def test_a_call_that_wants_credentials_is_answered_with_that_and_the_turn_goes_o
     assert refused.status_code == 401
 
 
-def test_a_caller_whom_an_mcp_server_lets_do_nothing_is_a_403(tmp_path: Path) -> None:
+def test_a_caller_without_rights_on_an_mcp_server_is_a_403(tmp_path: Path) -> None:
     with (
         KeyedMcpServer(403) as mcp,
         ServerProcess(tmp_path, fetch_allow=f"127.0.0.1:{mcp.port}") as server,
@@ -159,7 +159,7 @@ def test_a_caller_whom_an_mcp_server_lets_do_nothing_is_a_403(tmp_path: Path) ->
         assert (refused.status_code, "'mcp::guarded'" in refused.json()["detail"]) == (403, True)
 
 
-def test_a_private_server_of_the_operators_file_is_asked_and_a_tenants_own_group_of_it_is_not(tmp_path: Path) -> None:
+def test_a_private_server_in_the_operators_file_is_called_but_not_for_a_tenants_own_group(tmp_path: Path) -> None:
     with HostileMcpServer(decent) as mcp:
         file = tmp_path / "turnstone.toml"
         file.write_text(f'[toolgroups."mcp::wiki"]\nmcp_endpoint = "{mcp.url()}"\n')

@@ -1,4 +1,4 @@
-"""Tools that the server runs, in turns of a real server with a file: searches, images, calls that run elsewhere.
+"""Server tools in turns of a real server with a file: searches, images, remote execution.
 
 Covers: adapters/tools
 """
@@ -86,25 +86,25 @@ def response_in(turn: Json) -> Json:
     return found
 
 
-def test_a_search_runs_with_the_callers_key_and_is_known_to_models_as_brave_search(world: World) -> None:
-    asked = "brave_search(query='rain in spain')"
-    turn = world.turn(asked, {"brave_search_api_key": KEY}, toolgroups=["builtin::websearch"])
+def test_a_search_runs_with_the_callers_key_and_models_see_it_as_brave_search(world: World) -> None:
+    text = "brave_search(query='rain in spain')"
+    turn = world.turn(text, {"brave_search_api_key": KEY}, toolgroups=["builtin::websearch"])
     response = response_in(turn)
     assert response["tool_name"] == "brave_search"
     assert len(json.loads(response["content"])["top_k"]) == 3
-    without = response_in(world.turn(asked, toolgroups=["builtin::websearch"]))
+    without = response_in(world.turn(text, toolgroups=["builtin::websearch"]))
     assert "requires a key" in without["content"]
 
 
-def test_an_agent_of_september_2024_asks_wolfram_with_the_key_of_its_definition(world: World) -> None:
+def test_an_agent_of_september_2024_calls_wolfram_with_the_key_of_its_definition(world: World) -> None:
     tools = [{"type": "wolfram_alpha", "api_key": KEY}]
     response = response_in(world.turn("wolfram_alpha(query='2+2')", tools=tools))
     assert json.loads(response["content"])["queryresult"]["pods"][-1]["title"] == "Result"
 
 
-def test_an_image_that_a_model_made_can_be_had_from_the_turn_s_attachments(world: World) -> None:
-    handed_on = {"i_api_key": IMAGE_KEY}
-    turn = world.turn("photogen(query='a red door')", handed_on, toolgroups=["builtin::photogen"])
+def test_an_image_that_a_model_made_can_be_downloaded_from_the_turns_attachments(world: World) -> None:
+    provider_data = {"i_api_key": IMAGE_KEY}
+    turn = world.turn("photogen(query='a red door')", provider_data, toolgroups=["builtin::photogen"])
     (attachment,) = turn["output_attachments"]
     assert attachment["mime_type"] == "image/png"
     url = attachment["content"]["uri"]
@@ -112,7 +112,7 @@ def test_an_image_that_a_model_made_can_be_had_from_the_turn_s_attachments(world
     assert (image.status_code, image.headers["content-type"], image.content) == (200, "image/png", PNG)
 
 
-def test_a_function_runs_where_its_definition_says_with_headers_that_nobody_else_sees(world: World) -> None:
+def test_a_function_runs_at_the_url_of_its_definition_with_headers_that_appear_nowhere_else(world: World) -> None:
     url = f"{world.tool_server.url}/weather/{{city}}"
     remote = {"url": url, "method": "GET", "params": {"units": "metric"}, "headers": {"Authorization": SECRET}}
     function = {
@@ -125,16 +125,16 @@ def test_a_function_runs_where_its_definition_says_with_headers_that_nobody_else
     turn = world.turn("get_weather(city='../Köln', days=2)", tools=[function])
     assert "leads to another path" in response_in(turn)["content"]
     turn = world.turn("get_weather(city='Köln/Süd', days=2)", tools=[function])
-    told = json.loads(response_in(turn)["content"])
-    assert told == {"asked": "/weather/K%C3%B6ln%2FS%C3%BCd?units=metric&days=2", "degrees": 21}
+    result = json.loads(response_in(turn)["content"])
+    assert result == {"asked": "/weather/K%C3%B6ln%2FS%C3%BCd?units=metric&days=2", "degrees": 21}
     assert SECRET not in json.dumps(turn)
     assert SECRET not in world.server.log
     assert world.tool_server.asked[-1].headers["idempotency-key"]
 
 
 def test_a_function_that_runs_at_a_private_address_is_not_run(world: World) -> None:
-    asked = len(world.tool_server.asked)
+    requests_before = len(world.tool_server.asked)
     url = f"http://localhost:{world.tool_server.port}/weather"  # the number is allowed, this name is not
     function = {"type": "function_call", "function_name": "peek", "remote_execution": {"url": url, "method": "POST"}}
     assert "can't be fetched" in response_in(world.turn("peek()", tools=[function]))["content"]
-    assert len(world.tool_server.asked) == asked
+    assert len(world.tool_server.asked) == requests_before

@@ -1,4 +1,4 @@
-"""What clients of 0.3 say of tools and read of them, by JSON schemas.
+"""JSON schemas of tools, as clients of 0.3 send and read them.
 
 Covers: functions/tools, domain/tools/tool_schemas
 """
@@ -28,12 +28,12 @@ ZONE = "IANA name of the time zone, such as Europe/Berlin. UTC if left out."
 CLOCK = {"type": "object", "properties": {"timezone": {"type": "string", "description": ZONE}}, "required": []}
 
 
-def test_tools_are_told_to_the_model_and_listed_by_their_schemas(tmp_path: Path) -> None:
+def test_tools_are_passed_to_the_model_and_listed_with_their_schemas(tmp_path: Path) -> None:
     with ModelServer() as model, ServerProcess(tmp_path, model_url=model.url) as server:
-        told = run_script("0.3.5", "schema_tool", server.url, json.dumps(WEATHER))
+        seen = run_script("0.3.5", "schema_tool", server.url, json.dumps(WEATHER))
     function = {"name": "get_weather", "description": "Tell the weather.", "parameters": SCHEMA}
     assert [[{"type": "function", "function": function}]] == [request["tools"] for request in model.requests]
-    assert told["read"] == WEATHER
-    assert "input_schema" in told["refused"]
-    assert told["listed"] == [["current_time", "builtin::clock", CLOCK]] * 3
-    assert told["groups"] == ["builtin::clock", "builtin::websearch", "builtin::wolfram_alpha"]
+    assert seen["read"] == WEATHER
+    assert "input_schema" in seen["refused"]
+    assert seen["listed"] == [["current_time", "builtin::clock", CLOCK]] * 3
+    assert seen["groups"] == ["builtin::clock", "builtin::websearch", "builtin::wolfram_alpha"]

@@ -1,4 +1,4 @@
-"""A stream that can be taken up again: by number, after the server was killed, and what a cancelled one says.
+"""Streams that are resumed by event number, also after the server was killed, and the stream of a cancelled turn.
 
 Covers: services/turns/turn_events, dialects/llama_stack/turns/event_numbers
 """
@@ -34,22 +34,22 @@ def events_in(lines: Iterable[str]) -> Iterator[Event]:
             number = None
 
 
-def listened(url: str, *, until_id: int | None = None, **sent: Any) -> list[Event]:
-    heard: list[Event] = []
+def received_from(url: str, *, until_id: int | None = None, **sent: Any) -> list[Event]:
+    received: list[Event] = []
     with httpx.stream("GET", f"{url}/events", timeout=30, **sent) as response:
         assert response.status_code == 200, response.read()
         assert response.headers["content-type"] == "text/event-stream; charset=utf-8"
         for event in events_in(response.iter_lines()):
-            heard.append(event)
+            received.append(event)
             if until_id is not None and event[0] == until_id:
                 break
-    return heard
+    return received
 
 
-def text_of(heard: Iterable[Event]) -> str:
-    """Return the text a client has put together: a step that starts takes the place of one that did not end."""
+def text_of(received: Iterable[Event]) -> str:
+    """Return the text that a client has assembled: a step that starts replaces one that did not end."""
     text = ""
-    for _, event in heard:
+    for _, event in received:
         if event["event_type"] == "step_start":
             text = ""
         elif event["event_type"] == "step_progress":
@@ -57,32 +57,32 @@ def text_of(heard: Iterable[Event]) -> str:
     return text
 
 
-def test_a_client_whose_server_is_killed_takes_the_stream_up_again_by_its_last_id(served: Served) -> None:
+def test_a_client_whose_server_is_killed_resumes_the_stream_by_its_last_id(served: Served) -> None:
     server, client = served(lease_seconds=1)
     session = client.open_session(ONE_SECOND)
     turn = f"{server.url}{session}/turn/{begin_and_leave(client, session)}"
-    heard = listened(turn, until_id=4)
-    assert [number for number, _ in heard] == [1, 2, 3, 4]
+    received = received_from(turn, until_id=4)
+    assert [number for number, _ in received] == [1, 2, 3, 4]
     server.restart()
-    rest = listened(turn, headers={"Last-Event-ID": "4"})
-    assert text_of([*heard, *rest]) == WORDS
+    rest = received_from(turn, headers={"Last-Event-ID": "4"})
+    assert text_of([*received, *rest]) == WORDS
     numbers = [number for number, _ in rest if number is not None]
     assert numbers == list(range(5, 9))
     assert rest[-1][1]["event_type"] == "turn_complete"
     assert rest[-1][1]["turn"] == client.get(turn.removeprefix(server.url))
 
 
-def test_a_client_that_only_lost_its_connection_gets_exactly_the_rest(served: Served) -> None:
+def test_a_client_that_only_lost_its_connection_receives_exactly_the_rest(served: Served) -> None:
     server, client = served()
     session = client.open_session(ONE_SECOND)
     turn = f"{server.url}{session}/turn/{begin_and_leave(client, session)}"
-    heard = listened(turn, until_id=4)
-    rest = listened(turn, params={"after": "1"}, headers={"Last-Event-ID": "4"})
-    assert [number for number, _ in [*heard, *rest]] == list(range(1, 9))
-    assert text_of([*heard, *rest]) == WORDS
+    received = received_from(turn, until_id=4)
+    rest = received_from(turn, params={"after": "1"}, headers={"Last-Event-ID": "4"})
+    assert [number for number, _ in [*received, *rest]] == list(range(1, 9))
+    assert text_of([*received, *rest]) == WORDS
 
 
-def test_a_number_that_is_none_is_refused(served: Served) -> None:
+def test_an_invalid_event_number_is_refused(served: Served) -> None:
     server, client = served()
     session = client.open_session()
     turn_id = client.post(f"{session}/turn", said("hello")).json()["turn_id"]
@@ -93,19 +93,19 @@ def test_a_number_that_is_none_is_refused(served: Served) -> None:
     assert httpx.get(url.replace(turn_id, "unknown")).status_code == 404
 
 
-def test_the_streams_of_turns_have_no_ids(served: Served) -> None:
+def test_the_stream_of_a_request_has_no_ids(served: Served) -> None:
     _, client = served()
     session = client.open_session()
     answer = client.post(f"{session}/turn", {**said("hello"), "stream": True})
     assert all(line.startswith("data: ") or not line for line in answer.text.splitlines())
 
 
-def test_who_listens_to_a_turn_that_is_cancelled_hears_so_at_once(served: Served) -> None:
+def test_a_subscriber_of_a_cancelled_turn_receives_the_error_at_once(served: Served) -> None:
     server, client = served()
     session = client.open_session("stream-20")
     turn = f"{session}/turn/{begin_and_leave(client, session)}"
     with ThreadPoolExecutor(1) as pool:
-        listening = pool.submit(listened, server.url + turn)
+        listening = pool.submit(received_from, server.url + turn)
         cancelled = client.post(f"{turn}/cancel", {})
         assert (cancelled.status_code, cancelled.headers["x-turn-status"]) == (200, "cancelled")
         number, last = listening.result(10)[-1]

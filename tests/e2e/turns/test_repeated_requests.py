@@ -1,4 +1,4 @@
-"""A request that comes again does nothing twice: known by its Idempotency-Key, or by its client's count of retries.
+"""A repeated request has no second effect, recognised by its Idempotency-Key or by its client's retry count.
 
 Covers: services/turns/joining, store/layout/idempotency
 """
@@ -48,7 +48,7 @@ def fresh_key() -> str:
 
 
 def fresh_text() -> str:
-    """Return words that no other test has the model hear."""
+    """Return a text that no other test sends to the model."""
     return f"something {uuid4()}"
 
 
@@ -105,7 +105,7 @@ def test_a_turn_runs_once_under_a_key(client: PlainClient, model: ModelServer) -
     assert len(asked(model.requests, text)) == 1
 
 
-def test_a_key_is_remembered_when_other_turns_have_followed(client: PlainClient, model: ModelServer) -> None:
+def test_a_key_still_counts_after_other_turns(client: PlainClient, model: ModelServer) -> None:
     session, key, text = client.open_session(), fresh_key(), fresh_text()
     first = client.post(f"{session}/turn", said(text), idempotency_key=key)
     client.post(f"{session}/turn", said("and now for something else"))
@@ -144,7 +144,7 @@ def test_a_turn_is_resumed_once_under_a_key(stream: bool, client: PlainClient, m
     assert len(asked(model.requests, paused["input_messages"][0]["content"])) == 2
 
 
-def test_a_paused_turn_is_told_again_under_its_key(client: PlainClient, model: ModelServer) -> None:
+def test_a_paused_turn_is_returned_again_under_its_key(client: PlainClient, model: ModelServer) -> None:
     session, key, text = client.open_session("tool:get_weather", client_tools=[TOOL]), fresh_key(), fresh_text()
     first, again = (client.post(f"{session}/turn", said(text), idempotency_key=key) for _ in range(2))
     assert first.json()["output_message"]["tool_calls"]
@@ -165,11 +165,11 @@ def test_a_repeated_request_follows_the_running_turn_from_its_start(
             begun.append(next(events))
         with PlainClient(server.url) as other:
             followed = other.streamed(f"{session}/turn", said(text), **{header: value})
-        told = begun + list(events)
-    assert followed == told
-    assert (told[0]["event_type"], told[-1]["event_type"]) == ("turn_start", "turn_complete")
-    assert text_in(told) == WORDS
-    assert client.get(session)["turns"] == [told[-1]["turn"]]
+        events_of_first = begun + list(events)
+    assert followed == events_of_first
+    assert (events_of_first[0]["event_type"], events_of_first[-1]["event_type"]) == ("turn_start", "turn_complete")
+    assert text_in(events_of_first) == WORDS
+    assert client.get(session)["turns"] == [events_of_first[-1]["turn"]]
     assert len(asked(model.requests, text)) == 1
 
 
@@ -217,14 +217,14 @@ def test_a_retried_resume_joins_the_resumed_turn(stream: bool, client: PlainClie
     assert len(asked(model.requests, paused["input_messages"][0]["content"])) == 2
 
 
-def test_the_same_words_said_again_are_a_turn_of_their_own(client: PlainClient, model: ModelServer) -> None:
+def test_an_equal_message_without_a_retry_count_is_another_turn(client: PlainClient, model: ModelServer) -> None:
     session, text = client.open_session(), fresh_text()
     first, second = (client.post(f"{session}/turn", said(text), x_stainless_retry_count="0").json() for _ in range(2))
     assert client.get(session)["turns"] == [first, second]
     assert len(asked(model.requests, text)) == 2
 
 
-def test_a_retry_of_what_never_arrived_is_a_turn_of_its_own(client: PlainClient) -> None:
+def test_a_retry_of_a_request_that_never_arrived_is_another_turn(client: PlainClient) -> None:
     session = client.open_session()
     first = client.post(f"{session}/turn", said("one")).json()
     second = client.post(f"{session}/turn", said("two"), x_stainless_retry_count="1").json()
@@ -245,15 +245,13 @@ def test_a_retry_with_another_body_waits_for_the_running_turn(
     assert asked(model.requests, other) == []
 
 
-def test_a_second_equal_message_that_is_refused_is_not_to_be_sent_again(
-    client: PlainClient, server: ServerProcess
-) -> None:
-    """Its client's retry would be taken for a repetition of the first message, and its words would be lost."""
+def test_a_refused_second_equal_message_may_not_be_retried(client: PlainClient, server: ServerProcess) -> None:
+    """Its client's retry would be taken for a repetition of the first message, and the second one would be lost."""
     session, text = client.open_session(ONE_SECOND), fresh_text()
     with client.streaming(f"{session}/turn", said(text)) as events:
         next(events)
         with PlainClient(server.url) as second:
-            # not byte for byte what the first client sent, which asked for a stream
+            # the bytes differ from the first request, which requests a stream
             other = second.post(f"{session}/turn", said(text))
             equal = second.post(f"{session}/turn", {**said(text), "stream": True})
         list(events)

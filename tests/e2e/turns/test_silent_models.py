@@ -1,4 +1,4 @@
-"""A model that falls silent holds nobody up: not who cancels or deletes, and not the next turn.
+"""A model that falls silent blocks no caller: neither a cancellation nor a deletion, nor the next turn.
 
 Covers: services/turns/cancelling, adapters/models/openai/openai_compatible
 """
@@ -33,7 +33,7 @@ def model() -> Iterator[ModelServer]:
 
 
 @pytest.mark.parametrize("how", ["cancelled", "deleted"])
-def test_its_place_is_free_as_soon_as_its_turn_is_unwanted(served: Served, how: str) -> None:
+def test_its_slot_is_free_as_soon_as_its_turn_is_cancelled_or_deleted(served: Served, how: str) -> None:
     server, client = served(max_running_turns=1, place_wait_seconds=0)
     session, other = client.open_session("silent"), client.open_session()
     with client.streaming(f"{session}/turn", said("a story")) as events:
@@ -48,4 +48,4 @@ def test_its_place_is_free_as_soon_as_its_turn_is_unwanted(served: Served, how: 
     def is_answered() -> bool:
         return client.post(f"{other}/turn", said("hello")).status_code == 200
 
-    wait_until(is_answered, AT_ONCE_S, "the turn's place was not given back")
+    wait_until(is_answered, AT_ONCE_S, "the turn's slot was not released")

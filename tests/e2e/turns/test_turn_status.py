@@ -1,4 +1,4 @@
-"""What the wire's turn does not show, a header of the read turn tells: where its life stands.
+"""The status of a turn, which its body does not show, is a header of the answer.
 
 Covers: functions/turns, services/turns/reading
 """
@@ -21,7 +21,7 @@ def server(tmp_path: Path) -> Iterator[ServerProcess]:
         yield running
 
 
-def test_a_read_turn_tells_whether_it_completed_waits_or_was_cancelled(server: ServerProcess) -> None:
+def test_a_read_turn_has_a_header_with_its_status(server: ServerProcess) -> None:
     with PlainClient(server.url) as client:
         session = client.open_session(f"tool:{TOOL['name']}", client_tools=[TOOL])
         waiting = client.post(f"{session}/turn", said("one")).json()["turn_id"]

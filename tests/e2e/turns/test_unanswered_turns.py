@@ -1,4 +1,4 @@
-"""A turn that ended without an answer says so where it is read, and in no words but ours.
+"""A turn without an answer has its failure in every reply, in the server's own words.
 
 Covers: services/turns/turn_failures, store/sessions/wire_turns
 """
@@ -34,20 +34,20 @@ def test_official_clients_read_why_a_turn_has_no_answer(
     version: str, store: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     with ModelServer(answer_of) as model, server_over(store, tmp_path, request, model_url=model.url) as server:
-        told = run_script(version, "unanswered_turns", server.url)
-    assert told["refused"] == [502, "failed"]
-    assert told["status"] == "failed"
-    assert told["in_session"] == told["read"]
-    failure = told["read"]["failure"]
+        seen = run_script(version, "unanswered_turns", server.url)
+    assert seen["refused"] == [502, "failed"]
+    assert seen["status"] == "failed"
+    assert seen["in_session"] == seen["read"]
+    failure = seen["read"]["failure"]
     assert (failure["status"], failure["kind"]) == ("failed", "model_failed")
-    assert failure["message"] == f"turn {told['read']['turn_id']!r} is failed: its model's server answered HTTP 400"
+    assert failure["message"] == f"turn {seen['read']['turn_id']!r} is failed: its model's server answered HTTP 400"
     shown = json.dumps(failure)
     assert QUOTED not in shown
     assert str(model.port) not in shown
-    assert [turn["content"] for turn in told["told"]] == ["", ""]
+    assert [turn["content"] for turn in seen["told"]] == ["", ""]
 
 
-def test_cancelled_and_expired_turns_say_so_too_and_completed_ones_nothing(tmp_path: Path) -> None:
+def test_cancelled_and_expired_turns_have_a_failure_and_completed_ones_none(tmp_path: Path) -> None:
     with (
         ModelServer(answer_of) as model,
         ServerProcess(tmp_path, model_url=model.url, await_seconds=1) as server,

@@ -1,4 +1,4 @@
-"""More users than places, over real connections: nobody is refused who can be served in time.
+"""More users than slots, over real connections: every user that can be served in time is served.
 
 Covers: services/threads/slots
 """
@@ -16,7 +16,7 @@ from tests.support.server.servers import ServerProcess
 SHORT_S = 0.1
 
 
-def test_three_times_as_many_users_as_places_are_all_served(tmp_path: Path) -> None:
+def test_three_times_as_many_users_as_slots_are_all_served(tmp_path: Path) -> None:
     with (
         ModelServer(lambda _: (Pause(SHORT_S), *text_answer("ok"))) as model,
         ServerProcess(tmp_path, model_url=model.url, max_running_turns=8) as server,

@@ -69,7 +69,8 @@ def of_one_tenant(world: World) -> None:
 
 
 @scenario(
-    "tests/e2e/access/test_callers.py::test_a_token_of_an_issuer_lets_in", "tests/integration/access/test_jwt_tokens.py"
+    "tests/e2e/access/test_callers.py::test_a_token_of_an_issuer_is_accepted",
+    "tests/integration/access/test_jwt_tokens.py",
 )
 def with_tokens(world: World) -> None:
     good = {"iat": 1_700_000_000, "exp": 4_000_000_000}  # judged by the machine's own clock

@@ -69,7 +69,7 @@ def completed_turn_is_opened_again(world: World) -> None:
     world.get("/v1/usage")
 
 
-@scenario("tests/e2e/clients/test_official_clients.py::test_what_goes_wrong_reaches_the_client_as_the_error_it_is")
+@scenario("tests/e2e/clients/test_official_clients.py::test_errors_reach_the_client_with_their_true_status")
 def superseded_and_cancelled(world: World) -> None:
     world.serve()
     session = world.session(client_tools=[WEATHER])

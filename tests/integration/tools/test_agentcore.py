@@ -25,18 +25,18 @@ from turnstone.domain.values.cancellation import StopSignal
 
 __all__ = ["asking"]
 EMPTY = fake.listing()
-known_clients = cache(AwsClients)  # so that the service's description is read once
+cached_clients = cache(AwsClients)  # the service's description is read only once
 
 
 class Interpreter:
-    """Asks a server that listens here."""
+    """Runs code on a server on loopback."""
 
     def __init__(self, environment: pytest.MonkeyPatch) -> None:
         self._environment = environment
 
     def at(self, server: AgentCoreServer) -> AgentCoreCode:
         self._environment.setenv("AWS_ENDPOINT_URL_BEDROCK_AGENTCORE", server.url)
-        clients = known_clients()
+        clients = cached_clients()
         return AgentCoreCode(lambda timeout_s: build_agentcore_client(clients, REGION, timeout_s), "aws.interpreter.v1")
 
     def run(self, server: AgentCoreServer, timeout_s: float = 5, stop: StopSignal | None = None) -> CodeRun:
@@ -63,8 +63,8 @@ def test_code_is_run_in_a_session_of_its_own_which_is_stopped(interpreter: Inter
 
 
 def test_no_two_pieces_of_code_share_a_session(interpreter: Interpreter) -> None:
-    told = {"listFiles": EMPTY, "executeCode": fake.ran("1\n")}
-    with AgentCoreServer(told) as server:
+    script = {"listFiles": EMPTY, "executeCode": fake.ran("1\n")}
+    with AgentCoreServer(script) as server:
         code = interpreter.at(server)
         code.run("a = 1", 5, None)
         code.run("print(a)", 5, None)
@@ -78,17 +78,17 @@ def test_code_that_fails_is_an_answer(interpreter: Interpreter) -> None:
         assert interpreter.run(server) == CodeRun("error", "a\n", "NameError: x", 1)
 
 
-def test_what_comes_in_several_results_is_put_together(interpreter: Interpreter) -> None:
+def test_several_results_are_joined(interpreter: Interpreter) -> None:
     first = fake.result(fake.text("a"), structuredContent={"stdout": "a"})
     with AgentCoreServer(answers((first, *fake.ran("b", "c")))) as server:
         assert interpreter.run(server) == CodeRun("completed", "ab", "c", 0)
 
 
 @pytest.mark.parametrize("is_error", [False, True])
-def test_text_alone_is_told_as_well(interpreter: Interpreter, is_error: bool) -> None:
-    told = (fake.result(fake.text("said"), isError=is_error),)
+def test_a_result_of_text_alone_is_returned(interpreter: Interpreter, is_error: bool) -> None:
+    executed = (fake.result(fake.text("said"), isError=is_error),)
     expected = CodeRun("error", "", "said") if is_error else CodeRun("completed", "said", "")
-    with AgentCoreServer(answers(told)) as server:
+    with AgentCoreServer(answers(executed)) as server:
         assert interpreter.run(server) == expected
 
 
@@ -96,7 +96,7 @@ def test_files_that_were_made_are_read_and_others_are_not(interpreter: Interpret
     chart = {"type": "blob", "uri": "file:///a%20chart.png", "blob": base64.b64encode(b"\x89PNG").decode()}
     table = {"type": "text", "uri": "file:///t.csv", "text": "ü,1"}
     read = (fake.result(*({"type": "resource", "resource": resource} for resource in (chart, table))),)
-    told: dict[str, Answer | list[Answer]] = {
+    script: dict[str, Answer | list[Answer]] = {
         "listFiles": [
             fake.listing("theirs.txt", folders=("log",)),
             fake.listing("theirs.txt", "t.csv", "a chart.png", ".x", folders=("log", "new")),
@@ -104,7 +104,7 @@ def test_files_that_were_made_are_read_and_others_are_not(interpreter: Interpret
         "executeCode": fake.ran(),
         "readFiles": read,
     }
-    with AgentCoreServer(told) as server:
+    with AgentCoreServer(script) as server:
         run = interpreter.run(server)
     assert server.told[-2][2] == {"paths": ["a chart.png", "t.csv"]}
     assert [(file.name, file.mime_type, file.body) for file in run.files] == [
@@ -132,16 +132,16 @@ def test_files_that_are_too_many_or_too_large_are_left_out(interpreter: Interpre
     assert run.note == "19 more files were left out: too many, or too large"
 
 
-def test_what_code_said_is_told_even_if_its_files_are_not(interpreter: Interpreter) -> None:
+def test_output_is_returned_even_if_the_files_can_not_be_listed(interpreter: Interpreter) -> None:
     broken = (frames.exception("internalServerException", "x"),)
     with AgentCoreServer(answers(fake.ran("1"), after=broken)) as server:
         run = interpreter.run(server)
     assert (run.stdout, run.note) == ("1", "the files it made can't be listed: EventStreamError")
-    gc.collect()  # a connection that nobody closed would warn now
+    gc.collect()  # an unclosed connection would warn now
     assert server.names[-1] == "stop"
 
 
-def test_code_that_takes_too_long_is_told_and_its_session_stopped(interpreter: Interpreter) -> None:
+def test_code_that_takes_too_long_times_out_and_its_session_is_stopped(interpreter: Interpreter) -> None:
     with AgentCoreServer(answers((Pause(3), *fake.ran("1")))) as server:
         assert interpreter.run(server, timeout_s=1).status == "timed out"
     assert server.names == ["start", "listFiles", "executeCode", "stop"]
@@ -164,14 +164,14 @@ def test_a_refusal_is_a_failure_and_the_session_is_stopped(
     assert server.names[-1] == "stop"
 
 
-def test_a_session_that_can_not_be_had_is_a_failure(interpreter: Interpreter) -> None:
+def test_a_session_that_can_not_be_started_is_a_failure(interpreter: Interpreter) -> None:
     refusal = frames.refusal(402, "ServiceQuotaExceededException", "x")
     with AgentCoreServer({}, refusal) as server, pytest.raises(ToolFailed, match="ServiceQuotaExceeded"):
         interpreter.run(server)
     assert server.names == ["start"]
 
 
-def test_nothing_is_run_for_nobody(interpreter: Interpreter) -> None:
+def test_nothing_is_run_for_a_cancelled_call(interpreter: Interpreter) -> None:
     stop = StopSignal()
     stop.set()
     with AgentCoreServer(answers(fake.ran())) as server, pytest.raises(ToolFailed, match="was cancelled"):

@@ -1,4 +1,4 @@
-"""The tool `code_interpreter`: what honest code gets, and what the model reads of it.
+"""The tool `code_interpreter`: the environment of honest code, and its result for the model.
 
 Covers: adapters/tools/code/code_interpreter, adapters/tools/code/code_runs, adapters/tools/code/code_subprocess,
   adapters/tools/code/call_limit, adapters/tools/code/produced_files
@@ -31,16 +31,16 @@ ASKER = ToolAsker("tenant")
 
 @dataclass
 class Scripted:
-    """Runs nothing, and tells what it was told to.
+    """Runs nothing, and returns the result that it was given.
 
     Attributes:
-        asked: each piece of code, and how long it might take.
+        calls: each piece of code, with its time limit and its stop signal.
     """
 
-    run_told: CodeRun
+    result: CodeRun
     refusals: list[str] = field(default_factory=list)
     checks: int = 0
-    asked: list[tuple[str, float, StopSignal | None]] = field(default_factory=list)
+    calls: list[tuple[str, float, StopSignal | None]] = field(default_factory=list)
 
     def check(self) -> None:
         self.checks += 1
@@ -48,8 +48,8 @@ class Scripted:
             raise ToolFailed(self.refusals.pop(0))
 
     def run(self, code: str, timeout_s: float, stop: StopSignal | None) -> CodeRun:
-        self.asked.append((code, timeout_s, stop))
-        return self.run_told
+        self.calls.append((code, timeout_s, stop))
+        return self.result
 
 
 def invocation(code: Any, *, name: str = "code_interpreter", timeout_s: float = 10) -> ToolInvocation:
@@ -58,7 +58,7 @@ def invocation(code: Any, *, name: str = "code_interpreter", timeout_s: float = 
     return ToolInvocation(call, arguments, "key", "session", ASKER, timeout_s)
 
 
-def told(run: CodeRun) -> ToolResult:
+def result_of(run: CodeRun) -> ToolResult:
     return CodeInterpreter(Scripted(run), 30).invoke(invocation("x"))
 
 
@@ -66,13 +66,13 @@ def in_jail(code: str) -> ToolResult:
     return CodeInterpreter(JailedCode(MEMORY_MB), 10).invoke(invocation(code))
 
 
-def test_what_code_prints_is_told(jails: Jails) -> None:
+def test_printed_output_is_returned(jails: Jails) -> None:
     result = in_jail("import sys\nprint('a\\nü')\nprint('b', file=sys.stderr)")
     assert result.content == "completed\n[stdout]\na\nü\n[/stdout]\n[stderr]\nb\n[/stderr]"
     assert result.metadata == {"status": "completed", "exit_code": 0}
 
 
-def test_an_error_is_told_by_its_lines_without_those_that_ran_it(jails: Jails) -> None:
+def test_an_error_has_its_own_traceback_lines_only(jails: Jails) -> None:
     result = in_jail("def half(n):\n    return n / 0\nhalf(1)")
     assert isinstance(result.content, str)
     assert result.content.startswith("error\n[stderr]\nTraceback (most recent call last):\n")
@@ -84,20 +84,20 @@ def test_an_error_is_told_by_its_lines_without_those_that_ran_it(jails: Jails) -
 @pytest.mark.parametrize(
     "code", ["x =", "\ud800", "'\0'", "  x", "raise SystemExit('told')", "raise KeyboardInterrupt"]
 )
-def test_code_that_is_none_is_an_error_with_a_reason(jails: Jails, code: str) -> None:
+def test_invalid_code_is_an_error_with_a_reason(jails: Jails, code: str) -> None:
     run = jails.run(code)
     assert run.status == "error"
     assert run.stderr
     assert "entry.py" not in run.stderr
 
 
-def test_an_exit_code_is_told(jails: Jails) -> None:
+def test_an_exit_code_is_returned(jails: Jails) -> None:
     result = in_jail("print('so far'); raise SystemExit(3)")
     assert result.content == "error\n[stdout]\nso far\n[/stdout]\nexit code: 3"
     assert result.metadata == {"status": "error", "exit_code": 3}
 
 
-def test_what_was_printed_until_time_was_up_is_told(jails: Jails) -> None:
+def test_output_until_the_timeout_is_returned(jails: Jails) -> None:
     run = jails.run("print('so far'); import time; time.sleep(60)", timeout_s=2)
     assert (run.status, run.stdout) == ("timed out", "so far\n")
 
@@ -115,7 +115,7 @@ def test_files_are_kept_of_code_that_fails(jails: Jails) -> None:
     assert [file.body for file in in_jail("open('a', 'w').write('1'); 1 / 0").files] == [b"1"]
 
 
-def test_each_call_starts_anew(jails: Jails) -> None:
+def test_each_call_starts_in_a_fresh_process(jails: Jails) -> None:
     in_jail("kept = 1; open('kept', 'w').write('1')")
     assert in_jail("import os; print(os.listdir(), 'kept' in globals())").content == (
         "completed\n[stdout]\n[] False\n[/stdout]"
@@ -154,11 +154,11 @@ def test_packages_of_this_python_work(jails: Jails) -> None:
     assert jails.run("import pydantic_core, yaml; print(yaml.safe_load('a: 1'))").stdout == "{'a': 1}\n"
 
 
-def test_a_package_that_is_not_there_is_missing_as_everywhere(jails: Jails) -> None:
+def test_a_missing_package_raises_module_not_found(jails: Jails) -> None:
     assert "ModuleNotFoundError: No module named 'turnstone'" in jails.run("import turnstone").stderr
 
 
-def test_long_output_is_told_by_its_beginning_and_its_end(jails: Jails) -> None:
+def test_long_output_is_cut_to_its_beginning_and_its_end(jails: Jails) -> None:
     content = in_jail("print('first'); print('ü' * 2_000_000); print('last')").content
     assert isinstance(content, str)
     assert content.startswith("completed\n[stdout]\nfirst\nüüü")
@@ -168,49 +168,49 @@ def test_long_output_is_told_by_its_beginning_and_its_end(jails: Jails) -> None:
     assert len(content) < MAX_CHARACTERS + 100
 
 
-def test_notes_and_time_are_told() -> None:
-    assert told(CodeRun("timed out", "a", "")).content == (
+def test_notes_and_timeouts_are_in_the_content() -> None:
+    assert result_of(CodeRun("timed out", "a", "")).content == (
         "timed out\n[stdout]\na\n[/stdout]\nit was ended: it may take 10 seconds, also of all processors together"
     )
-    assert told(CodeRun("error", "", "", note="noted")).content == "error\nnoted"
+    assert result_of(CodeRun("error", "", "", note="noted")).content == "error\nnoted"
 
 
-def test_files_of_one_name_are_told_apart() -> None:
+def test_files_of_one_name_get_different_names() -> None:
     files = tuple(produced_file(name, b"") for name in ("a b", "a_b", "a/a b"))
-    assert [file.name for file in told(CodeRun("completed", "", "", 0, files)).files] == ["a_b", "2-a_b", "3-a_b"]
+    assert [file.name for file in result_of(CodeRun("completed", "", "", 0, files)).files] == ["a_b", "2-a_b", "3-a_b"]
 
 
 @pytest.mark.parametrize(("own", "given", "expected"), [(30, 10, 10), (5, 10, 5)])
 def test_the_shorter_time_holds(own: float, given: float, expected: float) -> None:
     runner = Scripted(CodeRun("completed", "", ""))
     CodeInterpreter(runner, own).invoke(invocation("x", timeout_s=given))
-    assert runner.asked == [("x", expected, None)]
+    assert runner.calls == [("x", expected, None)]
 
 
 def test_a_call_that_waited_has_the_rest_of_its_time_and_one_that_waited_too_long_does_not_run() -> None:
     runner, limit = Scripted(CodeRun("completed", "", "")), CallLimit(1)
     interpreter = CodeInterpreter(runner, 30, limit)
     interpreter.invoke(invocation("x", timeout_s=10))
-    assert runner.asked.pop() == ("x", 10, None)
+    assert runner.calls.pop() == ("x", 10, None)
     with limit.slot("another", 0, None):
         with pytest.raises(ToolFailed, match=r"waited 0\.05 s for a place, and one call at a time"):
             interpreter.invoke(invocation("x", timeout_s=0.1))
-        assert runner.asked == []
+        assert runner.calls == []
         waiting = threading.Thread(target=interpreter.invoke, args=(invocation("y", timeout_s=40),))
         waiting.start()
         wait_until(lambda: bool(limit._waiting), 10, "the call did not wait")
     waiting.join()
-    ((code, timeout_s, _),) = runner.asked
+    ((code, timeout_s, _),) = runner.calls
     assert code == "y"
     assert 15 < timeout_s <= 30
 
 
 @pytest.mark.parametrize("code", [None, "", "  \n", 1, ["x"], "x" * 200_001])
-def test_code_that_is_no_code_is_refused(code: Any) -> None:
+def test_an_argument_that_is_no_code_is_refused(code: Any) -> None:
     runner = Scripted(CodeRun("completed", "", ""))
     with pytest.raises(ToolFailed, match="code: send"):
         CodeInterpreter(runner, 30).invoke(invocation(code))
-    assert runner.asked == []
+    assert runner.calls == []
 
 
 def test_another_tool_is_refused() -> None:
@@ -230,7 +230,7 @@ def test_the_tool_is_offered_where_code_can_be_run() -> None:
     assert runner.checks == 2
 
 
-def test_too_little_memory_for_python_is_told(can_jail: None) -> None:
+def test_too_little_memory_for_python_is_an_error(can_jail: None) -> None:
     with pytest.raises(ToolFailed, match="code can't be run on this server"):
         JailedCode(8).check()
 

@@ -1,4 +1,4 @@
-"""Fetching over real connections: nobody is asked who may not be, and no answer takes more time or room than it may.
+"""Fetching over real connections: a forbidden host receives none, and every answer has limits of time and size.
 
 Covers: adapters/fetching/deadline, adapters/fetching/messages, adapters/fetching/fetcher, adapters/fetching/headers,
   adapters/fetching/pinned, adapters/fetching/redirects
@@ -46,7 +46,7 @@ def target() -> Iterator[WebTarget]:
 
 @pytest.fixture(scope="module")
 def tls(tmp_path_factory: pytest.TempPathFactory) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """What a server proves to be good.test with, and who trusts it."""
+    """The context of a server with a certificate of good.test, and the context of a client that trusts it."""
     served, trusted = loopback_tls(tmp_path_factory.mktemp("tls"), "good.test")
     return served, ssl.create_default_context(cafile=str(trusted))
 
@@ -66,11 +66,11 @@ def failure(target: WebTarget, path: str = "/", kind: type[FetchFailed] = FetchF
     return str(raised.value)
 
 
-# ---- who is asked
+# ---- allowed and forbidden hosts
 
 
 @pytest.mark.parametrize("hostile", HOSTILE, ids=lambda hostile: f"{hostile.trick}: {hostile.url[:40]!r}")
-def test_nobody_is_asked_for_a_hostile_url(hostile: Hostile, target: WebTarget) -> None:
+def test_a_hostile_url_opens_no_connection(hostile: Hostile, target: WebTarget) -> None:
     fetcher = GuardedFetcher(NOTHING_ALLOWED, resolver)
     with pytest.raises(FetchRefused, match=hostile.rule):
         fetcher.fetch(FetchRequest("GET", url_of(hostile.url, target.port)))
@@ -78,8 +78,8 @@ def test_nobody_is_asked_for_a_hostile_url(hostile: Hostile, target: WebTarget) 
 
 
 @pytest.mark.parametrize("hostile", HOSTILE, ids=lambda hostile: f"{hostile.trick}: {hostile.url[:40]!r}")
-def test_nobody_is_asked_for_whom_a_redirect_names(hostile: Hostile, target: WebTarget) -> None:
-    """What a header can hold of it; what it makes of the rest is no business of ours, as long as nobody is asked."""
+def test_a_redirect_to_a_hostile_url_opens_no_connection(hostile: Hostile, target: WebTarget) -> None:
+    """The header has as much of the URL as it can hold; any reading of it is fine, as long as no connection opens."""
     location = url_of(hostile.url, target.port + 1).replace("good.test", "intranet.test")
     with WebTarget() as forbidden:
         location = location.replace(str(target.port + 1), str(forbidden.port))
@@ -93,7 +93,7 @@ def test_nobody_is_asked_for_whom_a_redirect_names(hostile: Hostile, target: Web
         assert forbidden.connections == 0
 
 
-def test_an_allowed_place_is_asked_as_itself(target: WebTarget) -> None:
+def test_an_allowed_host_is_called_by_its_own_name(target: WebTarget) -> None:
     fetched = fetch(target, "/a?b=1", params={"c": "d e"}, headers={"X-Key": "k"})
     assert (fetched.status, fetched.body, fetched.url) == (
         200, b"hello", f"http://good.test:{target.port}/a?b=1&c=d+e"
@@ -110,20 +110,20 @@ def test_an_allowed_place_is_asked_as_itself(target: WebTarget) -> None:
     ]
 
 
-def test_a_name_that_is_another_machine_at_the_second_look_gains_nothing(target: WebTarget) -> None:
-    looks: list[str] = []
+def test_a_name_with_another_address_at_the_second_lookup_gains_nothing(target: WebTarget) -> None:
+    lookups: list[str] = []
 
     def rebinding(host: str, port: int) -> Sequence[str]:
-        looks.append(host)
-        return ["127.0.0.1"] if len(looks) == 1 else ["127.0.0.2"]
+        lookups.append(host)
+        return ["127.0.0.1"] if len(lookups) == 1 else ["127.0.0.2"]
 
     allowed = Allowed.of([("good.test", target.port)])
     GuardedFetcher(allowed, rebinding).fetch(FetchRequest("GET", f"http://good.test:{target.port}/"))
-    assert (looks, target.connections) == (["good.test"], 1)
+    assert (lookups, target.connections) == (["good.test"], 1)
 
 
-def test_a_name_is_judged_anew_for_every_redirect(target: WebTarget) -> None:
-    """It is public at first, when that passes, and then this machine's."""
+def test_a_name_is_checked_again_for_every_redirect(target: WebTarget) -> None:
+    """Its address is public at first, which passes, and then this machine's."""
     answers = iter([["127.0.0.1"], ["169.254.169.254"]])
     fetcher = GuardedFetcher(Allowed.of([("good.test", target.port)]), lambda host, port: next(answers))
     target.answers["/go"] = redirect("/again")
@@ -197,7 +197,7 @@ def test_https_does_not_lead_to_http(tls: tuple[ssl.SSLContext, ssl.SSLContext],
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 @pytest.mark.parametrize("location", ["/end?x=1", "end?x=1", "//good.test:{port}/end?x=1", "?x=1", "../end?x=1#y"])
-def test_a_redirect_is_followed_to_a_place_that_may_be_asked(target: WebTarget, status: int, location: str) -> None:
+def test_a_redirect_to_an_allowed_host_is_followed(target: WebTarget, status: int, location: str) -> None:
     target.answers["/a/go"] = lambda sock: sock.sendall(
         http_answer() if "x=1" in target.heads()[-1] else redirect(url_of(location, target.port), status)
     )
@@ -206,8 +206,8 @@ def test_a_redirect_is_followed_to_a_place_that_may_be_asked(target: WebTarget, 
     assert all("authorization: Bearer k" in head for head, _ in target.requests)
 
 
-def test_another_origin_is_told_nothing_of_the_callers_headers(target: WebTarget) -> None:
-    """Nor is the first one, once the other has sent us back: by then it is the other one that asks."""
+def test_another_origin_receives_none_of_the_callers_headers(target: WebTarget) -> None:
+    """Nor does the first origin after a redirect back to it: by then the other origin chose the request."""
     with WebTarget() as other:
         target.answers["/go"] = redirect(f"http://intranet.test:{other.port}/on")
         other.answers["/on"] = redirect(f"http://good.test:{target.port}/end")
@@ -238,7 +238,7 @@ def test_a_redirect_leads_to_no_other_scheme(target: WebTarget, location: str) -
 
 
 @pytest.mark.parametrize("status", [307, 308])
-def test_what_is_posted_is_posted_again_to_the_same_origin(target: WebTarget, status: int) -> None:
+def test_a_post_is_repeated_to_the_same_origin(target: WebTarget, status: int) -> None:
     target.answers["/go"] = redirect("/end", status)
     fetch(target, "/go", method="POST", body=b"{}", headers={"Content-Type": "application/json"})
     assert target.heads() == ["POST /go HTTP/1.1", "POST /end HTTP/1.1"]
@@ -247,12 +247,12 @@ def test_what_is_posted_is_posted_again_to_the_same_origin(target: WebTarget, st
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
 @pytest.mark.parametrize(("status", "is_elsewhere"), [(301, False), (302, False), (303, False), (307, True)])
-def test_what_does_more_than_read_is_sent_nowhere_else(
+def test_a_request_that_may_change_something_is_not_redirected_to_another_origin(
     target: WebTarget, method: str, status: int, is_elsewhere: bool
 ) -> None:
     with WebTarget() as other:
-        place = f"http://good.test:{other.port}/" if is_elsewhere else "/end"
-        target.answers["/go"] = redirect(place, status)
+        location = f"http://good.test:{other.port}/" if is_elsewhere else "/end"
+        target.answers["/go"] = redirect(location, status)
         fetcher = fetcher_for(target, ("good.test", other.port))
         with pytest.raises(FetchRefused, match="a request that may change something"):
             fetcher.fetch(FetchRequest(method, f"http://good.test:{target.port}/go", body=b"{}"))
@@ -269,7 +269,7 @@ def test_a_redirect_to_nowhere_is_an_answer(target: WebTarget) -> None:
 
 
 def dripping(first: bytes, drop: bytes) -> EndlessAnswer:
-    """Answer so that something comes long before any part is too late, and so without end."""
+    """Answer without end, each byte long before a timeout of its own."""
 
     def answer(sock: socket.socket) -> None:
         sock.sendall(first)
@@ -294,7 +294,7 @@ SLOW: dict[str, EndlessAnswer] = {
 
 
 @pytest.mark.parametrize("slow", SLOW)
-def test_the_time_is_that_of_the_whole_however_the_answer_drips(target: WebTarget, slow: str) -> None:
+def test_the_timeout_holds_for_the_whole_of_a_dripping_answer(target: WebTarget, slow: str) -> None:
     target.answers["/slow"] = SLOW[slow]
     began = time.monotonic()
     assert failure(target, "/slow", timeout_s=SOON_S).endswith(f"it did not answer in {SOON_S} s")
@@ -311,7 +311,7 @@ def test_a_handshake_without_end_takes_no_longer(target: WebTarget) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_a_fetch_that_nobody_wants_any_more_ends_at_once(scheme: str) -> None:
+def test_a_cancelled_fetch_ends_at_once(scheme: str) -> None:
     stop = StopSignal()
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
@@ -324,7 +324,7 @@ def test_a_fetch_that_nobody_wants_any_more_ends_at_once(scheme: str) -> None:
         assert time.monotonic() - began < SOON_S + SLACK_S
 
 
-def test_a_fetch_that_was_stopped_before_asks_nobody(target: WebTarget) -> None:
+def test_a_fetch_cancelled_before_its_start_opens_no_connection(target: WebTarget) -> None:
     stop = StopSignal()
     stop.set()
     assert "the request was cancelled" in failure(target, stop=stop)
@@ -340,7 +340,7 @@ def test_a_fetch_leaves_no_thread_behind(target: WebTarget) -> None:
     assert [thread for thread in threading.enumerate() if isinstance(thread, threading.Timer)] == []
 
 
-# ---- room
+# ---- size
 
 
 def endless(first: bytes, part: bytes) -> EndlessAnswer:
@@ -365,7 +365,7 @@ LENGTHY = {
 
 
 @pytest.mark.parametrize("lengthy", LENGTHY)
-def test_an_answer_has_no_more_room_than_it_was_given(target: WebTarget, lengthy: str) -> None:
+def test_an_answer_over_its_size_limit_is_refused(target: WebTarget, lengthy: str) -> None:
     target.answers["/long"] = LENGTHY[lengthy]
     assert failure(target, "/long", max_bytes=100_000).endswith("its answer is longer than 100000 bytes")
 
@@ -384,7 +384,7 @@ def test_no_line_is_read_without_end(target: WebTarget, line: str) -> None:
     assert failure(target, "/line", timeout_s=LONG_S).endswith("it does not answer as HTTP servers do")
 
 
-def test_an_answer_may_have_all_the_room_it_was_given(target: WebTarget) -> None:
+def test_an_answer_of_exactly_its_size_limit_is_read(target: WebTarget) -> None:
     target.answers["/"] = http_answer(b"x" * 1_000)
     assert len(fetch(target, max_bytes=1_000).body) == 1_000
     assert failure(target, max_bytes=999).endswith("longer than 999 bytes")
@@ -395,18 +395,18 @@ def test_an_answer_may_have_all_the_room_it_was_given(target: WebTarget) -> None
     [("gzip", gzip.compress(b"hello")), ("deflate", zlib.compress(b"hello"))],
     ids=["gzip", "deflate"],
 )
-def test_what_was_compressed_all_the_same_is_read(target: WebTarget, encoding: str, body: bytes) -> None:
+def test_an_answer_compressed_without_a_request_is_read(target: WebTarget, encoding: str, body: bytes) -> None:
     target.answers["/"] = http_answer(body, f"Content-Encoding: {encoding}")
     assert fetch(target).body == b"hello"
 
 
 @pytest.mark.parametrize("encoding", ["br", "zstd", "gzip, gzip", "gzip, br"])
-def test_what_was_compressed_in_another_way_is_refused(target: WebTarget, encoding: str) -> None:
+def test_an_answer_with_another_encoding_is_refused(target: WebTarget, encoding: str) -> None:
     target.answers["/"] = http_answer(b"\x0b\x02\x80hello\x03", f"Content-Encoding: {encoding}")
     assert "compressed in a way that was not requested" in failure(target)
 
 
-# ---- what is answered
+# ---- answers
 
 
 @pytest.mark.parametrize("answer", [
@@ -420,12 +420,12 @@ def test_what_was_compressed_in_another_way_is_refused(target: WebTarget, encodi
     b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n",
     b"HTTP/2 200\r\n\r\n",
 ])  # fmt: skip
-def test_what_breaks_off_or_is_no_http_is_a_failure(target: WebTarget, answer: bytes) -> None:
+def test_an_incomplete_answer_or_one_that_is_no_http_is_a_failure(target: WebTarget, answer: bytes) -> None:
     target.answers["/"] = answer
     failure(target)
 
 
-def test_an_answer_is_told_with_its_type(target: WebTarget) -> None:
+def test_an_answer_is_returned_with_its_type(target: WebTarget) -> None:
     target.answers["/"] = http_answer("grün".encode("latin-1"), "Content-Type: Text/HTML; charset=ISO-8859-1")
     fetched = fetch(target, accepts=("text/*",))
     assert (fetched.media_type, fetched.charset, fetched.text) == ("text/html", "iso-8859-1", "grün")
@@ -457,7 +457,7 @@ def test_a_head_has_no_body(target: WebTarget) -> None:
     assert fetch(target, method="HEAD").body == b""
 
 
-# ---- what is sent
+# ---- requests
 
 
 @pytest.mark.parametrize(("name", "value"), [
@@ -467,20 +467,20 @@ def test_a_head_has_no_body(target: WebTarget) -> None:
     ("Connection", "X-Api-Key"), ("Upgrade", "h2c"), ("Expect", "100-continue"), ("TE", "trailers"),
     ("Accept-Encoding", "br"), ("Proxy-Authorization", "x"), ("X-A", "a" * 40_000),
 ])  # fmt: skip
-def test_no_header_changes_whom_a_request_is_for_or_where_it_ends(target: WebTarget, name: str, value: str) -> None:
-    told = failure(target, kind=FetchRefused, headers={name: value})
-    assert not value or len(value) < 4 or value not in told
+def test_no_header_changes_the_target_or_the_end_of_a_request(target: WebTarget, name: str, value: str) -> None:
+    message = failure(target, kind=FetchRefused, headers={name: value})
+    assert not value or len(value) < 4 or value not in message
     assert target.connections == 0
 
 
 @pytest.mark.parametrize("params", [{"a": "\ud800"}, {"\udfff": "a"}, {"a": "x" * 40_000}, {"a": ["é" * 8_000]}])
-def test_no_parameter_is_sent_that_a_line_can_not_hold(target: WebTarget, params: dict[str, Any]) -> None:
+def test_a_parameter_too_long_or_invalid_for_a_line_is_not_sent(target: WebTarget, params: dict[str, Any]) -> None:
     failure(target, kind=FetchRefused, params=params)
     assert target.connections == 0
 
 
 @pytest.mark.parametrize("method", ["CONNECT", "TRACE", "get", "GET /\r\n", "", "G\u0415T", "OPTIONS"])
-def test_only_known_methods_are_sent(target: WebTarget, method: str) -> None:
+def test_only_allowed_methods_are_sent(target: WebTarget, method: str) -> None:
     assert "the methods are" in failure(target, kind=FetchRefused, method=method)
     assert target.connections == 0
 

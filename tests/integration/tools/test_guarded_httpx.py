@@ -1,4 +1,4 @@
-"""The guard under httpx: a library that brings its own client reaches nobody that other fetches would not.
+"""The guard under httpx: a library with its own client reaches only the hosts that other fetches reach.
 
 Covers: adapters/fetching/guarded_httpx, adapters/fetching/rules
 """
@@ -24,8 +24,8 @@ from turnstone.adapters.fetching.guarded_httpx import GuardedTransport
 from turnstone.adapters.fetching.rules import Resolver
 from turnstone.domain.errors import FetchFailed, FetchRefused
 
-Ask = Callable[[httpx.AsyncClient], Awaitable[httpx.Response]]
-TRUSTS_NOBODY = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+Send = Callable[[httpx.AsyncClient], Awaitable[httpx.Response]]
+NO_TRUST = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 def resolver(host: str, port: int) -> Sequence[str]:
@@ -35,7 +35,7 @@ def resolver(host: str, port: int) -> Sequence[str]:
 
 
 def client_of(
-    allowed: Allowed, resolver: Resolver = resolver, *, tls: ssl.SSLContext = TRUSTS_NOBODY, timeout_s: float = 5
+    allowed: Allowed, resolver: Resolver = resolver, *, tls: ssl.SSLContext = NO_TRUST, timeout_s: float = 5
 ) -> httpx.AsyncClient:
     transport = GuardedTransport(allowed, resolver, tls)
     return httpx.AsyncClient(transport=transport, headers={"X-Key": "k"}, timeout=timeout_s)
@@ -47,23 +47,21 @@ def target() -> Iterator[WebTarget]:
         yield listening
 
 
-def answered(
-    target: WebTarget, ask: Ask, *more: tuple[str, int], trust: ssl.SSLContext = TRUSTS_NOBODY
-) -> httpx.Response:
-    async def asked() -> httpx.Response:
+def answered(target: WebTarget, send: Send, *more: tuple[str, int], trust: ssl.SSLContext = NO_TRUST) -> httpx.Response:
+    async def request() -> httpx.Response:
         allowed = Allowed.of([("good.test", target.port), *more])
         async with client_of(allowed, tls=trust) as client:
-            return await ask(client)
+            return await send(client)
 
-    return asyncio.run(asked())
+    return asyncio.run(request())
 
 
 def got(target: WebTarget, path: str = "/") -> httpx.Response:
     return answered(target, lambda client: client.get(f"http://good.test:{target.port}{path}"))
 
 
-def test_nobody_is_asked_for_a_hostile_url(target: WebTarget) -> None:
-    async def ask_all() -> list[str]:
+def test_a_hostile_url_opens_no_connection(target: WebTarget) -> None:
+    async def not_refused() -> list[str]:
         async with client_of(NOTHING_ALLOWED) as client:
             return [
                 hostile.url for hostile in HOSTILE if not await is_refused(client, url_of(hostile.url, target.port))
@@ -76,11 +74,11 @@ def test_nobody_is_asked_for_a_hostile_url(target: WebTarget) -> None:
             return True
         return False
 
-    assert asyncio.run(ask_all()) == []
+    assert asyncio.run(not_refused()) == []
     assert target.connections == 0
 
 
-def test_an_allowed_place_is_asked_as_itself(target: WebTarget) -> None:
+def test_an_allowed_host_is_called_by_its_own_name(target: WebTarget) -> None:
     answer = got(target, "/a?b=%20c")
     assert (answer.status_code, answer.text) == (200, "hello")
     head = target.requests[0][0].lower().split("\r\n")
@@ -88,38 +86,38 @@ def test_an_allowed_place_is_asked_as_itself(target: WebTarget) -> None:
     assert {f"host: good.test:{target.port}", "x-key: k", "accept-encoding: identity"} <= set(head)
 
 
-def test_a_header_does_not_change_whom_a_request_is_for(target: WebTarget) -> None:
+def test_a_header_does_not_change_the_target_of_a_request(target: WebTarget) -> None:
     url = f"http://good.test:{target.port}/"
     answered(target, lambda client: client.get(url, headers={"Host": "169.254.169.254", "Accept-Encoding": "br"}))
     assert "169.254" not in target.requests[0][0]
     assert "br" not in target.requests[0][0].lower().split("accept-encoding: ")[1].split("\r\n")[0]
 
 
-def test_a_name_is_looked_up_once_for_a_connection(target: WebTarget) -> None:
-    looks: list[str] = []
+def test_a_name_is_resolved_once_for_a_connection(target: WebTarget) -> None:
+    lookups: list[str] = []
 
     def rebinding(host: str, port: int) -> Sequence[str]:
-        looks.append(host)
-        return ["127.0.0.1"] if len(looks) == 1 else ["127.0.0.2"]
+        lookups.append(host)
+        return ["127.0.0.1"] if len(lookups) == 1 else ["127.0.0.2"]
 
-    async def ask() -> None:
+    async def fetch() -> None:
         allowed = Allowed.of([("good.test", target.port)])
         async with client_of(allowed, rebinding) as client:
             await client.get(f"http://good.test:{target.port}/")
 
-    asyncio.run(ask())
-    assert (looks, target.connections) == (["good.test"], 1)
+    asyncio.run(fetch())
+    assert (lookups, target.connections) == (["good.test"], 1)
 
 
 def test_a_server_proves_its_name_and_not_its_address(tmp_path: Path) -> None:
     served, trusted = loopback_tls(tmp_path, "good.test")
     trust = ssl.create_default_context(cafile=str(trusted))
     with WebTarget(tls=served) as target:
-        place = ("loopback.test", target.port)
+        origin = ("loopback.test", target.port)
         url = f"https://good.test:{target.port}/"
         assert answered(target, lambda client: client.get(url), trust=trust).text == "hello"
         with pytest.raises(httpx.ConnectError, match="certificate"):
-            answered(target, lambda client: client.get(url.replace("good", "loopback")), place, trust=trust)
+            answered(target, lambda client: client.get(url.replace("good", "loopback")), origin, trust=trust)
 
 
 def test_a_redirect_within_the_origin_that_repeats_the_request_is_followed(target: WebTarget) -> None:
@@ -132,7 +130,7 @@ def test_a_redirect_within_the_origin_that_repeats_the_request_is_followed(targe
 @pytest.mark.parametrize(
     "location", ["https://loopback.test/", "http://127.0.0.1:{port}/", "file:///etc/passwd", "https://[", "\\\\x"]
 )
-def test_a_redirect_to_who_may_not_be_asked_is_not_followed(target: WebTarget, location: str) -> None:
+def test_a_redirect_to_a_forbidden_host_is_not_followed(target: WebTarget, location: str) -> None:
     target.answers["/go"] = redirect(url_of(location, target.port), 307)
     assert got(target, "/go").status_code == 307
     assert target.connections == 1
@@ -166,7 +164,7 @@ def test_an_answer_has_only_so_much_room(target: WebTarget, monkeypatch: pytest.
             got(target, path)
 
 
-def test_what_was_compressed_all_the_same_is_read(target: WebTarget) -> None:
+def test_an_answer_compressed_without_a_request_is_read(target: WebTarget) -> None:
     target.answers["/gzip"] = http_answer(gzip.compress(b"hello"), "Content-Encoding: gzip")
     target.answers["/br"] = http_answer(b"\x0b\x02\x80hello\x03", "Content-Encoding: br")
     assert got(target, "/gzip").text == "hello"
@@ -191,13 +189,13 @@ def test_a_resolver_that_does_not_answer_is_not_waited_for(target: WebTarget) ->
         time.sleep(0.5)
         return ["127.0.0.1"]
 
-    async def ask() -> None:
+    async def fetch() -> None:
         allowed = Allowed.of([("good.test", target.port)])
         async with client_of(allowed, slow, timeout_s=0.1) as client:
             with pytest.raises(httpx.ConnectTimeout):
                 await client.get(f"http://good.test:{target.port}/")
 
-    asyncio.run(ask())
+    asyncio.run(fetch())
     assert target.connections == 0
 
 

@@ -34,7 +34,7 @@ PACKED = gzip.compress(b"x" * 10_000_000)
 
 @pytest.fixture(scope="module", autouse=True)
 def loaded() -> None:
-    """Load what speaks MCP beforehand: it takes longer than a server may."""
+    """Load the modules that speak MCP beforehand: it takes longer than the timeouts of these tests."""
     import turnstone.adapters.fetching.guarded_httpx
     import turnstone.adapters.tools.mcp.mcp_pool  # noqa: F401
 
@@ -43,7 +43,7 @@ def loaded() -> None:
 def hostile(
     reply: Callable[[Message], Reply], limits: McpLimits = LIMITS
 ) -> Iterator[tuple[McpToolbox, HostileMcpServer]]:
-    """Serve, and see to it that the block ends soon and leaves nothing."""
+    """Serve; assert that the block ends soon and leaves no task."""
     began, threads = time.monotonic(), set(threading.enumerate())
     with HostileMcpServer(reply) as server, asking(server.port, limits=limits) as connections:
         yield toolbox(server.url(), connections), server
@@ -55,7 +55,7 @@ def hostile(
 
 
 async def _until_settled() -> None:
-    """Wait until no task is left but what a kept connection has."""
+    """Wait until no task is left except those of a kept connection."""
     while len([task for task in asyncio.all_tasks() if "_ask" in repr(task.get_coro())]) > 1:
         await asyncio.sleep(0.02)
 
@@ -146,7 +146,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("what", BROKEN)
-def test_a_list_of_tools_that_can_t_be_had_is_told(what: str) -> None:
+def test_a_broken_list_of_tools_is_an_error_with_its_cause(what: str) -> None:
     reply, why = BROKEN[what]
     with hostile(decent_but(tools_list=reply)) as (box, server):
         with pytest.raises(ToolgroupUnavailable, match=why) as unavailable:
@@ -168,12 +168,12 @@ def test_a_call_that_is_answered_badly_fails_and_is_not_repeated(what: str) -> N
 
 @pytest.mark.parametrize("has_rpc_error", [False, True])
 @pytest.mark.parametrize(("status", "refusal"), [(401, CredentialsMissing), (403, CredentialsRefused)])
-def test_a_server_that_wants_other_credentials_is_named_by_its_group(
+def test_a_server_that_requires_other_credentials_is_named_by_its_group(
     status: int, refusal: type[ToolgroupUnavailable], *, has_rpc_error: bool
 ) -> None:
     def refuse(message: Message) -> Reply:
-        told = of_rpc(error={"code": -32001, "message": "who is there?"})(message) if has_rpc_error else Reply()
-        return replace(told, status=status)
+        reply = of_rpc(error={"code": -32001, "message": "who is there?"})(message) if has_rpc_error else Reply()
+        return replace(reply, status=status)
 
     with hostile(decent_but(tools_list=refuse)) as (box, server):
         with pytest.raises(refusal) as unavailable:
@@ -192,7 +192,7 @@ def test_a_server_that_wants_other_credentials_is_named_by_its_group(
 
 
 @pytest.mark.parametrize("what", BROKEN)
-def test_a_session_that_does_not_begin_is_told(what: str) -> None:
+def test_a_session_that_can_not_begin_is_an_error_with_its_cause(what: str) -> None:
     reply, why = BROKEN[what]
     with (
         hostile(reply) as (box, _),
@@ -201,7 +201,7 @@ def test_a_session_that_does_not_begin_is_told(what: str) -> None:
         box.tools(ASKER)
 
 
-def test_a_list_without_an_end_is_not_read_on() -> None:
+def test_an_endless_list_is_read_up_to_a_limit_of_pages() -> None:
     with hostile(decent_but(tools_list=endless_pages)) as (box, server):
         with pytest.raises(ToolgroupUnavailable, match="does not end within 5 pages"):
             box.tools(ASKER)
@@ -222,10 +222,10 @@ def test_an_answer_that_is_not_read_to_its_end_does_not_stay() -> None:
             box.tools(ASKER)
             with pytest.raises(ToolFailed, match=r"within 0\.5 s"):
                 call(box, "echo", timeout_s=0.5)
-        assert server.requests.count("initialize") == 3, "each was given up with its connection"
+        assert server.requests.count("initialize") == 3, "each was cancelled with its connection"
 
 
-def test_a_server_that_does_not_take_connections_in_time_is_told() -> None:
+def test_a_server_that_does_not_accept_connections_in_time_is_an_error() -> None:
     with (
         socket.create_server(("127.0.0.1", 0), backlog=0) as full,
         asking(full.getsockname()[1], limits=LIMITS) as made,
@@ -280,7 +280,7 @@ def test_a_call_in_a_session_that_was_forgotten_runs_once_in_another() -> None:
         assert server.requests.count("initialize") == 2
 
 
-def test_a_server_that_forgets_every_session_is_asked_twice_at_most() -> None:
+def test_a_server_that_forgets_every_session_is_called_twice_at_most() -> None:
     with hostile(decent_but(tools_call=lambda _: Reply(status=404))) as (box, server):
         box.tools(ASKER)
         with pytest.raises(ToolFailed, match=r"it has forgotten the session$"):
@@ -288,7 +288,7 @@ def test_a_server_that_forgets_every_session_is_asked_twice_at_most() -> None:
         assert server.requests.count("tools/call") == 2
 
 
-def test_a_list_that_broke_off_is_asked_for_once_more_by_another_connection() -> None:
+def test_an_interrupted_list_is_requested_once_more_over_another_connection() -> None:
     breaks = iter([hung_up])
     with HostileMcpServer(decent) as server, asking(server.port, limits=McpLimits(listed_s=0)) as connections:
         box = toolbox(server.url(), connections)
@@ -305,7 +305,7 @@ def tool(name: str, **schema: Any) -> dict[str, Any]:
     return {"name": name, "inputSchema": {"type": "object", **schema}}
 
 
-def test_names_that_can_t_be_offered_are_made_fit_or_left_out() -> None:
+def test_invalid_names_are_converted_or_left_out() -> None:
     names = ["", "---", "ünï", "a/b", "a.b", "a\nb", "../../etc", "x" * 10_000, "💥", "ok", "\x00"]
     with hostile(decent_but(tools_list=lambda m: told(m, {"tools": [tool(name) for name in names]}))) as (box, server):
         offered = [each.name for each in box.tools(ASKER)]
@@ -348,7 +348,7 @@ def test_a_schema_that_can_t_be_offered_costs_its_tool_only(
     assert [record.args[1] for record in caplog.records if record.args] == ["bad"]
 
 
-def test_neither_the_address_of_a_server_nor_what_is_said_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_neither_the_address_of_a_server_nor_its_messages_are_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG")
     with hostile(decent_but(tools_call=not_json)) as (_, server), asking(server.port) as connections:
         url = server.url("/mcp?key=secret-value")
@@ -360,22 +360,22 @@ def test_neither_the_address_of_a_server_nor_what_is_said_is_logged(caplog: pyte
     assert "jsonrpc" not in caplog.text
 
 
-def as_error(said: str) -> Callable[[Message], Reply]:
-    return of_rpc(error={"code": -32000, "message": said})
+def as_error(text: str) -> Callable[[Message], Reply]:
+    return of_rpc(error={"code": -32000, "message": text})
 
 
-def as_answer(said: str) -> Callable[[Message], Reply]:
-    return lambda message: told(message, {"isError": True, "content": [{"type": "text", "text": said}]})
+def as_answer(text: str) -> Callable[[Message], Reply]:
+    return lambda message: told(message, {"isError": True, "content": [{"type": "text", "text": text}]})
 
 
 @pytest.mark.parametrize(
-    ("method", "says"), [("tools_list", as_error), ("tools_call", as_error), ("tools_call", as_answer)]
+    ("method", "repeated"), [("tools_list", as_error), ("tools_call", as_error), ("tools_call", as_answer)]
 )
-def test_headers_that_a_server_repeats_in_an_error_are_told_to_nobody(
-    method: str, says: Callable[[str], Callable[[Message], Reply]]
+def test_headers_that_a_server_repeats_in_an_error_are_redacted(
+    method: str, repeated: Callable[[str], Callable[[Message], Reply]]
 ) -> None:
-    said = says("no such user: Bearer secret-value, secret-value")
-    with hostile(decent_but(**{method: said})) as (box, server):
+    reply = repeated("no such user: Bearer secret-value, secret-value")
+    with hostile(decent_but(**{method: reply})) as (box, server):
         asker = asker_with(server.url(), {"Authorization": "Bearer secret-value"})
         with pytest.raises((ToolFailed, ToolgroupUnavailable)) as failed:
             call(box, "echo", asker=asker) if method == "tools_call" else box.tools(asker)
@@ -383,8 +383,8 @@ def test_headers_that_a_server_repeats_in_an_error_are_told_to_nobody(
     assert "no such user: [redacted], [redacted]" in str(failed.value)
 
 
-def test_what_a_server_says_of_an_error_makes_no_further_lines_in_a_log() -> None:
-    says = as_error("no\r\n2026-01-01 ERROR\u2028forged")
-    with hostile(decent_but(tools_list=says)) as (box, _), pytest.raises(ToolgroupUnavailable) as unavailable:
+def test_the_text_of_a_servers_error_adds_no_line_to_a_log() -> None:
+    reply = as_error("no\r\n2026-01-01 ERROR\u2028forged")
+    with hostile(decent_but(tools_list=reply)) as (box, _), pytest.raises(ToolgroupUnavailable) as unavailable:
         box.tools(ASKER)
     assert str(unavailable.value).endswith("it says: no 2026-01-01 ERROR forged")

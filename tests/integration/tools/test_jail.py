@@ -1,4 +1,4 @@
-"""Code that a model wrote for somebody else gets nothing but what it may have, and leaves nothing behind.
+"""Untrusted code has access to its own folder and nothing else, and leaves nothing behind.
 
 Covers: adapters/tools/code/code_subprocess, adapters/tools/code/jail/entry, adapters/tools/code/jail/filesystem,
   adapters/tools/code/jail/kernel, adapters/tools/code/jail/leftovers, adapters/tools/code/jail/program,
@@ -46,7 +46,7 @@ from turnstone.domain.values.cancellation import StopSignal
 
 __all__ = ["can_jail", "jails"]
 X86 = pytest.mark.skipif(platform.machine() != "x86_64", reason="numbers of x86-64")
-# what is there to be got by a process that is not shut in, on any machine
+# the attempts that succeed for a process outside of a jail, on any machine
 IN_REACH = {
     **{name: SOCKETS[name] for name in ("AF_INET", "AF_UNIX", "AF_NETLINK")},
     **{name: NETWORK[name] for name in ("loopback", "names", "a pair of datagram sockets")},
@@ -64,7 +64,7 @@ def listening() -> Iterator[int]:
 
 @pytest.fixture
 def no_orphans() -> Iterator[None]:
-    """Have what this process's children leave become its own, as in a container, and find that there is nothing."""
+    """Adopt orphans of this process's children, as in a container, and assert that there are none."""
     set_subreaper = 36
     libc = ctypes.CDLL(None)
     children = Path(f"/proc/self/task/{os.getpid()}/children")
@@ -76,21 +76,21 @@ def no_orphans() -> Iterator[None]:
 
 
 @pytest.fixture
-def told(tmp_path: Path, listening: int) -> dict[str, object]:
-    """What the attempts are told of the server: where its data is, which process it is, where it listens."""
+def addresses(tmp_path: Path, listening: int) -> dict[str, object]:
+    """The server's data folder, process id and port, by their marks in the attempts."""
     (tmp_path / "secret.txt").write_text("not to be seen anywhere")
     return {"{data}": tmp_path, "{pid}": os.getpid(), "{port}": listening}
 
 
-def addressed(code: str, told: dict[str, object]) -> str:
-    for mark, value in told.items():
+def addressed(code: str, addresses: dict[str, object]) -> str:
+    for mark, value in addresses.items():
         code = code.replace(mark, str(value))
     return code
 
 
 @pytest.mark.parametrize("kind", IN_ONE_GO)
-def test_what_is_outside_is_out_of_reach(jails: Jails, told: dict[str, object], kind: str) -> None:
-    run = jails.run(addressed(in_one_go(IN_ONE_GO[kind]), told))
+def test_the_world_outside_the_jail_is_out_of_reach(jails: Jails, addresses: dict[str, object], kind: str) -> None:
+    run = jails.run(addressed(in_one_go(IN_ONE_GO[kind]), addresses))
     assert (run.stdout, run.stderr) == (f"{ALL_MADE}\n", "")
 
 
@@ -178,14 +178,14 @@ def test_python_and_its_packages_are_there_below_a_temporary_folder(
 
 
 @pytest.mark.parametrize("name", PROCESSES)
-def test_other_processes_are_out_of_reach(jails: Jails, told: dict[str, object], name: str) -> None:
-    run = jails.run(addressed(PROCESSES[name], told))
+def test_other_processes_are_out_of_reach(jails: Jails, addresses: dict[str, object], name: str) -> None:
+    run = jails.run(addressed(PROCESSES[name], addresses))
     assert (run.status, run.stdout) == ("error", "")
 
 
-def test_without_a_jail_it_is_in_reach(told: dict[str, object], tmp_path: Path) -> None:
+def test_without_a_jail_it_is_in_reach(addresses: dict[str, object], tmp_path: Path) -> None:
     (folder := tmp_path / "work").mkdir()
-    code = addressed(in_one_go(IN_REACH), told)
+    code = addressed(in_one_go(IN_REACH), addresses)
     ran = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True)
     assert ran.stdout.splitlines() == [*(f"{name}: got through" for name in IN_REACH), ALL_MADE]
 
@@ -318,10 +318,10 @@ def test_a_million_files_and_folders_are_some_thousands(jails: Jails) -> None:
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
 def test_a_flood_of_output_is_ended_and_does_not_fill_the_server(jails: Jails, stream: str) -> None:
     run = jails.run(f"import sys\nprint('first', file=sys.{stream})\nwhile True: sys.{stream}.write('x' * 65536)", 30)
-    told = getattr(run, stream)
+    kept = getattr(run, stream)
     assert (run.status, run.note) == ("error", "it was ended, because it wrote without end")
-    assert told.startswith("first\nxxx")
-    assert len(told) < 2 * KEPT_BYTES + 100
+    assert kept.startswith("first\nxxx")
+    assert len(kept) < 2 * KEPT_BYTES + 100
 
 
 def test_being_ended_once_more_when_the_code_has_ended_is_no_failure() -> None:
@@ -340,10 +340,10 @@ def test_being_ended_once_more_when_the_code_has_ended_is_no_failure() -> None:
     assert (ran.returncode, ran.stderr) == (0, b"")
 
 
-def test_what_is_no_regular_file_of_its_own_is_not_kept(jails: Jails, told: dict[str, object]) -> None:
+def test_only_regular_files_of_its_own_are_kept(jails: Jails, addresses: dict[str, object]) -> None:
     code = (
         "import os, socket\n"
-        f"os.symlink('{told['{data}']}/secret.txt', 'link'); os.symlink('/etc/passwd', 'link2')\n"
+        f"os.symlink('{addresses['{data}']}/secret.txt', 'link'); os.symlink('/etc/passwd', 'link2')\n"
         "os.symlink(os.__file__, 'module'); os.mkfifo('fifo'); os.mkdir('folder'); open('folder/f', 'w').write('x')\n"
         "open('.hidden', 'w').write('x'); open('kept', 'w').write('x'); os.symlink('kept', 'link3')\n"
         "for name in ('unreadable', 'kept'): open(name, 'w').write('x'); os.chmod(name, 0)\n"
@@ -352,7 +352,7 @@ def test_what_is_no_regular_file_of_its_own_is_not_kept(jails: Jails, told: dict
     assert [(file.name, file.body) for file in jails.run(code).files] == [("kept", b"x"), ("unreadable", b"x")]
 
 
-def test_another_folder_in_the_place_of_its_own_is_not_looked_into(jails: Jails) -> None:
+def test_another_folder_instead_of_its_own_is_not_read(jails: Jails) -> None:
     code = (
         "import os\n"
         "open('kept', 'w').write('x'); os.rename('/tmp/work', '/tmp/away')\n"
@@ -383,7 +383,7 @@ def test_names_of_files_are_made_harmless(jails: Jails) -> None:
     assert names == ["_", "_", "a_b_script_.txt", "x" * 100 + ".csv"]
 
 
-def test_what_the_code_says_of_itself_is_not_believed(jails: Jails) -> None:
+def test_a_report_forged_by_the_code_is_ignored(jails: Jails) -> None:
     forged = json.dumps({"exit_code": 0, "files": [["forged", 1]], "left_out": 0}) + "\nx"
     code = (
         f"import os, sys\n"
@@ -424,9 +424,9 @@ def test_code_ends_with_the_server_that_runs_it(jails: Jails) -> None:
 
 
 def in_a_namespace(user: int, before: str, code: str) -> subprocess.CompletedProcess[str]:
-    """Have a server run code that is this user, as far as it knows, and owns what root owns; it does the other before.
+    """Run code on a server that is this user in a namespace with root's files; the server runs `before` first.
 
-    It has no rights beyond those of an owner, for it is another program than the one that made the namespace.
+    The server has no rights beyond those of an owner, since it is not the program that made the namespace.
     """
     server = (
         f"{before}\n"
@@ -445,10 +445,10 @@ def in_a_namespace(user: int, before: str, code: str) -> subprocess.CompletedPro
     return subprocess.run([sys.executable, "-I", "-c", entering], capture_output=True, text=True)
 
 
-def test_a_server_that_is_not_root_shuts_code_in_as_well(can_jail: None, told: dict[str, object]) -> None:
+def test_a_server_that_is_not_root_shuts_code_in_as_well(can_jail: None, addresses: dict[str, object]) -> None:
     attempts = {name: code for kind in IN_ONE_GO.values() for name, code in kind.items()}
     attempts |= {name: code for name, code in PROCESSES.items() if "exec" not in code and "killpg" not in code}
-    ran = in_a_namespace(1000, "import os; assert os.geteuid() == 1000", addressed(in_one_go(attempts), told))
+    ran = in_a_namespace(1000, "import os; assert os.geteuid() == 1000", addressed(in_one_go(attempts), addresses))
     assert (ran.stdout, ran.stderr) == (f"{ALL_MADE}\n", "")
 
 
@@ -473,7 +473,7 @@ def test_this_process_is_as_it_was(jails: Jails) -> None:
     with pytest.raises(ToolFailed):
         jails.run("", stop=stop)
     assert signal.getsignal(signal.SIGCHLD) == handler
-    # none is new; what earlier tests left may end meanwhile
+    # none is new; those of earlier tests may end during this one
     assert set(os.listdir("/proc/self/fd")) <= set(descriptors)
     assert set(threading.enumerate()) <= set(threads)
     assert MARK in ENVIRONMENT

@@ -1,4 +1,4 @@
-"""Tools of MCP servers, by every way to speak with one: listed, called, told of, and never shared between callers.
+"""Tools of MCP servers over every transport: listed, called, cancelled, and never shared between callers.
 
 Covers: adapters/tools/mcp/mcp, adapters/tools/mcp/mcp_answers, adapters/tools/mcp/mcp_connection,
   adapters/tools/mcp/mcp_connections, adapters/tools/mcp/mcp_peer, adapters/tools/mcp/mcp_pool,
@@ -55,8 +55,8 @@ def box(request: pytest.FixtureRequest, server: McpServer, connections: McpConne
 
 
 def seen(box: McpToolbox) -> dict[str, list[Any]]:
-    told: dict[str, list[Any]] = json.loads(said(call(box, "what_was_seen")))
-    return told
+    headers_seen: dict[str, list[Any]] = json.loads(said(call(box, "what_was_seen")))
+    return headers_seen
 
 
 def until(is_so: Callable[[], bool]) -> None:
@@ -66,10 +66,10 @@ def until(is_so: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-# ---- what there is
+# ---- lists
 
 
-def test_tools_are_listed_as_the_server_tells_of_them(box: McpToolbox, server: McpServer) -> None:
+def test_tools_are_listed_as_the_server_describes_them(box: McpToolbox, server: McpServer) -> None:
     tools = {tool.name: tool for tool in box.tools(ASKER)}
     add = tools["add"]
     assert add.description == "Add two numbers."
@@ -81,12 +81,12 @@ def test_tools_are_listed_as_the_server_tells_of_them(box: McpToolbox, server: M
     assert tools["weather"].output_schema is not None
 
 
-def test_a_name_that_no_model_takes_is_told_as_one_that_models_take(box: McpToolbox) -> None:
+def test_a_name_that_models_do_not_accept_is_converted(box: McpToolbox) -> None:
     assert "odd_name_with_spaces" in {tool.name for tool in box.tools(ASKER)}
     assert said(call(box, "odd_name_with_spaces")) == "odd"
 
 
-def test_a_list_that_changed_is_asked_for_again(box: McpToolbox) -> None:
+def test_a_changed_list_is_requested_again(box: McpToolbox) -> None:
     name = f"grown_{time.monotonic_ns()}"
     assert name not in {tool.name for tool in box.tools(ASKER)}
     call(box, "grow", name=name)
@@ -94,13 +94,13 @@ def test_a_list_that_changed_is_asked_for_again(box: McpToolbox) -> None:
     assert said(call(box, name)) == "grown"
 
 
-def test_a_list_is_not_asked_for_again_before_its_time(server: McpServer, connections: McpConnections) -> None:
+def test_a_list_is_not_requested_again_before_its_time(server: McpServer, connections: McpConnections) -> None:
     box = toolbox(server.url("/old"), connections)
     first = box.tools(ASKER)
     assert all(one is other for one, other in zip(first, box.tools(ASKER), strict=True))
 
 
-def test_a_list_is_asked_for_again_after_its_time(server: McpServer) -> None:
+def test_a_list_is_requested_again_after_its_time(server: McpServer) -> None:
     with asking(server.port, limits=McpLimits(listed_s=0)) as connections:
         box = toolbox(server.url(), connections)
         first = box.tools(ASKER)
@@ -124,7 +124,7 @@ def test_an_image_stays_an_image(box: McpToolbox) -> None:
     assert call(box, "image").content == (TextItem(text="a pixel"), ImageItem(image=Image(data=ONE_PIXEL)))
 
 
-def test_what_is_neither_text_nor_image_becomes_a_file(box: McpToolbox) -> None:
+def test_content_other_than_text_and_images_becomes_a_file(box: McpToolbox) -> None:
     result = call(box, "parts")
     assert said(result).splitlines()[0::2] == ["one", "two", "[report is at https://example.com/report]"]
     files = [(file.name, file.mime_type, file.body) for file in result.files]
@@ -137,17 +137,17 @@ def test_structured_content_is_kept_beside_the_text(box: McpToolbox) -> None:
     assert json.loads(said(result)) == {"city": "Oslo", "degrees": 21}
 
 
-def test_a_tool_that_fails_tells_the_model_why(box: McpToolbox) -> None:
+def test_a_failing_tool_returns_its_reason_to_the_model(box: McpToolbox) -> None:
     with pytest.raises(ToolFailed, match="the moon is in the way"):
         call(box, "fails")
 
 
-def test_a_tool_that_there_is_not_is_named(box: McpToolbox) -> None:
+def test_a_missing_tool_is_named(box: McpToolbox) -> None:
     with pytest.raises(ToolFailed, match="no longer lists a tool 'gone'"):
         call(box, "gone")
 
 
-def test_a_call_that_takes_too_long_fails_and_the_server_is_told(box: McpToolbox) -> None:
+def test_a_call_that_takes_too_long_fails_and_is_cancelled_on_the_server(box: McpToolbox) -> None:
     name = f"late-{time.monotonic_ns()}"
     box.tools(ASKER)
     began = time.monotonic()
@@ -157,7 +157,7 @@ def test_a_call_that_takes_too_long_fails_and_the_server_is_told(box: McpToolbox
     until(lambda: name in seen(box)["cancelled"])
 
 
-def test_a_call_that_is_stopped_ends_at_once_and_the_server_is_told(box: McpToolbox) -> None:
+def test_a_cancelled_call_ends_at_once_and_is_cancelled_on_the_server(box: McpToolbox) -> None:
     name, stop = f"stopped-{time.monotonic_ns()}", StopSignal()
     box.tools(ASKER)
 
@@ -175,7 +175,7 @@ def test_a_call_that_is_stopped_ends_at_once_and_the_server_is_told(box: McpTool
 
 def test_a_call_that_was_stopped_before_is_not_made(server: McpServer, connections: McpConnections) -> None:
     box, stop = toolbox(server.url(), connections), StopSignal()
-    box.tools(ASKER)  # over a connection that is open, a call would be sent before it is taken back
+    box.tools(ASKER)  # over an open connection, a call would be sent before it is cancelled
     stop.set()
     for _ in range(20):
         with pytest.raises(ToolFailed, match=r"it was stopped before it answered$"):
@@ -267,7 +267,7 @@ def test_nothing_is_sent_over_plain_http_that_is_not_allowed(server: McpServer) 
 
 
 @pytest.mark.parametrize("way", ["/mcp", "/sse"])
-def test_a_server_that_is_not_there_is_told_without_its_query(way: str, servers: McpServers) -> None:
+def test_an_unreachable_server_is_named_without_its_query(way: str, servers: McpServers) -> None:
     gone = servers.start()
     gone.kill()
     with asking(gone.port) as connections:
@@ -281,7 +281,7 @@ def test_a_server_that_is_not_there_is_told_without_its_query(way: str, servers:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_server_that_came_back_is_asked_again(way: str, servers: McpServers) -> None:
+def test_a_restarted_server_is_called_again(way: str, servers: McpServers) -> None:
     first = servers.start()
     with asking(first.port, limits=McpLimits(listed_s=0)) as connections:
         box = toolbox(first.url(way), connections)
@@ -310,7 +310,7 @@ def test_a_server_that_dies_during_a_call_fails_it_soon_and_it_is_not_repeated(w
         assert "unlucky" not in seen(toolbox(heir.url(way), connections))["began"]
 
 
-# ---- what is kept
+# ---- kept connections
 
 
 def test_connections_are_bounded_and_those_that_calls_wait_on_end_well(server: McpServer) -> None:
@@ -321,7 +321,7 @@ def test_connections_are_bounded_and_those_that_calls_wait_on_end_well(server: M
         assert connections.count() <= 2
 
 
-def test_a_connection_that_nobody_uses_is_closed(server: McpServer) -> None:
+def test_an_idle_connection_is_closed(server: McpServer) -> None:
     with asking(server.port, limits=McpLimits(idle_s=0.2)) as connections:
         box = toolbox(server.url("/sse"), connections)
         box.tools(ASKER)
@@ -330,7 +330,7 @@ def test_a_connection_that_nobody_uses_is_closed(server: McpServer) -> None:
         assert said(call(box, "add", a=1, b=1)) == "2"
 
 
-def test_closing_ends_the_thread_and_asking_begins_another(server: McpServer) -> None:
+def test_closing_ends_the_thread_and_the_next_call_begins_another(server: McpServer) -> None:
     with asking(server.port) as connections:
         box = toolbox(server.url(), connections)
         before = set(threading.enumerate())
@@ -341,7 +341,7 @@ def test_closing_ends_the_thread_and_asking_begins_another(server: McpServer) ->
         assert said(call(box, "add", a=1, b=1)) == "2"
 
 
-def test_nothing_that_speaks_mcp_is_loaded_before_a_server_is_asked() -> None:
+def test_no_module_of_mcp_is_loaded_before_the_first_call() -> None:
     script = """
 import sys
 from turnstone.adapters.fetching.allowing import Allowed
@@ -360,7 +360,7 @@ print({"mcp", "mcp_types", "httpx2", "httpcore2", "httpx", "anyio", "opentelemet
 @pytest.mark.parametrize(
     "uri", ["http://[::1", "https://[v1.x]/", "https://a:99999/", "https://%00/", "https://a:secret-value@b.example/"]
 )
-def test_an_address_that_nobody_can_be_asked_at_makes_no_toolbox(uri: str) -> None:
+def test_an_invalid_address_makes_no_toolbox(uri: str) -> None:
     with asking() as connections, pytest.raises(InvalidRequest) as refused:
         toolbox(uri, connections)
     assert refused.value.location == ("mcp_endpoint", "uri")

@@ -1,4 +1,4 @@
-"""Making images, over loopback models that are asked and answer as the real ones are.
+"""Making images, with loopback models whose requests and answers have the form of the real ones.
 
 Covers: adapters/aws/aws_clients, adapters/models/bedrock/bedrock_client, adapters/models/openai/model_access,
   adapters/tools/images/bedrock_image_bodies, adapters/tools/images/bedrock_images, adapters/tools/images/images,
@@ -48,7 +48,7 @@ def of_openai(server: WebServer, model: str = "gpt-image-1", key: str | None = K
 
 @pytest.fixture
 def of_bedrock(monkeypatch: pytest.MonkeyPatch) -> Callable[..., BedrockImages]:
-    """Sign with made-up credentials, and with nothing that this machine knows."""
+    """Sign with made-up credentials, and with none of this machine."""
     for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK", "HTTP_PROXY", "http_proxy"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAMADEUP")
@@ -71,9 +71,9 @@ def test_an_openai_model_s_image_becomes_a_file(model: str) -> None:
     assert (file.mime_type, file.body, file.name.endswith(".png")) == ("image/png", PNG, True)
     assert file.name in str(result.content)
     (request,) = server.asked
-    told = request.told
+    sent = request.told
     by_value = {} if "gpt-image" in model else {"response_format": "b64_json"}
-    assert told == {"model": model, "prompt": IMAGE["query"], "n": 1, "size": "1024x1536", **by_value}
+    assert sent == {"model": model, "prompt": IMAGE["query"], "n": 1, "size": "1024x1536", **by_value}
 
 
 def test_a_caller_s_own_key_goes_before_the_server_s() -> None:
@@ -94,14 +94,14 @@ def test_a_model_that_refuses_is_quoted_without_the_prompt() -> None:
 @pytest.mark.parametrize(
     ("image", "mime_type", "suffix"), [(JPEG, "image/jpeg", ".jpg"), (WEBP, "image/webp", ".webp")]
 )
-def test_an_image_is_what_it_begins_as_and_not_what_was_asked_for(image: bytes, mime_type: str, suffix: str) -> None:
+def test_the_type_of_an_image_is_that_of_its_first_bytes(image: bytes, mime_type: str, suffix: str) -> None:
     with WebServer(lambda _: json_answer({"data": [{"b64_json": encoded(image)}]})) as server:
         (file,) = made(of_openai(server)).files
     assert (file.mime_type, file.name[-len(suffix) :]) == (mime_type, suffix)
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "error_text"),
     [
         (
             json_answer({"data": [{"b64_json": encoded(b"<svg onload=alert(1)>")}]}),
@@ -120,13 +120,13 @@ def test_an_image_is_what_it_begins_as_and_not_what_was_asked_for(image: bytes, 
         (WebAnswer(404, b"{}"), "404"),
     ],
 )
-def test_an_answer_without_an_image_fails_the_call(answer: WebAnswer, said: str) -> None:
-    with WebServer(lambda _: answer) as server, pytest.raises(ToolFailed, match=said):
+def test_an_answer_without_an_image_fails_the_call(answer: WebAnswer, error_text: str) -> None:
+    with WebServer(lambda _: answer) as server, pytest.raises(ToolFailed, match=error_text):
         made(of_openai(server))
 
 
 @pytest.mark.parametrize("how", ["time", "stop"])
-def test_a_silent_model_is_waited_for_as_long_as_the_call_may_take_or_is_wanted(how: str) -> None:
+def test_a_silent_model_is_waited_for_until_the_timeout_or_a_cancellation(how: str) -> None:
     is_over = threading.Event()
 
     def silent(_: WebRequest) -> WebAnswer:
@@ -151,33 +151,33 @@ def test_an_amazon_model_s_image_becomes_a_file(of_bedrock: Callable[..., Bedroc
         (file,) = made(of_bedrock(server, model, "1280x720")).files
     assert (file.mime_type, file.body) == ("image/png", PNG)
     assert server.asked == [(model, "invoke")]
-    (told,) = server.requests
-    config = told["imageGenerationConfig"]
+    (sent,) = server.requests
+    config = sent["imageGenerationConfig"]
     assert (config["width"], config["height"], config["numberOfImages"]) == (1280, 720, 1)
-    assert told["textToImageParams"] == {"text": IMAGE["query"]}
+    assert sent["textToImageParams"] == {"text": IMAGE["query"]}
     assert "AWS4-HMAC-SHA256" in server.headers[0]["authorization"]
 
 
-def test_a_stability_model_is_asked_for_a_ratio(of_bedrock: Callable[..., BedrockImages]) -> None:
+def test_a_stability_model_is_sent_a_ratio(of_bedrock: Callable[..., BedrockImages]) -> None:
     with BedrockServer(bedrock_images) as server:
         (file,) = made(of_bedrock(server, STABILITY, "1536x1024")).files
     assert file.body == PNG
-    (told,) = server.requests
-    assert (told["prompt"], told["aspect_ratio"], told["output_format"]) == (IMAGE["query"], "3:2", "png")
+    (sent,) = server.requests
+    assert (sent["prompt"], sent["aspect_ratio"], sent["output_format"]) == (IMAGE["query"], "3:2", "png")
 
 
-def test_a_call_that_is_run_again_asks_for_the_same_image_and_another_call_for_another(
+def test_a_repeated_call_requests_the_same_image_and_another_call_another(
     of_bedrock: Callable[..., BedrockImages],
 ) -> None:
     with BedrockServer(bedrock_images) as server:
         names = [made(of_bedrock(server), idempotency_key=key).files[0].name for key in ("a", "a", "b")]
-    first, again, other = (told["imageGenerationConfig"]["seed"] for told in server.requests)
+    first, again, other = (request["imageGenerationConfig"]["seed"] for request in server.requests)
     assert first == again != other
     assert names[0] == names[1] != names[2]
 
 
 @pytest.mark.parametrize(
-    ("model", "answer", "said"),
+    ("model", "answer", "error_text"),
     [
         (NOVA, None, "blocked by our filters"),
         (STABILITY, None, "Filter reason: prompt"),
@@ -194,15 +194,15 @@ def test_a_call_that_is_run_again_asks_for_the_same_image_and_another_call_for_a
     ],
 )
 def test_bedrock_without_an_image_fails_the_call(
-    of_bedrock: Callable[..., BedrockImages], model: str, answer: HttpAnswer | HangUp | None, said: str
+    of_bedrock: Callable[..., BedrockImages], model: str, answer: HttpAnswer | HangUp | None, error_text: str
 ) -> None:
     script = bedrock_images if answer is None else lambda _: answer
-    with BedrockServer(script) as server, pytest.raises(ToolFailed, match=said):
+    with BedrockServer(script) as server, pytest.raises(ToolFailed, match=error_text):
         made(of_bedrock(server, model), arguments={"query": "forbidden"})
     assert len(server.requests) == 1
 
 
-def test_what_bedrock_refuses_is_quoted_without_the_prompt(of_bedrock: Callable[..., BedrockImages]) -> None:
+def test_a_refusal_of_bedrock_is_quoted_without_the_prompt(of_bedrock: Callable[..., BedrockImages]) -> None:
     with BedrockServer(bedrock_images) as server, pytest.raises(ToolFailed, match="maxLength: 1024") as caught:
         made(of_bedrock(server), arguments={"query": "x" * 2_000})
     assert "xxx" not in str(caught.value)
@@ -222,21 +222,21 @@ def test_bedrock_s_answer_that_does_not_end_is_cut_in_time(of_bedrock: Callable[
 
 
 @pytest.mark.parametrize(
-    ("model", "size", "said"),
+    ("model", "size", "error_text"),
     [
         ("amazon.nova-lite-v1:0", "1024x1024", "model: how 'amazon.nova-lite-v1:0'"),
         ("stability.stable-diffusion-xl-v1", "1024x1024", "model: how"),
         (STABILITY, "1000x999", "size: .*16:9"),
     ],
 )
-def test_a_model_or_size_that_bedrock_makes_no_images_of_is_refused_beforehand(
-    model: str, size: str, said: str
+def test_a_model_or_size_without_images_in_bedrock_is_refused_beforehand(
+    model: str, size: str, error_text: str
 ) -> None:
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=error_text):
         body_of(model, size)
 
 
-def test_a_model_that_can_t_be_had_fails_the_call() -> None:
+def test_an_unavailable_model_fails_the_call() -> None:
     def missing() -> ImageModel:
         raise StoreUnavailable("AWS can't be used: no region is set")
 
@@ -244,7 +244,7 @@ def test_a_model_that_can_t_be_had_fails_the_call() -> None:
         made(missing)
 
 
-def test_one_tool_is_offered_and_wants_a_text() -> None:
+def test_one_tool_is_offered_and_requires_a_text() -> None:
     box = PhotogenToolbox(lambda: pytest.fail("no model is asked"))
     assert [tool.name for tool in box.tools(ASKER)] == ["photogen"]
     with pytest.raises(ToolFailed, match="query"):

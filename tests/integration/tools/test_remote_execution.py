@@ -1,4 +1,4 @@
-"""Calls that are run where their definition says: what is sent there, what is not, and what the answer becomes.
+"""Calls that are run at the URL of their definition: the request, secrets that are not sent, and the result.
 
 Covers: adapters/tools/remote/remote, adapters/tools/remote/remote_answers, adapters/tools/remote/url_templates
 """
@@ -82,7 +82,7 @@ def test_a_call_s_arguments_come_into_the_body_after_the_definition_s(server: We
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_what_the_definition_fixes_no_argument_of_the_same_name_changes(server: WebServer, method: str) -> None:
+def test_an_argument_does_not_replace_a_fixed_value_of_the_definition(server: WebServer, method: str) -> None:
     fixed = {"account": "ours"}
     run(server, "/x?mode=safe", method, {"account": "theirs", "mode": "evil"}, params=fixed, body=fixed)
     (request,) = server.asked
@@ -119,7 +119,7 @@ def test_an_argument_in_the_url_is_encoded_and_not_sent_again(server: WebServer)
         "https://good.test/%2{host}/x",
     ],
 )
-def test_an_argument_can_stand_for_nothing_of_where_a_call_is_sent(url: str) -> None:
+def test_an_argument_may_not_fill_the_origin_of_the_url(url: str) -> None:
     with pytest.raises(ToolFailed, match=r"url"):
         filled(url, {"host": "evil.test"})
 
@@ -150,17 +150,17 @@ def test_an_argument_that_is_missing_is_named() -> None:
 
 
 @given(st.text(min_size=1), st.text())
-def test_whatever_an_argument_says_it_stays_in_its_segment_and_its_parameter(name: str, asked: str) -> None:
+def test_any_text_of_an_argument_stays_in_its_segment_and_its_parameter(name: str, query: str) -> None:
     try:
-        url = filled("https://good.test:8443/users/{name}/posts?q={asked}&v=1", {"name": name, "asked": asked}).url
+        url = filled("https://good.test:8443/users/{name}/posts?q={query}&v=1", {"name": name, "query": query}).url
     except ToolFailed:
         return
     assert url.isascii()
     assert url.isprintable()
-    origin, path, query = url[:22], *url[22:].split("?")
+    origin, path, query_string = url[:22], *url[22:].split("?")
     assert origin == "https://good.test:8443"
     assert path.split("/")[1::2] == ["users", "posts"]
-    assert [part.partition("=")[0] for part in query.split("&")] == ["q", "v"]
+    assert [part.partition("=")[0] for part in query_string.split("&")] == ["q", "v"]
     assert not set("#\\ {}") & set(url)
 
 
@@ -174,12 +174,12 @@ def test_headers_of_the_definition_are_sent_and_so_is_the_key_of_the_call(server
 
 
 @pytest.mark.parametrize("key", ["turn:1:cäll", "a\r\nb", "k" * 300, "", "\ud800"])
-def test_a_key_that_no_header_can_carry_is_sent_as_another_that_is_always_the_same(key: str) -> None:
-    asked = list[FetchRequest]()
+def test_a_key_invalid_in_a_header_is_sent_as_a_stable_hash(key: str) -> None:
+    requests = list[FetchRequest]()
     remote = {"url": "https://good.test/", "method": "POST"}
     for _ in range(2):
-        RemoteToolbox(Recording(asked)).invoke(called({}, remote, idempotency_key=key))
-    first, again = (request.headers["Idempotency-Key"] for request in asked)
+        RemoteToolbox(Recording(requests)).invoke(called({}, remote, idempotency_key=key))
+    first, again = (request.headers["Idempotency-Key"] for request in requests)
     assert first == again
     assert len(first) == 64
     assert first.isalnum()
@@ -198,12 +198,12 @@ def test_a_key_that_no_header_can_carry_is_sent_as_another_that_is_always_the_sa
     ],
 )
 def test_headers_that_frame_a_request_or_contradict_each_other_are_refused(headers: dict[str, str]) -> None:
-    asked = list[FetchRequest]()
+    requests = list[FetchRequest]()
     with pytest.raises(ToolFailed, match="header"):
-        RemoteToolbox(Recording(asked)).invoke(
+        RemoteToolbox(Recording(requests)).invoke(
             called({}, {"url": "https://good.test/", "method": "GET", "headers": headers})
         )
-    assert not asked
+    assert not requests
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_headers_that_frame_a_request_or_contradict_each_other_are_refused(heade
         (b"", None, "HTTP 200, without content"),
     ],
 )
-def test_a_text_is_told_to_the_model(body: bytes, media_type: str | None, expected: str) -> None:
+def test_a_text_is_returned_to_the_model(body: bytes, media_type: str | None, expected: str) -> None:
     with WebServer(lambda _: WebAnswer(200, body, media_type)) as server:
         result = run(server, "/", "GET", {})
     assert (result.content, result.files, result.metadata) == (expected, (), {"status": 200})
@@ -234,7 +234,7 @@ def test_a_text_is_told_to_the_model(body: bytes, media_type: str | None, expect
         (b"\xff", "application/x-../../odd", "get_weather.bin", "application/octet-stream"),
     ],
 )
-def test_what_is_no_text_becomes_a_file(body: bytes, media_type: str | None, name: str, kept: str) -> None:
+def test_content_other_than_text_becomes_a_file(body: bytes, media_type: str | None, name: str, kept: str) -> None:
     with WebServer(lambda _: WebAnswer(200, body, media_type)) as server:
         result = run(server, "/", "GET", {})
     (file,) = result.files
@@ -251,16 +251,16 @@ def test_a_file_s_name_has_no_folders_whatever_its_tool_is_called() -> None:
     assert len(file.name) < 80
 
 
-def test_a_long_text_is_cut_and_says_so() -> None:
+def test_a_long_text_is_cut_with_a_note() -> None:
     with WebServer(lambda _: WebAnswer(200, b"x" * (MAX_TEXT_CHARACTERS + 5), "text/plain")) as server:
-        told = str(run(server, "/", "GET", {}).content)
-    assert told.endswith(f"x\n[cut: the answer has {MAX_TEXT_CHARACTERS + 5} characters]")
+        content = str(run(server, "/", "GET", {}).content)
+    assert content.endswith(f"x\n[cut: the answer has {MAX_TEXT_CHARACTERS + 5} characters]")
 
 
 @pytest.mark.parametrize("status", [304, 400, 404, 500])
-def test_an_error_fails_the_call_with_what_is_said_and_without_the_headers_secrets(status: int) -> None:
-    said = json.dumps({"error": "no such city", "you_sent": SECRET}) + "x" * 5_000
-    answer = WebAnswer(status, b"" if status == 304 else said.encode())
+def test_an_error_fails_the_call_with_its_text_and_without_the_headers_secrets(status: int) -> None:
+    error = json.dumps({"error": "no such city", "you_sent": SECRET}) + "x" * 5_000
+    answer = WebAnswer(status, b"" if status == 304 else error.encode())
     with WebServer(lambda _: answer) as server, pytest.raises(ToolFailed, match=f"HTTP {status}") as caught:
         run(server, "/", "GET", {}, headers={"Authorization": SECRET})
     assert SECRET not in str(caught.value)
@@ -268,14 +268,14 @@ def test_an_error_fails_the_call_with_what_is_said_and_without_the_headers_secre
     assert len(str(caught.value)) < 700
 
 
-def test_private_addresses_are_refused_before_anybody_is_asked(server: WebServer) -> None:
+def test_private_addresses_are_refused_before_a_connection(server: WebServer) -> None:
     box = RemoteToolbox(GuardedFetcher())
     with pytest.raises(ToolFailed, match="TURNSTONE_FETCH_ALLOW"):
         box.invoke(called({}, {"url": f"{server.url}/latest/meta-data", "method": "GET"}))
     assert server.asked == []
 
 
-def test_a_redirect_to_a_place_that_is_not_allowed_is_refused() -> None:
+def test_a_redirect_to_a_forbidden_address_is_refused() -> None:
     with WebServer(echoed) as inner:
         moved = WebAnswer(302, headers={"Location": f"{inner.url}/admin"})
         with WebServer(lambda _: moved) as outer, pytest.raises(ToolFailed, match="TURNSTONE_FETCH_ALLOW"):
@@ -283,7 +283,7 @@ def test_a_redirect_to_a_place_that_is_not_allowed_is_refused() -> None:
         assert inner.asked == []
 
 
-def test_a_silent_server_is_waited_for_as_long_as_the_call_may_take() -> None:
+def test_a_silent_server_is_waited_for_until_the_calls_timeout() -> None:
     is_over = threading.Event()
 
     def silent(_: WebRequest) -> WebAnswer:
@@ -297,7 +297,7 @@ def test_a_silent_server_is_waited_for_as_long_as_the_call_may_take() -> None:
         is_over.set()
 
 
-def test_a_call_without_a_place_to_run_it_fails() -> None:
+def test_a_call_without_a_remote_execution_fails() -> None:
     with pytest.raises(ToolFailed, match="'get_weather'"):
         RemoteToolbox(Recording([])).invoke(invocation("get_weather", {}))
     assert RemoteToolbox(Recording([])).tools(ASKER) == ()
@@ -311,12 +311,12 @@ def test_arguments_that_are_no_json_are_refused(value: object) -> None:
 
 
 class Recording:
-    """A fetcher that asks nobody."""
+    """A fetcher that records requests and opens no connection."""
 
-    def __init__(self, asked: list[FetchRequest], answer: Fetched | None = None) -> None:
-        self._asked = asked
+    def __init__(self, requests: list[FetchRequest], answer: Fetched | None = None) -> None:
+        self._requests = requests
         self._answer = answer or Fetched(200, "text/plain", None, b"done", "https://good.test/")
 
     def fetch(self, request: FetchRequest) -> Fetched:
-        self._asked.append(request)
+        self._requests.append(request)
         return self._answer

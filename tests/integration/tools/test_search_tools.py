@@ -1,4 +1,4 @@
-"""Searching the web and asking Wolfram|Alpha, over loopback services that speak as the real ones do.
+"""Web searches and questions to Wolfram|Alpha, with loopback services that answer as the real ones do.
 
 Covers: adapters/tools/web/search_engines, adapters/tools/web/websearch, adapters/tools/web/wolfram,
   adapters/tools/web/json_service
@@ -33,7 +33,7 @@ QUERY = {"query": "rain in spain"}
 
 
 class Services:
-    """All services, each at an address of its own that its engine is usually asked at."""
+    """All services, each at its own address with the usual path of its engine."""
 
     def __init__(self, servers: dict[str, WebServer]) -> None:
         self.servers = servers
@@ -41,7 +41,7 @@ class Services:
     def url(self, name: str) -> str:
         return self.servers[name].url + PATHS[name]
 
-    def asked(self) -> dict[str, int]:
+    def request_counts(self) -> dict[str, int]:
         return {name: len(server.asked) for name, server in self.servers.items() if server.asked}
 
 
@@ -61,22 +61,22 @@ def fetcher(url: str | None) -> GuardedFetcher:
 
 
 def searching(services: Services, engine: str, **settings: Any) -> WebSearchToolbox:
-    told = WebSearchSettings.model_validate({"engine": engine, "url": services.url(engine), **settings})
-    return WebSearchToolbox(told, NAMED.get, fetcher)
+    validated = WebSearchSettings.model_validate({"engine": engine, "url": services.url(engine), **settings})
+    return WebSearchToolbox(validated, NAMED.get, fetcher)
 
 
 def found(box: WebSearchToolbox, **call: Any) -> dict[str, Any]:
     result = box.invoke(invocation("web_search", QUERY, **call))
-    told: dict[str, Any] = json.loads(str(result.content))
-    return told
+    content: dict[str, Any] = json.loads(str(result.content))
+    return content
 
 
-def test_brave_s_best_results_are_told_in_the_order_it_mixes_their_kinds_in(services: Services) -> None:
-    told = found(searching(services, "brave"), provider_data={"brave_search_api_key": KEY})
+def test_braves_best_results_keep_its_mixed_order(services: Services) -> None:
+    content = found(searching(services, "brave"), provider_data={"brave_search_api_key": KEY})
     first = {name: page(1)[name] for name in ("type", "title", "url", "description", "extra_snippets")}
     videos = [{name: video(n)[name] for name in ("type", "title", "url", "description")} for n in range(3)]
-    asked = {"question": "Question 0?", "answer": "Answer 0.", "title": "FAQ 0", "url": "https://faq.test/0"}
-    assert told == {"query": "rain in spain", "top_k": [first, videos, [asked]]}
+    faq = {"question": "Question 0?", "answer": "Answer 0.", "title": "FAQ 0", "url": "https://faq.test/0"}
+    assert content == {"query": "rain in spain", "top_k": [first, videos, [faq]]}
     (request,) = services.servers["brave"].asked
     assert request.params["q"] == ["rain in spain"]
 
@@ -95,12 +95,12 @@ def test_a_query_longer_than_brave_takes_is_cut(services: Services) -> None:
 def test_other_engines_results_are_three_with_what_a_model_needs(
     services: Services, engine: str, fields: tuple[str, ...]
 ) -> None:
-    told = found(searching(services, engine), provider_data={KEY_NAMES[engine]: KEY})
-    assert [tuple(sorted(result)) for result in told["top_k"]] == [fields] * 3
-    assert told["top_k"][2]["url"] == "https://pages.test/2"
+    content = found(searching(services, engine), provider_data={KEY_NAMES[engine]: KEY})
+    assert [tuple(sorted(result)) for result in content["top_k"]] == [fields] * 3
+    assert content["top_k"][2]["url"] == "https://pages.test/2"
 
 
-def test_the_answer_says_which_engine_gave_it(services: Services) -> None:
+def test_the_answer_names_its_engine(services: Services) -> None:
     box = searching(services, "tavily", api_key_env="SEARCH_KEY")
     assert box.invoke(invocation("brave_search", QUERY)).metadata == {"engine": "tavily"}
     assert [tool.name for tool in box.tools(ASKER)] == ["web_search"]
@@ -125,12 +125,12 @@ def test_the_servers_key_and_address_are_for_the_engine_of_the_file_only(
     box = searching(services, "brave", api_key_env="SEARCH_KEY")
     with pytest.raises(ToolFailed, match=r"Bing.*requires a key.*'bing_search_api_key'"):
         found(box, options=ToolOptions(engine="bing"))
-    with pytest.raises(ToolFailed, match=r"bing.microsoft.com"):  # its usual address, which is not looked up here
+    with pytest.raises(ToolFailed, match=r"bing.microsoft.com"):  # its usual address, which is not resolved here
         found(box, options=ToolOptions(engine="bing", api_key=KEY))
-    assert services.asked() == {}
+    assert services.request_counts() == {}
 
 
-def test_another_engine_than_the_files_is_asked_at_its_usual_address(
+def test_another_engine_than_the_files_is_called_at_its_usual_address(
     services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = services.url("bing")
@@ -145,10 +145,10 @@ def test_another_engine_than_the_files_is_asked_at_its_usual_address(
         if "options" not in named:
             box = WebSearchToolbox(WebSearchSettings(), NAMED.get, lambda _: fetcher(url))
         assert box.invoke(call).metadata == {"engine": "bing"}
-    assert services.asked() == {"bing": 2}
+    assert services.request_counts() == {"bing": 2}
 
 
-def test_who_hands_on_a_key_of_another_engine_and_names_none_is_searched_for_by_that(services: Services) -> None:
+def test_a_callers_key_of_another_engine_selects_that_engine(services: Services) -> None:
     box = searching(services, "brave")
     with pytest.raises(ToolFailed, match=r"api.tavily.com"):
         found(box, provider_data={"tavily_search_api_key": KEY})
@@ -156,16 +156,16 @@ def test_who_hands_on_a_key_of_another_engine_and_names_none_is_searched_for_by_
         found(box, provider_data={"tavily_search_api_key": KEY}, options=ToolOptions(engine="brave"))
 
 
-def test_without_a_key_it_is_said_where_one_can_be_set(services: Services) -> None:
+def test_without_a_key_the_error_names_the_settings_for_one(services: Services) -> None:
     with pytest.raises(ToolFailed) as caught:
         found(searching(services, "brave"))
-    for place in ("'brave_search_api_key'", "X-LlamaStack-Provider-Data", "api_key_env", "[tools.websearch]"):
-        assert place in str(caught.value)
+    for setting in ("'brave_search_api_key'", "X-LlamaStack-Provider-Data", "api_key_env", "[tools.websearch]"):
+        assert setting in str(caught.value)
     with pytest.raises(ToolFailed, match=r"'wolfram_alpha_api_key'.*\[tools.wolfram_alpha\]"):
         WolframToolbox(WolframSettings(), NAMED.get, fetcher).invoke(invocation("wolfram_alpha", QUERY))
 
 
-def test_a_key_that_can_t_be_read_fails_the_call_without_telling_its_name(services: Services) -> None:
+def test_an_unreadable_key_fails_the_call_without_its_name(services: Services) -> None:
     def unreachable(name: str) -> str:
         raise StoreUnavailable(f"the secret {name!r} can't be read: AccessDenied")
 
@@ -176,20 +176,20 @@ def test_a_key_that_can_t_be_read_fails_the_call_without_telling_its_name(servic
 
 
 @pytest.mark.parametrize(
-    ("engine", "said"),
+    ("engine", "error_text"),
     [
         ("brave", r"Brave refused or failed \(HTTP 422\): The provided subscription token is invalid\."),
         ("bing", r"Bing does not accept the key \(HTTP 401\): Access denied due to invalid subscription key"),
         ("tavily", r"Tavily does not accept the key \(HTTP 401\): Unauthorized: missing or invalid API key\."),
     ],
 )
-def test_an_engine_that_refuses_the_key_is_quoted(services: Services, engine: str, said: str) -> None:
-    with pytest.raises(ToolFailed, match=said):
+def test_an_engine_that_refuses_the_key_is_quoted(services: Services, engine: str, error_text: str) -> None:
+    with pytest.raises(ToolFailed, match=error_text):
         found(searching(services, engine), provider_data={KEY_NAMES[engine]: "wrong-key"})
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "error_text"),
     [
         (json_answer({"message": f"you sent {KEY}"}, 500), r"HTTP 500\): you sent \[redacted\]$"),
         (json_answer({"error": {"detail": "slow down"}}, 429), "takes no more requests now .*slow down"),
@@ -200,10 +200,10 @@ def test_an_engine_that_refuses_the_key_is_quoted(services: Services, engine: st
         (WebAnswer(302, headers={"Location": "https://elsewhere.test/"}), "redirects"),
     ],
 )
-def test_an_answer_that_is_none_fails_the_call_and_never_tells_the_key(answer: WebAnswer, said: str) -> None:
+def test_an_invalid_answer_fails_the_call_and_never_shows_the_key(answer: WebAnswer, error_text: str) -> None:
     with WebServer(lambda _: answer) as server:
         box = WebSearchToolbox(WebSearchSettings(url=server.url), NAMED.get, fetcher)
-        with pytest.raises(ToolFailed, match=said) as caught:
+        with pytest.raises(ToolFailed, match=error_text) as caught:
             found(box, provider_data={"brave_search_api_key": KEY})
     assert KEY not in str(caught.value)
 
@@ -220,11 +220,11 @@ def test_an_answer_that_is_none_fails_the_call_and_never_tells_the_key(answer: W
         {"mixed": {"main": [{"type": "web", "index": -1}]}, "web": {"results": [None, 5]}},
     ],
 )
-def test_an_answer_without_results_is_told_as_that(answer: dict[str, Any]) -> None:
+def test_an_answer_without_results_has_no_results(answer: dict[str, Any]) -> None:
     assert [engine.results(answer) for engine in ENGINES.values()] == [[], [], []]
 
 
-def test_what_a_page_makes_an_engine_say_is_cut_and_can_be_kept() -> None:
+def test_a_long_or_broken_text_of_a_page_is_cut_and_can_be_stored() -> None:
     result = {"name": "half \ud800 pair", "snippet": "x" * 100_000, "url": ["y" * 10_000] * 100}
     with WebServer(lambda _: json_answer({"webPages": {"value": [result] * 3}})) as server:
         box = WebSearchToolbox(WebSearchSettings(engine="bing", url=server.url), NAMED.get, fetcher)
@@ -234,42 +234,42 @@ def test_what_a_page_makes_an_engine_say_is_cut_and_can_be_kept() -> None:
     assert json.loads(content)["top_k"][2]["name"] == "half ? pair"
 
 
-def test_a_place_that_there_is_not_in_brave_s_order_is_passed_over() -> None:
-    places = [{"type": "web", "index": -1}, {"type": "web", "index": 2}, {"type": "web", "index": 0}]
-    answer = {"mixed": {"main": places}, "web": {"results": [{"title": "first"}, {"title": "last"}]}}
+def test_a_missing_entry_of_braves_order_is_skipped() -> None:
+    order = [{"type": "web", "index": -1}, {"type": "web", "index": 2}, {"type": "web", "index": 0}]
+    answer = {"mixed": {"main": order}, "web": {"results": [{"title": "first"}, {"title": "last"}]}}
     assert ENGINES["brave"].results(answer) == [{"title": "first"}]
 
 
-def test_brave_without_an_order_of_kinds_is_told_by_its_pages() -> None:
+def test_brave_without_an_order_of_kinds_returns_its_pages() -> None:
     answer = {"web": {"results": [{"title": str(n), "url": "u", "profile": {}} for n in range(9)]}}
     assert [result["title"] for result in ENGINES["brave"].results(answer)] == ["0", "1", "2"]
 
 
 @pytest.mark.parametrize("query", [None, "", "  ", 5, ["a"], "x" * 5_000, "\ud800"])
-def test_a_query_that_is_none_is_refused_before_anybody_is_asked(services: Services, query: object) -> None:
+def test_an_invalid_query_is_refused_before_a_request(services: Services, query: object) -> None:
     box = searching(services, "brave", api_key_env="SEARCH_KEY")
     with pytest.raises(ToolFailed, match="query"):
         box.invoke(invocation("web_search", {"query": query}))
-    assert services.asked() == {}
+    assert services.request_counts() == {}
 
 
-def test_a_key_that_no_header_can_carry_is_refused_and_not_repeated(services: Services) -> None:
+def test_a_key_invalid_in_a_header_is_refused_and_not_repeated(services: Services) -> None:
     with pytest.raises(ToolFailed, match="not valid in an HTTP header") as caught:
         found(searching(services, "brave"), options=ToolOptions(api_key="k\nX-Evil: 1"))
     assert "X-Evil" not in str(caught.value)
 
 
-def test_an_engine_that_there_is_not_is_named_with_those_there_are(services: Services) -> None:
+def test_an_unknown_engine_is_named_with_the_available_ones(services: Services) -> None:
     with pytest.raises(ToolFailed, match=r"'altavista'.*brave, bing, tavily"):
         found(searching(services, "brave"), options=ToolOptions(engine="altavista"))
 
 
-def asking_wolfram(services: Services) -> WolframToolbox:
+def wolfram_box(services: Services) -> WolframToolbox:
     return WolframToolbox(WolframSettings(url=services.url("wolfram"), api_key_env="SEARCH_KEY"), NAMED.get, fetcher)
 
 
 def test_wolfram_s_answer_ends_with_its_result(services: Services) -> None:
-    result = asking_wolfram(services).invoke(invocation("wolfram_alpha", {"query": "2+2"}))
+    result = wolfram_box(services).invoke(invocation("wolfram_alpha", {"query": "2+2"}))
     pods = [
         {"title": "Input", "subpods": [{"plaintext": "2 + 2"}]},
         {"title": "Result", "subpods": [{"plaintext": "4"}]},
@@ -277,20 +277,20 @@ def test_wolfram_s_answer_ends_with_its_result(services: Services) -> None:
     assert json.loads(str(result.content)) == {"queryresult": {"success": True, "inputstring": "2+2", "pods": pods}}
 
 
-def test_what_wolfram_does_not_understand_is_told_with_what_it_would(services: Services) -> None:
-    told = json.loads(str(asking_wolfram(services).invoke(invocation("w", {"query": "gibberish"})).content))
-    means = {"score": "0.5", "level": "medium", "val": "gibbous"}
-    assert told == {"queryresult": {"success": False, "didyoumeans": means, "pods": []}}
+def test_a_question_that_wolfram_does_not_understand_has_its_suggestion(services: Services) -> None:
+    content = json.loads(str(wolfram_box(services).invoke(invocation("w", {"query": "gibberish"})).content))
+    suggestion = {"score": "0.5", "level": "medium", "val": "gibbous"}
+    assert content == {"queryresult": {"success": False, "didyoumeans": suggestion, "pods": []}}
 
 
 def test_wolfram_refuses_a_wrong_key_in_the_result(services: Services) -> None:
     with pytest.raises(ToolFailed, match="Invalid appid"):
-        asking_wolfram(services).invoke(invocation("w", QUERY, provider_data={"wolfram_alpha_api_key": "wrong"}))
+        wolfram_box(services).invoke(invocation("w", QUERY, provider_data={"wolfram_alpha_api_key": "wrong"}))
     assert services.servers["wolfram"].asked[0].params["appid"] == ["wrong"]
 
 
 @pytest.mark.parametrize("answer", [{}, {"queryresult": []}, {"queryresult": {"error": {"msg": f"no {KEY}"}}}])
-def test_wolfram_answering_nothing_fails_the_call_and_never_tells_the_key(answer: dict[str, Any]) -> None:
+def test_an_empty_answer_of_wolfram_fails_the_call_and_never_shows_the_key(answer: dict[str, Any]) -> None:
     with WebServer(lambda _: json_answer(answer)) as server:
         box = WolframToolbox(WolframSettings(url=server.url, api_key_env="SEARCH_KEY"), NAMED.get, fetcher)
         with pytest.raises(ToolFailed, match=r"Wolfram\|Alpha") as caught:

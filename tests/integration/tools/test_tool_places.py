@@ -1,4 +1,4 @@
-"""The kinds of tools as a place has them: with keys of its variables or secrets, addresses and models of its file.
+"""The kinds of tools of each environment: keys of its variables or secrets, addresses and models of its file.
 
 Covers: bootstrap/tools, adapters/tools/factory
 """
@@ -64,10 +64,10 @@ def local(text: str, **settings: Any) -> EveryToolKind:
 def on_aws(text: str, secrets: dict[str, str], **settings: Any) -> EveryToolKind:
     catalogue = build_catalogue(PROVIDERS + text, None, "api_key_secret")
     deps = ProviderDeps(
-        60, lambda name, entry: secrets[str(entry.api_key_secret)], lambda: pytest.fail("AWS is not asked")
+        60, lambda name, entry: secrets[str(entry.api_key_secret)], lambda: pytest.fail("AWS is called")
     )
-    told = LambdaSettings(table="t", bucket="b", **settings)
-    return lambda_tool_kinds(told, catalogue, StoppedClock(), deps, secrets.__getitem__)
+    on_lambda = LambdaSettings(table="t", bucket="b", **settings)
+    return lambda_tool_kinds(on_lambda, catalogue, StoppedClock(), deps, secrets.__getitem__)
 
 
 def run(kinds: EveryToolKind, group: str, provider_data: dict[str, Any] | None = None) -> Any:
@@ -76,7 +76,7 @@ def run(kinds: EveryToolKind, group: str, provider_data: dict[str, Any] | None =
     return kinds.build(toolgroup).invoke(call)
 
 
-def test_a_server_without_a_file_has_the_clock_and_tools_that_ask_with_the_callers_keys() -> None:
+def test_a_server_without_a_file_has_the_clock_and_tools_that_use_the_callers_keys() -> None:
     kinds = local_tool_kinds(LocalSettings(), None, StoppedClock())
     assert kinds.builtin() == ("builtin::clock", "builtin::websearch", "builtin::wolfram_alpha")
     with pytest.raises(ToolFailed, match="requires a key"):
@@ -96,7 +96,7 @@ def test_keys_are_those_of_variables_here_and_of_secrets_on_aws(monkeypatch: pyt
         assert len(server.asked) == 2
 
 
-def test_the_address_of_a_service_that_the_operator_names_is_not_for_agents_to_ask() -> None:
+def test_agents_may_not_call_the_address_of_an_operators_service() -> None:
     with WebServer(lambda _: json_answer({})) as server:
         kinds = local(f'[tools.wolfram_alpha]\nurl = "{server.url}/v2/query"')
         with pytest.raises(ToolFailed, match="holds no result"):
@@ -124,7 +124,7 @@ def test_an_image_is_made_by_a_provider_of_the_file_with_its_key_or_the_callers(
     assert here.builtin()[3:] == there.builtin()[3:] == ("builtin::photogen",)
 
 
-def test_bedrock_makes_images_where_the_file_says_and_is_not_asked_before() -> None:
+def test_bedrock_makes_images_if_the_file_names_it_and_is_not_called_before() -> None:
     kinds = on_aws('[tools.photogen]\nprovider = "b"\nmodel = "amazon.nova-canvas-v1:0"', {})
     group = Toolgroup(identifier="x", provider_resource_id="builtin::photogen", provider_id=BUILTIN)
     asker = ToolAsker("acme", ProviderData({}))
@@ -132,7 +132,7 @@ def test_bedrock_makes_images_where_the_file_says_and_is_not_asked_before() -> N
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "problem"),
     [
         ('[tools.websearch]\napi_key_env = "NOT_SET"', "tools.websearch.api_key_env: NOT_SET is not set"),
         ('[tools.wolfram_alpha]\napi_key_env = "NOT_SET"', "tools.wolfram_alpha.api_key_env: NOT_SET is not set"),
@@ -150,32 +150,32 @@ def test_bedrock_makes_images_where_the_file_says_and_is_not_asked_before() -> N
         ),
     ],
 )
-def test_what_the_file_names_and_can_t_be_had_is_refused_at_the_start(text: str, said: str) -> None:
-    with pytest.raises(InvalidSettings, match=f"TURNSTONE_CONFIG: .*{said}") as caught:
+def test_an_unavailable_entry_of_the_file_is_refused_at_the_start(text: str, problem: str) -> None:
+    with pytest.raises(InvalidSettings, match=f"TURNSTONE_CONFIG: .*{problem}") as caught:
         local(text)
     assert "pw" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "problem"),
     [
         ('[tools.code_interpreter]\nruns = "here"', "tools.code_interpreter.runs: must be agentcore or off on AWS"),
         ('[tools.websearch]\napi_key_env = "X"', "tools.websearch: its key is named by api_key_secret here"),
     ],
 )
-def test_what_is_not_for_aws_is_refused_there(text: str, said: str) -> None:
-    with pytest.raises(InvalidSettings, match=said):
+def test_an_entry_for_other_environments_is_refused_on_aws(text: str, problem: str) -> None:
+    with pytest.raises(InvalidSettings, match=problem):
         on_aws(text, {})
 
 
-def test_tools_are_listed_without_asking_anybody() -> None:
+def test_tools_are_listed_without_a_request() -> None:
     kinds = local("")
     for name in kinds.builtin():
         group = Toolgroup(identifier=name, provider_resource_id=name, provider_id=BUILTIN)
         assert kinds.build(group).tools(ASKER)
 
 
-def test_an_mcp_server_is_asked_only_if_it_is_public_or_allowed_and_connections_are_closed_in_the_end() -> None:
+def test_an_mcp_server_is_called_only_if_it_is_public_or_allowed_and_connections_are_closed_in_the_end() -> None:
     with WebServer(lambda _: json_answer({})) as server:
         kinds = local("")
         endpoint = McpEndpoint(uri=f"{server.url}/mcp")
@@ -199,10 +199,10 @@ def wiki_at(uri: str) -> str:
     return f'[toolgroups."mcp::wiki"]\nmcp_endpoint = "{uri}"\n'
 
 
-@pytest.mark.parametrize("place", ["here", "on AWS"])
-def test_a_private_mcp_server_of_the_file_needs_no_second_permission(place: str) -> None:
+@pytest.mark.parametrize("environment", ["here", "on AWS"])
+def test_a_private_mcp_server_of_the_file_needs_no_second_permission(environment: str) -> None:
     with HostileMcpServer(decent) as server:
-        kinds = local(wiki_at(server.url())) if place == "here" else on_aws(wiki_at(server.url()), {})
+        kinds = local(wiki_at(server.url())) if environment == "here" else on_aws(wiki_at(server.url()), {})
         box = kinds.build(mcp_group("mcp::wiki", server.url()))
         assert [tool.name for tool in box.tools(ASKER)] == ["echo"]
         assert text_of(box.invoke(invocation("echo", {})).content) == "echoed"
@@ -213,7 +213,7 @@ def test_a_tenants_toolgroup_does_not_have_the_permission_of_the_files() -> None
     with HostileMcpServer(decent) as server, HostileMcpServer(decent) as other:
         kinds = local(wiki_at(server.url()))
         assert kinds.build(mcp_group("mcp::wiki", server.url())).tools(ASKER)
-        asked = len(server.requests)
+        requests_before = len(server.requests)
         for name, uri in (
             ("mcp::own", server.url()),  # the same address in words of a tenant, while a connection to it is kept
             ("mcp::wiki", server.url("/other")),
@@ -223,11 +223,11 @@ def test_a_tenants_toolgroup_does_not_have_the_permission_of_the_files() -> None
             with pytest.raises(ToolgroupUnavailable, match="it is not https"):
                 kinds.build(mcp_group(name, uri)).tools(ASKER)
         kinds.close()
-        assert (len(server.requests), other.requests) == (asked, [])
+        assert (len(server.requests), other.requests) == (requests_before, [])
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
-def test_a_server_of_the_file_can_t_lead_elsewhere(status: int) -> None:
+def test_a_server_of_the_file_may_not_redirect_elsewhere(status: int) -> None:
     with HostileMcpServer(decent) as elsewhere:
         headers = (("location", elsewhere.url()),)
         with HostileMcpServer(lambda _: Reply(status=status, headers=headers)) as server:
@@ -248,13 +248,13 @@ def test_a_name_of_the_file_is_no_way_to_the_metadata_of_a_cloud(monkeypatch: py
 
 
 @pytest.mark.parametrize("address", ["wiki.example/mcp", "https://user:s3cret@wiki.example/mcp", "ftp://wiki.example"])
-def test_an_address_of_the_file_that_nobody_can_be_asked_at_is_refused_at_the_start(address: str) -> None:
+def test_an_invalid_address_of_the_file_is_refused_at_the_start(address: str) -> None:
     with pytest.raises(InvalidSettings, match=r"toolgroups\.mcp::wiki\.mcp_endpoint: ") as refused:
         local(wiki_at(address))
     assert "s3cret" not in str(refused.value)
 
 
-def test_code_is_run_where_the_file_says() -> None:
+def test_code_is_run_in_the_environment_of_the_file() -> None:
     here = local('[tools.code_interpreter]\nruns = "here"')
     there = on_aws('[tools.code_interpreter]\nruns = "agentcore"', {})
     assert here.builtin()[3:] == there.builtin()[3:] == ("builtin::code_interpreter",)
@@ -268,7 +268,7 @@ CODE = Toolgroup(identifier="c", provider_resource_id="builtin::code_interpreter
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, float, int | None]]:
-    """What is made to run code: with what, for how many seconds, and how many calls at a time."""
+    """The code interpreters that were made: kind of runner, timeout in seconds, and calls at a time."""
     made: list[tuple[str, float, int | None]] = []
 
     def make(runner: object, timeout_s: float, limit: CallLimit | None) -> None:
@@ -279,14 +279,14 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, float, int | None]]
     return made
 
 
-def test_code_may_run_as_long_as_the_file_says(made: list[tuple[str, float, int | None]]) -> None:
+def test_code_may_run_for_the_timeout_of_the_file(made: list[tuple[str, float, int | None]]) -> None:
     local('[tools.code_interpreter]\nruns = "here"\ntimeout_seconds = 7').build(CODE)
     on_aws('[tools.code_interpreter]\nruns = "agentcore"', {}).build(CODE)
     assert made == [("JailedCode", 7, 6), ("AgentCoreCode", 30, None)]
 
 
 @pytest.mark.parametrize(
-    ("told", "processes", "calls"),
+    ("setting", "processes", "calls"),
     [
         ("", 1, 6),
         ("", 2, 3),
@@ -297,15 +297,15 @@ def test_code_may_run_as_long_as_the_file_says(made: list[tuple[str, float, int 
         ("calls_at_a_time = 9", 4, 2),
     ],
 )
-def test_calls_at_a_time_come_of_half_the_memory_or_of_the_file_and_are_shared_by_processes(
-    made: list[tuple[str, float, int | None]], told: str, processes: int, calls: int
+def test_calls_at_a_time_follow_from_half_the_memory_or_the_file_and_are_shared_by_processes(
+    made: list[tuple[str, float, int | None]], setting: str, processes: int, calls: int
 ) -> None:
-    local(f'[tools.code_interpreter]\nruns = "here"\n{told}', processes=processes).build(CODE)
+    local(f'[tools.code_interpreter]\nruns = "here"\n{setting}', processes=processes).build(CODE)
     assert made == [("JailedCode", 30, calls)]
 
 
 @pytest.mark.parametrize(
-    ("told", "processes", "problem"),
+    ("setting", "processes", "problem"),
     [
         ("calls_at_a_time = 3", 4, r"calls_at_a_time: must be at least TURNSTONE_PROCESSES, which is 4"),
         (
@@ -316,13 +316,13 @@ def test_calls_at_a_time_come_of_half_the_memory_or_of_the_file_and_are_shared_b
     ],
 )
 def test_fewer_calls_than_processes_are_refused_at_the_start(
-    made: list[tuple[str, float, int | None]], told: str, processes: int, problem: str
+    made: list[tuple[str, float, int | None]], setting: str, processes: int, problem: str
 ) -> None:
     with pytest.raises(InvalidSettings, match=problem):
-        local(f'[tools.code_interpreter]\nruns = "here"\n{told}', processes=processes)
+        local(f'[tools.code_interpreter]\nruns = "here"\n{setting}', processes=processes)
 
 
-@pytest.mark.parametrize("told", ["memory_mb = 64", "calls_at_a_time = 4"])
-def test_what_means_nothing_to_agentcore_is_refused(told: str) -> None:
-    with pytest.raises(InvalidSettings, match=f"{told.split()[0]}: has no effect.*; leave it out"):
-        on_aws(f'[tools.code_interpreter]\nruns = "agentcore"\n{told}', {})
+@pytest.mark.parametrize("setting", ["memory_mb = 64", "calls_at_a_time = 4"])
+def test_a_setting_without_effect_on_agentcore_is_refused(setting: str) -> None:
+    with pytest.raises(InvalidSettings, match=f"{setting.split()[0]}: has no effect.*; leave it out"):
+        on_aws(f'[tools.code_interpreter]\nruns = "agentcore"\n{setting}', {})

@@ -1,4 +1,4 @@
-"""Server tools in turns over a real store: at the same time, within their time, and what they leave behind.
+"""Server tools in turns over a real store: parallel calls, timeouts, attachments and files.
 
 Covers: services/tools/tool_running, services/tools/tenant_tools, services/files/attachments, store/files/attachments,
   services/tools/toolboxes
@@ -55,7 +55,7 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., Harness]]:
 
 
 def run(server: Harness, ref: SessionRef | None = None) -> Turn:
-    """Return the turn that comes of the script, in a session of an agent that has the tools."""
+    """Return the turn that the script leads to, in a session of an agent that has the tools."""
     return turn_in(server.say(ref or server.session(toolgroups=["tools"])))
 
 
@@ -90,7 +90,7 @@ def test_four_calls_of_two_hundred_milliseconds_take_hardly_longer_than_one(serv
     assert min(took) <= FOUR_AT_ONCE_S
 
 
-def test_steps_are_told_in_the_order_called_whichever_tool_is_first(serve: Callable[..., Harness]) -> None:
+def test_steps_are_emitted_in_the_order_of_the_calls(serve: Callable[..., Harness]) -> None:
     last = Event()
 
     def waits(_: Mapping[str, Any]) -> str:
@@ -111,7 +111,7 @@ def test_steps_are_told_in_the_order_called_whichever_tool_is_first(serve: Calla
     ]
 
 
-def test_a_tool_that_takes_too_long_is_an_answer_and_is_told_to_stop(serve: Callable[..., Harness]) -> None:
+def test_a_tool_that_takes_too_long_is_an_answer_and_is_cancelled(serve: Callable[..., Harness]) -> None:
     leave = Event()
 
     def hangs(_: Mapping[str, Any]) -> str:
@@ -143,7 +143,7 @@ def test_a_tool_that_fails_beside_others_is_an_answer(serve: Callable[..., Harne
     assert (first.content, first.metadata, second.content) == ("sold out", {"error": True}, "fine")
 
 
-def test_what_a_tool_produces_is_among_the_attachments_of_the_turn(serve: Callable[..., Harness]) -> None:
+def test_a_file_of_a_tool_is_an_attachment_of_the_turn(serve: Callable[..., Harness]) -> None:
     server = serve([call("a", "1"), "look"], {"tools": {"a": lambda _: ToolResult("an image", files=(PICTURE,))}})
     ref = server.session(toolgroups=["tools"])
     turn = run(server, ref)
@@ -155,14 +155,14 @@ def test_what_a_tool_produces_is_among_the_attachments_of_the_turn(serve: Callab
 
 
 @pytest.mark.parametrize("of", ["stranger", "other session", "other attachment"])
-def test_an_attachment_is_there_for_who_may_see_its_session_only(serve: Callable[..., Harness], of: str) -> None:
+def test_only_callers_with_access_to_the_session_read_an_attachment(serve: Callable[..., Harness], of: str) -> None:
     server = serve([call("a", "1"), "look"], {"tools": {"a": lambda _: ToolResult("an image", files=(PICTURE,))}})
     ref = server.session(toolgroups=["tools"])
-    wanted = attachment_id(run(server, ref).output_attachments[0])
+    attachment = attachment_id(run(server, ref).output_attachments[0])
     caller = Caller(tenant="b", principal="b") if of == "stranger" else LOCAL_CALLER
-    asked = server.session() if of == "other session" else ref.model_copy(update={"tenant": caller.tenant})
+    session = server.session() if of == "other session" else ref.model_copy(update={"tenant": caller.tenant})
     with pytest.raises(NotFound):
-        server.core.attachments.read(caller, asked, wanted if of != "other attachment" else "0" * 32)
+        server.core.attachments.read(caller, session, attachment if of != "other attachment" else "0" * 32)
 
 
 def test_attachments_go_with_their_session(serve: Callable[..., Harness]) -> None:
@@ -190,17 +190,17 @@ def test_an_answer_that_is_too_long_is_cut_and_kept_whole(serve: Callable[..., H
 
 
 def test_metadata_that_is_too_long_is_kept_as_a_file(serve: Callable[..., Harness]) -> None:
-    told = ToolResult("short", {"structured_content": {"text": "x" * 1_000}})
-    server = serve([call("a", "1"), "I see"], {"tools": {"a": lambda _: told}}, max_tool_output=500)
+    result = ToolResult("short", {"structured_content": {"text": "x" * 1_000}})
+    server = serve([call("a", "1"), "I see"], {"tools": {"a": lambda _: result}}, max_tool_output=500)
     ref = server.session(toolgroups=["tools"])
     turn = run(server, ref)
     (response,), (attachment,) = responses_of(turn), turn.output_attachments
     assert (response.content, set(response.metadata or {})) == ("short", {"is_cut", "attachments"})
     kept = server.core.attachments.read(LOCAL_CALLER, ref, attachment_id(attachment))
-    assert json.loads(kept.body) == told.metadata
+    assert json.loads(kept.body) == result.metadata
 
 
-def test_tools_are_looked_up_once_as_a_turn_opens_and_once_as_it_is_resumed(serve: Callable[..., Harness]) -> None:
+def test_tools_are_listed_once_as_a_turn_opens_and_once_as_it_is_resumed(serve: Callable[..., Harness]) -> None:
     server = serve([call("ask", "1"), "done"], {"tools": {"a": lambda _: "4"}})
     ref = server.session(toolgroups=["tools"], client_tools=[client_tool("ask")])
     before = server.tools.listings
@@ -210,7 +210,7 @@ def test_tools_are_looked_up_once_as_a_turn_opens_and_once_as_it_is_resumed(serv
     assert server.tools.listings - before == 2
 
 
-def test_an_image_that_the_model_is_shown_is_an_attachment_too(serve: Callable[..., Harness]) -> None:
+def test_an_image_shown_to_the_model_is_an_attachment_too(serve: Callable[..., Harness]) -> None:
     image = ImageItem(image=Image(data=b64encode(PICTURE.body).decode()))
     server = serve([call("a", "1"), "I see"], {"tools": {"a": lambda _: ToolResult((TextItem(text="look"), image))}})
     ref = server.session(toolgroups=["tools"])
@@ -219,14 +219,14 @@ def test_an_image_that_the_model_is_shown_is_an_attachment_too(serve: Callable[.
     assert (kept.body, kept.mime_type) == (PICTURE.body, "image/png")
 
 
-def test_a_sound_that_was_answered_as_an_image_is_kept_as_none(serve: Callable[..., Harness]) -> None:
+def test_a_sound_returned_as_an_image_is_not_kept_as_one(serve: Callable[..., Harness]) -> None:
     sound = ImageItem(image=Image(data=b64encode(SOUND).decode()))
     server = serve([call("a", "1"), "I see"], {"tools": {"a": lambda _: ToolResult(sound)}})
     (attachment,) = run(server).output_attachments
     assert attachment.mime_type == "application/octet-stream"
 
 
-def test_a_mime_type_that_no_header_can_carry_becomes_that_of_any_bytes(serve: Callable[..., Harness]) -> None:
+def test_a_mime_type_invalid_in_a_header_becomes_octet_stream(serve: Callable[..., Harness]) -> None:
     odd = ProducedFile("a\r\nb", "text/html\r\nset-cookie: a=b", b"x")
     server = serve([call("a", "1"), "look"], {"tools": {"a": lambda _: ToolResult("a file", files=(odd,))}})
     ref = server.session(toolgroups=["tools"])
