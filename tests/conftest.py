@@ -128,14 +128,14 @@ def beyond_loopback(only_loopback: None) -> Iterator[None]:
 def in_a_lambda() -> Iterator[None]:
     """Give handlers an event loop of their own, as a Lambda has one, and undo what they do to the loggers."""
     loggers = [logging.getLogger(name) for name in (None, "turnstone", "functions")]
-    known = [(logger, logger.level, list(logger.handlers), list(logger.filters)) for logger in loggers]
+    saved = [(logger, logger.level, list(logger.handlers), list(logger.filters)) for logger in loggers]
     excepthook = threading.excepthook
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     yield
     asyncio.set_event_loop(None)
     loop.close()
-    for logger, level, handlers, filters in known:
+    for logger, level, handlers, filters in saved:
         logger.setLevel(level)
         logger.handlers[:], logger.filters[:] = handlers, filters
     logging.captureWarnings(False)

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.attack.finding import Attack, Finding
-from tests.support.clients.plain_client import Json, PlainClient, answering, said
+from tests.support.clients.plain_client import Json, PlainClient, answering, turn_body
 from tests.support.server.servers import ROOT, ServerProcess, server_environment
 
 TOOL = {"name": "get_weather", "description": "Tell the weather.", "parameters": []}
@@ -28,7 +28,7 @@ def run(folder: Path, full: bool) -> Iterator[Finding]:
         with load(server):
             kept = [made(client) for _ in range(12 if full else 3)]
             paused_session = client.open_session("offline", client_tools=[TOOL])
-            paused = client.post(f"{paused_session}/turn", said("please get_weather()")).json()
+            paused = client.post(f"{paused_session}/turn", turn_body("please get_weather()")).json()
             acknowledged = {path: client.get(path) for path in [*kept, paused_session]}
             yield ended("a backup under load", 0, " MB ", server.data_dir, "backup", backup)
         yield ended("a restore under a server", 1, "stop it", server.data_dir, "restore", backup, "--replace")
@@ -56,7 +56,7 @@ def served(folder: Path, acknowledged: dict[str, Json], session: str, paused: Js
 def made(client: PlainClient) -> str:
     """Make an agent with a payload, and a session with a turn; return the path of the session."""
     session = client.open_session("offline", instructions=os.urandom(INSTRUCTIONS_BYTES).hex())
-    assert client.post(f"{session}/turn", said("hello")).status_code == 200
+    assert client.post(f"{session}/turn", turn_body("hello")).status_code == 200
     return session
 
 

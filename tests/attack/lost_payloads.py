@@ -11,7 +11,7 @@ from typing import NamedTuple
 import httpx
 
 from tests.attack.finding import Attack, Finding
-from tests.support.clients.plain_client import Json, PlainClient, said
+from tests.support.clients.plain_client import Json, PlainClient, turn_body
 from tests.support.server.servers import ServerProcess
 
 LOST, DAMAGED, WHOLE = 1, 2, 3
@@ -93,7 +93,7 @@ def refused_for_good(what: str, answer: httpx.Response, identifier: str) -> Find
 
 
 def findings_of_a_next_turn(http: httpx.Client, stored: Stored) -> Iterator[Finding]:
-    answer = http.post(f"{stored.path}/turn", json=said("go on"))
+    answer = http.post(f"{stored.path}/turn", json=turn_body("go on"))
     yield Finding("the next turn of that session", str(answer.status_code), "200", answer.status_code == 200)
 
 
@@ -101,13 +101,13 @@ def findings_of_a_paused_turn(server: ServerProcess, client: PlainClient, http: 
     """Lose a turn that waits for its client: it can't go on, and its session can."""
     path = client.open_session("offline", client_tools=[WEATHER], enable_session_persistence=True)
     with removed_afterwards(server):
-        paused = client.post(f"{path}/turn", said("please get_weather(city=Oslo)" + noise())).json()
+        paused = client.post(f"{path}/turn", turn_body("please get_weather(city=Oslo)" + noise())).json()
     turn = f"{path}/turn/{paused['turn_id']}"
     calls = paused["output_message"]["tool_calls"]
     responses = [{"call_id": call["call_id"], "tool_name": call["tool_name"], "content": "4 degrees"} for call in calls]
     resumed = http.post(f"{turn}/resume", json={"tool_responses": responses})
     yield refused_for_good("resuming a lost turn", resumed, paused["turn_id"])
-    following = http.post(f"{path}/turn", json=said("never mind"))
+    following = http.post(f"{path}/turn", json=turn_body("never mind"))
     session = http.get(path).json()
     ended = [turn["completed_at"] is not None for turn in session.get("turns", [])]
     yield Finding(
@@ -170,7 +170,7 @@ def findings_of_a_failure_midway(server: ServerProcess, client: PlainClient, htt
     path = client.open_session("offline", enable_session_persistence=True)
     before = payloads(server)
     for _ in range(TURNS):
-        client.post(f"{path}/turn", said(noise() + LONG))
+        client.post(f"{path}/turn", turn_body(noise() + LONG))
     last = max(payloads(server) - before, key=lambda payload: payload.stat().st_mtime_ns)
     logged = len(server.log)
     with unreadable({last}):
@@ -220,7 +220,7 @@ def session_with_losses(server: ServerProcess, client: PlainClient) -> Stored:
     turns = []
     for number in range(TURNS):
         before = payloads(server)
-        turns.append(client.post(f"{path}/turn", said(f"turn {number} {noise()}")).json())
+        turns.append(client.post(f"{path}/turn", turn_body(f"turn {number} {noise()}")).json())
         made = payloads(server) - before
         for payload in made:
             if number == LOST:

@@ -14,7 +14,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from tests.attack.finding import Attack, Finding
-from tests.support.clients.plain_client import PlainClient, answering, said
+from tests.support.clients.plain_client import PlainClient, answering, turn_body
 from tests.support.server.servers import ServerProcess, wait_until
 
 GRACE_S, GRACE_IN_FULL_S = 1, 3  # longer where clients store payloads meanwhile, and the machine may stand still
@@ -42,7 +42,7 @@ def refused_writes(server: ServerProcess, client: PlainClient, times: int) -> Fi
     """Let the database's log grow no more, while there is room for payloads."""
     session = client.open_session("offline", enable_session_persistence=True)
     while log_of(server).stat().st_size < ROOM_BYTES:
-        client.post(f"{session}/turn", said(os.urandom(150_000).hex()))
+        client.post(f"{session}/turn", turn_body(os.urandom(150_000).hex()))
     before = files_of(server)
     with at_most(server, log_of(server).stat().st_size):
         agents = [{"agent_config": {"model": "offline", "instructions": noise()}} for _ in range(times)]
@@ -90,7 +90,7 @@ def paused_and_resumed(url: str, is_over: threading.Event) -> str:
     with PlainClient(url) as client:
         path = client.open_session("offline", client_tools=[WEATHER], enable_session_persistence=True)
         while True:
-            paused = client.post(f"{path}/turn", said(PAUSES + noise())).json()
+            paused = client.post(f"{path}/turn", turn_body(PAUSES + noise())).json()
             client.post(f"{path}/turn/{paused['turn_id']}/resume", answering(paused, "4 degrees"))
             if is_over.is_set():
                 return path

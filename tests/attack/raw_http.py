@@ -92,7 +92,7 @@ def honest_client(port: int, pid: int) -> Iterator[Honest]:
     seen = Honest()
     is_over = threading.Event()
 
-    def ask() -> None:
+    def send_requests() -> None:
         while not is_over.is_set() or not seen.took_s:
             began = time.monotonic()
             seen.failed += status_of(port) != 200
@@ -100,7 +100,7 @@ def honest_client(port: int, pid: int) -> Iterator[Honest]:
             seen.most_mb = max(seen.most_mb, resident_mb(pid))
             is_over.wait(0.005)
 
-    client = threading.Thread(target=ask)
+    client = threading.Thread(target=send_requests)
     client.start()
     try:
         yield seen

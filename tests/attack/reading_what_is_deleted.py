@@ -12,7 +12,7 @@ from typing import NamedTuple
 import httpx
 
 from tests.attack.finding import Attack, Finding
-from tests.support.clients.plain_client import PlainClient, said
+from tests.support.clients.plain_client import PlainClient, turn_body
 from tests.support.server.servers import ServerProcess
 
 ROUNDS, ROUNDS_IN_FULL = 4, 12
@@ -83,8 +83,8 @@ def read_while_deleted(server: ServerProcess, client: PlainClient, *, is_by_agen
 def new_session(client: PlainClient) -> Session:
     path = client.open_session("offline", client_tools=[WEATHER], enable_session_persistence=True)
     for _ in range(LONG_TURNS):
-        client.post(f"{path}/turn", said(LONG))
-    return Session(path, client.post(f"{path}/turn", said(PAUSES)).json()["turn_id"])
+        client.post(f"{path}/turn", turn_body(LONG))
+    return Session(path, client.post(f"{path}/turn", turn_body(PAUSES)).json()["turn_id"])
 
 
 def answers_of(

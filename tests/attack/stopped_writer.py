@@ -16,7 +16,7 @@ from pathlib import Path
 import httpx
 
 from tests.attack.finding import Attack, Finding
-from tests.support.clients.plain_client import PlainClient, said
+from tests.support.clients.plain_client import PlainClient, turn_body
 from tests.support.server.servers import ROOT, ServerProcess, server_environment, wait_until
 
 WAIT_S = 0.5
@@ -82,7 +82,7 @@ def with_stopped_children(folder: Path) -> Iterator[Finding]:
 def answered_in_time(what: str, client: PlainClient, session: str) -> Finding:
     began = time.monotonic()
     try:
-        outcome = str(client.post(f"{session}/turn", said("hello")).status_code)
+        outcome = str(client.post(f"{session}/turn", turn_body("hello")).status_code)
     except httpx.TimeoutException:
         outcome = "no answer"
     took_s = time.monotonic() - began

@@ -26,7 +26,7 @@ class Failed(Exception):
 
 
 @dataclass
-class Asked:
+class DrivenLoad:
     """What came of asking.
 
     Attributes:
@@ -41,7 +41,7 @@ class Asked:
     own_cpu_s: float = 0.0
     failures: list[str] = field(default_factory=list)
 
-    def add(self, other: Asked) -> None:
+    def add(self, other: DrivenLoad) -> None:
         """Take in what came of asking on."""
         self.times_s += other.times_s
         self.took_s += other.took_s
@@ -49,7 +49,7 @@ class Asked:
         self.failures += other.failures
 
 
-def ask(port: int, operations: Iterator[Operation], clients: int, seconds: float) -> Asked:
+def drive(port: int, operations: Iterator[Operation], clients: int, seconds: float) -> DrivenLoad:
     """Have so many clients do the operations until the time is over or nothing is left; what has begun is ended.
 
     Raises AssertionError if the server says nothing at all for long.
@@ -58,7 +58,7 @@ def ask(port: int, operations: Iterator[Operation], clients: int, seconds: float
         selector = stack.enter_context(selectors.DefaultSelector())
         # Connections are made before the clock starts.
         waiting = [_Client(port, stack) for _ in range(clients)]
-        asked = Asked()
+        load = DrivenLoad()
         cpu_before_s = time.process_time()
         began = time.perf_counter()
         for client in waiting:
@@ -69,15 +69,15 @@ def ask(port: int, operations: Iterator[Operation], clients: int, seconds: float
             assert ready, f"the server has been silent for {SILENCE_TIMEOUT_S} s"
             for key, _ in ready:
                 client = key.data
-                if not client.has_ended(asked):
+                if not client.has_ended(load):
                     continue
                 selector.unregister(key.fileobj)
                 is_over = time.perf_counter() - began >= seconds
                 if not is_over and client.begin(operations):
                     selector.register(client.socket, selectors.EVENT_READ, client)
-        asked.took_s = time.perf_counter() - began
-        asked.own_cpu_s = time.process_time() - cpu_before_s
-    return asked
+        load.took_s = time.perf_counter() - began
+        load.own_cpu_s = time.process_time() - cpu_before_s
+    return load
 
 
 def quantile(times_s: Sequence[float], share: float) -> float:
@@ -108,7 +108,7 @@ class _Client:
         self.socket.sendall(request)
         return True
 
-    def has_ended(self, asked: Asked) -> bool:
+    def has_ended(self, load: DrivenLoad) -> bool:
         """Take what has come, ask on if the operation does; return whether it has ended, and tell what came of it."""
         try:
             part = self.socket.recv(READ_BYTES)
@@ -124,11 +124,11 @@ class _Client:
                 raise Failed(f"{status}: {body[:300]!r}")
             self.socket.sendall(self._operation.send(body))
         except StopIteration:
-            asked.times_s.append(whole_at - self._began)
+            load.times_s.append(whole_at - self._began)
         except Failed as failure:
-            asked.failures.append(str(failure))
+            load.failures.append(str(failure))
         except ConnectionError as failure:
-            asked.failures.append(repr(failure))
+            load.failures.append(repr(failure))
             self._answer.clear()
             self._connect()
         else:

@@ -99,7 +99,9 @@ def counts_of_operations(folder: Path) -> Iterator[Figure]:
     for operation, bills in by_operation.items():
         dearest = max(bills, key=lambda bill: (bill.calls, bill.read_units + bill.write_units))
         due = DUE.get(operation) or due_of_session(counts.turn_sizes[max(LENGTHS)])
-        yield counted(f"counts: {operation}: calls", dearest.calls, "", due.calls, "be exactly", note=_told(dearest))
+        yield counted(
+            f"counts: {operation}: calls", dearest.calls, "", due.calls, "be exactly", note=_in_words(dearest)
+        )
     for budget, most in MOST_READ_UNITS.items():
         read_units = max(bill.read_units for case, bill in _plain(counts) if case.budget_tokens == budget)
         yield counted(f"counts: plain turn, budget {budget:,}: read units", read_units, "", most, "be at most")
@@ -111,7 +113,7 @@ def counts_of_operations(folder: Path) -> Iterator[Figure]:
     )
 
 
-def _told(bill: Bill) -> str:
+def _in_words(bill: Bill) -> str:
     trips = "1 round trip" if len(bill.round_trips) == 1 else f"{len(bill.round_trips)} round trips"
     return f"{trips}, {bill.read_units:,} read and {bill.write_units} write units"
 

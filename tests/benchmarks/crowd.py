@@ -67,17 +67,17 @@ async def meet(port: int, users: int, seconds: float, model: str) -> Met:
         path = f"/v1/agents/{(await clients[0].post('/v1/agents', json=agent)).json()['agent_id']}/session"
         sessions = [(await client.post(path, json={"session_name": "user"})).json()["session_id"] for client in clients]
         until = time.monotonic() + seconds
-        asking = (
-            _ask(client, f"{path}/{session}/turn", until, met)
+        turn_loops = (
+            _send_turns(client, f"{path}/{session}/turn", until, met)
             for client, session in zip(clients, sessions, strict=True)
         )
-        await asyncio.gather(_look(port, until, met), *asking)
+        await asyncio.gather(_poll_health(port, until, met), *turn_loops)
     finally:
         await asyncio.gather(*(client.aclose() for client in clients))
     return met
 
 
-async def _ask(client: httpx.AsyncClient, path: str, until: float, met: Met) -> None:
+async def _send_turns(client: httpx.AsyncClient, path: str, until: float, met: Met) -> None:
     while time.monotonic() < until:
         began = time.monotonic()
         answer = await client.post(path, json={"messages": [{"role": "user", "content": "hello"}]})
@@ -86,7 +86,7 @@ async def _ask(client: httpx.AsyncClient, path: str, until: float, met: Met) -> 
             met.times_s.append(time.monotonic() - began)
 
 
-async def _look(port: int, until: float, met: Met) -> None:
+async def _poll_health(port: int, until: float, met: Met) -> None:
     async with httpx.AsyncClient(base_url=f"http://{HOST}:{port}", timeout=CLIENT_TIMEOUT_S) as client:
         while time.monotonic() < until:
             began = time.monotonic()
@@ -101,9 +101,9 @@ def main() -> None:
     parser.add_argument("--users", type=int, default=USERS)
     parser.add_argument("--seconds", type=float, default=SECONDS)
     parser.add_argument("--model", default=MODEL)
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     with TemporaryDirectory() as folder, model_server() as model, turnstone(Path(folder), model.port) as server:
-        met = asyncio.run(meet(server.port, asked.users, asked.seconds, asked.model))
+        met = asyncio.run(meet(server.port, arguments.users, arguments.seconds, arguments.model))
     print(dict(met.statuses))
     print(table([of_times("a turn", met.times_s), of_times("health meanwhile", met.health_s)]))
 

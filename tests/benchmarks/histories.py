@@ -111,24 +111,24 @@ class Past:
         """Return a completed turn, to be stored; the numbers tell their order."""
         started_at = BEGAN_AT + number * TURN_TAKES
         turn_id = self._id(started_at)
-        said = CompletionMessage(content=self.answer_of(number), stop_reason="end_of_turn")
+        response = CompletionMessage(content=self.answer_of(number), stop_reason="end_of_turn")
         step = InferenceStep(
             turn_id=turn_id,
             step_id=self._id(started_at),
             started_at=started_at,
             completed_at=started_at + TURN_TAKES / 2,
-            model_response=said,
+            model_response=response,
         )
         turn = Turn(
             turn_id=turn_id,
             session_id=ref.session_id,
             input_messages=(UserMessage(content=question(number, self.question_characters)),),
-            output_message=said,
+            output_message=response,
             started_at=started_at,
         )
         usage = TokenUsage(prompt_tokens=4_000, completion_tokens=500, total_tokens=4_500)
         running = TurnState(turn=turn, order=turn_id).with_step(step, StepTrace(deltas=400, usage=usage))
-        return running.completed(said, started_at + TURN_TAKES / 2)
+        return running.completed(response, started_at + TURN_TAKES / 2)
 
     def _id(self, at: datetime) -> str:
         return uuid7(milliseconds(at), self.random.randbytes(10))

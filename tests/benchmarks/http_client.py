@@ -30,8 +30,8 @@ class Exchange:
     def events(self) -> list[dict[str, Any]]:
         """Return the payloads of a turn's events."""
         assert self.status == 200, f"{self.status}: {self.body[:500]!r}"
-        told = [json.loads(line.removeprefix(b"data: ")) for line in self.body.split(b"\n\n") if line]
-        return [event["event"]["payload"] for event in told]
+        events = [json.loads(line.removeprefix(b"data: ")) for line in self.body.split(b"\n\n") if line]
+        return [event["event"]["payload"] for event in events]
 
 
 class Connection:

@@ -109,15 +109,15 @@ def started(function: Function | None, event: Path | None = None, **environment:
     """Start the function, or the baseline for None, in a new process, and let it answer an event if one is given."""
     _compile()
     if function is None:
-        arguments, told = ["baseline"], {}
+        arguments, settings = ["baseline"], {}
     elif function.kind == "streaming":
-        arguments, told = ["stream"], {"TURNSTONE_ROUTE_MODULE": function.module}
+        arguments, settings = ["stream"], {"TURNSTONE_ROUTE_MODULE": function.module}
     else:
-        arguments, told = ["function", function.module], {"_HANDLER": f"{function.module}.handler"}
+        arguments, settings = ["function", function.module], {"_HANDLER": f"{function.module}.handler"}
         if function.module == AUTHORIZER:
-            told["TURNSTONE_AUTH"] = "api_keys"
+            settings["TURNSTONE_AUTH"] = "api_keys"
     command = [sys.executable, str(PROGRAM), *arguments, *([str(event)] if event else [])]
-    surrounding = {"PATH": os.environ["PATH"], **ENVIRONMENT, **told, **environment}
+    surrounding = {"PATH": os.environ["PATH"], **ENVIRONMENT, **settings, **environment}
     ran = subprocess.run(command, env=surrounding, capture_output=True, text=True, timeout=START_TIMEOUT_S)
     assert ran.returncode == 0, ran.stderr
     return Started(**json.loads(ran.stdout.splitlines()[-1]))

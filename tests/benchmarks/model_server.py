@@ -26,7 +26,7 @@ from tests.fakes.models.openai_answers import (
     listed,
     text_answer,
 )
-from tests.fakes.models.openai_server import ModelServer, serve_until_told
+from tests.fakes.models.openai_server import ModelServer, serve_until_stdin_closes
 from turnstone.domain.sessions.context import MESSAGE_TOKENS
 
 DIFFERENT_ANSWERS = 16
@@ -47,15 +47,15 @@ def prepared(body: Mapping[str, Any]) -> Answer:
             return _prose(next(_numbers) % DIFFERENT_ANSWERS)
         case model if model in NAMED:
             _forget_all_but_last()
-            said = said_last(body["messages"])
-            if said.startswith("tool:"):
-                return built_in_answer({**body, "model": said})
-            return _built_in(said) if "stream_options" in body else _without_usage(said)
+            text = last_user_text(body["messages"])
+            if text.startswith("tool:"):
+                return built_in_answer({**body, "model": text})
+            return _built_in(text) if "stream_options" in body else _without_usage(text)
         case model:
             return _built_in(model)
 
 
-def said_last(messages: Sequence[Mapping[str, Any]]) -> str:
+def last_user_text(messages: Sequence[Mapping[str, Any]]) -> str:
     """Return the text of the user's last message, whole or in parts."""
     content = next(message["content"] for message in reversed(messages) if message["role"] == "user")
     return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
@@ -98,4 +98,4 @@ def _encoded(items: Sequence[Item]) -> Sequence[Item]:
 server = ModelServer(prepared, strict=not NAMED, listed=listed(*NAMED, *BUILT_IN_MODELS))
 
 if __name__ == "__main__":
-    asyncio.run(serve_until_told(server))
+    asyncio.run(serve_until_stdin_closes(server))

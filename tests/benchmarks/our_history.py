@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
+from tests.benchmarks.client_operations import Furnishing, Sizes, furnished
 from tests.benchmarks.histories import Past, answer
-from tests.benchmarks.operations_asked import Place, Sizes, furnished
 from tests.benchmarks.processes import Server
 from turnstone.adapters.sqlite.files import FileBlobStore
 from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
@@ -26,7 +26,7 @@ class OurHistory:
         return [self.past.session(agent_id, turns).session_id for _ in range(number)]
 
 
-def our_place(server: Server, folder: Path, model: str, sizes: Sizes) -> Place:
+def our_furnishing(server: Server, folder: Path, model: str, sizes: Sizes) -> Furnishing:
     """Return what there is to ask of the server whose data is in the folder, once it is written."""
     with server.connect() as connection, closing(SqliteRangeStore(folder / "turnstone.db")) as store:
         blobs = FileBlobStore(folder / "blobs")

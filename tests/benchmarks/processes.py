@@ -16,7 +16,7 @@ from tests.benchmarks.http_client import HOST, Connection
 REPOSITORY = Path(__file__).parents[2]
 START_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 10.0
-LOOK_AGAIN_S = 0.002
+POLL_S = 0.002
 CHOSEN_PORTS = range(20_000, 30_000)
 
 
@@ -131,7 +131,7 @@ def _wait_until_ready(process: subprocess.Popen[bytes], program: Program) -> Non
         except ConnectionRefusedError:
             assert process.poll() is None, program.log.read_text()
             assert time.monotonic() < deadline, "the server did not start in time"
-            time.sleep(LOOK_AGAIN_S)
+            time.sleep(POLL_S)
 
 
 def free_port() -> int:

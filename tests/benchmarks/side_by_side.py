@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from tests.benchmarks.clients import Asked, ask, quantile
-from tests.benchmarks.operations_asked import Kind, Place
+from tests.benchmarks.client_operations import Furnishing, Kind
+from tests.benchmarks.clients import DrivenLoad, drive, quantile
 from tests.benchmarks.processes import Server
 
 FEW = 3
@@ -18,7 +18,7 @@ class Party:
 
     name: str
     server: Server
-    place: Place
+    furnishing: Furnishing
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Pace:
 
 
 @dataclass
-class Told:
+class Observation:
     """What one server showed when asked one kind of request.
 
     Attributes:
@@ -40,18 +40,18 @@ class Told:
         context_messages: how many messages the model server got last; None if the kind asks no model.
     """
 
-    asked: Asked = field(default_factory=Asked)
+    load: DrivenLoad = field(default_factory=DrivenLoad)
     cpu_s: float = 0.0
     model_cpu_s: float = 0.0
     context_messages: int | None = None
 
     @property
     def requests(self) -> int:
-        return len(self.asked.times_s)
+        return len(self.load.times_s)
 
     @property
     def rate(self) -> float:
-        return self.requests / self.asked.took_s if self.asked.took_s else 0.0
+        return self.requests / self.load.took_s if self.load.took_s else 0.0
 
     @property
     def cpu_s_of_a_thousand(self) -> float:
@@ -60,18 +60,18 @@ class Told:
     @property
     def client_share(self) -> float:
         """Which share of a core the clients took."""
-        return self.asked.own_cpu_s / self.asked.took_s if self.asked.took_s else 0.0
+        return self.load.own_cpu_s / self.load.took_s if self.load.took_s else 0.0
 
     def quantile_ms(self, share: float) -> float:
         """Return the time that this share of requests took at most; 0 if none went well."""
-        return quantile(self.asked.times_s, share) * 1_000
+        return quantile(self.load.times_s, share) * 1_000
 
     def to_json(self) -> dict[str, Any]:
         return {
             "requests": self.requests,
-            "failed": len(self.asked.failures),
-            "failures": self.asked.failures[:FEW],
-            "took_s": self.asked.took_s,
+            "failed": len(self.load.failures),
+            "failures": self.load.failures[:FEW],
+            "took_s": self.load.took_s,
             "rate": self.rate,
             "p50_ms": self.quantile_ms(0.5),
             "p99_ms": self.quantile_ms(0.99),
@@ -90,8 +90,8 @@ class Comparison:
     kind: str
     clients: int
     bar: float | None
-    ours: Told
-    peer: Told
+    ours: Observation
+    peer: Observation
 
     @property
     def ratio(self) -> float:
@@ -115,35 +115,37 @@ class Comparison:
         }
 
 
-def compared(kind: Kind, clients: int, parties: Sequence[Party], model: Server, pace: Pace) -> Mapping[str, Told]:
+def compared(
+    kind: Kind, clients: int, parties: Sequence[Party], model: Server, pace: Pace
+) -> Mapping[str, Observation]:
     """Return what each party shows; the parties take turns until each has been asked for its time."""
-    told = {party.name: Told() for party in parties}
-    operations = {party.name: kind.operations(party.place) for party in parties}
+    observed = {party.name: Observation() for party in parties}
+    operations = {party.name: kind.operations(party.furnishing) for party in parties}
     for _ in range(pace.rounds):
         for party in parties:
-            mine = told[party.name]
+            mine = observed[party.name]
             # A slow one has used its time up in the first round: what has begun is waited for.
-            if mine.asked.took_s >= pace.seconds:
+            if mine.load.took_s >= pace.seconds:
                 continue
             cpu_before_s, model_cpu_before_s = party.server.cpu_s(), model.cpu_s()
-            mine.asked.add(
-                ask(
+            mine.load.add(
+                drive(
                     party.server.port, islice(operations[party.name], kind.at_most), clients, pace.seconds / pace.rounds
                 )
             )
             mine.cpu_s += party.server.cpu_s() - cpu_before_s
             mine.model_cpu_s += model.cpu_s() - model_cpu_before_s
-            if kind.asks_model:
+            if kind.needs_model:
                 mine.context_messages = messages_of_last(model)
-    return told
+    return observed
 
 
 def messages_of_last(model: Server) -> int:
     """Return how many messages the model server was last asked with."""
     with model.connect() as connection:
         body = {"model": "messages-of-last", "messages": [{"role": "user", "content": "How many?"}]}
-        told = connection.post("/v1/chat/completions", body).json()
-    return int(told["choices"][0]["message"]["content"])
+        answer = connection.post("/v1/chat/completions", body).json()
+    return int(answer["choices"][0]["message"]["content"])
 
 
 def table_of_rates(comparisons: Iterable[Comparison]) -> str:
@@ -176,7 +178,7 @@ def table_of_times(comparisons: Iterable[Comparison]) -> str:
             str(one.clients),
             *_times(one.ours),
             *_times(one.peer),
-            f"{len(one.ours.asked.failures)} / {len(one.peer.asked.failures)}",
+            f"{len(one.ours.load.failures)} / {len(one.peer.load.failures)}",
         )
         for one in comparisons
     ]
@@ -196,11 +198,11 @@ def _lines(rows: Sequence[Sequence[str]], widths: Sequence[int]) -> Iterator[str
         yield " | ".join([f"{first:<{widths[0]}}", *cells, last]).rstrip()
 
 
-def _times(told: Told) -> tuple[str, ...]:
+def _times(observed: Observation) -> tuple[str, ...]:
     return (
-        f"{told.requests:,}",
-        f"{told.quantile_ms(0.5):,.1f}",
-        f"{told.quantile_ms(0.99):,.1f}",
-        f"{told.cpu_s_of_a_thousand:,.2f}",
-        f"{told.client_share:.0%}",
+        f"{observed.requests:,}",
+        f"{observed.quantile_ms(0.5):,.1f}",
+        f"{observed.quantile_ms(0.99):,.1f}",
+        f"{observed.cpu_s_of_a_thousand:,.2f}",
+        f"{observed.client_share:.0%}",
     )

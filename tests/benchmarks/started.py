@@ -24,7 +24,7 @@ class Context:
         return REMAINING_MS
 
 
-def tell_start() -> dict[str, object]:
+def start_report() -> dict[str, object]:
     """Return what the start has taken until now: processor time, memory, and the file of each module loaded."""
     cpu_s = time.process_time() - BEGAN_S
     with open("/proc/self/status") as status:  # a process's usage counts the memory of the one that started it, too
@@ -51,16 +51,16 @@ def start_function(module: str, event_path: str | None) -> dict[str, object]:
     from importlib import import_module
 
     handler = import_module(module).handler
-    told = tell_start()
+    report = start_report()
     if event_path is None:
-        return told
+        return report
     import json
 
     with open(event_path) as file:
         event = json.load(file)
     loaded = set(sys.modules)
     answer = handler(event, Context())
-    return {**told, "first_request": sorted(set(sys.modules) - loaded), "answer": answer}
+    return {**report, "first_request": sorted(set(sys.modules) - loaded), "answer": answer}
 
 
 def start_stream(event_path: str | None) -> dict[str, object]:
@@ -68,22 +68,22 @@ def start_stream(event_path: str | None) -> dict[str, object]:
     import stream
     import uvicorn
 
-    told: dict[str, object] = {}
+    report: dict[str, object] = {}
     startup = uvicorn.Server.startup
 
-    async def startup_and_tell(server: uvicorn.Server, sockets: object = None) -> None:
+    async def startup_and_report(server: uvicorn.Server, sockets: object = None) -> None:
         await startup(server)
-        told.update(tell_start())
+        report.update(start_report())
         if event_path is not None:
-            told.update(await asked(server.servers[0].sockets[0].getsockname()[1], event_path))
+            report.update(await served_event(server.servers[0].sockets[0].getsockname()[1], event_path))
         server.should_exit = True
 
-    uvicorn.Server.startup = startup_and_tell
+    uvicorn.Server.startup = startup_and_report
     stream.main(0)
-    return told
+    return report
 
 
-async def asked(port: int, event_path: str) -> dict[str, object]:
+async def served_event(port: int, event_path: str) -> dict[str, object]:
     """Ask the server what the event asks, as the web adapter does; return what was loaded and answered."""
     import asyncio
     import json
@@ -110,17 +110,17 @@ async def asked(port: int, event_path: str) -> dict[str, object]:
 def main() -> None:
     kind, *rest = sys.argv[1:]
     sys.path[:1] = [f"{ROOT}/functions", f"{ROOT}/shared"]
-    told: dict[str, object]
+    report: dict[str, object]
     if kind == "baseline":
         load_baseline()
-        told = tell_start()
+        report = start_report()
     elif kind == "function":
-        told = start_function(rest[0], rest[1] if len(rest) > 1 else None)
+        report = start_function(rest[0], rest[1] if len(rest) > 1 else None)
     else:
-        told = start_stream(rest[0] if rest else None)
+        report = start_stream(rest[0] if rest else None)
     import json
 
-    print(json.dumps(told))
+    print(json.dumps(report))
 
 
 main()

@@ -112,7 +112,7 @@ class Workload:
         held = Held(answer(0))
         with self._served(call("current_time", "call_1"), held, call("get_weather", "call_2"), answer(1)) as core:
             turns = core.turns
-            running = turns.start(LOCAL_CALLER, ref, _asked(0), self._attempt())
+            running = turns.start(LOCAL_CALLER, ref, _new_turn(0), self._attempt())
             held.wait()
             with self._measured("get turn, running"):
                 core.reader.read(LOCAL_CALLER, running.ref)
@@ -127,7 +127,7 @@ class Workload:
                 assert len(list(found)) == 1
             with self._measured("remove the steps of an ended turn"):
                 core.turn_store.discard_steps(ref, turn.turn_id, len(turn.steps))
-            waiting = _paused(turns.start(LOCAL_CALLER, ref, _asked(1), self._attempt()), ref)
+            waiting = _paused(turns.start(LOCAL_CALLER, ref, _new_turn(1), self._attempt()), ref)
             with self._measured("get turn, waiting"):
                 core.reader.read(LOCAL_CALLER, waiting)
             _completed(turns.resume(LOCAL_CALLER, waiting, _answered("call_2"), self._attempt()))
@@ -138,7 +138,7 @@ class Workload:
         with self._served(*map(answer, range(times))) as core:
             for number in range(times):
                 with self._turn_measured(name, core):
-                    started = core.turns.start(LOCAL_CALLER, ref, _asked(number), self._attempt(has_key=have_key))
+                    started = core.turns.start(LOCAL_CALLER, ref, _new_turn(number), self._attempt(has_key=have_key))
                     _completed(started)
 
     def server_tool_turns(self, ref: SessionRef, times: int) -> None:
@@ -147,7 +147,7 @@ class Workload:
         with self._served(*script) as core:
             for number in range(times):
                 with self._turn_measured("server-tool turn", core):
-                    turn = _completed(core.turns.start(LOCAL_CALLER, ref, _asked(number), self._attempt()))
+                    turn = _completed(core.turns.start(LOCAL_CALLER, ref, _new_turn(number), self._attempt()))
                 assert [step.step_type for step in turn.steps] == ["inference", "tool_execution", "inference"]
 
     def client_tool_turns(self, ref: SessionRef, times: int, *, have_key: bool) -> None:
@@ -159,7 +159,7 @@ class Workload:
             for number in range(times):
                 with self._turn_measured(f"client-tool turn: pause{suffix}", core):
                     waiting = _paused(
-                        turns.start(LOCAL_CALLER, ref, _asked(number), self._attempt(has_key=have_key)), ref
+                        turns.start(LOCAL_CALLER, ref, _new_turn(number), self._attempt(has_key=have_key)), ref
                     )
                 self._store.write([Update(turn_key(ref, waiting.turn_id), {TOKEN: TASK_TOKEN}, ())])
                 with self._turn_measured(f"client-tool turn: resume{suffix}", core):
@@ -198,7 +198,7 @@ class Workload:
         return Attempt(fingerprint=digest, key=digest if has_key else None)
 
 
-def _asked(number: int) -> NewTurn:
+def _new_turn(number: int) -> NewTurn:
     return NewTurn(messages=(UserMessage(content=question(number)),))
 
 

@@ -120,9 +120,11 @@ def _rows(column: Column, party: Recorder, mcp_url: str) -> Rows:
 
 def _of_every_method(*parties: Recorder) -> Iterator[Difference]:
     """Yield how the statuses and fields of the answers to each method differ."""
-    told = [run_script(EVERY_METHOD, "every_method", party.url, "llama_stack_client") for party in parties]
-    for name in sorted(told[0].keys() & told[1].keys()):
-        pairs = [[_exchange(request, each[name]["body"]) for request in each[name]["requests"][-1:]] for each in told]
+    reports = [run_script(EVERY_METHOD, "every_method", party.url, "llama_stack_client") for party in parties]
+    for name in sorted(reports[0].keys() & reports[1].keys()):
+        pairs = [
+            [_exchange(request, each[name]["body"]) for request in each[name]["requests"][-1:]] for each in reports
+        ]
         for their, our in zip(*pairs, strict=False):
             yield from (replace(one, row=f"every_method {name}") for one in differences_of_answers(their, our))
 

@@ -109,9 +109,9 @@ async def pass_on(request: Request) -> StreamingResponse:
     request.state.recording.exchanges.append(exchange)
     headers = {name: request.headers[name] for name in PASSED_ON if name in request.headers}
     url = httpx.URL(path=request.url.path, query=request.url.query.encode())
-    asked = client.build_request(request.method, url, headers=headers, content=await request.body())
+    forwarded = client.build_request(request.method, url, headers=headers, content=await request.body())
     try:
-        answer = await client.send(asked, stream=True)
+        answer = await client.send(forwarded, stream=True)
     except httpx.HTTPError:
         return StreamingResponse(iter([b"{}"]), 504)
     exchange.status = answer.status_code

@@ -26,7 +26,7 @@ from tests.fakes.models.openai_answers import Answer, Pause, call_answer, ending
 from tests.fakes.models.openai_server import ModelServer
 from tests.integration.crash_matrix.databases import SqliteDatabase
 from tests.integration.crash_matrix.leftovers import leftovers
-from tests.support.clients.plain_client import Json, PlainClient, answering, events_in, named, said
+from tests.support.clients.plain_client import Json, PlainClient, answering, events_in, named, turn_body
 from tests.support.server.servers import ServerProcess, wait_until
 from turnstone.store.layout.oversize import OversizeStore
 
@@ -100,7 +100,7 @@ class Client:
         said_here = self.told.sessions.setdefault(session, [])
         for number in range(TURNS_PER_ROUND):
             said_here.append(f"{self.number}.{round_number}.{number}")
-            last = self._heard(f"{session}/turn", said(said_here[-1]))
+            last = self._heard(f"{session}/turn", turn_body(said_here[-1]))
             while last is not None and last.get("event_type") == "turn_awaiting_input":
                 turn = last["turn"]
                 last = self._heard(f"{session}/turn/{turn['turn_id']}/resume", answering(turn, "rain"))

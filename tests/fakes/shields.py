@@ -18,9 +18,9 @@ def clean(_: ShieldQuestion) -> Verdict:
     return Verdict()
 
 
-def found(level: str = "error", told: str | None = "stopped", **metadata: object) -> Verdict:
+def found(level: str = "error", user_message: str | None = "stopped", **metadata: object) -> Verdict:
     return Verdict(
-        SafetyViolation.model_validate({"violation_level": level, "user_message": told, "metadata": metadata})
+        SafetyViolation.model_validate({"violation_level": level, "user_message": user_message, "metadata": metadata})
     )
 
 
@@ -46,7 +46,7 @@ class ScriptedShields:
     """Kinds of shields that judge as they are told; `asked` tells which was asked what, in the order begun."""
 
     script: Mapping[str, Judges] = field(default_factory=dict)
-    asked: list[tuple[str, ShieldQuestion]] = field(default_factory=list)
+    questions: list[tuple[str, ShieldQuestion]] = field(default_factory=list)
 
     def build(self, registered: Shield) -> _Scripted:
         if registered.identifier not in self.script:
@@ -60,7 +60,7 @@ class _Scripted:
     name: str
 
     def judge(self, question: ShieldQuestion) -> Verdict:
-        self.shields.asked.append((self.name, question))
+        self.shields.questions.append((self.name, question))
         return self.shields.script[self.name](question)
 
 
@@ -69,11 +69,11 @@ class InOrder:
     """What the engine has shields judge by: one after the other, without a registry."""
 
     script: Mapping[str, Judges] = field(default_factory=dict)
-    asked: list[tuple[str, ShieldQuestion]] = field(default_factory=list)
+    questions: list[tuple[str, ShieldQuestion]] = field(default_factory=list)
 
     def judge(self, shield_ids: Sequence[str], question: ShieldQuestion) -> Generator[Verdict, None, None]:
         for name in shield_ids:
-            self.asked.append((name, question))
+            self.questions.append((name, question))
             yield self.script[name](question)
 
 

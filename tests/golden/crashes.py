@@ -83,7 +83,7 @@ def noted(lines: list[Line]) -> Iterator[None]:
             (shields._Scripted, "judge", product.describe_shield_request),
         ):
             patch.setattr(owner, name, noting(getattr(owner, name), describe, lines))
-        collect_events = Server.hear
+        collect_events = Server.drain
 
         def collect(server: Server, broadcast: product.Broadcast) -> tuple[product.Event, ...]:
             events = collect_events(server, broadcast)

@@ -37,7 +37,7 @@ class Race(StrEnum):
     LOST_POWER = "power lost behind an answer"
     HALF_A_WRITE = "a write that fails half way"
     TWO_WRITERS = "two writers of one record"
-    PLACE_AGAINST_LEAVING = "a free place against who waits for it, or leaves"
+    SLOT_AGAINST_LEAVING = "a free place against who waits for it, or leaves"
     NO_RACE = "no race, but a rule that only luck held"
 
 

@@ -31,9 +31,9 @@ def run(arguments: list[str], output: str, timeout_s: float) -> int | None:
     child = os.fork()
     if child == 0:
         os.setsid()
-        told = os.open(output, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
-        os.dup2(told, 1)
-        os.dup2(told, 2)
+        output_file = os.open(output, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
+        os.dup2(output_file, 1)
+        os.dup2(output_file, 2)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         status = int(importlib.import_module("pytest").main(arguments))
         sys.stdout.flush()

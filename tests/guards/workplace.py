@@ -88,11 +88,11 @@ class Workplace:
         """Run the tests; what hangs is ended."""
         arguments = ["-p", "no:cacheprovider", "--tb=no", "-rfE", *tests]
         began = time.monotonic()
-        code, output = self._asked(arguments, timeout_s)
+        code, output = self._pytest(arguments, timeout_s)
         failed = {}
         for line in output.splitlines():
-            if (told := FAILED.match(line)) is not None:
-                failed[told["test"]] = told["why"] or ""
+            if (failure := FAILED.match(line)) is not None:
+                failed[failure["test"]] = failure["why"] or ""
         if code == TESTS_FAILED and not failed:
             raise GuardNotFound(f"tests could not even begin:\n{output[-2_000:]}")
         if code not in (0, TESTS_FAILED, None):
@@ -104,22 +104,24 @@ class Workplace:
         self._warm.terminate()
         self._warm.communicate()
 
-    def _asked(self, arguments: Sequence[str], timeout_s: float) -> tuple[int | None, str]:
+    def _pytest(self, arguments: Sequence[str], timeout_s: float) -> tuple[int | None, str]:
         """Return pytest's exit status, None if it had to be ended, and what it printed."""
-        told = self._folder.parent / "output.txt"
+        output_file = self._folder.parent / "output.txt"
         assert self._warm.stdin is not None
         assert self._warm.stdout is not None
-        asked = {"arguments": list(arguments), "output": str(told), "timeout_s": timeout_s}
-        self._warm.stdin.write(json.dumps(asked) + "\n")
+        request = {"arguments": list(arguments), "output": str(output_file), "timeout_s": timeout_s}
+        self._warm.stdin.write(json.dumps(request) + "\n")
         self._warm.stdin.flush()
-        return json.loads(self._warm.stdout.readline()), told.read_text(errors="replace")
+        return json.loads(self._warm.stdout.readline()), output_file.read_text(errors="replace")
 
     def _assert_imported(self) -> None:
-        asked = "; ".join([*(f"import {name}" for name in IMPORTED), *(f"print({name}.__file__)" for name in IMPORTED)])
-        command = [sys.executable, "-c", asked]
+        program = "; ".join(
+            [*(f"import {name}" for name in IMPORTED), *(f"print({name}.__file__)" for name in IMPORTED)]
+        )
+        command = [sys.executable, "-c", program]
         output = subprocess.run(command, cwd=self._folder, env=self._environment, capture_output=True, text=True).stdout
-        places = [Path(line) for line in output.splitlines()]
-        if len(places) != len(IMPORTED) or not all(place.is_relative_to(self._folder) for place in places):
+        paths = [Path(line) for line in output.splitlines()]
+        if len(paths) != len(IMPORTED) or not all(path.is_relative_to(self._folder) for path in paths):
             raise GuardNotFound(f"not the copy in {self._folder} is imported, but:\n{output}")
 
 

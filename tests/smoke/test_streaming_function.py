@@ -18,7 +18,7 @@ from tests.smoke.interface_emulator import InvokedFunction
 from tests.smoke.streaming_server import StreamingServer, adapter_headers
 from tests.support.aws.aws_events import load_event, store_what_events_name
 from tests.support.aws.emulator import EmulatorProcess
-from tests.support.clients.plain_client import PlainClient, answering, said, text_in
+from tests.support.clients.plain_client import PlainClient, answering, text_in, turn_body
 from turnstone.adapters.aws.dynamodb import DynamoRangeStore
 from turnstone.domain.refs import SessionRef
 
@@ -62,7 +62,7 @@ def test_events_come_while_the_model_still_speaks(emulator: EmulatorProcess, pla
         PlainClient(server.url) as client,
     ):
         asked_at = time.perf_counter()
-        with client.streaming(f"{session_path(ref)}/turn", said("hello"), **headers) as told:
+        with client.streaming(f"{session_path(ref)}/turn", turn_body("hello"), **headers) as told:
             for event in told:
                 events.append(event)
                 came_after_s.append(time.perf_counter() - asked_at)
@@ -79,7 +79,7 @@ def test_a_pause_and_its_resume_are_streamed_by_two_functions(emulator: Emulator
     ref = stored(emulator, place)
     headers = underscored(adapter_headers())
     with StreamingServer(streaming("CreateTurn"), place) as server, PlainClient(server.url) as client:
-        told = client.streamed(f"{session_path(ref)}/turn", said("please get_weather(city=Oslo)"), **headers)
+        told = client.streamed(f"{session_path(ref)}/turn", turn_body("please get_weather(city=Oslo)"), **headers)
     assert told[-1]["event_type"] == "turn_awaiting_input"
     turn = told[-1]["turn"]
     with StreamingServer(streaming("ResumeTurn"), place) as server, PlainClient(server.url) as client:
@@ -105,7 +105,7 @@ def test_without_the_gateways_word_nobody_is_served(emulator: EmulatorProcess, p
     headers = adapter_headers()
     del headers["x-amzn-request-context"]
     with StreamingServer(streaming("CreateTurn"), place) as server, PlainClient(server.url) as client:
-        response = client.post(f"{session_path(ref)}/turn", said("hello"), **underscored(headers))
+        response = client.post(f"{session_path(ref)}/turn", turn_body("hello"), **underscored(headers))
     assert response.status_code == 401
     assert emulator.client("dynamodb").scan(TableName=place.table)["Items"] == before
 
@@ -117,7 +117,7 @@ def test_a_turn_that_outlives_its_function_is_finished_by_the_worker(emulator: E
         with StreamingServer(function, place) as server, PlainClient(server.url) as client:
             asked_at = time.monotonic()
             headers = underscored(adapter_headers(left=timedelta(seconds=61)))
-            told = client.streamed(f"{session_path(ref)}/turn", said("hello"), **headers)
+            told = client.streamed(f"{session_path(ref)}/turn", turn_body("hello"), **headers)
             took_s = time.monotonic() - asked_at
         turn_id = told[0]["turn_id"]
         assert told[0]["event_type"] == "turn_start"

@@ -384,9 +384,9 @@ def ran(world: World, tool: Fields, argument: str) -> tuple[list[WebRequest], Bo
     """Return what was asked on the web while the model called the defined tool, and the turn."""
     called = tool.get("function_name", tool["type"])
     name = "code" if called == "code_interpreter" else "query"
-    before = len(world.web.asked)
+    before = len(world.web.requests)
     _, answered = world.turn({"tools": [tool]}, {}, call_answer((called, json.dumps({name: argument}))))
-    return world.web.asked[before:], answered.json()
+    return world.web.requests[before:], answered.json()
 
 
 def elsewhere(kind: str, look: Callable[[WebRequest], Any], expected: Any, **fields: Any) -> Row:
@@ -432,7 +432,7 @@ def of_every_kind(kind: str) -> Mapping[str, Row]:
         f"{place}.method": elsewhere(kind, lambda asked: asked.method, "GET", method="GET"),
         f"{place}.params": elsewhere(kind, lambda asked: asked.params.get("a"), ["b"], params={"a": "b"}),
         f"{place}.headers": elsewhere(kind, lambda asked: asked.headers.get("x-key"), "k", headers={"x-key": "k"}),
-        f"{place}.body": elsewhere(kind, lambda asked: asked.told.get("a"), [1], body={"a": [1]}),
+        f"{place}.body": elsewhere(kind, lambda asked: asked.json_body.get("a"), [1], body={"a": [1]}),
     }
 
 

@@ -26,7 +26,7 @@ class BedrockServer(ModelServer):
             split: send streams in HTTP chunks of so many bytes; None sends one chunk per frame.
         """
         super().__init__(script, strict=False, split=split)
-        self.asked: list[tuple[str, str]] = []
+        self.model_requests: list[tuple[str, str]] = []
 
     @property
     def url(self) -> str:
@@ -40,7 +40,7 @@ class BedrockServer(ModelServer):
         body: dict[str, Any] = json.loads(await reader.readexactly(int(headers["content-length"])))
         _, kind, model, verb = head[0].split(" ")[1].split("/")
         assert kind == "model"
-        self.asked.append((unquote(model), verb))
+        self.model_requests.append((unquote(model), verb))
         self.requests.append(body)
         self.headers.append(headers)
         answer = self._answer(body)

@@ -112,8 +112,8 @@ def prompt_answer(*texts: str, finish_reason: str = "stop") -> tuple[Item, ...]:
 
 def built_in_answer(body: Mapping[str, Any]) -> Answer:
     """Return the answer of the model asked for; every id that is not special answers "ok"."""
-    known = BUILT_IN_MODEL.fullmatch(str(body.get("model")))
-    kind, argument = (known["kind"], known["argument"]) if known else ("", "")
+    built_in = BUILT_IN_MODEL.fullmatch(str(body.get("model")))
+    kind, argument = (built_in["kind"], built_in["argument"]) if built_in else ("", "")
     match kind:
         case "words-":
             return text_answer(*(f"word{number} " for number in range(int(argument))))
@@ -121,8 +121,8 @@ def built_in_answer(body: Mapping[str, Any]) -> Answer:
             return (Pause(float(argument)), *text_answer("ok"))
         case "stream-":
             count = max(1, round(float(argument) / STREAM_PAUSE_S))
-            told = (item for number in range(count) for item in (text_chunk(f"word{number} "), Pause(STREAM_PAUSE_S)))
-            return (*told, *ending("stop", count))
+            pieces = (item for number in range(count) for item in (text_chunk(f"word{number} "), Pause(STREAM_PAUSE_S)))
+            return (*pieces, *ending("stop", count))
         case "tool:" if body["messages"][-1]["role"] != "tool":
             call_id = f"call-{len(body['messages'])}"
             return (call_chunk(0, argument, "{}", call_id), *ending("tool_calls"))

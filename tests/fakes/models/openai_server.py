@@ -241,7 +241,7 @@ def encoded_http(answer: HttpAnswer) -> bytes:
     return "\r\n".join([*lines, "", ""]).encode("latin-1") + body
 
 
-async def serve_until_told(server: ModelServer) -> None:
+async def serve_until_stdin_closes(server: ModelServer) -> None:
     loop = asyncio.get_running_loop()
     for signal_number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(signal_number, server.stop)
@@ -253,7 +253,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
     parser.add_argument("--lenient", action="store_true", help="accept histories that real servers refuse")
     arguments = parser.parse_args()
-    asyncio.run(serve_until_told(ModelServer(strict=not arguments.lenient, port=arguments.port)))
+    asyncio.run(serve_until_stdin_closes(ModelServer(strict=not arguments.lenient, port=arguments.port)))
 
 
 if __name__ == "__main__":

@@ -122,7 +122,7 @@ def _bytes(reply: Reply) -> Iterator[bytes]:
     yield from (chunk for chunk in reply.chunks if isinstance(chunk, bytes))
 
 
-def told(message: Message, result: Any) -> Reply:
+def result_reply(message: Message, result: Any) -> Reply:
     """Return the answer of JSON-RPC to a request."""
     return Reply([json.dumps({"jsonrpc": "2.0", "id": message.get("id"), "result": result}).encode()])
 
@@ -138,12 +138,12 @@ def decent(message: Message) -> Reply:
     match message.get("method"):
         case "initialize":
             began = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}}
-            answer = told(message, {**began, "serverInfo": {"name": "hand-made", "version": "1"}})
+            answer = result_reply(message, {**began, "serverInfo": {"name": "hand-made", "version": "1"}})
             return Reply(answer.chunks, headers=(("mcp-session-id", f"s{time.monotonic_ns()}"),))
         case "tools/list":
-            return told(message, {"tools": [{"name": "echo", "inputSchema": {"type": "object"}}]})
+            return result_reply(message, {"tools": [{"name": "echo", "inputSchema": {"type": "object"}}]})
         case "tools/call":
-            return told(message, {"content": [{"type": "text", "text": "echoed"}]})
+            return result_reply(message, {"content": [{"type": "text", "text": "echoed"}]})
         case "server/discover":
             error = {"code": -32601, "message": "Method not found"}
             return Reply([json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": error}).encode()])

@@ -32,8 +32,8 @@ class HostileServer:
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                told: Json = {"turns": []} if self.path.endswith("/s") else outer._turn()
-                self._answer("application/json", json.dumps(told).encode())
+                content: Json = {"turns": []} if self.path.endswith("/s") else outer._turn()
+                self._answer("application/json", json.dumps(content).encode())
 
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["content-length"])))
@@ -66,8 +66,8 @@ class HostileServer:
 
     def _turn(self) -> Json:
         calls = self._calls[len(self.answers) :][:1]
-        told = json.dumps([answer["content"] for answer in self.answers])
-        message = {"content": "" if calls else told, "stop_reason": "end_of_turn", "tool_calls": calls}
+        content = json.dumps([answer["content"] for answer in self.answers])
+        message = {"content": "" if calls else content, "stop_reason": "end_of_turn", "tool_calls": calls}
         return {**TURN, "output_message": message}
 
     def _payloads(self) -> list[Json]:

@@ -32,7 +32,7 @@ class WebRequest:
         return parse_qs(urlsplit(self.target).query, keep_blank_values=True, strict_parsing="?" in self.target)
 
     @property
-    def told(self) -> Any:
+    def json_body(self) -> Any:
         return json.loads(self.body)
 
 
@@ -44,8 +44,8 @@ class WebAnswer:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-def json_answer(told: Any, status: int = 200) -> WebAnswer:
-    return WebAnswer(status, json.dumps(told).encode())
+def json_answer(json_body: Any, status: int = 200) -> WebAnswer:
+    return WebAnswer(status, json.dumps(json_body).encode())
 
 
 Answers = Callable[[WebRequest], WebAnswer]
@@ -60,7 +60,7 @@ class WebServer:
 
     def __init__(self, answers: Answers) -> None:
         self._answers = answers
-        self.asked: list[WebRequest] = []
+        self.requests: list[WebRequest] = []
         self._server = ThreadingHTTPServer((HOST, 0), self._handler())
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), name="web-server")
 
@@ -89,7 +89,7 @@ class WebServer:
                 headers = {name.lower(): value for name, value in self.headers.items()}
                 body = self.rfile.read(int(headers.get("content-length", 0)))
                 request = WebRequest(self.command, self.path, headers, body)
-                server.asked.append(request)
+                server.requests.append(request)
                 with suppress(ConnectionError):  # who asked may have gone
                     self._send(server._answers(request))
 

@@ -92,12 +92,14 @@ class WebTarget:
                 return
             sent += part
         head, _, body = sent.partition(b"\r\n\r\n")
-        told = head.decode("latin-1")
-        length = next((int(line[15:]) for line in told.lower().split("\r\n") if line.startswith("content-length:")), 0)
+        request = head.decode("latin-1")
+        length = next(
+            (int(line[15:]) for line in request.lower().split("\r\n") if line.startswith("content-length:")), 0
+        )
         while len(body) < length and (part := sock.recv(65_536)):
             body += part
-        self.requests.append((told, body))
-        path = told.split(" ")[1].partition("?")[0]
+        self.requests.append((request, body))
+        path = request.split(" ")[1].partition("?")[0]
         answer = self.answers.get(path, self.answers["/"])
         if callable(answer):
             answer(sock)

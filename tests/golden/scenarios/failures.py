@@ -114,7 +114,7 @@ def of_ends(world: World) -> None:
 def of_processes(world: World) -> None:
     """`handed_over` and `lease_lost`: another process continues a turn."""
     for stream in (False, True):
-        for is_handed in (True, False):
+        for is_delegated in (True, False):
             hold = Hold()
             answers = iter((held(hold.items), text_answer("by another")))
             url = world.model(lambda _, answers=answers: next(answers))
@@ -122,7 +122,7 @@ def of_processes(world: World) -> None:
             session = world.session()
             begun, path = running(world, hold, session, stream=stream)
             first = world.process
-            if is_handed:
+            if is_delegated:
                 world.note("the process leaves the turn to another")
                 first.hand_over(*ids_of(path))
                 world.finish(begun, settles=False)
@@ -132,7 +132,7 @@ def of_processes(world: World) -> None:
             world.process.take_over(*ids_of(path))
             world.send("GET", path, settles=False)
             hold.open()
-            if not is_handed:
+            if not is_delegated:
                 world.finish(begun)
             world.settle()
             world.get(session)
@@ -268,7 +268,7 @@ def taken_over_after_a_pause(world: World) -> None:
     turn = world.turn(session, CALL).json()
     world.note("another process serves")
     world.serve(model_url=url)
-    world.attend()
+    world.reconcile()
     world.send("POST", f"{session}/turn/{turn['turn_id']}/resume", {**answer_to(turn), "stream": True})
     world.get(session)
 

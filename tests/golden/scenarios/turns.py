@@ -93,7 +93,7 @@ def expired(world: World) -> None:
     path = f"{session}/turn/{turn['turn_id']}"
     world.pass_time(61)
     world.send("GET", path)
-    world.attend()
+    world.reconcile()
     world.send("GET", path)
     world.send("POST", f"{path}/resume", answer_to(turn))
     world.turn(session, "hello")

@@ -71,7 +71,7 @@ def test_the_list_shows_what_has_not_ended(command: Make, capsys: pytest.Capture
     assert said(capsys, "list", "--tenant", "another") == []
     assert len(said(capsys, "list", "--tenant", "another", "--all")) == 2
     thinking.open()
-    server.hear(running)
+    server.drain(running)
 
 
 def test_turns_that_are_named_are_cancelled_and_no_others(command: Make, capsys: pytest.CaptureFixture[str]) -> None:
@@ -95,7 +95,7 @@ def test_all_of_a_tenant_are_cancelled_while_their_server_runs(
     assert said(capsys, "cancel", "--all", "--tenant", "another") == []
     assert len(said(capsys, "cancel", "--all")) == 2
     thinking.open()
-    assert outline(server.hear(running)).endswith("failed:ended")
+    assert outline(server.drain(running)).endswith("failed:ended")
     assert {server.state(each).status for each in (turn, running.ref)} == {TurnStatus.CANCELLED}
     assert said(capsys, "list") == []
 

@@ -166,7 +166,7 @@ class Client:
         return self._hear(server, broadcast)
 
     def _hear(self, server: Process, broadcast: TurnBroadcast) -> str:
-        events = server.hear(broadcast)
+        events = server.drain(broadcast)
         self.told += (step for step in finished_steps(events) if step not in self.told)
         heard = outline(events)
         if server.is_dead:

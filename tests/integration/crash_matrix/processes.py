@@ -146,14 +146,14 @@ class Process(Server):
         """Let time pass, and attend to what is due until nothing is; what fails is tried again a little later."""
         self.clock.advance(after_s)
         for _ in range(ROUNDS):
-            self.supervisor.attend_due(self._attend)
+            self.supervisor.reconcile_due(self._attend)
             self.settle()
             self.clock.advance(SOON_S)
 
     def attend_open(self) -> None:
         """Attend to every open turn, as a process does that starts."""
         for turn in self.core.turn_store.open_turns():
-            self.supervisor.attend_at(turn, self.clock.now())
+            self.supervisor.schedule_check(turn, self.clock.now())
         self.go_on(0)
 
     def see_through(self, turn: TurnRef) -> None:

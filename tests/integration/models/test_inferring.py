@@ -327,7 +327,9 @@ def test_who_leaves_breaks_the_answer_off(tmp_path: Path, path: str, stream: boo
     endless = (text_chunk("Once"), *[Pause(0.1), text_chunk(" more")] * 600)
     with world(tmp_path, lambda _: endless) as (serving, model):
         began = time.monotonic()
-        serving.client._loop.run_until_complete(Leaver(asked(path, stream=stream)).ask(serving.client.app, path))
+        serving.client._loop.run_until_complete(
+            Leaver(asked(path, stream=stream)).send_and_leave(serving.client.app, path)
+        )
         serving._settle()
         assert time.monotonic() - began < PATIENCE_S
         assert len(model.requests) == 1

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.models.scripted import Reply, Says
+from tests.fakes.models.scripted import Reply, ScriptedReply
 from tests.support.engine.either_store import Make
 from tests.support.engine.harness import Server, contents, outline
 from turnstone.domain.access.caller import LOCAL_CALLER, Caller
@@ -52,7 +52,7 @@ def numbered(text: str, number: int) -> str:
 
 def say(server: Server, ref: SessionRef, times: int, first: int = 0) -> None:
     for number in range(first, first + times):
-        server.say(ref, numbered(QUESTION, number))
+        server.whole_turn(ref, numbered(QUESTION, number))
 
 
 def questions(server: Server) -> list[int]:
@@ -79,11 +79,11 @@ def test_a_wider_window_than_was_read_for_is_filled_by_one_more_read(make: Make)
     say(server, ref, 20)
     assert len(questions(server)) < 6
     before = len(server.store.calls)
-    with_window(server, 100_000).say(ref, numbered(QUESTION, 20))
+    with_window(server, 100_000).whole_turn(ref, numbered(QUESTION, 20))
     assert questions(server) == list(range(21))
     ranges = [call for call in server.store.calls[before:] if call.verb == "range"]
     assert len(ranges) == 1
-    with_window(server, None).say(ref, numbered(QUESTION, 21))
+    with_window(server, None).whole_turn(ref, numbered(QUESTION, 21))
     assert [call for call in server.store.calls if call.verb == "range"] == ranges
 
 
@@ -97,7 +97,7 @@ def counting(factor: float) -> Callable[[InferenceRequest], Reply]:
     """Return a reply of a model that counts so many tokens for each that we estimate."""
 
     def reply(request: InferenceRequest) -> Reply:
-        return Says((ANSWER,), usage=TokenUsage(prompt_tokens=int(factor * prompt_tokens_of(request))))
+        return ScriptedReply((ANSWER,), usage=TokenUsage(prompt_tokens=int(factor * prompt_tokens_of(request))))
 
     return reply
 
@@ -152,7 +152,7 @@ def test_what_falls_out_of_the_window_is_summed_up_and_the_summary_sent_in_its_p
         text="They like tea.", first_turn_id=orders[0], last_turn_id=summary.last_order, model_id="scripted"
     )
     assert [turn.turn_id for turn in shown.turns] == orders[covered:]
-    server.say(ref, numbered(QUESTION, 7))
+    server.whole_turn(ref, numbered(QUESTION, 7))
     assert asked(server)[0] == "[Summary of the earlier conversation]\nThey like tea."
     assert questions(server) == list(range(covered, 8))
     server.assert_whole(ref)
@@ -166,7 +166,7 @@ def test_a_summary_rolls_on_and_only_the_newest_is_sent(make: Make) -> None:
     assert "Summary of what came before:\nThey like tea.\n" in model.asked_for[1]
     assert (second.first_order, second.last_order > first.last_order) == (first.first_order, True)
     newest = summaries(server, ref)[-1]
-    server.say(ref)
+    server.whole_turn(ref)
     assert [text for text in asked(server) if text.startswith("[Summary")] == [
         f"[Summary of the earlier conversation]\n{newest.text}"
     ]
@@ -190,7 +190,7 @@ def test_a_summary_that_fails_ends_no_turn_and_the_oldest_is_dropped_as_ever(mak
     server, model = remembering(make, *[reply] * 20)
     ref = server.session()
     for number in range(10):
-        assert outline(server.say(ref, numbered(QUESTION, number))).endswith("complete")
+        assert outline(server.whole_turn(ref, numbered(QUESTION, number))).endswith("complete")
     assert (len(model.asked_for) > 1, summaries(server, ref)) == (True, [])
     assert questions(server)[-1] == 9
     assert 0 not in questions(server)
@@ -205,7 +205,9 @@ def test_no_summary_is_asked_for_unless_it_is_wanted(make: Make) -> None:
 
 
 def test_a_summary_counts_among_what_its_turn_spent(make: Make) -> None:
-    server, _ = remembering(make, Says(("Tea.",), usage=TokenUsage(prompt_tokens=1_000, completion_tokens=100)))
+    server, _ = remembering(
+        make, ScriptedReply(("Tea.",), usage=TokenUsage(prompt_tokens=1_000, completion_tokens=100))
+    )
     ref = server.session()
     say(server, ref, 7)
     assert max(state.spent["scripted"].total_tokens for state in server.states(ref)) == 1_115
@@ -219,7 +221,7 @@ def test_nothing_is_missing_between_a_summary_and_now_however_the_log_is_cut(mak
     for number in range(7, 30):
         newest = summaries(server, ref)[-1]
         orders = [state.order for state in server.states(ref)]
-        server.say(ref, numbered(QUESTION, number))
+        server.whole_turn(ref, numbered(QUESTION, number))
         assert asked(server)[0].startswith("[Summary")
         assert questions(server) == list(range(orders.index(newest.last_order) + 1, number + 1))
     assert len(summaries(server, ref)) > 3
@@ -252,19 +254,19 @@ def test_nobody_is_told_of_a_session_that_is_not_theirs(make: Make) -> None:
 def test_the_context_tells_what_is_sent_of_a_turn_that_does_not_fit(make: Make, answer: str, sent: list[str]) -> None:
     server = make("first", answer, "third", context_tokens=2_000)
     ref = server.session()
-    server.say(ref, "first question")
-    server.say(ref, "q" * 1_000_000)
+    server.whole_turn(ref, "first question")
+    server.whole_turn(ref, "q" * 1_000_000)
     shown = server.core.contexts.read(LOCAL_CALLER, ref)
     assert sum(turn.tokens for turn in shown.turns) <= shown.budget_tokens
     assert [turn.tokens for turn in shown.turns] == [4 + len(text) // 4 for text in sent]
-    server.say(ref, "third question")
+    server.whole_turn(ref, "third question")
     assert [text for text in asked(server) if text[0] in "aq"] == sent
 
 
 def test_the_context_has_no_summary_that_does_not_fit(make: Make) -> None:
     server = make("first", "second", context_tokens=2_000)
     ref = server.session()
-    server.say(ref, "first question")
+    server.whole_turn(ref, "first question")
     object.__setattr__(server.core.contexts, "context_tokens", 0)
     shown = server.core.contexts.read(LOCAL_CALLER, ref)
     assert (shown.budget_tokens, shown.summary, shown.turns) == (0, None, ())

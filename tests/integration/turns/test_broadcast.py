@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.support.engine.harness import PATIENCE_S, eventually, heard_from
+from tests.support.engine.harness import PATIENCE_S, drained_events, eventually
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.turns.events import StepProgressed, TextDelta, TurnEvent, TurnStarted
 from turnstone.http.streams.sse import received, sse_chunks
@@ -96,7 +96,7 @@ def test_late_joiners_hear_the_beginning_too() -> None:
         threads += in_threads(listen)
     joined([publishing, *threads, *in_threads(listen)])
     assert told == [list(range(EVENTS))] * 6
-    assert numbers(heard_from(broadcast)) == list(range(EVENTS))
+    assert numbers(drained_events(broadcast)) == list(range(EVENTS))
 
 
 def test_a_listener_is_woken_once_between_two_looks() -> None:
@@ -226,7 +226,7 @@ def test_a_broadcast_is_one_for_all_who_expect_it_until_it_ends() -> None:
     assert broadcasts.find(REF) is expected[0]
     broadcasts.end(expected[0], TurnStarted(turn_id="t"))
     assert broadcasts.find(REF) is None
-    assert heard_from(expected[0]) == (TurnStarted(turn_id="t"),)
+    assert drained_events(expected[0]) == (TurnStarted(turn_id="t"),)
     assert broadcasts.expect(REF) is not expected[0]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import turnstone.bootstrap.core
-from tests.fakes.models.scripted import Says, Scripted, call
+from tests.fakes.models.scripted import Scripted, ScriptedReply, call
 from tests.support.engine.either_store import Make
 from tests.support.engine.harness import (
     AWAIT_S,
@@ -22,8 +22,8 @@ from tests.support.engine.harness import (
     answer,
     attempt,
     client_tool,
+    drained_events,
     eventually,
-    heard_from,
     outline,
 )
 from turnstone.domain.access.caller import LOCAL_CALLER, Caller
@@ -40,9 +40,9 @@ from turnstone.store.layout.keys import turn_key
 
 ROLL = call("roll", "r")
 LOOK = call("look", "l")
-WORDY = Says(("It ", "is ", "a ", "four."))
-SEARCHING = Says(("Let ", "me ", "see."), (ROLL,))
-ASKING = Says(("Look ", "there."), (LOOK,))
+WORDY = ScriptedReply(("It ", "is ", "a ", "four."))
+SEARCHING = ScriptedReply(("Let ", "me ", "see."), (ROLL,))
+ASKING = ScriptedReply(("Look ", "there."), (LOOK,))
 EVERY_S = 0.02
 
 
@@ -62,7 +62,7 @@ def follow(server: Server, turn: TurnRef, after: int = 0) -> TurnBroadcast:
 def replay(server: Server, turn: TurnRef, after: int = 0) -> list[Numbered]:
     """Return what is told from there on, once the stream is over."""
     broadcast = follow(server, turn, after)
-    heard_from(broadcast)
+    drained_events(broadcast)
     return broadcast.published
 
 
@@ -114,9 +114,9 @@ def assert_resumable(server: Server, turn: TurnRef, live: list[Numbered]) -> Non
 def test_live_events_are_numbered_without_a_gap_over_pauses_and_resumes(make: Make) -> None:
     server = make(SEARCHING, ASKING, WORDY)
     first = started(server)
-    server.hear(first)
+    server.drain(first)
     second = server.resume(first.ref, answer("l"))
-    server.hear(second)
+    server.drain(second)
     assert ids([*first.published, *second.published]) == list(
         range(1, len(first.published) + len(second.published) + 1)
     )
@@ -126,9 +126,9 @@ def test_live_events_are_numbered_without_a_gap_over_pauses_and_resumes(make: Ma
 def test_a_replay_has_the_numbers_of_the_live_stream(make: Make) -> None:
     server = make(SEARCHING, ASKING, WORDY)
     first = started(server)
-    server.hear(first)
+    server.drain(first)
     second = server.resume(first.ref, answer("l"))
-    server.hear(second)
+    server.drain(second)
     live = {told.number: told.event for told in (*first.published, *second.published)}
     told = replay(server, first.ref)
     exact = [event for event in told if event.first is None or event.first == event.number]
@@ -140,12 +140,13 @@ def test_a_replay_has_the_numbers_of_the_live_stream(make: Make) -> None:
 
 
 @pytest.mark.parametrize(
-    "script", [(WORDY,), (SEARCHING, WORDY), (ASKING,), (SEARCHING, ASKING), (Says(error=ModelFailed("broken")),)]
+    "script",
+    [(WORDY,), (SEARCHING, WORDY), (ASKING,), (SEARCHING, ASKING), (ScriptedReply(error=ModelFailed("broken")),)],
 )
 def test_who_comes_back_at_any_event_gets_the_rest(make: Make, script: tuple[Scripted, ...]) -> None:
     server = make(*script)
     broadcast = started(server)
-    server.hear(broadcast)
+    server.drain(broadcast)
     assert_resumable(server, broadcast.ref, broadcast.published)
     assert_resumable(make(), broadcast.ref, broadcast.published)
 
@@ -153,16 +154,16 @@ def test_who_comes_back_at_any_event_gets_the_rest(make: Make, script: tuple[Scr
 def test_who_comes_back_after_a_resume_gets_the_rest(make: Make) -> None:
     server = make(ASKING, SEARCHING, WORDY)
     first = started(server)
-    server.hear(first)
+    server.drain(first)
     second = server.resume(first.ref, answer("l"))
-    server.hear(second)
+    server.drain(second)
     assert_resumable(server, first.ref, [*first.published, *second.published])
 
 
 def test_a_model_that_breaks_off_in_the_middle_has_told_nothing_that_counts(make: Make) -> None:
-    server = make(SEARCHING, Says(("Half ", "an "), error=ModelFailed("broken")))
+    server = make(SEARCHING, ScriptedReply(("Half ", "an "), error=ModelFailed("broken")))
     broadcast = started(server)
-    server.hear(broadcast)
+    server.drain(broadcast)
     last = broadcast.published[-1]
     assert isinstance(last.event, TurnFailed)
     stored = numbered(server.state(broadcast.ref))
@@ -173,7 +174,7 @@ def test_a_model_that_breaks_off_in_the_middle_has_told_nothing_that_counts(make
 def test_a_step_of_which_a_part_was_heard_is_told_from_its_start_without_a_number(make: Make) -> None:
     server = make(WORDY)
     broadcast = started(server)
-    server.hear(broadcast)
+    server.drain(broadcast)
     started_again, text, *_ = replay(server, broadcast.ref, after=4)
     assert (outline([started_again.event]), started_again.number) == ("S:infer", None)
     assert (text.event.delta.text, text.number) == ("It is a four.", 6)  # type: ignore[union-attr]
@@ -195,9 +196,9 @@ def test_a_turn_that_runs_here_is_told_exactly_and_followed_to_its_end(make: Mak
     for after, follower in enumerate(followers):
         assert follower.subscribe(lambda: None).take().numbered == tuple(so_far[after:])
     thinking.open()
-    server.hear(broadcast)
+    server.drain(broadcast)
     for after, follower in enumerate(followers):
-        assert heard_from(follower) == tuple(told.event for told in broadcast.published[after:])
+        assert drained_events(follower) == tuple(told.event for told in broadcast.published[after:])
         assert ids(follower.published) == list(range(after + 1, len(broadcast.published) + 1))
 
 
@@ -205,13 +206,13 @@ def test_who_follows_a_resumed_turn_hears_what_was_before(make: Make) -> None:
     thinking = Held("done")
     server = make(ASKING, thinking)
     first = started(server)
-    server.hear(first)
+    server.drain(first)
     second = server.resume(first.ref, answer("l"))
     thinking.wait()
     follower = follow(server, first.ref)
     thinking.open()
-    server.hear(second)
-    heard_from(follower)
+    server.drain(second)
+    drained_events(follower)
     assert Client().hears(follower.published).knows(server, first.ref)
     assert ids(follower.published)[-1] == ids(second.published)[-1]
 
@@ -227,15 +228,15 @@ def test_a_turn_that_runs_elsewhere_is_told_step_by_step(make: Make) -> None:
     more.wait()
     eventually(lambda: outline(follower.events) == "start S:infer P P C:infer S:tool P C:tool")
     more.open()
-    server.hear(broadcast)
-    heard_from(follower)
+    server.drain(broadcast)
+    drained_events(follower)
     assert Client().hears(follower.published).knows(server, broadcast.ref)
     assert ids(follower.published)[-1] == ids(broadcast.published)[-1]
 
 
 @pytest.mark.parametrize("ending", ["pauses", "fails", "is cancelled"])
 def test_who_follows_elsewhere_hears_how_it_comes_to_rest(make: Make, ending: str) -> None:
-    thinking = Held({"pauses": ASKING, "fails": Says(error=ModelFailed("broken"))}.get(ending, "late"))
+    thinking = Held({"pauses": ASKING, "fails": ScriptedReply(error=ModelFailed("broken"))}.get(ending, "late"))
     server, other = make(SEARCHING, thinking), make()
     broadcast = started(server)
     thinking.wait()
@@ -243,8 +244,8 @@ def test_who_follows_elsewhere_hears_how_it_comes_to_rest(make: Make, ending: st
     if ending == "is cancelled":
         other.core.cancelling.cancel(LOCAL_CALLER, broadcast.ref, attempt())
     thinking.open()
-    server.hear(broadcast)
-    told = heard_from(follower)
+    server.drain(broadcast)
+    told = drained_events(follower)
     heard = {"pauses": "awaiting", "fails": "failed:model_failed", "is cancelled": "failed:ended"}
     assert outline(told).endswith(heard[ending])
     assert follower.published[-1] == broadcast.published[-1]
@@ -254,7 +255,7 @@ def test_who_follows_elsewhere_hears_how_it_comes_to_rest(make: Make, ending: st
 def test_a_turn_that_expires_while_it_waits_is_told_as_expired(make: Make) -> None:
     server = make(ASKING)
     broadcast = started(server)
-    server.hear(broadcast)
+    server.drain(broadcast)
     server.clock.advance(AWAIT_S + 1)  # type: ignore[attr-defined]
     eventually(lambda: server.core.recovery.reconcile(broadcast.ref).check_at is None)
     for after in range(len(broadcast.published) + 2):
@@ -272,7 +273,7 @@ def test_nobody_looks_at_a_turn_whose_follower_has_left(make: Make) -> None:
     follower.unsubscribe(listener)
     eventually(lambda: not other.core._following._is_polling)
     thinking.open()
-    server.hear(broadcast)
+    server.drain(broadcast)
 
 
 def test_a_store_that_is_away_for_a_while_is_asked_again(make: Make) -> None:
@@ -290,8 +291,8 @@ def test_a_store_that_is_away_for_a_while_is_asked_again(make: Make) -> None:
     other.store.before(lambda made: made.verb == "gather", fail, times=2)
     eventually(lambda: len(failures) == 2)
     thinking.open()
-    server.hear(broadcast)
-    assert outline(heard_from(follower)).endswith("complete")
+    server.drain(broadcast)
+    assert outline(drained_events(follower)).endswith("complete")
 
 
 def test_who_follows_a_turn_that_is_removed_hears_that_it_is_gone(make: Make) -> None:
@@ -301,9 +302,9 @@ def test_who_follows_a_turn_that_is_removed_hears_that_it_is_gone(make: Make) ->
     thinking.wait()
     follower = follow(other, broadcast.ref)
     server.records.write([Delete(turn_key(broadcast.ref, broadcast.ref.turn_id))])
-    assert "not found" in heard_from(follower)[-1].failure.message  # type: ignore[union-attr]
+    assert "not found" in drained_events(follower)[-1].failure.message  # type: ignore[union-attr]
     thinking.open()
-    server.hear(broadcast)
+    server.drain(broadcast)
 
 
 def test_a_turn_that_can_not_be_followed_any_more_ends_its_own_followers_only(make: Make) -> None:
@@ -318,18 +319,18 @@ def test_a_turn_that_can_not_be_followed_any_more_ends_its_own_followers_only(ma
     following = other.core._following
     server.records.write([Put(turn_key(broken.ref, broken.ref.turn_id), b"broken", {"status": "in_progress"})])
     for follower in (followers[0], followers[2]):
-        told = heard_from(follower)[-1]
+        told = drained_events(follower)[-1]
         assert isinstance(told, TurnFailed)
         assert (told.turn_id, told.failure.kind) == (broken.ref.turn_id, "internal")
     eventually(lambda: len(following._followed) == 1)
     followers.append(follow(other, whole.ref))
     gates[1].open()
-    whole_server.hear(whole)
+    whole_server.drain(whole)
     for follower in (followers[1], followers[3]):
-        assert outline(heard_from(follower)).endswith("complete")
+        assert outline(drained_events(follower)).endswith("complete")
     eventually(lambda: not following._is_polling)
     gates[0].open()
-    server.hear(broken)
+    server.drain(broken)
 
 
 @pytest.mark.parametrize("is_broken", [True, False], ids=["of a broken turn", "of a whole turn"])
@@ -354,11 +355,11 @@ def test_a_follower_that_can_not_be_told_does_not_stop_the_others(make: Make, is
         gates[0].open()
     eventually(lambda: woken == [1])
     gates[1].open()
-    assert outline(heard_from(follower)).endswith("complete")
+    assert outline(drained_events(follower)).endswith("complete")
     eventually(lambda: not other.core._following._is_polling)
     gates[0].open()
-    server.hear(first)
-    runner.hear(second)
+    server.drain(first)
+    runner.drain(second)
 
 
 # ---- a process that dies
@@ -404,7 +405,7 @@ def taken_over(make: Make, turn: TurnRef, *script: Scripted) -> Server:
 @pytest.mark.parametrize("words", [2, 3, 5, 6])
 def test_after_a_crash_whoever_heard_any_part_gets_the_rest_from_the_heir(make: Make, words: int) -> None:
     """The heir gives the numbers again that the crashed run gave to what it did not store."""
-    _, broadcast = crashed(make, SEARCHING, Says(tuple("abcdefgh")), words=words)
+    _, broadcast = crashed(make, SEARCHING, ScriptedReply(tuple("abcdefgh")), words=words)
     live = [told for told in broadcast.published if told.number is not None]
     heir = taken_over(make, broadcast.ref, *([SEARCHING, WORDY] if words <= 3 else [WORDY]))
     heir.settle()
@@ -414,9 +415,9 @@ def test_after_a_crash_whoever_heard_any_part_gets_the_rest_from_the_heir(make: 
 
 
 def test_after_two_crashes_numbers_of_the_first_are_still_doubted(make: Make) -> None:
-    _, broadcast = crashed(make, Says(tuple("abcdefghijklmnopqrst")), words=15)
+    _, broadcast = crashed(make, ScriptedReply(tuple("abcdefghijklmnopqrst")), words=15)
     live = [told for told in broadcast.published if told.number is not None]
-    second = make(SEARCHING, Says(tuple("abc")))
+    second = make(SEARCHING, ScriptedReply(tuple("abc")))
     Dying(second, 5)
     second.clock.advance(LEASE_S + 1)  # type: ignore[attr-defined]
     second.core.recovery.reconcile(broadcast.ref)
@@ -428,7 +429,7 @@ def test_after_two_crashes_numbers_of_the_first_are_still_doubted(make: Make) ->
 
 
 def test_who_follows_while_the_turn_is_taken_over_here_hears_it_all(make: Make) -> None:
-    _, broadcast = crashed(make, SEARCHING, Says(tuple("abcdefgh")), words=6)
+    _, broadcast = crashed(make, SEARCHING, ScriptedReply(tuple("abcdefgh")), words=6)
     live = [told for told in broadcast.published if told.number is not None]
     heir = make(WORDY)
     followers = [(heard, follow(heir, broadcast.ref, max(ids(live[:heard]), default=0))) for heard in range(len(live))]
@@ -436,12 +437,12 @@ def test_who_follows_while_the_turn_is_taken_over_here_hears_it_all(make: Make) 
     assert heir.core.recovery.reconcile(broadcast.ref).run is not None
     heir.settle()
     for heard, follower in followers:
-        heard_from(follower)
+        drained_events(follower)
         assert Client().hears(live[:heard]).hears(follower.published).knows(heir, broadcast.ref), f"heard {heard}"
 
 
 def test_who_comes_back_while_the_heir_runs_hears_it_all(make: Make) -> None:
-    _, broadcast = crashed(make, SEARCHING, Says(tuple("abcdefgh")), words=6)
+    _, broadcast = crashed(make, SEARCHING, ScriptedReply(tuple("abcdefgh")), words=6)
     live = [told for told in broadcast.published if told.number is not None]
     thinking = Held(WORDY)
     heir = taken_over(make, broadcast.ref, thinking)
@@ -450,7 +451,7 @@ def test_who_comes_back_while_the_heir_runs_hears_it_all(make: Make) -> None:
     thinking.open()
     heir.settle()
     for heard, follower in followers:
-        heard_from(follower)
+        drained_events(follower)
         assert Client().hears(live[:heard]).hears(follower.published).knows(heir, broadcast.ref), f"heard {heard}"
 
 
@@ -478,7 +479,7 @@ def test_a_handed_over_run_ends_its_followers_with_a_notice_that_has_no_number(m
     thinking.wait()
     follower = follow(server, broadcast.ref)
     server.turns.hand_off(broadcast.ref)
-    assert outline(heard_from(follower)).endswith("failed:handed_over")
+    assert outline(drained_events(follower)).endswith("failed:handed_over")
     assert follower.published[-1].number is None
     thinking.open()
     server.settle()
@@ -490,7 +491,7 @@ def test_a_handed_over_run_ends_its_followers_with_a_notice_that_has_no_number(m
 def test_what_is_not_there_or_not_the_callers_is_not_found(make: Make) -> None:
     server = make("done")
     broadcast = started(server)
-    server.hear(broadcast)
+    server.drain(broadcast)
     for changes in ({"turn_id": "x"}, {"session_id": "x"}, {"agent_id": "x"}, {"tenant": "x"}):
         with pytest.raises(NotFound):
             follow(server, broadcast.ref.model_copy(update=changes))
@@ -499,7 +500,7 @@ def test_what_is_not_there_or_not_the_callers_is_not_found(make: Make) -> None:
 def test_who_may_not_see_the_session_hears_nothing(make: Make) -> None:
     server = make("done")
     broadcast = started(server)
-    server.hear(broadcast)
+    server.drain(broadcast)
     server.core.events._rules._owner_only = True
     with pytest.raises(NotFound):
         server.core.events.follow(Caller(tenant=LOCAL_CALLER.tenant, principal="another"), broadcast.ref, 0)
@@ -518,4 +519,4 @@ def test_a_turn_that_runs_is_read_with_the_steps_it_has_finished(make: Make) -> 
         assert state.status is TurnStatus.IN_PROGRESS
         assert [step.step_type for step in state.turn.steps] == ["inference", "tool_execution"]
     thinking.open()
-    server.hear(broadcast)
+    server.drain(broadcast)

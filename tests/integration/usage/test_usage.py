@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.models.scripted import Says, call, calls
+from tests.fakes.models.scripted import ScriptedReply, call, calls
 from tests.support.engine.either_store import Make
 from tests.support.engine.harness import LEASE_S, Server, answer, attempt, client_tool, completes_turn, outline
 from turnstone.domain.access.caller import LOCAL_CALLER, Caller
@@ -38,9 +38,9 @@ ADMIN = Caller(tenant=TENANT, principal="boss", roles=("admin",))
 FOREIGNER = Caller(tenant="other", principal="local", roles=("admin",))
 
 
-def says(text: str, prompt: int, completion: int) -> Says:
+def says(text: str, prompt: int, completion: int) -> ScriptedReply:
     usage = TokenUsage(prompt_tokens=prompt, completion_tokens=completion, total_tokens=prompt + completion)
-    return Says((text,), usage=usage)
+    return ScriptedReply((text,), usage=usage)
 
 
 def usage(server: Server, caller: Caller = LOCAL_CALLER, **wanted: Any) -> UsageReport:
@@ -65,7 +65,7 @@ def test_what_turns_spent_is_told_of_their_session_their_agent_and_the_tenant(ma
     first, second = server.session(agent_id), server.session(agent_id)
     other = server.session()
     for ref in (first, first, other):
-        server.say(ref)
+        server.whole_turn(ref)
         server.assert_whole(ref)
     assert tokens(usage(server, **names(first))) == (2, 300, 30)
     assert tokens(usage(server, **names(second))) == (0, 0, 0)
@@ -82,7 +82,7 @@ def test_every_inference_of_a_turn_counts_when_it_has_ended_whoever_ran_its_tool
     ref = server.session(toolgroups=["dice"], client_tools=[client_tool()])
     turn = server.paused(ref)
     assert tokens(usage(server, **names(ref))) == (0, 0, 0)
-    server.hear(server.resume(turn, answer("c2")))
+    server.drain(server.resume(turn, answer("c2")))
     assert tokens(usage(server, **names(ref))) == (3, 30, 15)
     server.assert_whole(ref)
 
@@ -91,7 +91,7 @@ def test_a_turn_that_a_new_one_takes_the_place_of_counts_too(make: Make) -> None
     server = make(calls(call("look", "c1")), "done")
     ref = server.session(client_tools=[client_tool()])
     server.paused(ref)
-    server.say(ref, "another")
+    server.whole_turn(ref, "another")
     assert tokens(usage(server, **names(ref))) == (2, 20, 10)
     server.assert_whole(ref)
 
@@ -101,7 +101,7 @@ def test_a_turn_whose_process_died_counts_once_by_what_is_stored_of_it(make: Mak
     ref = dying.session(toolgroups=["dice"])
     dying.store.before(completes_turn, dying.store.die)
     broadcast = dying.start(ref)
-    dying.hear(broadcast)
+    dying.drain(broadcast)
     advance(worker, LEASE_S)
     worker.core.recovery.reconcile(broadcast.ref)
     worker.settle()
@@ -113,9 +113,9 @@ def test_a_turn_whose_process_died_counts_once_by_what_is_stored_of_it(make: Mak
 def test_each_day_has_its_own_and_a_range_of_days_tells_them_in_order(make: Make) -> None:
     server = make("a", "b")
     ref = server.session()
-    server.say(ref)
+    server.whole_turn(ref)
     advance(server, DAY_S)
-    server.say(ref)
+    server.whole_turn(ref)
     server.assert_whole(ref)
     today = server.clock.now().date()
     days = [today - timedelta(days=number) for number in (2, 1, 0)]
@@ -130,7 +130,7 @@ def test_what_was_deleted_stays_counted_for_those_who_could_see_it(make: Make) -
     agent_id = server.agent()
     first, second = server.session(agent_id), server.session(agent_id)
     for ref in (first, second):
-        server.say(ref)
+        server.whole_turn(ref)
     server.core.deleting.delete_session(LOCAL_CALLER, first)
     assert tokens(usage(server, **names(first))) == (1, 10, 5)
     server.core.deleting.delete_agent(LOCAL_CALLER, agent_id)
@@ -143,7 +143,7 @@ def test_it_costs_what_the_registry_says_and_what_nobody_says_while_that_is_gone
     model = Model(identifier="priced", provider_resource_id="p", provider_id="default", metadata=told)
     server.core.models.register(LOCAL_CALLER, model, attempt())
     ref = server.session(model="priced")
-    server.say(ref)
+    server.whole_turn(ref)
     assert [one.cost_usd for one in usage(server, **names(ref)).by_model] == [3.0]
     assert server.core.contexts.read(LOCAL_CALLER, ref).window_tokens == 5_000
     server.core.models.unregister(LOCAL_CALLER, "priced")
@@ -152,7 +152,7 @@ def test_it_costs_what_the_registry_says_and_what_nobody_says_while_that_is_gone
 
 def test_what_was_spent_is_forgotten_after_more_than_a_year(make: Make) -> None:
     server = make("a")
-    server.say(server.session())
+    server.whole_turn(server.session())
     day = server.clock.now().date()
     (record,) = (one for pk in usage_partitions(TENANT, day) for one in all_records(server.records, Range(pk)))
     kept_s = int(record.attributes["ttl"]) - server.clock.now().timestamp()
@@ -175,7 +175,7 @@ def test_what_is_not_there_has_no_usage(make: Make) -> None:
 def test_who_sees_an_agent_is_told_what_it_spent_and_admins_are_told_all(make: Make) -> None:
     server = make("a", owner_only=True)
     ref = server.session()
-    server.say(ref)
+    server.whole_turn(ref)
     questions: list[dict[str, str]] = [{}, {"agent_id": ref.agent_id}, names(ref)]
     for caller in (MATE, FOREIGNER):
         assert tokens(usage(server, caller)) == (0, 0, 0)
@@ -212,7 +212,7 @@ def turn_of(server: Server, caller: Caller, agent_id: str) -> SessionRef:
     session_id = server.core.sessions.create(caller, agent_id, "hers", attempt())
     ref = SessionRef(tenant=TENANT, agent_id=agent_id, session_id=session_id)
     new = NewTurn(messages=(UserMessage(content="hello"),))
-    server.hear(server.turns.start(caller, ref, new, attempt()))
+    server.drain(server.turns.start(caller, ref, new, attempt()))
     return ref
 
 
@@ -222,14 +222,14 @@ def test_numbers_that_were_stored_before_they_were_bounded_are_no_error_and_use_
 ) -> None:
     server = make("a", "b", max_day_tokens=1_000)
     ref = server.session()
-    server.say(ref)
+    server.whole_turn(ref)
     record = server.records.get(usage_key(ref, server.clock.now().date()))
     assert record is not None
     absurd = record.body.replace(b'"prompt_tokens":10', b'"prompt_tokens":%d' % stored)
     assert absurd != record.body
     server.records.write([Put(record.key, absurd, record.attributes)])
     assert tokens(usage(server)) == (1, 0, 5)
-    server.say(ref)
+    server.whole_turn(ref)
     assert tokens(usage(server)) == (2, 20, 10)
 
 
@@ -240,7 +240,7 @@ def test_a_turn_that_spent_what_one_may_fails_before_it_asks_again_and_keeps_its
     server = make(calls(call("roll", "c1")), "never said", max_turn_tokens=15)
     ref = server.session(toolgroups=["dice"])
     broadcast = server.start(ref)
-    assert outline(server.hear(broadcast)).endswith("failed:limit_reached")
+    assert outline(server.drain(broadcast)).endswith("failed:limit_reached")
     state = server.state(broadcast.ref)
     assert state.failure is not None
     assert (state.status, state.failure.kind) == (TurnStatus.FAILED, "limit_reached")
@@ -255,14 +255,14 @@ def test_a_turn_that_spent_what_one_may_fails_before_it_asks_again_and_keeps_its
 def test_a_resumed_turn_goes_on_with_what_it_had_spent(make: Make) -> None:
     server = make(calls(call("look", "c1")), max_turn_tokens=15)
     turn = server.paused(server.session(client_tools=[client_tool()]))
-    assert outline(server.hear(server.resume(turn, answer("c1")))).endswith("failed:limit_reached")
+    assert outline(server.drain(server.resume(turn, answer("c1")))).endswith("failed:limit_reached")
 
 
 def test_a_tenant_that_spent_the_days_tokens_begins_no_turn_until_midnight(make: Make) -> None:
     server = make("a", "b", "c", max_day_tokens=30)
     ref = server.session()
     for _ in range(2):
-        server.say(ref)
+        server.whole_turn(ref)
         advance(server, 11)
     with pytest.raises(DayLimitReached, match=r"30 tokens of this day .*TURNSTONE_MAX_DAY_TOKENS") as refused:
         server.start(server.session())
@@ -271,23 +271,23 @@ def test_a_tenant_that_spent_the_days_tokens_begins_no_turn_until_midnight(make:
     assert reply.status == 429
     assert reply.headers == {"retry-after": str(refused.value.retry_after_s), "x-should-retry": "false"}
     advance(server, refused.value.retry_after_s)
-    server.say(ref)
+    server.whole_turn(ref)
 
 
 def test_a_waiting_turn_may_be_resumed_though_the_days_tokens_are_spent(make: Make) -> None:
     server = make(calls(call("look", "c1")), "a", "done", max_day_tokens=15)
     turn = server.paused(server.session(client_tools=[client_tool()]))
-    server.say(server.session())
+    server.whole_turn(server.session())
     advance(server, 11)
     with pytest.raises(DayLimitReached):
         server.start(server.session())
-    assert outline(server.hear(server.resume(turn, answer("c1")))).endswith("complete")
+    assert outline(server.drain(server.resume(turn, answer("c1")))).endswith("complete")
 
 
 def test_who_may_begin_no_turn_asks_no_model_directly_either(make: Make) -> None:
     server = make("a", "b", max_day_tokens=15)
     asked = Question((UserMessage(content="hi"),), AgentConfig(model="m", instructions=""))
-    server.say(server.session())
+    server.whole_turn(server.session())
     advance(server, 11)
     with pytest.raises(DayLimitReached):
         server.core.inferring.chat(LOCAL_CALLER, asked, NO_PROVIDER_DATA)
@@ -299,9 +299,9 @@ def test_who_may_begin_no_turn_asks_no_model_directly_either(make: Make) -> None
 def test_a_repeated_request_hears_its_turn_though_the_days_tokens_are_spent(make: Make) -> None:
     server = make("a", max_day_tokens=15)
     ref = server.session()
-    server.say(ref, by=attempt("first", key="k"))
+    server.whole_turn(ref, by=attempt("first", key="k"))
     advance(server, 11)
-    assert outline(server.hear(server.start(ref, by=attempt("first", key="k")))).endswith("complete")
+    assert outline(server.drain(server.start(ref, by=attempt("first", key="k")))).endswith("complete")
 
 
 def test_a_days_tokens_are_looked_up_every_ten_seconds_and_never_without_a_limit(make: Make) -> None:
@@ -310,7 +310,7 @@ def test_a_days_tokens_are_looked_up_every_ten_seconds_and_never_without_a_limit
         ref, looks = server.session(), []
         for _ in range(3):
             before = len(server.store.calls)
-            server.say(ref)
+            server.whole_turn(ref)
             looks.append(sum(len(one.keys) == USAGE_SHARDS for one in server.store.calls[before:]))
             advance(server, 6)
         assert looks == expected

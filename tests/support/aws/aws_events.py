@@ -86,11 +86,11 @@ def store_what_events_name(store: RangeStore, *, is_waiting: bool) -> SessionRef
     _store_completion(store)
     AttachmentStore(store).put(ref, attachment_id, ProducedFile("a.txt", "text/plain", b"a file"))
     state = running.turns[0].with_step(_step(ids, is_waiting=is_waiting))
-    said = state.turn.steps[-1].model_response  # type: ignore[union-attr] # the only step is an inference
+    response = state.turn.steps[-1].model_response  # type: ignore[union-attr] # the only step is an inference
     if is_waiting:
-        turns.commit(ref, paused(running.session, state, said, FAR_AWAY))
+        turns.commit(ref, paused(running.session, state, response, FAR_AWAY))
     else:
-        turns.commit(ref, closed(running.session, state.completed(said, AT), turns.view(ref, 1_000).open_segment))
+        turns.commit(ref, closed(running.session, state.completed(response, AT), turns.view(ref, 1_000).open_segment))
     return ref
 
 
@@ -126,14 +126,14 @@ def _turn(ids: dict[str, str]) -> TurnState:
 
 def _step(ids: dict[str, str], *, is_waiting: bool) -> InferenceStep:
     call = ToolCall(call_id="call_1", tool_name="get_weather", arguments={"city": "Oslo"})
-    asked = CompletionMessage(content="", stop_reason="end_of_turn", tool_calls=(call,))
-    said = CompletionMessage(content="Rain.", stop_reason="end_of_turn")
+    call_message = CompletionMessage(content="", stop_reason="end_of_turn", tool_calls=(call,))
+    response = CompletionMessage(content="Rain.", stop_reason="end_of_turn")
     return InferenceStep(
         turn_id=ids["turn_id"],
         step_id=ids["step_id"],
         started_at=AT,
         completed_at=AT,
-        model_response=asked if is_waiting else said,
+        model_response=call_message if is_waiting else response,
     )
 
 

@@ -136,8 +136,8 @@ class Template:
         return self.expanded["Mappings"][mapping][first][second]
 
     def _substituted(self, text: str, names: Mapping[str, Any]) -> str | dict[str, str]:
-        known = {**self._pseudo, **self.parameters, **{name: _in_text(given) for name, given in names.items()}}
-        put_in = _SUBSTITUTED.sub(lambda found: str(known.get(found[1], found[0])), text)
+        scope = {**self._pseudo, **self.parameters, **{name: _in_text(given) for name, given in names.items()}}
+        put_in = _SUBSTITUTED.sub(lambda found: str(scope.get(found[1], found[0])), text)
         return {"Fn::Sub": put_in} if _SUBSTITUTED.search(put_in) else put_in
 
 

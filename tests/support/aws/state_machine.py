@@ -104,10 +104,10 @@ def substituted(definition: dict[str, Any]) -> str:
     return text
 
 
-def wait_for(look: Callable[[], Value | None], missing: Callable[[], str]) -> Value:
+def wait_for(find: Callable[[], Value | None], missing: Callable[[], str]) -> Value:
     """Return what there is to be seen once it is there; fail with what `missing` says if it never is."""
     end = time.monotonic() + PATIENCE_S
-    while (found := look()) is None:
+    while (found := find()) is None:
         assert time.monotonic() < end, missing()
         time.sleep(POLL_S)
     return found
@@ -296,8 +296,8 @@ class Bench:
         self.before_token()
         if self.refusals:
             code = self.refusals.pop(0)
-            told = {"HTTPStatusCode": 400, "RequestId": "-"}
-            answer = {"Error": {"Code": code, "Message": code}, "ResponseMetadata": told}
+            metadata = {"HTTPStatusCode": 400, "RequestId": "-"}
+            answer = {"Error": {"Code": code, "Message": code}, "ResponseMetadata": metadata}
             raise getattr(self.dynamo.exceptions, code, ClientError)(answer, "UpdateItem")
         return self.dynamo.update_item(**request)
 

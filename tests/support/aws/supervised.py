@@ -209,7 +209,7 @@ class Stage:
         seconds: int = json.loads(described["input"])["seconds"]
         return seconds
 
-    def told(self, turn: TurnRef) -> list[str]:
+    def bus_statuses(self, turn: TurnRef) -> list[str]:
         """Return the ends of the turn that were told on the bus."""
         return [e["Detail"]["status"] for e in self.bench.events if e["Detail"]["turn_id"] == turn.turn_id]
 
@@ -227,7 +227,7 @@ class Stage:
         assert [(end.status, end.output and end.output["status"]) for end in ended] == [("SUCCEEDED", status)] * len(
             names
         )
-        assert self.told(turn) == [status] * len(names)
+        assert self.bus_statuses(turn) == [status] * len(names)
         reader = self.process()
         reader.assert_whole(turn)
         state = reader.state(turn)
@@ -266,7 +266,7 @@ def staged(bench: Bench, **seconds: int) -> Iterator[Stage]:
     stage.close()
 
 
-def nobody(payload: dict[str, Any]) -> Mapping[str, Any]:
+def refuse_worker_call(payload: dict[str, Any]) -> Mapping[str, Any]:
     """Be the worker of a bench before there is a stage on it."""
     raise AssertionError(f"no test expects the worker to be asked about {payload}")
 
@@ -274,11 +274,11 @@ def nobody(payload: dict[str, Any]) -> Mapping[str, Any]:
 def until(turn: TurnRef, reader: Server, holds: Callable[[TurnState], bool]) -> TurnState:
     """Return the turn once this holds."""
 
-    def looked() -> TurnState | None:
+    def state_if_holds() -> TurnState | None:
         state = reader.state(turn)
         return state if holds(state) else None
 
-    return wait_for(looked, lambda: f"it never holds: {reader.state(turn)}")
+    return wait_for(state_if_holds, lambda: f"it never holds: {reader.state(turn)}")
 
 
 def kinds(state: TurnState) -> list[str]:

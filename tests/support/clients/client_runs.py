@@ -51,13 +51,13 @@ def run_of(column: Column, folders: pytest.TempPathFactory, request: pytest.Fixt
         if not kept.exists():
             folder = folders.mktemp(column.name)
             try:
-                told = asdict(run_column(column, folder, request))
+                stored = asdict(run_column(column, folder, request))
             except Exception as error:  # noqa: BLE001 - fails every test of the column, not the first alone
-                told = {"broken": f"{type(error).__name__}: {error}"}
-            kept.write_text(json.dumps(told))
-    told = json.loads(kept.read_text())
-    assert "broken" not in told, told["broken"]
-    return ColumnRun(**told)
+                stored = {"broken": f"{type(error).__name__}: {error}"}
+            kept.write_text(json.dumps(stored))
+    stored = json.loads(kept.read_text())
+    assert "broken" not in stored, stored["broken"]
+    return ColumnRun(**stored)
 
 
 @contextmanager

@@ -17,7 +17,7 @@ VERSIONS = ("0.2.12", "0.2.23")
 SCRIPTS = ROOT / "tests" / "support" / "clients" / "scripts"
 TIMEOUT_S = 60.0
 
-Told = dict[str, Any]
+ScriptReport = dict[str, Any]
 
 
 class ClientScript:
@@ -59,13 +59,13 @@ class ClientScript:
     def is_running(self) -> bool:
         return self._process.poll() is None
 
-    def hear(self) -> Told:
+    def next_report(self) -> ScriptReport:
         """Return what the script tells next."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         assert line, f"the script ended instead of telling more: {self._ending()}"
-        told: Told = json.loads(line)
-        return told
+        report: ScriptReport = json.loads(line)
+        return report
 
     def go_on(self) -> None:
         """Let a script that waits go on."""
@@ -73,7 +73,7 @@ class ClientScript:
         self._process.stdin.write("\n")
         self._process.stdin.flush()
 
-    def hear_all(self) -> Told:
+    def whole_report(self) -> ScriptReport:
         """Return everything the script has still to tell, as one, once it has ended well."""
         assert self._process.stdout is not None
         lines = list(self._process.stdout)
@@ -92,7 +92,7 @@ def path_of(name: str) -> Path:
     return path
 
 
-def run_script(version: str, name: str, *arguments: str) -> Told:
+def run_script(version: str, name: str, *arguments: str) -> ScriptReport:
     """Return everything a script tells."""
     with ClientScript(version, name, *arguments) as script:
-        return script.hear_all()
+        return script.whole_report()

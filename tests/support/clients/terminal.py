@@ -111,7 +111,7 @@ class Terminal:
             time.sleep(POLL_S)
         self.type(CTRL_C)
 
-    def say(self, line: str) -> None:
+    def enter_line(self, line: str) -> None:
         """Type a line at the prompt."""
         self.expect("> ")
         self.type(f"{line}\n")

@@ -267,19 +267,19 @@ class ManualSupervisor:
 
     def watch(self, turn: TurnRef, lock: SessionLock) -> None:
         self.on_watch()
-        self.attend_at(turn, lock.check_at() or self._clock.now())
+        self.schedule_check(turn, lock.check_at() or self._clock.now())
 
     def wake(self, token: str) -> None:
         self.woken.append(token)
 
-    def attend_at(self, turn: TurnRef, due_at: datetime) -> None:
+    def schedule_check(self, turn: TurnRef, due_at: datetime) -> None:
         self.watched[turn] = min(due_at, self.watched.get(turn, due_at))
 
-    def attend_due(self, attend: Callable[[TurnRef], datetime | None]) -> None:
+    def reconcile_due(self, reconcile_turn: Callable[[TurnRef], datetime | None]) -> None:
         for turn in [turn for turn, due_at in self.watched.items() if due_at <= self._clock.now()]:
             del self.watched[turn]
-            if (again_at := attend(turn)) is not None:
-                self.attend_at(turn, again_at)
+            if (again_at := reconcile_turn(turn)) is not None:
+                self.schedule_check(turn, again_at)
 
 
 class Server:
@@ -331,30 +331,32 @@ class Server:
     def start(
         self,
         ref: SessionRef,
-        said: str | Sequence[InputMessage] = "hello",
+        message: str | Sequence[InputMessage] = "hello",
         by: Attempt | None = None,
         **overrides: Any,
     ) -> TurnBroadcast:
-        messages = (UserMessage(content=said),) if isinstance(said, str) else tuple(said)
+        messages = (UserMessage(content=message),) if isinstance(message, str) else tuple(message)
         new = NewTurn(messages=messages, overrides=TurnOverrides(**overrides))
         return self.turns.start(LOCAL_CALLER, ref, new, by or attempt())
 
-    def say(self, ref: SessionRef, said: str | Sequence[InputMessage] = "hello", **more: Any) -> tuple[TurnEvent, ...]:
+    def whole_turn(
+        self, ref: SessionRef, message: str | Sequence[InputMessage] = "hello", **more: Any
+    ) -> tuple[TurnEvent, ...]:
         """Start a turn and return its events once its run is over, clean-up included."""
-        return self.hear(self.start(ref, said, **more))
+        return self.drain(self.start(ref, message, **more))
 
-    def paused(self, ref: SessionRef, said: str = "look", **more: Any) -> TurnRef:
+    def paused(self, ref: SessionRef, message: str = "look", **more: Any) -> TurnRef:
         """Start a turn that is scripted to pause; return which."""
-        broadcast = self.start(ref, said, **more)
-        assert outline(self.hear(broadcast)).endswith("awaiting")
+        broadcast = self.start(ref, message, **more)
+        assert outline(self.drain(broadcast)).endswith("awaiting")
         return broadcast.ref
 
     def resume(self, turn: TurnRef, *responses: ToolResponse, by: Attempt | None = None) -> TurnBroadcast:
         return self.turns.resume(LOCAL_CALLER, turn, responses, by or attempt())
 
-    def hear(self, broadcast: TurnBroadcast) -> tuple[TurnEvent, ...]:
+    def drain(self, broadcast: TurnBroadcast) -> tuple[TurnEvent, ...]:
         """Return all events of the run once it is over, clean-up included; also those of a run whose process died."""
-        events = heard_from(broadcast, lambda: self.store.is_dead and self._is_idle)
+        events = drained_events(broadcast, lambda: self.store.is_dead and self._is_idle)
         self.settle()
         return events
 
@@ -468,22 +470,22 @@ class Harness(Server):
         self.core.leases.close()
         self._sqlite.close()
 
-    def attend(self, turn: TurnRef) -> datetime | None:
+    def reconcile_turn(self, turn: TurnRef) -> datetime | None:
         return self.core.recovery.reconcile(turn).check_at
 
-    def attend_due(self) -> None:
-        self.supervisor.attend_due(self.attend)
+    def reconcile_due(self) -> None:
+        self.supervisor.reconcile_due(self.reconcile_turn)
 
-    def attend_open(self) -> None:
+    def reconcile_open(self) -> None:
         """Attend to every open turn, as a process does that starts."""
         for turn in self.core.turn_store.open_turns():
-            self.supervisor.attend_at(turn, self.clock.now())
-        self.attend_due()
+            self.supervisor.schedule_check(turn, self.clock.now())
+        self.reconcile_due()
 
-    def attend_after_leases(self) -> None:
+    def reconcile_after_leases(self) -> None:
         """Attend to what is due when every lease has run out that is held now."""
         self.clock.advance(LEASE_S)
-        self.attend_due()
+        self.reconcile_due()
         self.settle()
 
     def run_jobs(self) -> int:
@@ -538,17 +540,17 @@ def answer(call_id: str, content: str = "seen", tool_name: str = "look") -> Tool
     return ToolResponse(call_id=call_id, tool_name=tool_name, content=content)
 
 
-def heard_from(broadcast: TurnBroadcast, is_enough: Callable[[], bool] = lambda: False) -> tuple[TurnEvent, ...]:
+def drained_events(broadcast: TurnBroadcast, is_enough: Callable[[], bool] = lambda: False) -> tuple[TurnEvent, ...]:
     """Return the events until the run is over, or until it is enough; fail rather than hang."""
     ready = threading.Event()
     listener = broadcast.subscribe(ready.set)
     deadline = time.monotonic() + PATIENCE_S
     events: list[TurnEvent] = []
     while True:
-        is_last_look = is_enough()
+        is_last_poll = is_enough()
         news = listener.take()
         events += news.events
-        if news.is_last or is_last_look:
+        if news.is_last or is_last_poll:
             broadcast.unsubscribe(listener)
             return tuple(events)
         assert time.monotonic() < deadline, f"the run does not end, so far: {outline(events)}"

@@ -18,7 +18,7 @@ from typing import Any
 import hypothesis.strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from tests.fakes.models.scripted import Reply, ToolCall, as_says, call, calls
+from tests.fakes.models.scripted import Reply, ToolCall, call, calls, scripted_reply
 from tests.support.engine.harness import (
     Gate,
     Harness,
@@ -94,10 +94,10 @@ class ModelTurn:
         """What the client is asked for."""
         if not self.answers:
             return ()
-        return tuple(made for made in as_says(self.said).calls if made.tool_name == "look")
+        return tuple(made for made in scripted_reply(self.reply).calls if made.tool_name == "look")
 
     @property
-    def said(self) -> Reply:
+    def reply(self) -> Reply:
         return reply_to(self.word, self.answers - 1)
 
     @property
@@ -146,7 +146,7 @@ class SessionMachine(RuleBasedStateMachine):
         self.freed: set[str] = set()
         self.remembered: dict[str, ModelTurn] = {}
         self.requests: dict[int, Request] = {}
-        self.heard: list[tuple[ModelSession, TurnBroadcast]] = []
+        self.followed: list[tuple[ModelSession, TurnBroadcast]] = []
         self.gone: list[ModelSession] = []
         self.texts = self.texts_at_deletion = 0
         self.watched_since_s: dict[tuple[object, ...], float] = {}
@@ -168,23 +168,23 @@ class SessionMachine(RuleBasedStateMachine):
         held_at=st.sampled_from(["never", "0", "1"]),
         has_key=st.booleans(),
     )
-    def say(self, at: int, client: int, session: int, word: str, held_at: str, has_key: bool) -> None:
+    def start_turn(self, at: int, client: int, session: int, word: str, held_at: str, has_key: bool) -> None:
         self.texts += 1
         by = attempt(f"request {self.texts}", key=f"key {self.texts}" if has_key else None)
         self.requests[client] = Request(self.sessions[session], by, text=f"{word} {held_at} {self.texts}")
-        self._ask(self.processes[at], self.requests[client])
+        self._send(self.processes[at], self.requests[client])
         self._count("say")
 
     @precondition(lambda self: any(session.turns for session in self.sessions))
     @rule(at=PROCESSES, client=CLIENTS, session=SESSIONS, has_key=st.booleans())
     def answer(self, at: int, client: int, session: int, has_key: bool) -> None:
-        asked = self.sessions[session]
-        if not asked.turns:
+        of_turn = self.sessions[session]
+        if not of_turn.turns:
             return
         self.texts += 1
         by = attempt(f"request {self.texts}", key=f"key {self.texts}" if has_key else None)
-        self.requests[client] = Request(asked, by, answered=asked.turns[-1])
-        self._ask(self.processes[at], self.requests[client])
+        self.requests[client] = Request(of_turn, by, answered=of_turn.turns[-1])
+        self._send(self.processes[at], self.requests[client])
         self._count("answer")
 
     @precondition(lambda self: self.requests)
@@ -193,7 +193,7 @@ class SessionMachine(RuleBasedStateMachine):
         """Send the client's last request again, as its key or its count of retries tells."""
         if (request := self.requests.get(client)) is None:
             return
-        self._ask(
+        self._send(
             self.processes[at], Request(**{**vars(request), "by": request.by.model_copy(update={"is_retry": True})})
         )
         self._count("repeat")
@@ -203,8 +203,11 @@ class SessionMachine(RuleBasedStateMachine):
     def answer_wrongly(self, at: int) -> None:
         for session, turn in self._all_open(TurnStatus.AWAITING_INPUT):
             if not self._is_over(turn):
-                asked = self._ref(session, turn)
-                assert self._refusal(lambda asked=asked: self.processes[at].resume(asked, answer("x"))) is CallsMismatch
+                of_turn = self._ref(session, turn)
+                assert (
+                    self._refusal(lambda of_turn=of_turn: self.processes[at].resume(of_turn, answer("x")))
+                    is CallsMismatch
+                )
                 self._count("answer wrongly")
 
     @precondition(lambda self: self._all_open(TurnStatus.AWAITING_INPUT))
@@ -215,20 +218,20 @@ class SessionMachine(RuleBasedStateMachine):
         self.first.clock.at = max(self._now, turn.until)
         self.texts += 1
         self.requests[client] = Request(session, attempt(f"request {self.texts}"), answered=turn)
-        self._ask(self.processes[at], self.requests[client])
+        self._send(self.processes[at], self.requests[client])
         self._count("answer too late")
 
     @precondition(lambda self: self.texts % 3 == 0 and any(session.turns for session in self.sessions))
     @rule(at=PROCESSES, session=SESSIONS)
     def cancel(self, at: int, session: int) -> None:
-        asked, process = self.sessions[session], self.processes[at]
-        if not asked.turns:
+        of_turn, process = self.sessions[session], self.processes[at]
+        if not of_turn.turns:
             return
-        turn = asked.turns[-1]
+        turn = of_turn.turns[-1]
         if not turn.status.is_terminal:
             self._end(turn, TurnStatus.CANCELLED)
         expected = None if turn.status is TurnStatus.CANCELLED else TurnEnded
-        ref = self._ref(asked, turn)
+        ref = self._ref(of_turn, turn)
         assert self._refusal(lambda: process.core.cancelling.cancel(LOCAL_CALLER, ref, attempt())) is expected
         self._quiesce(process)
         self._count("cancel")
@@ -252,21 +255,21 @@ class SessionMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.gone)
     @rule(at=PROCESSES)
-    def ask_the_gone(self, at: int) -> None:
+    def request_deleted(self, at: int) -> None:
         """Ask for what was deleted, in every way there is to change it, and attend to its last turn."""
         process, gone = self.processes[at], self.gone[-1]
-        asks: list[Callable[[], object]] = [
+        changes: list[Callable[[], object]] = [
             lambda: process.start(gone.ref, "plain never"),
             lambda: process.core.deleting.delete_session(LOCAL_CALLER, gone.ref),
         ]
         if gone.turns:
             ref = self._ref(gone, gone.turns[-1])
-            asks += [
+            changes += [
                 lambda: process.core.cancelling.cancel(LOCAL_CALLER, ref, attempt()),
                 lambda: process.resume(ref, answer("l")),
             ]
             process.core.recovery.reconcile(ref)
-        assert [self._refusal(ask) for ask in asks] == [NotFound] * len(asks)
+        assert [self._refusal(change) for change in changes] == [NotFound] * len(changes)
         self._quiesce(process)
         self._count("ask the gone")
 
@@ -296,16 +299,16 @@ class SessionMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: any(session.turns for session in self.sessions))
     @rule(at=PROCESSES, session=SESSIONS)
-    def attend(self, at: int, session: int) -> None:
-        asked = self.sessions[session]
-        if not asked.turns:
+    def reconcile(self, at: int, session: int) -> None:
+        of_turn = self.sessions[session]
+        if not of_turn.turns:
             return
-        process, turn = self.processes[at], asked.turns[-1]
+        process, turn = self.processes[at], of_turn.turns[-1]
         if turn.status is TurnStatus.AWAITING_INPUT and self._is_over(turn):
             self._end(turn, TurnStatus.EXPIRED)
         elif turn.status is TurnStatus.IN_PROGRESS and self._is_over(turn, process):
-            self._attended_to(turn, process)
-        process.core.recovery.reconcile(self._ref(asked, turn))
+            self._reconciled(turn, process)
+        process.core.recovery.reconcile(self._ref(of_turn, turn))
         self._quiesce(process)
         self._count("attend")
 
@@ -372,7 +375,7 @@ class SessionMachine(RuleBasedStateMachine):
             )
 
     @invariant()
-    def nothing_told_is_lost_and_all_is_whole(self) -> None:
+    def emitted_steps_are_stored_and_records_whole(self) -> None:
         if type(self).steps % 8 == 0:
             self._assert_whole()
 
@@ -388,26 +391,26 @@ class SessionMachine(RuleBasedStateMachine):
 
     # ---- the model
 
-    def _ask(self, process: Harness, request: Request) -> None:
+    def _send(self, process: Harness, request: Request) -> None:
         session = request.session
         if session in self.gone:
             assert self._refusal(self._asker(process, request)) is NotFound
             return
-        known = self._joined(process, request)
-        is_elsewhere = known is not None and process.core.broadcasts.find(self._ref(session, known)) is None
-        if known is not None and is_elsewhere and known.status is TurnStatus.IN_PROGRESS:
-            self._is_over(known, process)  # which begins to watch it
-        expected = known or self._expected(process, request)
-        asked = self._asker(process, request)
+        joined = self._joined(process, request)
+        is_elsewhere = joined is not None and process.core.broadcasts.find(self._ref(session, joined)) is None
+        if joined is not None and is_elsewhere and joined.status is TurnStatus.IN_PROGRESS:
+            self._is_over(joined, process)  # which begins to watch it
+        expected = joined or self._expected(process, request)
+        of_turn = self._asker(process, request)
         if isinstance(expected, type):
-            assert self._refusal(asked) is expected
+            assert self._refusal(of_turn) is expected
             self._quiesce(process)
             return
-        broadcast = asked()
-        self.heard.append((session, broadcast))
-        if known is None:
+        broadcast = of_turn()
+        self.followed.append((session, broadcast))
+        if joined is None:
             self._taken(process, request, expected, broadcast.ref.turn_id)
-        assert (known or session.turns[-1]).turn_id == broadcast.ref.turn_id
+        assert (joined or session.turns[-1]).turn_id == broadcast.ref.turn_id
         self._quiesce(process)
 
     def _asker(self, process: Harness, request: Request) -> Callable[[], TurnBroadcast]:
@@ -426,8 +429,8 @@ class SessionMachine(RuleBasedStateMachine):
         if not request.by.is_retry or session.last_request != request.by.fingerprint:
             return None
         turn = session.turns[-1]
-        is_told_here = process.core.broadcasts.find(self._ref(session, turn)) is not None
-        if turn.status is TurnStatus.IN_PROGRESS or is_told_here:
+        is_broadcast_here = process.core.broadcasts.find(self._ref(session, turn)) is not None
+        if turn.status is TurnStatus.IN_PROGRESS or is_broadcast_here:
             return turn
         assert turn.rested_at is not None
         is_recent = self._now - turn.rested_at <= timedelta(seconds=request.by.repeated_within_s)
@@ -481,11 +484,11 @@ class SessionMachine(RuleBasedStateMachine):
                 turn.status, turn.runner = TurnStatus.AWAITING_INPUT, None
                 turn.until = self._now + timedelta(seconds=AWAIT_S)
                 return
-            if not as_says(turn.said).calls:
+            if not scripted_reply(turn.reply).calls:
                 self._end(turn, TurnStatus.COMPLETED)
                 return
 
-    def _attended_to(self, turn: ModelTurn, process: Harness) -> None:
+    def _reconciled(self, turn: ModelTurn, process: Harness) -> None:
         if turn.runner is process:
             turn.until = self._now + timedelta(seconds=LEASE_S)
             return
@@ -505,7 +508,7 @@ class SessionMachine(RuleBasedStateMachine):
 
     def _lose(self, *sessions: ModelSession) -> None:
         self.gone += sessions
-        self.heard = [(of, broadcast) for of, broadcast in self.heard if of not in sessions]
+        self.followed = [(of, broadcast) for of, broadcast in self.followed if of not in sessions]
         self.texts_at_deletion = self.texts
 
     def _sessions_of_a_new_agent(self) -> list[ModelSession]:
@@ -544,9 +547,9 @@ class SessionMachine(RuleBasedStateMachine):
         replying = threading.Lock()
 
         def reply(request: InferenceRequest) -> Reply:
-            asked = max(n for n, message in enumerate(request.messages) if message.role == "user")
-            text = str(request.messages[asked].content)
-            answers = len([message for message in request.messages[asked:] if message.role == "assistant"])
+            of_turn = max(n for n, message in enumerate(request.messages) if message.role == "user")
+            text = str(request.messages[of_turn].content)
+            answers = len([message for message in request.messages[of_turn:] if message.role == "assistant"])
             if self._is_held(text, answers):
                 gate = PatientGate()
                 with replying:
@@ -584,8 +587,10 @@ class SessionMachine(RuleBasedStateMachine):
             stored = [step for state in self.first.states(session.ref) for step in state.turn.steps]
             ids = {step.step_id: step for step in stored}
             assert len(ids) == len(stored)
-            told = [step for of, broadcast in self.heard if of is session for step in finished_steps(broadcast.events)]
-            assert [step for step in told if ids.get(step.step_id) != step] == []
+            emitted = [
+                step for of, broadcast in self.followed if of is session for step in finished_steps(broadcast.events)
+            ]
+            assert [step for step in emitted if ids.get(step.step_id) != step] == []
 
     def _assert_usable(self) -> None:
         """Assert that whatever happened, a new process can go on once every lease is over."""
@@ -595,7 +600,7 @@ class SessionMachine(RuleBasedStateMachine):
         last = self._process()
         for session in self.sessions:
             broadcast = last.start(session.ref, "plain never again")
-            last.hear(broadcast)
+            last.drain(broadcast)
             state = last.state(broadcast.ref)
             assert state.status is TurnStatus.COMPLETED
         self._assert_whole()

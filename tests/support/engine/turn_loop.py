@@ -41,7 +41,7 @@ CONFIG = AgentConfig(model="m", instructions="Be brief.", toolgroups=("shop",), 
 BOTH_GROUPS = CONFIG.model_copy(update={"toolgroups": ("shop", "weather")})
 PRICE = call("price", "c1", item="tea")
 STOCK = call("stock", "c2", item="tea")
-ASK = call("ask", "c3", question="how many?")
+CLIENT_CALL = call("ask", "c3", question="how many?")
 RAIN = call("rain", "c4")
 UNKNOWN = call("fly", "c5")
 UNPARSABLE = call_from_json("c6", "price", '{"item": "te')
@@ -104,7 +104,7 @@ class Engine:
         )
 
     @property
-    def told(self) -> list[TurnEvent]:
+    def emitted(self) -> list[TurnEvent]:
         return [entry for entry in self.journal if not isinstance(entry, Saved)]
 
     @property

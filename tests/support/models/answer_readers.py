@@ -32,6 +32,6 @@ class Leaver:
         if message.get("body"):
             self._leaves.set()
 
-    async def ask(self, app: Any, path: str) -> None:
+    async def send_and_leave(self, app: Any, path: str) -> None:
         asyncio.get_running_loop().call_later(0.2, self._leaves.set)
         await app(scope_of(Raw("POST", path.encode())), self.receive, self.send)

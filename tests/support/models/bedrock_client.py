@@ -21,7 +21,7 @@ SECRET = "not-to-be-seen-anywhere"
 QUESTION = UserMessage(content="a question that nobody else shall read")
 
 
-class Asking:
+class BedrockAdapters:
     """Makes adapters that ask a server which listens here."""
 
     def __init__(self, environment: pytest.MonkeyPatch) -> None:
@@ -31,14 +31,14 @@ class Asking:
         self._environment.setenv("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", url)
         return BedrockInference(build_bedrock_client(AwsClients(), REGION, timeout_s), options)
 
-    def asked(
+    def streamed(
         self, server: BedrockServer, question: InferenceRequest | None = None, options: BedrockOptions | None = None
     ) -> list[TextChunk | Inferred]:
         return list(self.inference(server.url, options).stream(question or request()))
 
 
 @pytest.fixture
-def asking(monkeypatch: pytest.MonkeyPatch) -> Asking:
+def bedrock_adapters(monkeypatch: pytest.MonkeyPatch) -> BedrockAdapters:
     """Sign with made-up credentials, and with nothing that this machine knows."""
     for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK", "HTTP_PROXY", "http_proxy"):
         monkeypatch.delenv(name, raising=False)
@@ -46,7 +46,7 @@ def asking(monkeypatch: pytest.MonkeyPatch) -> Asking:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
     monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
-    return Asking(monkeypatch)
+    return BedrockAdapters(monkeypatch)
 
 
 def request(*messages: Message, **fields: Any) -> InferenceRequest:

@@ -79,7 +79,7 @@ class Answered:
                 return message
             case {"error": {"detail": {"errors": [_, *_] as problems, "code": code}}} if self.status == 400:
                 assert code in list(ErrorCode)
-                return "\n".join(map(problem_said, problems))
+                return "\n".join(map(problem_message, problems))
         raise AssertionError(f"{self} is in no envelope")
 
 
@@ -249,11 +249,11 @@ def answer_of(sent: list[Mapping[str, Any]]) -> Answered:
     return Answered(start["status"], headers, b"".join(message.get("body", b"") for message in bodies), request_id)
 
 
-def problem_said(problem: Mapping[str, Any]) -> str:
+def problem_message(problem: Mapping[str, Any]) -> str:
     assert set(problem) == {"loc", "msg", "type"}, problem
     assert problem["msg"], problem
     assert problem["type"], problem
-    assert all(isinstance(place, str | int) for place in problem["loc"]), problem
+    assert all(isinstance(part, str | int) for part in problem["loc"]), problem
     return f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}"
 
 

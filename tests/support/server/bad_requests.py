@@ -103,8 +103,8 @@ def changed(valid: Any, changes: Sequence[tuple[int, str, Any]]) -> Any:
     """Return the body with a change here and there, at any depth."""
     holder = {"body": copy.deepcopy(valid)}
     for where, way, value in changes:
-        places = list(places_in(holder))
-        within, key = places[where % len(places)]
+        slots = list(slots_in(holder))
+        within, key = slots[where % len(slots)]
         if way == "remove" and within is not holder:
             del within[key]
         elif way == "add" and isinstance(within[key], dict):
@@ -121,12 +121,12 @@ def written(body: Any, *, in_ascii: bool) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def places_in(holder: Any) -> Iterator[tuple[Any, Any]]:
+def slots_in(holder: Any) -> Iterator[tuple[Any, Any]]:
     """Yield where each value within the holder is, at any depth."""
     for key in list(holder) if isinstance(holder, dict) else range(len(holder)):
         yield holder, key
         if isinstance(holder[key], dict | list):
-            yield from places_in(holder[key])
+            yield from slots_in(holder[key])
 
 
 def spoilt(raw: bytes, how: str | bytes, where: int) -> bytes:
@@ -382,13 +382,13 @@ def check_success(answer: Answered) -> None:
         assert answer.body.startswith(b"<!doctype html>")
         return
     assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
-    told = [event.rpartition("data: ")[2] for event in answer.body.decode().split("\n\n") if event]
-    if told and told[-1] == "[DONE]":
-        assert strict_json(told[-2])["object"] in ("chat.completion.chunk", "text_completion")
+    data = [event.rpartition("data: ")[2] for event in answer.body.decode().split("\n\n") if event]
+    if data and data[-1] == "[DONE]":
+        assert strict_json(data[-2])["object"] in ("chat.completion.chunk", "text_completion")
         return
-    if not told:
+    if not data:
         return  # to who has heard all
-    events = [strict_json(event) for event in told]
+    events = [strict_json(event) for event in data]
     if "delta" in events[-1]:
         assert events[-1]["stop_reason"]
         return

@@ -263,7 +263,7 @@ TURN = record(
 )
 RESPONSE = record({"call_id": text, "tool_name": text, "content": CONTENT}, {"metadata": nullable(mapping)})
 RESUME = record({"tool_responses": many(RESPONSE, least=1)}, {"stream": flag})
-WANTED = either(many(text), record({}, {"turn_ids": nullable(many(text))}))
+TURN_QUERY = either(many(text), record({}, {"turn_ids": nullable(many(text))}))
 
 
 GROUPS = {"builtin::clock", "builtin::clock/current_time"}
@@ -308,7 +308,7 @@ def agent_grade(body: Any, _: Sequence[str]) -> int:
 CALL = record(
     {"call_id": text, "tool_name": text, "arguments": either(text, mapping)}, {"arguments_json": nullable(text)}
 )
-SAID = tagged(
+MESSAGE = tagged(
     "role",
     {
         "system": record({"content": CONTENT}),
@@ -321,7 +321,7 @@ SAID = tagged(
     },
 )
 CHAT = record(
-    {"model_id": text, "messages": many(SAID, least=1)},
+    {"model_id": text, "messages": many(MESSAGE, least=1)},
     {
         "tools": nullable(
             many(record({"tool_name": some}, {"description": nullable(text), "parameters": nullable(values(PARAM))}))
@@ -336,7 +336,7 @@ TEXT_PART = of_kind("text", {"text": text})
 IMAGE_PART = of_kind("image_url", {"image_url": record({"url": text}, {"detail": one_of("auto", "low", "high")})})
 TEXTS = either(text, many(TEXT_PART, least=1))
 OPENAI_CALL = of_kind("function", {"id": text, "function": record({"name": some, "arguments": text})})
-OPENAI_SAID = tagged(
+OPENAI_MESSAGE = tagged(
     "role",
     {
         **dict.fromkeys(("system", "developer"), record({"role": text, "content": TEXTS}, {"name": text})),
@@ -392,7 +392,7 @@ def one(value: Any) -> int:
 TAKEN_NOWHERE = ("audio", "function_call", "functions", "top_logprobs", "web_search_options")
 HINTS = ("prompt_cache_key", "reasoning_effort", "safety_identifier", "service_tier", "user", "verbosity")
 OPENAI_CHAT = record(
-    {"model": text, "messages": many(OPENAI_SAID, least=1)},
+    {"model": text, "messages": many(OPENAI_MESSAGE, least=1)},
     {
         "stream": flag,
         "stream_options": exact({}, {"include_usage": flag, "include_obfuscation": off}),

@@ -33,9 +33,9 @@ def leaves_of(annotation: Any) -> Iterator[Any]:
     """Yield what a value may be, of lists and objects what is in them; null is not told."""
     origin = get_origin(annotation)
     if origin is Annotated:
-        said, *about = get_args(annotation)
+        declared, *about = get_args(annotation)
         late = next((each for each in about if isinstance(each, Late)), None)
-        yield from leaves_of(said if late is None else late.load())
+        yield from leaves_of(declared if late is None else late.load())
     elif origin is dict:
         yield from leaves_of(get_args(annotation)[1])
     elif origin in (Union, types.UnionType, tuple):

@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.fakes.models.openai_answers import Answer, Pause, built_in_answer, call_answer, ending, text_chunk
 from tests.fakes.models.openai_server import ModelServer
-from tests.support.clients.plain_client import Json, PlainClient, said, text_in
+from tests.support.clients.plain_client import Json, PlainClient, text_in, turn_body
 from tests.support.server.servers import ServerProcess
 
 TOOL = {"name": "get_weather", "description": "Tell the weather.", "parameters": []}
@@ -39,20 +39,20 @@ class Served:
         return server, self._stack.enter_context(PlainClient(server.url))
 
 
-def heard_until_killed(server: ServerProcess, client: PlainClient, path: str, body: Json) -> list[Json]:
+def received_until_killed(server: ServerProcess, client: PlainClient, path: str, body: Json) -> list[Json]:
     """Listen to a turn and kill the server as soon as the model says a word; return what was heard."""
-    heard = []
+    received = []
     with client.streaming(path, body) as events:
         for event in events:
-            heard.append(event)
+            received.append(event)
             if text_in([event]):
                 break
         server.kill()
-    return heard
+    return received
 
 
 def begin_and_leave(client: PlainClient, session: str) -> str:
     """Start a turn, hang up after its first event, and return its id."""
-    with client.streaming(f"{session}/turn", said("a story")) as events:
+    with client.streaming(f"{session}/turn", turn_body("a story")) as events:
         turn_id: str = next(events)["turn_id"]
     return turn_id

@@ -161,9 +161,9 @@ class ModelProcess:
     @property
     def calls(self) -> int:
         """How many chat completions were asked for."""
-        told = get_json(self.port, "/__calls")
-        assert told is not None, "the model server does not answer"
-        return int(str(told["calls"]))
+        counts = get_json(self.port, "/__calls")
+        assert counts is not None, "the model server does not answer"
+        return int(str(counts["calls"]))
 
     def __enter__(self) -> Self:
         command = [sys.executable, "-m", "tests.fakes.models.openai_server", "--port", "0"]

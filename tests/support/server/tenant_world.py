@@ -47,13 +47,13 @@ class Tenant:
         secrets: the marks, and every id the server told of these things.
     """
 
-    def __init__(self, serving: Served, caller: Caller, mark: str, said: str = "") -> None:
+    def __init__(self, serving: Served, caller: Caller, mark: str, text: str = "") -> None:
         self.caller = caller
         self._client = serving.client
         self._token = key_for(serving, caller)
         self.ids = {**SERVERS_OWN, "model_id": f"{mark}-model"}
         self.ids |= {"toolgroup_id": f"{mark}-group", "identifier": f"{mark}-shield"}
-        self.bodies = _bodies(mark, said)
+        self.bodies = _bodies(mark, text)
         self.secrets = marks_in(json.dumps(self.bodies))
         self.keys = {path: [(b"idempotency-key", f"{mark} {path}".encode())] for path in KEYED}
         self._make()
@@ -111,10 +111,10 @@ class Tenant:
         }
 
 
-def attach(serving: Served, ref: SessionRef, said: str) -> str:
+def attach(serving: Served, ref: SessionRef, text: str) -> str:
     """Store what a tool might have made in the session; return its id."""
     attachment_id = "0" * 32
-    body = frame({"name": said, "mime_type": "text/plain"}, said.encode())
+    body = frame({"name": text, "mime_type": "text/plain"}, text.encode())
     records = serving.server.core.attachments.store._store
     records.write([Put(attachment_key(ref, attachment_id), body, is_apart=True)])
     return attachment_id
@@ -130,8 +130,8 @@ def marks_in(text: str) -> set[bytes]:
     return {found.encode() for found in MARK.findall(text)}
 
 
-def _bodies(mark: str, said: str) -> Mapping[str, Any]:
-    agent, session, turn, model, group, shield, stored = (f"{mark}-{thing} {said}" for thing in THINGS)
+def _bodies(mark: str, text: str) -> Mapping[str, Any]:
+    agent, session, turn, model, group, shield, stored = (f"{mark}-{thing} {text}" for thing in THINGS)
     parameter = {"name": "city", "parameter_type": "string", "description": agent, "default": agent}
     tool = {"name": "look", "description": agent, "parameters": [parameter], "metadata": {agent: agent}}
     config = {"model": agent, "instructions": agent, "name": agent, "client_tools": [tool]}

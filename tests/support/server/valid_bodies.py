@@ -24,8 +24,8 @@ from tests.support.server.body_shapes import (
     STRATEGY,
     TOOLGROUP,
     TOOLS,
+    TURN_QUERY,
     USER_MESSAGE,
-    WANTED,
     WRONG,
     Shape,
     agent_grade,
@@ -380,7 +380,7 @@ BODIES = {
     ),
     ("GET", SESSION_PATH): Bodies(
         ({"turn_ids": ["a", "b"]}, ["a"], {}),
-        lambda body, _: WANTED(body),
+        lambda body, _: TURN_QUERY(body),
     ),
     ("POST", SESSION_PATH + "/turn"): Bodies((FULL_TURN, AGENTS[0] | {"messages": MESSAGES[-1:]}), turn_grade),
     ("POST", TURN_PATH + "/resume"): Bodies(({"tool_responses": RESPONSES, "stream": False},), resume_grade),

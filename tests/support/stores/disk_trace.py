@@ -54,7 +54,7 @@ class Call:
 class _Change:
     """What has been asked for and may not be on the disk yet: bytes of a file, its size, or a name in a folder."""
 
-    asked_at: float
+    requested_at: float
     what: tuple[int, bytes] | int | tuple[str, _Node | None]
 
 
@@ -70,9 +70,9 @@ class _Node:
     def sync(self, began_at: float) -> None:
         """Have all that was asked for before that moment on the disk."""
         for change in self.pending:
-            if change.asked_at <= began_at:
+            if change.requested_at <= began_at:
                 self.apply(change)
-        self.pending = [change for change in self.pending if change.asked_at > began_at]
+        self.pending = [change for change in self.pending if change.requested_at > began_at]
 
     def apply(self, change: _Change) -> None:
         match change.what:
@@ -228,7 +228,7 @@ def _pieces(change: _Change) -> Iterator[_Change]:
             begin = 0
             while begin < len(written):
                 end = min(len(written), (offset + begin) // SECTOR_BYTES * SECTOR_BYTES + SECTOR_BYTES - offset)
-                yield _Change(change.asked_at, (offset + begin, written[begin:end]))
+                yield _Change(change.requested_at, (offset + begin, written[begin:end]))
                 begin = end
         case _:
             yield change

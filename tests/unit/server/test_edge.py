@@ -20,7 +20,7 @@ import pytest
 import turnstone.bootstrap.core
 import turnstone.bootstrap.places.aws
 from functions.local.routes import ROUTES
-from tests.fakes.models.scripted import Says, Scripted, call
+from tests.fakes.models.scripted import Scripted, ScriptedReply, call
 from tests.support.aws.aws_events import Context
 from tests.support.engine.harness import Harness, Held, client_tool, eventually
 from tests.support.server.asgi_client import AsgiClient, Raw, scope_of
@@ -575,7 +575,7 @@ def test_an_answer_that_is_too_large_is_refused_in_the_envelope_of_its_route(pla
 
 
 def test_a_turn_that_is_too_large_for_a_function_is_told_so_and_streamed_elsewhere(place_of: MakePlace) -> None:
-    place = place_of(Says(texts=("x" * LAMBDA_LIMIT_BYTES,)))
+    place = place_of(ScriptedReply(texts=("x" * LAMBDA_LIMIT_BYTES,)))
     gateway, adapter = Gateway(place), Adapter(place)
     path = gateway.session()
     answer = gateway.ask("POST", f"{path}/turn", said())
@@ -597,7 +597,7 @@ def logged(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
 def test_each_request_is_one_line_of_json_that_says_nothing_of_contents(
     door_to: OpenDoor, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    door = door_to("an answer of secret words", Says(error=ModelFailed("broken")))
+    door = door_to("an answer of secret words", ScriptedReply(error=ModelFailed("broken")))
     headers = {"Idempotency-Key": "secret-key", "Authorization": "secret-signature"}
     path = door.session()
     logged(capsys)
@@ -728,7 +728,7 @@ def test_a_client_that_tries_again_hears_how_its_turn_ended_elsewhere(door_to: O
     (state,) = server.states(ref_of(path))
     turn = TurnRef(**ref_of(path).model_dump(), turn_id=state.order)
     heir = on_lambda(server.another([worker_thinking], DICE))
-    heir.attend(turn)
+    heir.reconcile_turn(turn)
     worker_thinking.wait()
     waiting = door.ask("POST", f"{path}/turn", said(), headers=again, left_ms=BEFORE_HAND_OVER_MS + 100)
     assert_handed_over(waiting, turn.turn_id, stream=False)

@@ -138,7 +138,7 @@ def test_the_slow_shields_of_a_tenant_leave_threads_to_those_of_another(
 
 
 def test_a_violation_says_who_found_it_as_bad_as_registered_with_words_for_the_user(store: SqliteRangeStore) -> None:
-    place = Place(store, a=lambda _: found(told=None, where="x"), b=lambda _: found(told="own words"))
+    place = Place(store, a=lambda _: found(user_message=None, where="x"), b=lambda _: found(user_message="own words"))
     place.register("a")
     place.register("b", violation_level="info")
     first, second = map(violation_of, place.judge("a", "b"))
@@ -347,7 +347,7 @@ def test_a_shield_can_be_run_outside_of_turns(store: SqliteRangeStore) -> None:
     violation = place.shields.run(LOCAL_CALLER, "a", (user, model), keys)
     assert violation is not None
     assert violation.metadata["shield_id"] == "a"
-    (_, first), (_, second) = place.kinds.asked
+    (_, first), (_, second) = place.kinds.questions
     assert (first.judged, first.before) == ((model, user), ())
     assert (second.judged, second.before) == ((model,), (user,))
     assert second.provider_data is keys
@@ -373,7 +373,7 @@ def test_the_model_of_a_shield_is_asked_where_the_tenant_s_models_are(store: Sql
     place.models["guard-8b"] = ModelRoute("guard-8b", targets)
     place.shields.register(LOCAL_CALLER, guard, attempt())
     assert place.judge("guard") == [Verdict()]
-    assert place.kinds.asked[0][1].targets == targets
+    assert place.kinds.questions[0][1].targets == targets
     del place.models["guard-8b"]
     assert "no 'guard-8b'" in violation_of(place.judge("guard")[0]).metadata["failure"]
 

@@ -17,7 +17,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 import turnstone.bootstrap.core
-from tests.fakes.models.scripted import Reply, Says, call
+from tests.fakes.models.scripted import Reply, ScriptedReply, call
 from tests.support.engine.harness import (
     LEASE_S,
     Gate,
@@ -115,8 +115,11 @@ def running_and_joined(serve: Serve, thinking: Gate, *script: Any) -> tuple[Harn
 ENDINGS: dict[str, tuple[Reply, str]] = {
     "completed": ("done", "start S:infer P C:infer S:tool P C:tool S:infer P C:infer complete"),
     "waiting": (LOOK, "start S:infer P C:infer S:tool P C:tool S:infer P C:infer awaiting"),
-    "failed": (Says(error=ModelFailed("broken")), "start S:infer P C:infer S:tool P C:tool failed:model_failed"),
-    "crashed": (Says(error=RuntimeError("a bug")), "start S:infer P C:infer S:tool P C:tool failed:internal"),
+    "failed": (
+        ScriptedReply(error=ModelFailed("broken")),
+        "start S:infer P C:infer S:tool P C:tool failed:model_failed",
+    ),
+    "crashed": (ScriptedReply(error=RuntimeError("a bug")), "start S:infer P C:infer S:tool P C:tool failed:internal"),
 }
 
 
@@ -127,7 +130,7 @@ def test_who_joins_a_turn_that_runs_elsewhere_hears_how_it_ends_there(serve: Ser
     time.sleep(SOME_LOOKS_S)
     assert (joined.events, joined.is_over) == ([], False)
     thinking.open()
-    assert outline(second.hear(joined)) == heard
+    assert outline(second.drain(joined)) == heard
     assert second.core.broadcasts.find(joined.ref) is None
     server.settle()
 
@@ -138,7 +141,7 @@ def test_who_joins_a_turn_that_is_removed_hears_that_it_is_gone(serve: Serve, mi
     server, second, joined = running_and_joined(serve, thinking)
     key = session_key(joined.ref) if missing == "session" else turn_key(joined.ref, joined.ref.turn_id)
     server.records.write([Delete(key)])
-    assert outline(second.hear(joined)) == "failed:gone"
+    assert outline(second.drain(joined)) == "failed:gone"
     assert "not found" in joined.events[-1].failure.message  # type: ignore[union-attr]
     thinking.open()
     server.settle()
@@ -156,7 +159,7 @@ def test_who_repeats_a_resume_hears_how_the_turn_goes_on_elsewhere(serve: Serve,
     second = another(server)
     joined = second.resume(turn, answer("l"), by=AGAIN)
     thinking.open()
-    assert outline(second.hear(joined)).endswith(heard)
+    assert outline(second.drain(joined)).endswith(heard)
     assert len(server.state(turn).turn.steps) == 3
     server.settle()
 
@@ -172,7 +175,7 @@ def test_while_the_store_is_unavailable_the_turn_is_looked_at_again(serve: Serve
 
     second.store.before(lambda made: made.verb == "gather", fail, times=3)
     thinking.open()
-    assert outline(second.hear(joined)).endswith("complete")
+    assert outline(second.drain(joined)).endswith("complete")
     assert len(failures) == 3
     server.settle()
 
@@ -189,10 +192,10 @@ def test_who_joined_a_turn_that_nobody_understands_any_more_hears_so_and_others_
         joined.append(second.start(ref, by=by.model_copy(update={"is_retry": True})))
     broken, whole = joined
     server.records.write([Put(turn_key_of(broken.ref), b"broken", {"status": "in_progress"})])
-    assert outline(second.hear(broken)) == "failed:internal"
+    assert outline(second.drain(broken)) == "failed:internal"
     assert second.core.broadcasts.find(broken.ref) is None
     gates[1].open()
-    assert outline(second.hear(whole)).endswith("complete")
+    assert outline(second.drain(whole)).endswith("complete")
     eventually(lambda: not following(second)._is_polling)
     gates[0].open()
     server.settle()
@@ -265,7 +268,7 @@ def test_the_looking_ends_with_what_there_is_to_look_at_and_begins_again(serve: 
     server, second, joined = running_and_joined(serve, thinking)
     assert following(second)._is_polling
     thinking.open()
-    second.hear(joined)
+    second.drain(joined)
     server.settle()
     eventually(lambda: not following(second)._is_polling)
     runner, by, ref = another(server, thinking_again), attempt("another request"), opened(server)
@@ -274,7 +277,7 @@ def test_the_looking_ends_with_what_there_is_to_look_at_and_begins_again(serve: 
     joined = second.start(ref, by=by.model_copy(update={"is_retry": True}))
     assert following(second)._is_polling
     thinking_again.open()
-    assert outline(second.hear(joined)).endswith("complete")
+    assert outline(second.drain(joined)).endswith("complete")
     runner.settle()
 
 
@@ -295,7 +298,7 @@ def test_one_thread_looks_at_all_turns_and_at_each_once(serve: Serve) -> None:
     assert len(following(second)._followed) == 3
     for thinking in gates:
         thinking.open()
-    assert all(outline(second.hear(broadcast)).endswith("complete") for broadcast in joined)
+    assert all(outline(second.drain(broadcast)).endswith("complete") for broadcast in joined)
     eventually(lambda: not following(second)._is_polling)
 
 
@@ -308,13 +311,13 @@ def test_a_turn_that_is_taken_over_here_is_told_by_its_run_alone(serve: Serve) -
     second = another(server, own_thinking)
     joined = second.start(ref, by=AGAIN)
     server.clock.advance(LEASE_S)
-    second.attend(joined.ref)
+    second.reconcile_turn(joined.ref)
     own_thinking.wait()
     time.sleep(SOME_LOOKS_S)
     assert outline(joined.events) == "start S:infer P C:infer S:tool P C:tool S:infer"
     assert not following(second)._followed
     own_thinking.open()
-    assert outline(second.hear(joined)) == "start S:infer P C:infer S:tool P C:tool S:infer P C:infer complete"
+    assert outline(second.drain(joined)) == "start S:infer P C:infer S:tool P C:tool S:infer P C:infer complete"
     thinking.open()
     server.settle()
 
@@ -333,7 +336,7 @@ def test_on_one_machine_too_who_joins_a_turn_of_another_process_hears_how_it_end
         joined = second.start(ref, by=AGAIN)
         thinking.open()
         server.settle()
-        assert outline(second.hear(joined)).endswith("complete")
+        assert outline(second.drain(joined)).endswith("complete")
 
 
 def test_who_tries_again_because_the_supervisor_could_not_be_told_is_not_left_waiting(serve: Serve) -> None:
@@ -349,7 +352,7 @@ def test_who_tries_again_because_the_supervisor_could_not_be_told_is_not_left_wa
     second.supervisor.on_watch = lambda: None
     joined = second.start(ref, by=AGAIN)
     thinking.open()
-    assert outline(second.hear(joined)).endswith("complete")
+    assert outline(second.drain(joined)).endswith("complete")
     server.settle()
 
 
@@ -405,7 +408,7 @@ def test_a_resume_wakes_who_waits_once_and_after_it_is_stored(serve: Serve) -> N
     assert woken == [("token", TurnStatus.IN_PROGRESS)]
     assert stored_token(server, turn) is None
     thinking.open()
-    server.hear(broadcast)
+    server.drain(broadcast)
     assert len(woken) == 1
     server.assert_whole(turn)
 
@@ -416,7 +419,7 @@ def test_a_new_turn_wakes_who_waits_with_the_one_it_takes_the_place_of(serve: Se
     turn = server.paused(ref)
     store_token(server, turn)
     woken = woken_when(server, turn)
-    assert outline(server.say(ref)).endswith("complete")
+    assert outline(server.whole_turn(ref)).endswith("complete")
     assert woken == [("token", TurnStatus.CANCELLED)]
     assert stored_token(server, turn) is None
     server.assert_whole(ref)
@@ -426,8 +429,8 @@ def test_a_turn_without_a_token_wakes_nobody(serve: Serve) -> None:
     server = serve([LOOK, LOOK, "done"], DICE)
     ref = opened(server)
     turn = server.paused(ref)
-    server.hear(server.resume(turn, answer("l")))
-    server.say(ref)
+    server.drain(server.resume(turn, answer("l")))
+    server.whole_turn(ref)
     assert server.supervisor.woken == []
 
 
@@ -451,7 +454,7 @@ def test_who_can_not_be_woken_is_no_failure_of_the_request(serve: Serve, how: st
     store_token(server, turn)
     server.supervisor.wake = lambda token: unavailable()  # type: ignore[method-assign]
     broadcast = server.resume(turn, answer("l")) if how == "resumed" else server.start(ref)
-    assert outline(server.hear(broadcast)).endswith("complete")
+    assert outline(server.drain(broadcast)).endswith("complete")
     server.assert_whole(ref)
 
 
@@ -460,10 +463,10 @@ def test_a_turn_that_waits_again_waits_under_a_token_of_its_own(serve: Serve) ->
     turn = server.paused(opened(server))
     store_token(server, turn, "first")
     woken = woken_when(server, turn)
-    server.hear(server.resume(turn, answer("l")))
+    server.drain(server.resume(turn, answer("l")))
     assert (stored_token(server, turn), server.state(turn).token) == (None, None)
     store_token(server, turn, "second")
-    server.hear(server.resume(turn, answer("l2")))
+    server.drain(server.resume(turn, answer("l2")))
     assert [token for token, _ in woken] == ["first", "second"]
     server.assert_whole(turn)
 
@@ -471,7 +474,7 @@ def test_a_turn_that_waits_again_waits_under_a_token_of_its_own(serve: Serve) ->
 def test_a_late_token_does_not_reach_a_turn_that_moved_on(serve: Serve) -> None:
     server = serve([LOOK, "done"], DICE)
     turn = server.paused(opened(server))
-    server.hear(server.resume(turn, answer("l")))
+    server.drain(server.resume(turn, answer("l")))
     with pytest.raises(Conflict):
         store_token(server, turn)
     assert stored_token(server, turn) is None
@@ -488,7 +491,7 @@ def test_a_token_stored_between_read_and_write_is_found_by_a_second_try(serve: S
     write = resumes_turn if how == "resumed" else opens_turn
     server.store.before(write, lambda: store_token(server, turn, f"token {next(numbers)}"), times=tokens)
     broadcast = server.resume(turn, answer("l")) if how == "resumed" else server.start(ref)
-    assert outline(server.hear(broadcast)).endswith("complete")
+    assert outline(server.drain(broadcast)).endswith("complete")
     assert [token for token, _ in woken] == [f"token {tokens}"]
     assert len(server.inference.requests) == 2
     server.assert_whole(ref)
@@ -545,7 +548,7 @@ def test_who_follows_leaves_no_thread_behind(serve: Serve) -> None:
     assert looking
     assert all(thread.daemon for thread in looking), "a process that ends does not wait for them"
     thinking.open()
-    second.hear(joined)
+    second.drain(joined)
     server.settle()
     for thread in looking:
         thread.join(5)

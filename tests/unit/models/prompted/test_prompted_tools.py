@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.fakes.models.scripted import USAGE, Says, Scripted, ScriptedInference, call, cut_off
+from tests.fakes.models.scripted import USAGE, Scripted, ScriptedInference, ScriptedReply, call, cut_off
 from turnstone.adapters.models.prompted.prompted_tools import PromptedTools
 from turnstone.domain.agents.agents import ToolPromptFormat
 from turnstone.domain.messages.messages import (
@@ -66,7 +66,7 @@ def texts(heard: Sequence[TextChunk | Inferred]) -> list[str]:
 
 def test_without_a_format_the_question_and_the_answer_are_left_alone() -> None:
     request = ASKED._replace(tool_prompt_format=None, tool_choice="required")
-    seen, heard = asked(request, Says(texts=(CALLED,), calls=(call("get_time", "c1"),)))
+    seen, heard = asked(request, ScriptedReply(texts=(CALLED,), calls=(call("get_time", "c1"),)))
     assert seen == request
     assert heard[-1] == Inferred(
         CompletionMessage(content=CALLED, stop_reason="end_of_turn", tool_calls=(call("get_time", "c1"),)), USAGE
@@ -189,7 +189,9 @@ def test_a_call_whose_arguments_were_no_object_is_shown_without_them() -> None:
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_call_in_the_text_is_a_call_and_no_text(form: ToolPromptFormat) -> None:
     request = ASKED._replace(tool_prompt_format=form)
-    _, heard = asked(request, Says(texts=("Let me ", f"see.\n{WRITTEN[form]}"[:20], f"see.\n{WRITTEN[form]}"[20:])))
+    _, heard = asked(
+        request, ScriptedReply(texts=("Let me ", f"see.\n{WRITTEN[form]}"[:20], f"see.\n{WRITTEN[form]}"[20:]))
+    )
     assert "".join(texts(heard)) == "Let me see."
     assert isinstance(heard[-1], Inferred)
     message = heard[-1].message
@@ -205,7 +207,7 @@ def test_calls_have_new_ids_that_differ() -> None:
 
 
 def test_words_come_as_they_are_said() -> None:
-    heard = asked(ASKED, Says(texts=("one", " two")))[1]
+    heard = asked(ASKED, ScriptedReply(texts=("one", " two")))[1]
     assert texts(heard) == ["one", " two"]
     assert heard[-1] == Inferred(CompletionMessage(content="one two", stop_reason="end_of_turn"), USAGE)
 
@@ -221,7 +223,7 @@ def test_native_calls_that_come_all_the_same_are_kept_under_ids_of_their_own() -
         CompletionMessage(content="", stop_reason="end_of_turn", tool_calls=(call("get_time", "c1"),)),
         ToolResponseMessage(call_id="c1", content="noon"),
     )
-    says = Says(texts=(CALLED,), calls=(call("get_time", "c1"), call("get_time", "c2")))
+    says = ScriptedReply(texts=(CALLED,), calls=(call("get_time", "c1"), call("get_time", "c2")))
     first, second, third = answered(says, ASKED._replace(messages=(HELLO, *history))).tool_calls
     assert (first.tool_name, second, third.tool_name) == ("get_time", call("get_time", "c2"), "get_weather")
     assert first.call_id != "c1"

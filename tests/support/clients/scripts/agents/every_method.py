@@ -45,8 +45,8 @@ def main() -> None:
             if isinstance(made, AbstractContextManager):  # such as a stream, which is asked for when it is entered
                 with made:
                     pass
-        told = [{"method": a.request.method, "path": a.request.url.path, "status": a.status_code} for a in answers]
-        print(json.dumps({name: {"requests": told, "body": answers[-1].text if answers else None}}))
+        requests = [{"method": a.request.method, "path": a.request.url.path, "status": a.status_code} for a in answers]
+        print(json.dumps({name: {"requests": requests, "body": answers[-1].text if answers else None}}))
 
 
 def methods_of(holder: Any, resource: type, before: str = "") -> Iterator[tuple[str, Callable[..., Any]]]:

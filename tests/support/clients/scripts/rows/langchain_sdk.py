@@ -15,7 +15,7 @@ GIVEN: dict[str, Any] = {"base_url": BASE_URL + PREFIXES[0], "api_key": KEY, "ma
 ADDS = 'call add {"a": 3, "b": 4}'
 
 
-class Place(BaseModel):
+class City(BaseModel):
     """A place."""
 
     city: str
@@ -53,10 +53,10 @@ def chat_is_invoked_asynchronously_and_in_batches() -> Any:
 def strict_tools_are_bound() -> Any:
     bound = model().bind_tools([add], strict=True)
     messages: list[Any] = [HumanMessage(ADDS, name="ann")]
-    asked: Any = bound.invoke(messages)
-    answers = [ToolMessage(str(add.invoke(call["args"])), tool_call_id=call["id"]) for call in asked.tool_calls]
-    ended = bound.invoke([*messages, asked, *answers])
-    return [[[call["name"], call["args"]] for call in asked.tool_calls], ended.content]
+    called: Any = bound.invoke(messages)
+    answers = [ToolMessage(str(add.invoke(call["args"])), tool_call_id=call["id"]) for call in called.tool_calls]
+    ended = bound.invoke([*messages, called, *answers])
+    return [[[call["name"], call["args"]] for call in called.tool_calls], ended.content]
 
 
 @row
@@ -69,8 +69,8 @@ def strict_tools_are_streamed() -> Any:
 
 @row
 def structured_output() -> Any:
-    by_schema: Any = model().with_structured_output(Place, method="json_schema").invoke("json")
-    by_tool: Any = model().with_structured_output(Place, method="function_calling", strict=True)
+    by_schema: Any = model().with_structured_output(City, method="json_schema").invoke("json")
+    by_tool: Any = model().with_structured_output(City, method="function_calling", strict=True)
     return [by_schema.city, by_tool.invoke('call Place {"city": "Oslo"}').city]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from llama_stack_agents import register_guard
-from llama_stack_client_used import ask, client, session_of, user
+from llama_stack_client_used import client, session_of, start_turn, user
 from scenario import GUARD, MCP_URL, method_of, raised_by, row
 
 
@@ -43,7 +43,7 @@ def mcp_server() -> Any:
     names = [name_of(tool)[0] for tool in client.tools.list(toolgroup_id="mcp::table")]
     answer = client.tool_runtime.invoke_tool(tool_name="add", kwargs={"a": 3, "b": 4})
     content = [part if isinstance(part, dict) else part.to_dict() for part in answer.content]
-    turn = ask(session_of(toolgroups=["mcp::table"]), 'call add {"a": 3, "b": 4}')
+    turn = start_turn(session_of(toolgroups=["mcp::table"]), 'call add {"a": 3, "b": 4}')
     client.toolgroups.unregister("mcp::table")
     return {
         "listed": "add" in names,

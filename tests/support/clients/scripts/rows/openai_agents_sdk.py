@@ -23,7 +23,7 @@ from scenario import BASE_URL, KEY, MODEL, PREFIXES, row, run
 set_tracing_disabled(True)
 
 
-class Place(BaseModel):
+class City(BaseModel):
     """A place."""
 
     city: str
@@ -72,7 +72,7 @@ async def agent_runs_its_tool_streamed(model: Any) -> Any:
 
 @with_model
 async def agent_with_an_output_type(model: Any) -> Any:
-    agent = Agent(name="place", instructions="Be brief.", model=model, output_type=Place)
+    agent = Agent(name="place", instructions="Be brief.", model=model, output_type=City)
     return (await Runner.run(agent, "json")).final_output.city
 
 

@@ -27,7 +27,7 @@ STRICT_TOOL: Any = {"type": "function", "function": {"name": "add", "parameters"
 JSON_FORMAT: Any = {"type": "json_schema", "json_schema": {"name": "place", "schema": SCHEMA, "strict": True}}
 
 
-class Place(BaseModel):
+class City(BaseModel):
     """A place."""
 
     city: str
@@ -80,9 +80,9 @@ def chat(client: OpenAI) -> Any:
 
 @under_both
 def chat_with_strict_tools(client: OpenAI) -> Any:
-    asked: Any = {"model": MODEL, "messages": user('call add {"city": "Oslo"}'), "tools": [STRICT_TOOL]}
-    whole = client.chat.completions.create(**asked).choices[0]
-    with client.chat.completions.stream(**asked) as stream:
+    called: Any = {"model": MODEL, "messages": user('call add {"city": "Oslo"}'), "tools": [STRICT_TOOL]}
+    whole = client.chat.completions.create(**called).choices[0]
+    with client.chat.completions.stream(**called) as stream:
         streamed = stream.get_final_completion().choices[0]
     calls = [[call.function.name, call.function.arguments] for call in whole.message.tool_calls or ()]
     return [calls, whole.finish_reason, [call.function.name for call in streamed.message.tool_calls or ()]]
@@ -91,24 +91,24 @@ def chat_with_strict_tools(client: OpenAI) -> Any:
 @under_both
 def tool_loop(client: OpenAI) -> Any:
     messages = user('call add {"city": "Oslo"}')
-    asked = client.chat.completions.create(model=MODEL, messages=messages, tools=[STRICT_TOOL]).choices[0].message
-    answers = [{"role": "tool", "tool_call_id": call.id, "content": "7"} for call in asked.tool_calls or ()]
-    ended = client.chat.completions.create(model=MODEL, messages=[*messages, asked, *answers], tools=[STRICT_TOOL])
+    called = client.chat.completions.create(model=MODEL, messages=messages, tools=[STRICT_TOOL]).choices[0].message
+    answers = [{"role": "tool", "tool_call_id": call.id, "content": "7"} for call in called.tool_calls or ()]
+    ended = client.chat.completions.create(model=MODEL, messages=[*messages, called, *answers], tools=[STRICT_TOOL])
     return ended.choices[0].message.content
 
 
 @under_both
 def pydantic_function_tool(client: OpenAI) -> Any:
-    tool = openai.pydantic_function_tool(Place, name="add")
+    tool = openai.pydantic_function_tool(City, name="add")
     answer = client.chat.completions.parse(model=MODEL, messages=user('call add {"city": "Oslo"}'), tools=[tool])
     return [call.function.parsed_arguments.city for call in answer.choices[0].message.tool_calls or ()]
 
 
 @under_both
 def structured_output(client: OpenAI) -> Any:
-    parsed = client.chat.completions.parse(model=MODEL, messages=user("json"), response_format=Place)
-    asked = client.chat.completions.create(model=MODEL, messages=user("json"), response_format=JSON_FORMAT)
-    return [parsed.choices[0].message.parsed.city, json.loads(asked.choices[0].message.content or "")]
+    parsed = client.chat.completions.parse(model=MODEL, messages=user("json"), response_format=City)
+    called = client.chat.completions.create(model=MODEL, messages=user("json"), response_format=JSON_FORMAT)
+    return [parsed.choices[0].message.parsed.city, json.loads(called.choices[0].message.content or "")]
 
 
 @under_both

@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # other clients have them elsewhere
     from llama_stack_client.types.agents import AgentTurnResponseStreamChunk, Turn
 
 
-def tell(**facts: Any) -> None:
+def report(**facts: Any) -> None:
     print(json.dumps(facts), flush=True)
 
 
@@ -21,7 +21,7 @@ def wait_for_word() -> None:
     sys.stdin.readline()
 
 
-def turn_told(turn: Turn) -> dict[str, Any]:
+def turn_report(turn: Turn) -> dict[str, Any]:
     """Return what the client makes of a turn."""
     answer = turn.output_message
     return {
@@ -36,10 +36,10 @@ def turn_told(turn: Turn) -> dict[str, Any]:
     }
 
 
-def stream_told(chunks: Iterable[AgentTurnResponseStreamChunk]) -> tuple[list[str], dict[str, Any]]:
+def stream_report(chunks: Iterable[AgentTurnResponseStreamChunk]) -> tuple[list[str], dict[str, Any]]:
     """Return the kinds of the events, and the turn that came with the last."""
     payloads = [chunk.event.payload for chunk in chunks]
-    return kinds_of(payloads), turn_told(payloads[-1].turn)
+    return kinds_of(payloads), turn_report(payloads[-1].turn)
 
 
 def kinds_of(payloads: Iterable[Any]) -> list[str]:
