@@ -1,4 +1,4 @@
-"""The one double of shields: each does as its name was told, and remembers what it was asked."""
+"""The one double of shields: each follows the script of its name, and keeps its questions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def found(level: str = "error", user_message: str | None = "stopped", **metadata
 
 
 def stops(*words: str) -> Judges:
-    """Return a shield that stops whatever says one of the words."""
+    """Return a shield that stops a message with one of the words."""
 
     def judge(question: ShieldQuestion) -> Verdict:
         texts = [message_text(message) for message in question.judged]
@@ -43,7 +43,7 @@ def fails(error: BaseException) -> Judges:
 
 @dataclass
 class ScriptedShields:
-    """Kinds of shields that judge as they are told; `asked` tells which was asked what, in the order begun."""
+    """Shields that judge as scripted; `questions` has shield and question, in the order begun."""
 
     script: Mapping[str, Judges] = field(default_factory=dict)
     questions: list[tuple[str, ShieldQuestion]] = field(default_factory=list)
@@ -78,5 +78,5 @@ class InOrder:
 
 
 def registered(name: str, **params: object) -> Shield:
-    """Return a shield as it stands in the registry; what it says is scripted."""
+    """Return a shield as it stands in the registry; its verdict is scripted."""
     return Shield(identifier=name, provider_resource_id=name, provider_id=PATTERN, params={"words": [name], **params})

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.fakes.models.openai_answers import built_in_answer, listed
-from tests.golden.models import adding, by_fields, continues, keyed, tool_loop, may_be_broken, reads_calls_in_text
+from tests.golden.models import adding, by_fields, continues, keyed, may_be_broken, reads_calls_in_text, tool_loop
 from tests.golden.normal import TOKEN, tokens_in
 from tests.golden.play import STORES, Scenario
 from tests.golden.world import Exchange, World

@@ -1,7 +1,7 @@
 """DynamoDB and S3 as a process on loopback, which outlives the servers that use it: moto behind plain HTTP.
 
-Requests are answered one after the other, because moto copies its tables without a lock. What is kept ends with the
-process, which takes the place of AWS for those who name it as their endpoint.
+Requests are answered one after the other, because moto copies its tables without a lock. Its records end with the
+process, which replaces AWS for clients that name it as their endpoint.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class AwsProcess:
 
     @property
     def environment(self) -> dict[str, str]:
-        """An environment for processes that shall take it for AWS, and know no other."""
+        """An environment in which processes use it as AWS, and no other endpoint."""
         return cloud_environment(f"http://{HOST}:{self.port}")
 
     def client(self, service: str) -> Any:
@@ -76,14 +76,14 @@ class AwsProcess:
         return session.create_client(service, region_name=REGION, endpoint_url=f"http://{HOST}:{self.port}")
 
     def new_table(self) -> str:
-        """Return the name of a table that nobody has used."""
+        """Return the name of an unused table."""
         self._tables += 1
         name = f"turnstone-{self._tables}"
         create_table(self.client("dynamodb"), name)
         return name
 
     def table_reads(self, table: str) -> list[TableRead]:
-        """Return what was read from the table since this was last called for any."""
+        """Return the reads of the table since the last call for any table."""
         answer = get_json(self.port, READS_PATH)
         assert answer is not None, "moto does not answer"
         requests: Any = answer["requests"]
@@ -95,7 +95,7 @@ class AwsProcess:
         self._process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         first_line = self._process.stdout.readline()
-        assert first_line.strip().isdecimal(), f"moto told no port but {first_line!r}"
+        assert first_line.strip().isdecimal(), f"moto printed no port but {first_line!r}"
         self.port = int(first_line)
         location: Any = {"LocationConstraint": REGION}
         self.client("s3").create_bucket(Bucket=BUCKET, CreateBucketConfiguration=location)
@@ -124,7 +124,7 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
     if (name := headers.get(b"x-amz-target", b"").decode().partition(".")[2]) in READS:
         _reads.append((name, body.decode()))
     signed_for = SCOPE.search(headers[b"authorization"])
-    assert signed_for is not None, "only signed requests tell which service is meant"
+    assert signed_for is not None, "only signed requests name their service"
     host = f"{signed_for['service'].decode()}.{signed_for['region'].decode()}.amazonaws.com"
     target = scope["raw_path"].decode() + (f"?{query}" if (query := scope["query_string"].decode()) else "")
     sent_headers = HTTPHeaders()
@@ -133,7 +133,7 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
     answer = BotocoreStubber().process_request(
         AWSPreparedRequest(scope["method"], f"https://{host}{target}", sent_headers, body, stream_output=False)
     )
-    assert answer is not None, f"moto does not know {host}"
+    assert answer is not None, f"moto has no {host}"
     status, more, content = answer
     encoded = content.encode() if isinstance(content, str) else content
     own = [(name.lower().encode(), str(value).encode()) for name, value in more.items()]

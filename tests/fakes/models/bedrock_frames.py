@@ -1,4 +1,4 @@
-"""What Bedrock says: frames of an event stream, made byte by byte, and the events of ConverseStream in them."""
+"""Answers of Bedrock: frames of an event stream, made byte by byte, and the events of ConverseStream in them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def event(event_type: str, **fields: Any) -> bytes:
 
 
 def exception(exception_type: str, message: str) -> bytes:
-    """Return the frame by which a stream that has begun tells that it fails."""
+    """Return the frame by which a stream that has begun reports a failure."""
     headers = {":exception-type": exception_type, ":content-type": "application/json", ":message-type": "exception"}
     return frame(headers, json.dumps({"message": message}).encode())
 

@@ -15,7 +15,7 @@ class BedrockServer(ModelServer):
     """The server, while its `with` block lasts. Its script's streams are made of frames.
 
     Attributes:
-        asked: which model was asked for what, `converse` or `converse-stream`, request by request.
+        model_requests: model and verb, `converse` or `converse-stream`, of each request.
     """
 
     def __init__(self, script: Script, *, split: int | None = None) -> None:

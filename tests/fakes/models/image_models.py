@@ -1,4 +1,4 @@
-"""Models that make images, as OpenAI and Bedrock's user guide describe how they are asked and answer.
+"""Models that make images, as OpenAI and Bedrock's user guide describe their requests and answers.
 
 Source: the OpenAI API reference, and the inference parameters of Bedrock's image models. No image is in them.
 """
@@ -22,7 +22,7 @@ def encoded(image: bytes) -> str:
 
 
 def openai_images(request: WebRequest) -> WebAnswer:
-    """Answer as OpenAI's endpoint: by value only if asked for it, or the model knows nothing else."""
+    """Answer as OpenAI's endpoint: by value only on request, or if the model has no other form."""
     assert (request.method, request.path) == ("POST", "/v1/images/generations")
     if request.headers.get("authorization") != f"Bearer {KEY}":
         return _error(401, f"Incorrect API key provided: {request.headers.get('authorization')}")
@@ -38,7 +38,7 @@ def openai_images(request: WebRequest) -> WebAnswer:
 
 
 def bedrock_images(parameters: dict[str, Any]) -> HttpAnswer:
-    """Answer as Amazon's models or Stability's, by what is asked."""
+    """Answer as Amazon's models or Stability's, by the request's form."""
     if "taskType" in parameters:
         return _amazon_image(parameters)
     assert set(parameters) <= {"prompt", "mode", "aspect_ratio", "output_format", "seed", "negative_prompt"}

@@ -43,7 +43,7 @@ class ModelServer:
     """The server, while its `with` block lasts.
 
     Attributes:
-        requests: the bodies of the chat completions asked for, in order.
+        requests: the bodies of the requested chat completions, in order.
         headers: their headers, names in lower case.
         connections: how many connections were ever opened.
         tls: what to speak TLS with, set before the block; None for plain HTTP.
@@ -69,7 +69,7 @@ class ModelServer:
             split: send event streams in HTTP chunks of so many bytes; None sends one chunk per event.
             port: 0 takes a free one.
             listed: the answer to `GET /v1/models`.
-            embed: what to answer to a body that asks for embeddings.
+            embed: returns the answer to a body of an embeddings request.
             complete: what to answer to a body whose prompt is to be continued; None for a server without that route.
         """
         self._answer = script if callable(script) else one_after_the_other(script)
@@ -223,7 +223,7 @@ class ModelServer:
 
 
 def one_after_the_other(answers: Iterable[Answer]) -> Callable[[dict[str, Any]], Answer]:
-    """Return a script of these answers; what is asked beyond them is refused as no real server would."""
+    """Return a script of these answers; further requests get a refusal that no real server sends."""
     remaining: Iterator[Answer] = iter(answers)
     return lambda body: next(remaining, error_answer(418, "the script has no more answers"))
 

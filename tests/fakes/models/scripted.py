@@ -1,4 +1,4 @@
-"""The one model double and the one double of server tools: they do as told and remember what they were asked."""
+"""The one model double and the one double of server tools: they follow their scripts and keep their requests."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ ToolFunction = Callable[[Mapping[str, Any]], Content | ToolResult]
 
 
 class ScriptedTools:
-    """Runs the functions it was given, by group and name; `invocations` are those it got, `listings` how often it told.
+    """Runs the functions it was given, by group and name; `invocations` are its calls, `listings` the number of lists.
 
     It is what the engine runs tools by, one after the other, and what services make toolboxes of.
     """

@@ -20,7 +20,7 @@ class AgentCoreServer(BedrockServer):
     """The server, while its `with` block lasts.
 
     Attributes:
-        told: what was asked for, in order: `start`, `stop`, or a tool's name, of which session, with what.
+        session_requests: the requests in order: `start`, `stop` or a tool's name, the session, the body.
         refusal: what starting a session is answered with instead.
     """
 

@@ -1,4 +1,4 @@
-"""A server that speaks as much of MCP over HTTP as it wants to, by hand, in a thread over loopback."""
+"""A server that speaks an arbitrary part of MCP over HTTP, by hand, in a thread over loopback."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class HostileMcpServer:
     """The server, while its block lasts.
 
     Attributes:
-        requests: the methods of JSON-RPC that were asked for, in order.
+        requests: the called methods of JSON-RPC, in order.
         headers: the headers of the requests, names in lower case.
     """
 
     def __init__(self, reply: Callable[[Message], Reply]) -> None:
-        """Prepare a server that answers each message that is posted as it is told; to a GET it says 405."""
+        """Prepare a server that answers each posted message by `reply`, and a GET with 405."""
         self.reply = reply
         self.requests: list[str] = []
         self.headers: list[dict[str, str]] = []

@@ -22,7 +22,7 @@ from tests.fakes.tools.mcp_server import ONE_PIXEL
 
 
 class Tools:
-    """What the tools do, and what they saw."""
+    """The tools, and a record of their calls."""
 
     def __init__(self, server: MCPServer) -> None:
         self._server = server

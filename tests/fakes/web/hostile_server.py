@@ -1,4 +1,4 @@
-"""A hostile server that speaks as Turnstone does: its turns ask for calls of client tools, one after the other."""
+"""A hostile server that speaks as Turnstone does: its turns call client tools, one after the other."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TURN = {"turn_id": "t", "session_id": "s", "input_messages": [], "steps": [], "o
 
 
 class HostileServer:
-    """Opens turns while the `with` block lasts; each pauses for the calls given, then says what they were answered.
+    """Opens turns while the `with` block lasts; each pauses for the given calls, then repeats their results.
 
     Attributes:
         answers: what the client answered, in order.

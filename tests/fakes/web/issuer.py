@@ -1,4 +1,4 @@
-"""An issuer of tokens on loopback: shows its public keys, and counts how often it is asked for them."""
+"""An issuer of tokens on loopback: serves its public keys, and counts the requests for them."""
 
 from __future__ import annotations
 

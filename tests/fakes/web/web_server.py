@@ -1,4 +1,4 @@
-"""A web server on loopback that answers as it is told to, and remembers what it was asked."""
+"""A web server on loopback with scripted answers, which keeps its requests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HOST = "127.0.0.1"
 
 @dataclass(frozen=True)
 class WebRequest:
-    """What was asked, as it was sent; names of headers in lower case, each parameter with all its values."""
+    """A request, as it was sent; names of headers in lower case, each parameter with all its values."""
 
     method: str
     target: str
@@ -55,7 +55,7 @@ class WebServer:
     """The server, while its `with` block lasts.
 
     Attributes:
-        asked: the requests, in order.
+        requests: the requests, in order.
     """
 
     def __init__(self, answers: Answers) -> None:
@@ -90,7 +90,7 @@ class WebServer:
                 body = self.rfile.read(int(headers.get("content-length", 0)))
                 request = WebRequest(self.command, self.path, headers, body)
                 server.requests.append(request)
-                with suppress(ConnectionError):  # who asked may have gone
+                with suppress(ConnectionError):  # the client may have gone
                     self._send(server._answers(request))
 
             do_GET = do_POST = do_PUT = do_DELETE = handle_any
@@ -106,6 +106,6 @@ class WebServer:
                 self.wfile.write(answer.body)
 
             def log_message(self, *args: Any) -> None:
-                """Say nothing on the terminal."""
+                """Print nothing on the terminal."""
 
         return Handler

@@ -1,4 +1,4 @@
-"""The events in `events/`, and what has to be stored for their ids to mean something."""
+"""The events in `events/`, and the records that their ids refer to."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ REMAINING_MS = 900_000
 
 
 class Context:
-    """What Lambda tells a function of its invocation."""
+    """The context that Lambda passes to a function."""
 
     aws_request_id = "00000000-0000-4000-8000-000000000000"
     function_name = "function"
@@ -104,7 +104,7 @@ def _store_completion(store: RangeStore) -> None:
 
 
 def store_registered(store: RangeStore) -> None:
-    """Store what the events of the registries name, as the events that register it say."""
+    """Store the entries that the events of the registries name, with the content of the events that register them."""
     model = RegisterModel.model_validate_json(load_event("register_model")["body"]).to_model()
     RegistryStore(store, "model", Model).register(ACCOUNT, model, _attempt("model"), AT)
     toolgroup = RegisterToolgroup.model_validate_json(load_event("register_toolgroup")["body"]).to_toolgroup()

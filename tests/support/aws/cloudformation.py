@@ -81,7 +81,7 @@ class Template:
         return role
 
     def refusals(self) -> list[str]:
-        """Return why CloudFormation would not take the parameters: names of parameters, and what rules say."""
+        """Return why CloudFormation would reject the parameters: their names, and the texts of broken rules."""
         wrong = [name for name, given in self.declared_parameters.items() if not _fits(given, self.parameters[name])]
         rules = [rule for rule in self.expanded.get("Rules", {}).values() if self._applies(rule)]
         asserted = [assertion for rule in rules for assertion in rule["Assertions"]]
@@ -170,7 +170,7 @@ def _value(declared: dict[str, Any], given: str | None) -> Any:
 
 
 def _fits(declared: dict[str, Any], value: Any) -> bool:
-    """Tell whether a parameter may have the value, as its declaration says."""
+    """Return whether the declaration of a parameter allows the value."""
     for each in value if isinstance(value, list) else [value]:
         if not re.search(str(declared.get("AllowedPattern", "")), str(each)):
             return False
@@ -195,5 +195,5 @@ def variables(function: dict[str, Any]) -> dict[str, Any]:
 
 
 def listed(value: Any) -> list[Any]:
-    """Return what may be given alone or as a list."""
+    """Return as a list a value that may stand alone or in a list."""
     return value if isinstance(value, list) else [value]

@@ -19,7 +19,7 @@ class Browser:
 
     Attributes:
         requests: the URL and headers of every request that it sent.
-        complaints: what it wrote to its console, such as breaches of a content security policy.
+        complaints: the messages in its console, such as breaches of a content security policy.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -63,7 +63,7 @@ class Browser:
         os.close(self._read)
 
     def command(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """Return the browser's answer; what it tells meanwhile is noted."""
+        """Return the browser's answer; note the events that come before it."""
         self._number += 1
         message = {"id": self._number, "method": method, "params": parameters}
         if self._session is not None:

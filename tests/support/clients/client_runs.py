@@ -1,4 +1,4 @@
-"""Runs a column of the table of clients once, against a server of its own, for all tests that look at it."""
+"""Runs a column of the table of clients once, against a server of its own, for all tests that check it."""
 
 from __future__ import annotations
 

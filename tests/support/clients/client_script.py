@@ -21,7 +21,7 @@ ScriptReport = dict[str, Any]
 
 
 class ClientScript:
-    """A running script, which tells what it sees in lines of JSON and may wait for a word from us."""
+    """A running script, which reports its results in lines of JSON and may wait for a line from the test."""
 
     def __init__(self, version: str, name: str, *arguments: str, timeout_s: float = TIMEOUT_S) -> None:
         self._command = [sys.executable, str(path_of(name)), *arguments]
@@ -60,21 +60,21 @@ class ClientScript:
         return self._process.poll() is None
 
     def next_report(self) -> ScriptReport:
-        """Return what the script tells next."""
+        """Return the next report of the script."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
-        assert line, f"the script ended instead of telling more: {self._ending()}"
+        assert line, f"the script ended without a further report: {self._ending()}"
         report: ScriptReport = json.loads(line)
         return report
 
     def go_on(self) -> None:
-        """Let a script that waits go on."""
+        """Let a waiting script continue."""
         assert self._process.stdin is not None
         self._process.stdin.write("\n")
         self._process.stdin.flush()
 
     def whole_report(self) -> ScriptReport:
-        """Return everything the script has still to tell, as one, once it has ended well."""
+        """Return the remaining reports as one, once the script has ended well."""
         assert self._process.stdout is not None
         lines = list(self._process.stdout)
         assert self._process.wait() == 0, self._ending()
@@ -93,6 +93,6 @@ def path_of(name: str) -> Path:
 
 
 def run_script(version: str, name: str, *arguments: str) -> ScriptReport:
-    """Return everything a script tells."""
+    """Return everything that a script reports."""
     with ClientScript(version, name, *arguments) as script:
         return script.whole_report()

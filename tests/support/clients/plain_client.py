@@ -69,7 +69,7 @@ class PlainClient:
 
     @contextmanager
     def streaming(self, path: str, body: Json, **headers: str) -> Iterator[Iterator[Json]]:
-        """Ask for a stream and give its events as they come; leaving the block hangs up."""
+        """Request a stream and give its events as they come; leaving the block hangs up."""
         streamed_body = {**body, "stream": True}
         with self._http.stream("POST", path, json=streamed_body, headers=named(headers)) as response:
             if response.status_code != 200:
@@ -107,7 +107,7 @@ def events_in(lines: Iterable[str]) -> Iterator[Json]:
 
 
 def turn_body(text: str) -> Json:
-    """Return the body of a turn in which a user says something."""
+    """Return the body of a turn with one message of a user."""
     return {"messages": [{"role": "user", "content": text}]}
 
 

@@ -1,6 +1,6 @@
 """A whole server over a real database, with a script for a model, a clock that is set by hand and a store that counts.
 
-One `Harness` is one process; `another()` is a second process over the same database. Both look at the same clock.
+One `Harness` is one process; `another()` is a second process over the same database. Both read the same clock.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _SHORT = {"inference": "infer", "tool_execution": "tool", "shield_call": "shield
 
 
 class ProcessDied(Exception):
-    """The process is dead: what it was about to do does not happen."""
+    """The process is dead: its next action does not happen."""
 
 
 class FakeClock:
@@ -85,7 +85,7 @@ class FakeClock:
 
 
 class Gate:
-    """Where a thread is held: `wait` until it has come, `open` to let it go on."""
+    """A point at which a thread is held: `wait` until it has come, `open` to release it."""
 
     def __init__(self) -> None:
         self.reached = threading.Event()
@@ -179,7 +179,7 @@ def renews(call: StoreCall) -> bool:
 
 
 class CountingStore:
-    """A RangeStore that logs its calls and, told to, does something before or after one of them.
+    """A RangeStore that logs its calls and, on request, does something before or after one of them.
 
     The reads of a gather are made one after the other, and something can happen after each: no store promises that
     they see the same moment. `is_backwards` makes them in the opposite order, which no store rules out either.
@@ -197,7 +197,7 @@ class CountingStore:
         self._rules.append(("before", matches, act, [times]))
 
     def after(self, matches: Matches, act: Act, times: int = 1) -> None:
-        """Act when the effect has happened, and before anybody learns of it."""
+        """Act when the effect has happened, and before the caller returns."""
         self._rules.append(("after", matches, act, [times]))
 
     def die(self) -> None:
@@ -257,7 +257,7 @@ class CountingStore:
 
 
 class ManualSupervisor:
-    """Attends to watched turns when told to, as the local supervisor does by itself."""
+    """Reconciles watched turns on call, as the local supervisor does by itself."""
 
     def __init__(self, clock: FakeClock) -> None:
         self._clock = clock
@@ -283,7 +283,7 @@ class ManualSupervisor:
 
 
 class Server:
-    """One process over some records: what its clients have it do, and what they find stored."""
+    """One process over some records: the actions of its clients, and the records they find."""
 
     def __init__(
         self,
@@ -415,7 +415,7 @@ class Server:
     def _assert_counted_once(self, ref: SessionRef, states: Sequence[TurnState]) -> None:
         """Assert that what the session spent on each day is what its turns had spent when they ended.
 
-        A turn that was opened again does not tell when it had ended before, so each end is remembered once it is seen.
+        A turn that was opened again does not record its earlier end, so each end is remembered once it is seen.
         """
         spent: SpentToday | None = None
         by_day: dict[date, dict[str, Tokens]] = {}
@@ -477,13 +477,13 @@ class Harness(Server):
         self.supervisor.reconcile_due(self.reconcile_turn)
 
     def reconcile_open(self) -> None:
-        """Attend to every open turn, as a process does that starts."""
+        """Reconcile every open turn, as a process does that starts."""
         for turn in self.core.turn_store.open_turns():
             self.supervisor.schedule_check(turn, self.clock.now())
         self.reconcile_due()
 
     def reconcile_after_leases(self) -> None:
-        """Attend to what is due when every lease has run out that is held now."""
+        """Reconcile the turns that are due once every current lease has run out."""
         self.clock.advance(LEASE_S)
         self.reconcile_due()
         self.settle()
@@ -499,7 +499,7 @@ class Harness(Server):
         return parts
 
     def clean_up(self) -> None:
-        """Do the jobs that are due, and those that look once more later."""
+        """Run the jobs that are due, and those that check again later."""
         self.run_jobs()
         self.clock.advance(LATE_PAYLOADS.total_seconds())
         self.run_jobs()
@@ -578,7 +578,7 @@ def _word(event: TurnEvent) -> str:
 
 
 def finished_steps(events: Iterable[TurnEvent]) -> tuple[Step, ...]:
-    """Return the steps whose completion was told."""
+    """Return the steps whose completion was emitted."""
     return tuple(event.step_details for event in events if isinstance(event, StepCompleted))
 
 
@@ -590,7 +590,7 @@ def turn_in(events: Sequence[TurnEvent]) -> Turn:
 
 
 def contents(messages: Iterable[Message]) -> list[str]:
-    """Return what the messages say, one text each."""
+    """Return the content of the messages, one text each."""
     return [str(message.content) for message in messages]
 
 

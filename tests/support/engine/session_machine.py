@@ -1,4 +1,4 @@
-"""Some sessions, two processes and three clients at once, beside a model that says what must come of everything.
+"""Some sessions, two processes and three clients at once, next to a model that computes the expected results.
 
 A turn may be held while its model speaks, so that leases run out under it, others take it over or cancel it, or delete
 its session, and it comes back late.
@@ -71,7 +71,7 @@ class ModelTurn:
         answers: how many the model has given that are stored.
         until: when its lease or its client's time is over.
         runner: the process that runs it under the lock's fence.
-        rev: the revision of its record once it has ended: nobody touches it any more.
+        rev: the revision of its record once it has ended: it does not change any more.
     """
 
     turn_id: str
@@ -91,7 +91,7 @@ class ModelTurn:
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        """What the client is asked for."""
+        """The calls that the client has to answer."""
         if not self.answers:
             return ()
         return tuple(made for made in scripted_reply(self.reply).calls if made.tool_name == "look")
@@ -101,13 +101,13 @@ class ModelTurn:
         return reply_to(self.word, self.answers - 1)
 
     @property
-    def may_go_on(self) -> bool:
-        """Tell whether it ended with an answer out of which its client may have read calls."""
+    def can_reopen(self) -> bool:
+        """Return whether it ended with an answer in which its client may have read calls."""
         return self.status is TurnStatus.COMPLETED
 
 
 def reply_to(word: str, answers: int) -> Reply:
-    """Return what the model says in a turn after so many answers; it repeats its last words."""
+    """Return the model's reply in a turn after so many answers; it repeats its last one."""
     return REPLIES[word][min(answers, len(REPLIES[word]) - 1)]
 
 
@@ -124,7 +124,7 @@ class ModelSession:
 
 @dataclass
 class Request:
-    """What a client asked for last, to be asked for again."""
+    """The last request of a client, to be sent again."""
 
     session: ModelSession
     by: Attempt
@@ -173,7 +173,7 @@ class SessionMachine(RuleBasedStateMachine):
         by = attempt(f"request {self.texts}", key=f"key {self.texts}" if has_key else None)
         self.requests[client] = Request(self.sessions[session], by, text=f"{word} {held_at} {self.texts}")
         self._send(self.processes[at], self.requests[client])
-        self._count("say")
+        self._count("start turn")
 
     @precondition(lambda self: any(session.turns for session in self.sessions))
     @rule(at=PROCESSES, client=CLIENTS, session=SESSIONS, has_key=st.booleans())
@@ -190,7 +190,7 @@ class SessionMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.requests)
     @rule(at=PROCESSES, client=CLIENTS)
     def repeat(self, at: int, client: int) -> None:
-        """Send the client's last request again, as its key or its count of retries tells."""
+        """Send the client's last request again, with its key or its count of retries."""
         if (request := self.requests.get(client)) is None:
             return
         self._send(
@@ -256,7 +256,7 @@ class SessionMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.gone)
     @rule(at=PROCESSES)
     def request_deleted(self, at: int) -> None:
-        """Ask for what was deleted, in every way there is to change it, and attend to its last turn."""
+        """Request every change of a deleted session, and reconcile its last turn."""
         process, gone = self.processes[at], self.gone[-1]
         changes: list[Callable[[], object]] = [
             lambda: process.start(gone.ref, "plain never"),
@@ -271,7 +271,7 @@ class SessionMachine(RuleBasedStateMachine):
             process.core.recovery.reconcile(ref)
         assert [self._refusal(change) for change in changes] == [NotFound] * len(changes)
         self._quiesce(process)
-        self._count("ask the gone")
+        self._count("request deleted")
 
     @precondition(lambda self: self.gone)
     @rule(at=PROCESSES)
@@ -310,7 +310,7 @@ class SessionMachine(RuleBasedStateMachine):
             self._reconciled(turn, process)
         process.core.recovery.reconcile(self._ref(of_turn, turn))
         self._quiesce(process)
-        self._count("attend")
+        self._count("reconcile")
 
     @precondition(lambda self: self._all_open(TurnStatus.IN_PROGRESS))
     @rule(at=PROCESSES)
@@ -437,7 +437,7 @@ class SessionMachine(RuleBasedStateMachine):
         return turn if is_recent else None
 
     def _expected(self, process: Harness, request: Request) -> type[TurnstoneError] | ModelTurn | None:
-        """Return why the request must be refused, else what it goes on with: the turn it resumes or the one it ends."""
+        """Return the error that must refuse the request, else the turn that it resumes or ends."""
         turn = request.session.open
         if request.text is not None:
             is_busy = turn is not None and turn.status is TurnStatus.IN_PROGRESS
@@ -445,7 +445,7 @@ class SessionMachine(RuleBasedStateMachine):
                 return TurnRunning
             return turn
         newest = request.session.turns[-1] if request.session.turns else None
-        if request.answered is newest and newest is not None and newest.may_go_on:
+        if request.answered is newest and newest is not None and newest.can_reopen:
             self._count("open again")
             return newest
         if turn is not request.answered or turn is None or turn.status is not TurnStatus.AWAITING_INPUT:
@@ -503,7 +503,7 @@ class SessionMachine(RuleBasedStateMachine):
         turn.status, turn.runner, turn.until, turn.rested_at = status, None, None, self._now
 
     def _may_delete(self) -> bool:
-        """Tell whether there was enough since the last deletion for something to happen in."""
+        """Return whether there were enough requests since the last deletion."""
         return self.texts >= self.texts_at_deletion + TEXTS_BETWEEN_DELETIONS
 
     def _lose(self, *sessions: ModelSession) -> None:
@@ -516,7 +516,7 @@ class SessionMachine(RuleBasedStateMachine):
         return [ModelSession(self.first.session(agent_id)) for _ in range(2)]
 
     def _is_over(self, turn: ModelTurn, process: Harness | None = None) -> bool:
-        """Tell whether the turn's time is over, for a process that looks at it now.
+        """Return whether the turn's time is over, for a process that checks it now.
 
         A lease that ends later than any granted now was granted before the clock was set back. It is over for a process
         that has watched it for as long as a lease lasts.
@@ -593,7 +593,7 @@ class SessionMachine(RuleBasedStateMachine):
             assert [step for step in emitted if ids.get(step.step_id) != step] == []
 
     def _assert_usable(self) -> None:
-        """Assert that whatever happened, a new process can go on once every lease is over."""
+        """Assert that a new process can continue every session once the leases are over."""
         self._assert_whole()
         self.latest = max(self.latest, self._now)
         self.first.clock.at = self.latest + timedelta(seconds=LEASE_S + AWAIT_S)
@@ -606,7 +606,7 @@ class SessionMachine(RuleBasedStateMachine):
         self._assert_whole()
 
     def _assert_nothing_left(self) -> None:
-        """Assert that the jobs come to their end, and that nothing is left then of what was deleted."""
+        """Assert that the jobs come to their end, and that no record of deleted sessions is left then."""
         self.first.clean_up()
         assert self.first.core.cleaning.due() == ()
         kept = {session.ref.session_id for session in self.sessions}

@@ -1,4 +1,4 @@
-"""Steps of shields in the engine's journal, and what they show."""
+"""Steps of shields in the engine's journal, and their content."""
 
 from __future__ import annotations
 

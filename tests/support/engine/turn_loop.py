@@ -75,7 +75,7 @@ class CountingIds:
 
 
 class Engine:
-    """The engine over fakes, and the recorder of its steps: `journal` is what it stored and told, in one row."""
+    """The engine over fakes, and the recorder of its steps: `journal` has what it stored and emitted, in order."""
 
     def __init__(
         self,
@@ -142,7 +142,7 @@ def shop() -> ScriptedTools:
 
 
 def counted(engine: Engine) -> TokenUsage:
-    """Return what is kept of the tokens that the scripted model tells of its first answer."""
+    """Return the stored token usage of the scripted model's first answer."""
     estimated = prompt_tokens_of(engine.inference.requests[0])
     return USAGE.model_copy(update={"estimated_prompt_tokens": estimated})
 

@@ -16,7 +16,7 @@ def events_of(answer: Answered) -> list[dict[str, Any]]:
 
 
 class Leaver:
-    """A client that is gone after the first piece of an answer, or a moment after it has asked."""
+    """A client that is gone after the first piece of an answer, or a moment after its request."""
 
     def __init__(self, body: Mapping[str, Any]) -> None:
         self._incoming = [{"type": "http.request", "body": json.dumps(body).encode(), "more_body": False}]

@@ -1,4 +1,4 @@
-"""Asking a loopback Bedrock as Turnstone does: signed, by a client of botocore."""
+"""Requests to a loopback Bedrock as Turnstone sends them: signed, by a client of botocore."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ QUESTION = UserMessage(content="a question that nobody else shall read")
 
 
 class BedrockAdapters:
-    """Makes adapters that ask a server which listens here."""
+    """Makes adapters of a Bedrock server on loopback."""
 
     def __init__(self, environment: pytest.MonkeyPatch) -> None:
         self._environment = environment
@@ -39,7 +39,7 @@ class BedrockAdapters:
 
 @pytest.fixture
 def bedrock_adapters(monkeypatch: pytest.MonkeyPatch) -> BedrockAdapters:
-    """Sign with made-up credentials, and with nothing that this machine knows."""
+    """Sign with made-up credentials, and with none of this machine."""
     for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK", "HTTP_PROXY", "http_proxy"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)

@@ -1,4 +1,4 @@
-"""Asking a loopback model server as Turnstone does."""
+"""Requests to a loopback model server as Turnstone sends them."""
 
 import time
 from threading import Timer

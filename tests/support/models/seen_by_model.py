@@ -1,4 +1,4 @@
-"""What the model server was asked, in a form that reads well in an assert."""
+"""Requests of the model server, in a form that reads well in an assert."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def seen(request: Mapping[str, Any]) -> list[str]:
 
 
 def requests_ending_with(requests: Sequence[Mapping[str, Any]], text: str) -> list[Mapping[str, Any]]:
-    """Return the requests in which the user said this last; in other sessions others may say other things."""
+    """Return the requests whose last message of the user has this text."""
     return [request for request in requests if last_user_text(request) == text]
 
 

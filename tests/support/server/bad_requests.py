@@ -74,7 +74,7 @@ EITHER_WAY = st.booleans()
 
 @dataclass(frozen=True)
 class Case:
-    """A request, before it is known what is there. `odd_id` is (parameter, text), where `@` stands for the true id."""
+    """A request, before ids are filled in. `odd_id` is (parameter, text), where `@` stands for the true id."""
 
     body: bytes
     odd_id: tuple[str, str] | None
@@ -165,7 +165,7 @@ class World:
         self._begin_again()
 
     def check(self, case: Case) -> None:
-        """Send the request; see that the answer is true, and that nothing happened unless it says so."""
+        """Send the request; check that the answer is true, and that nothing changed unless it reports that."""
         request = self._request(case)
         before = self._server.marks()
         answer = self._server.client.send(request)
@@ -209,7 +209,7 @@ class World:
             self._begin_again()
 
     def _check_stored(self, request: Raw, answer: Answered, *, has_changed: bool) -> None:
-        """See that a chat completion is stored, changed or gone, as was wanted."""
+        """Check that a chat completion is stored, changed or gone, as requested."""
         client = self._server.client
         if self._route.path == STORED:
             is_stored = understood(b"".join(request.body)).get("store") in (True, "true")
@@ -227,7 +227,7 @@ class World:
         self._ids["completion_id"] = self._server.client.post(STORED, body).json()["id"]
 
     def _check_registered(self, request: Raw) -> None:
-        """See that what was registered is there, or what was removed is gone; and have things as they were."""
+        """Check that a registered entry exists, or that a removed one is gone; then restore the entries."""
         client = self._server.client
         if request.method == "DELETE":
             assert client.get(self._at(self._route.path)).status == 404
@@ -238,12 +238,12 @@ class World:
         target = f"{self._route.path}/{quote(entry_id, safe='/')}".encode()
         found = client.send(Raw("GET", target))
         if found.status == 404 and any(name == b"idempotency-key" and value for name, value in request.headers):
-            return  # a repetition of a request that was done before what it made was removed here
+            return  # a repetition of a request whose result was removed here
         assert found.json()["identifier"] == entry_id
         assert client.send(Raw("DELETE", target)).status == 200
 
     def _register(self) -> None:
-        """Register what the paths name, where that is what they are about."""
+        """Register the entries that the paths name."""
         for path in REGISTRIES:
             is_named = self._runs_shield and path == "/v1/shields"
             if self._route.path.removeprefix("/v1/openai").startswith(path + "/") or is_named:
@@ -274,7 +274,7 @@ class World:
             self._pending = [call["call_id"] for call in turn["output_message"]["tool_calls"]]
 
     def _made(self, answer: Answered) -> str:
-        """Return where that which the answer tells of can be read."""
+        """Return the path of the object in the answer."""
         found = re.search(r'"(agent_id|session_id|turn_id)":"([^"]*)"', answer.body.decode())
         assert found is not None
         kind, identifier = found.groups()
@@ -327,7 +327,7 @@ class World:
         return true | {409} if b"idempotency-key" in named and request.method == "POST" else true
 
     def _is_named(self, request: Raw) -> bool:
-        """Tell whether the request names what is there, as far as it names anything, in its query or its body."""
+        """Return whether every id in the query and body of the request exists."""
         named: dict[str, Any] = {}
         if request.method == "GET" or self._route.query:
             query = request.target.partition(b"?")[2].decode(errors="replace")
@@ -366,7 +366,7 @@ def quoted_all(identifier: str) -> str:
 
 @lru_cache(maxsize=1)
 def is_object_or_null(body: bytes) -> bool:
-    """Tell what the body is, at once where it is that of the answer before: the document, thousands of times."""
+    """Return the parsed body; reuse it where it equals the last one: the document comes thousands of times."""
     return isinstance(strict_json(body.decode()), dict | None)
 
 
@@ -387,7 +387,7 @@ def check_success(answer: Answered) -> None:
         assert strict_json(data[-2])["object"] in ("chat.completion.chunk", "text_completion")
         return
     if not data:
-        return  # to who has heard all
+        return  # to a client that received all
     events = [strict_json(event) for event in data]
     if "delta" in events[-1]:
         assert events[-1]["stop_reason"]

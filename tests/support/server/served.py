@@ -18,7 +18,7 @@ WORDS = "word0 word1 word2 word3 "
 
 
 def answer_of(body: Mapping[str, Any]) -> Answer:
-    """Answer as the built-in models do; `clock-then-slow` asks for the time and then takes a second to tell it."""
+    """Answer as the built-in models do; `clock-then-slow` calls the clock and then takes a second to answer."""
     if body["model"] != "clock-then-slow":
         return built_in_answer(body)
     if body["messages"][-1]["role"] == "user":
@@ -40,7 +40,7 @@ class Served:
 
 
 def received_until_killed(server: ServerProcess, client: PlainClient, path: str, body: Json) -> list[Json]:
-    """Listen to a turn and kill the server as soon as the model says a word; return what was heard."""
+    """Stream a turn and kill the server at the first delta; return the received events."""
     received = []
     with client.streaming(path, body) as events:
         for event in events:

@@ -26,7 +26,7 @@ SHOWN_LOG_CHARACTERS = 8_000
 class ServerProcess:
     """The local server over a data directory; it can be killed and restarted at the same address.
 
-    Within the `with` block it runs, unless it was ended; what it logged is shown when the test fails.
+    It runs within the `with` block, unless it was ended; its log is shown when the test fails.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class ServerProcess:
 
         Args:
             folder: where its data and its log go.
-            authorization: the header with which to ask whether it answers, if it wants one.
+            authorization: the header for the readiness check, if the server requires one.
             before_start: what its process does to itself before it becomes the server.
             settings: further settings, named as in `config.py`; None leaves one out.
         """
@@ -96,7 +96,7 @@ class ServerProcess:
         self._process = None
 
     def terminate(self, by: signal.Signals = signal.SIGTERM) -> None:
-        """Send the signal and return at once; `wait` tells when it has ended."""
+        """Send the signal and return at once; `wait` returns when it has ended."""
         self._running().send_signal(by)
 
     def wait(self, timeout_s: float) -> int:
@@ -160,7 +160,7 @@ class ModelProcess:
 
     @property
     def calls(self) -> int:
-        """How many chat completions were asked for."""
+        """The number of requested chat completions."""
         counts = get_json(self.port, "/__calls")
         assert counts is not None, "the model server does not answer"
         return int(str(counts["calls"]))
@@ -194,7 +194,7 @@ def server_environment(settings: dict[str, object]) -> dict[str, str]:
 
 
 def free_port() -> int:
-    """Return a port that nobody listens on."""
+    """Return a port without a listener."""
     while True:
         port = random.choice(PORTS)
         with socket.socket() as probe:
@@ -206,7 +206,7 @@ def free_port() -> int:
 
 
 def get_json(port: int, path: str, authorization: str | None = None) -> dict[str, object] | None:
-    """Return what the address answers with 200, None if nobody listens there yet."""
+    """Return the body of a 200 answer, None if no server listens there yet."""
     connection = http.client.HTTPConnection(HOST, port, timeout=START_TIMEOUT_S)
     try:
         connection.request("GET", path, headers={"Authorization": authorization} if authorization else {})

@@ -1,4 +1,4 @@
-"""Everything somebody can have on a server, made over HTTP, with a mark in every text that is theirs to choose."""
+"""Everything that a caller can have on a server, made over HTTP, with a mark in every text the caller chooses."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def is_registry(route: Route) -> bool:
 
 
 class Tenant:
-    """A caller with an agent, a session with an ended and a waiting turn, and what can be registered.
+    """A caller with an agent, a session with an ended and a waiting turn, and one entry of each registry.
 
     Attributes:
         ids: what stands for the parameters of paths; `turn_id` is that of the waiting turn.
         bodies: what made these things, by the route's path.
-        keys: the headers that came with some of them, which tell a repetition.
-        secrets: the marks, and every id the server told of these things.
+        keys: the headers that came with some of them, which mark a repetition.
+        secrets: the marks, and every id that the server returned for these objects.
     """
 
     def __init__(self, serving: Served, caller: Caller, mark: str, text: str = "") -> None:
@@ -70,9 +70,9 @@ class Tenant:
         return {target: self.send("GET", target.format_map(self.ids)) for target in targets}
 
     def unregister(self, ids: Mapping[str, str]) -> set[int]:
-        """Remove what was registered under these ids; return the statuses.
+        """Remove the registry entries of these ids; return the statuses.
 
-        Who lists tools asks every group there is, in vain here: with those of all worlds that takes minutes.
+        A list of tools queries every group, without success here: with the groups of all worlds that takes minutes.
         """
         return {self.send("DELETE", target.format_map(ids)).status for target in REMOVED}
 
@@ -93,7 +93,7 @@ class Tenant:
         self.bodies = {**self.bodies, **self._bodies_2024()}
 
     def _bodies_2024(self) -> Mapping[str, Any]:
-        """Return what asks, in the words of September 2024, for these things or for more of them."""
+        """Return requests in the form of September 2024 for these objects, or for more of them."""
         agent, session, turn, step = (
             {name: self.ids[name] for name in ("agent_id", "session_id", "turn_id", "step_id")[:number]}
             for number in (1, 2, 3, 4)
@@ -126,7 +126,7 @@ def _names_something(route: Route) -> bool:
 
 
 def marks_in(text: str) -> set[bytes]:
-    """Return the marks in a text. They say whose thing it is of, and which one."""
+    """Return the marks in a text. A mark names its owner and object."""
     return {found.encode() for found in MARK.findall(text)}
 
 

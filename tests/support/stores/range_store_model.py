@@ -79,7 +79,7 @@ def _holds(condition: Condition, record: Record | None) -> bool:
 
 
 def new_partition() -> str:
-    """Return a partition key that nobody has used."""
+    """Return an unused partition key."""
     return f"local|session:a:{uuid.uuid4().hex}"
 
 

@@ -50,7 +50,7 @@ INDEX_LAG_S = 10.0
 
 
 class ReadConformance:
-    """What is read, in which order, and that continuing visits everything once."""
+    """Reads: the records, their order, and that continued reads visit each record once."""
 
     @settings(PROPERTY)
     @given(

@@ -1,4 +1,4 @@
-"""Asking MCP servers on loopback, which an operator has to allow."""
+"""Connections to MCP servers on loopback, which an operator has to allow."""
 
 from __future__ import annotations
 

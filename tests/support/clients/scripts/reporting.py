@@ -1,4 +1,4 @@
-"""How a script tells its test what it sees: lines of JSON on standard output."""
+"""Reports of a script to its test: lines of JSON on standard output."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def report(**facts: Any) -> None:
 
 
 def wait_for_word() -> None:
-    """Return once the test lets us go on."""
+    """Return once the test lets the script continue."""
     sys.stdin.readline()
 
 

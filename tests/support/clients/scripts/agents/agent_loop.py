@@ -1,6 +1,6 @@
 """The client's own Agent class runs its loop: it calls our tool and resumes the turn by itself.
 
-Arguments: base URL, model, what to say. Each of it is done streaming, then not.
+Arguments: base URL, model, message. Each part runs streaming, then not.
 """
 
 import io

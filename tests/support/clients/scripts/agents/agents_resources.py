@@ -45,7 +45,7 @@ async def is_gone(send: Any) -> bool:
 
 
 async def paused_and_resumed(agents: Any, where: dict[str, str], is_streaming: bool) -> dict[str, Any]:
-    """Have a turn wait for us, look at it, answer, and look again."""
+    """Pause a turn, read it, answer, and read it again."""
     facts: dict[str, Any] = {}
     answer = await got(agents.turn.create(**where, messages=[QUESTION], stream=is_streaming))
     facts["paused_kinds"], facts["paused"] = await drained(answer) if is_streaming else (None, turn_report(answer))

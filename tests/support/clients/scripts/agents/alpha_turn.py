@@ -1,7 +1,7 @@
 """Talks with an agent as clients of 0.0.53 to 0.0.63 do, which prefix every path with /alpha. Arguments: base URL.
 
-Reports what was streamed, as the client's own logger shows it, what a function of the client's was called with and
-said afterwards, and what was read and deleted.
+Reports the stream as the client's own logger shows it, the arguments of a call of the client's function, the answer
+afterwards, and the objects that were read and deleted.
 """
 
 import asyncio

@@ -15,7 +15,7 @@ GIVEN: dict[str, Any] = {"base_url": BASE_URL + PREFIXES[0], "api_key": KEY, "ma
 ADDS = 'call add {"a": 3, "b": 4}'
 
 
-class City(BaseModel):
+class Place(BaseModel):
     """A place."""
 
     city: str
@@ -69,8 +69,8 @@ def strict_tools_are_streamed() -> Any:
 
 @row
 def structured_output() -> Any:
-    by_schema: Any = model().with_structured_output(City, method="json_schema").invoke("json")
-    by_tool: Any = model().with_structured_output(City, method="function_calling", strict=True)
+    by_schema: Any = model().with_structured_output(Place, method="json_schema").invoke("json")
+    by_tool: Any = model().with_structured_output(Place, method="function_calling", strict=True)
     return [by_schema.city, by_tool.invoke('call Place {"city": "Oslo"}').city]
 
 

@@ -1,4 +1,4 @@
-"""The client of the rows, and what they make with it."""
+"""The client of the rows, and the objects that they make with it."""
 
 from __future__ import annotations
 

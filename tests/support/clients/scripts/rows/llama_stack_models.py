@@ -1,4 +1,4 @@
-"""Models: listed, registered, and asked directly in both of the client's dialects."""
+"""Models: listed, registered, and called directly in both of the client's dialects."""
 
 from __future__ import annotations
 

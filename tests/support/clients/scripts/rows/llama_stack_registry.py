@@ -1,4 +1,4 @@
-"""What is registered: tools, toolgroups, MCP servers, shields, providers; and set-up scripts."""
+"""Registered entries: tools, toolgroups, MCP servers, shields, providers; and set-up scripts."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from scenario import BASE_URL, KEY, MODEL, PREFIXES, row, run
 set_tracing_disabled(True)
 
 
-class City(BaseModel):
+class Place(BaseModel):
     """A place."""
 
     city: str
@@ -36,7 +36,7 @@ def add(a: int, b: int) -> int:
 
 
 def with_model(act: Callable[[Any], Awaitable[Any]]) -> Callable[[], Any]:
-    """Make a row of what is done with a model of the SDK."""
+    """Make a row of calls of a model of the SDK."""
 
     @row
     @wraps(act)
@@ -72,7 +72,7 @@ async def agent_runs_its_tool_streamed(model: Any) -> Any:
 
 @with_model
 async def agent_with_an_output_type(model: Any) -> Any:
-    agent = Agent(name="place", instructions="Be brief.", model=model, output_type=City)
+    agent = Agent(name="place", instructions="Be brief.", model=model, output_type=Place)
     return (await Runner.run(agent, "json")).final_output.city
 
 

@@ -27,14 +27,14 @@ STRICT_TOOL: Any = {"type": "function", "function": {"name": "add", "parameters"
 JSON_FORMAT: Any = {"type": "json_schema", "json_schema": {"name": "place", "schema": SCHEMA, "strict": True}}
 
 
-class City(BaseModel):
+class Place(BaseModel):
     """A place."""
 
     city: str
 
 
 def under_both(act: Callable[[OpenAI], Any]) -> Callable[[], Any]:
-    """Make a row of what is done with a client: its facts if they are the same under both addresses."""
+    """Make a row of calls of a client: its facts if they are the same under both addresses."""
 
     @row
     @wraps(act)
@@ -99,14 +99,14 @@ def tool_loop(client: OpenAI) -> Any:
 
 @under_both
 def pydantic_function_tool(client: OpenAI) -> Any:
-    tool = openai.pydantic_function_tool(City, name="add")
+    tool = openai.pydantic_function_tool(Place, name="add")
     answer = client.chat.completions.parse(model=MODEL, messages=user('call add {"city": "Oslo"}'), tools=[tool])
     return [call.function.parsed_arguments.city for call in answer.choices[0].message.tool_calls or ()]
 
 
 @under_both
 def structured_output(client: OpenAI) -> Any:
-    parsed = client.chat.completions.parse(model=MODEL, messages=user("json"), response_format=City)
+    parsed = client.chat.completions.parse(model=MODEL, messages=user("json"), response_format=Place)
     called = client.chat.completions.create(model=MODEL, messages=user("json"), response_format=JSON_FORMAT)
     return [parsed.choices[0].message.parsed.city, json.loads(called.choices[0].message.content or "")]
 

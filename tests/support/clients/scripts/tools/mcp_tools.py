@@ -1,4 +1,4 @@
-"""Uses the tools of an MCP server that wants a header. Arguments: base URL, the server's URL, the header's value.
+"""Uses the tools of an MCP server that requires a header. Arguments: base URL, the server's URL, the header's value.
 
 Reports how both lists show a tool, what a call comes to, what a turn keeps of one, and how the server's refusal reads.
 """

@@ -1,6 +1,6 @@
 """A client's tool described by a JSON schema, and the server's own tools as listed. Arguments: base URL, the tool.
 
-For clients of 0.3, which know tools by schemas.
+For clients of 0.3, which define tools by schemas.
 """
 
 import json
