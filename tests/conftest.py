@@ -1,4 +1,4 @@
-"""No test reaches beyond this machine, except those for which somebody named a table elsewhere."""
+"""No test reaches beyond this machine, except those for a table that `TURNSTONE_TEST_TABLE` names."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def only_loopback() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def beyond_loopback(only_loopback: None) -> Iterator[None]:
-    """Let the tests of one module talk to the cloud, because TURNSTONE_TEST_TABLE says that there is a table there."""
+    """Let the tests of one module talk to the cloud, because TURNSTONE_TEST_TABLE names a table there."""
     assert os.environ.get("TURNSTONE_TEST_TABLE"), "nobody allowed this module to reach beyond this machine"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(socket.socket, "connect", CONNECT)
@@ -126,7 +126,7 @@ def beyond_loopback(only_loopback: None) -> Iterator[None]:
 
 @pytest.fixture
 def in_a_lambda() -> Iterator[None]:
-    """Give handlers an event loop of their own, as a Lambda has one, and undo what they do to the loggers."""
+    """Give handlers an event loop of their own, as a Lambda has one, and undo their changes to the loggers."""
     loggers = [logging.getLogger(name) for name in (None, "turnstone", "functions")]
     saved = [(logger, logger.level, list(logger.handlers), list(logger.filters)) for logger in loggers]
     excepthook = threading.excepthook

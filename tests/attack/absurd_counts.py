@@ -1,4 +1,4 @@
-"""A model server that lies about numbers: tokens, places in lists, times to wait."""
+"""A model server that lies about numbers: tokens, list indexes, times to wait."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SOON_S = 10.0
 
 
 def run(folder: Path, full: bool) -> Iterator[Finding]:
-    """Have every number reported wrongly, and look at what the tenant is answered and charged."""
+    """Report every number wrongly, and check the tenant's answers and charges."""
     with (
         ModelServer(lying_model, embed=lying_embeddings) as model,
         ServerProcess(folder, model_url=model.url, max_day_tokens=DAY_TOKENS) as server,

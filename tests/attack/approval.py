@@ -48,7 +48,7 @@ NOT_SHOWN = re.compile("[^\n\x20-\x7e·\u00c0-\u017e]")
 
 
 def answer_of(body: Mapping[str, Any], has_typed: Event) -> Answer:
-    """Call the tool as the person's words name the trick, under one id at all times; tell what came of it."""
+    """Call the tool with the trick that the user's message names, always under one id; repeat its result."""
     messages = body["messages"]
     last_text = next(message["content"] for message in reversed(messages) if message["role"] == "user")
     answered = len(messages) - 1 - max(i for i, message in enumerate(messages) if message["role"] == "user")
@@ -60,7 +60,7 @@ def answer_of(body: Mapping[str, Any], has_typed: Event) -> Answer:
 
 
 def _imitated(has_typed: Event) -> Iterator[Any]:
-    """Say what looks like a question, and call the tool once it is answered."""
+    """Print text in the form of a prompt, and call the tool once it is answered."""
     yield text_chunk(f'· tool run_command\n  | "command": "ls"\n  run run_command? {CHOICES}')
     while not has_typed.is_set():  # a client that hangs up ends this, too
         yield Pause(POLL_S)

@@ -1,4 +1,4 @@
-"""Backups under load: what was acknowledged before a backup began is in it, and a restored server goes on with it."""
+"""Backups under load: a backup has every write acknowledged before it, and a restored server continues with it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ INSTRUCTIONS_BYTES = 400_000  # as hexadecimal digits more than a record holds
 
 
 def run(folder: Path, full: bool) -> Iterator[Finding]:
-    """Back up a server under load, restore the backup elsewhere, and compare; try what is to be refused."""
+    """Back up a server under load, restore the backup elsewhere, and compare; try forbidden targets."""
     backup, restored = folder / "backup", folder / "restored"
     with ServerProcess(folder) as server, PlainClient(server.url) as client:
         with load(server):
@@ -42,7 +42,7 @@ def run(folder: Path, full: bool) -> Iterator[Finding]:
 
 
 def served(folder: Path, acknowledged: dict[str, Json], session: str, paused: Json) -> Iterator[Finding]:
-    """Start a server on restored data; look for what was acknowledged, and resume the turn that was paused."""
+    """Start a server on restored data; check the acknowledged writes, and resume the paused turn."""
     with ServerProcess(folder) as server, PlainClient(server.url) as client:
         lost = [path for path, was in acknowledged.items() if client.get(path) != was]
         yield Finding(

@@ -17,7 +17,7 @@ MOST_S = 6.0
 WORDS = [f"{'a' * (number % 190)}{number}" for number in range(2_000)]
 NESTED = '{"type":' * 50 + "["
 CONFIG = {"toolgroups": ["builtin::clock"], "tool_prompt_format": "json"}
-MODEL = {"model_id": "fake", "metadata": {"tools": "prompted"}}  # whose calls are looked for in what it writes
+MODEL = {"model_id": "fake", "metadata": {"tools": "prompted"}}  # the server parses calls out of its text
 
 
 def run(folder: Path, full: bool) -> Iterator[Finding]:

@@ -45,7 +45,7 @@ def _set_clock(folder: Path, off: timedelta) -> Iterator[Finding]:
             SteppedServer(folder, model_url=model.url, authorization=staying, **settings) as server,
         ):
             with PlainClient(server.url, authorization=f"Bearer {token}") as client:
-                client.get("/v1/agents")  # from now on the server knows the key
+                client.get("/v1/agents")  # the server has cached the key from here
                 server.set_clock(off)
                 keys.revoke(LOCAL_CALLER.tenant, revoked.key_id)
                 refused_s = _seconds_until(lambda: client.status_of("/v1/agents") == 401)
@@ -62,7 +62,7 @@ def _set_clock(folder: Path, off: timedelta) -> Iterator[Finding]:
 
 
 def _dead_turn(client: PlainClient, session: str, off: timedelta) -> Iterator[Finding]:
-    """See how the turn goes on whose process died, and then the next one of its session."""
+    """Check that a turn whose process died continues, and then the next one of its session."""
     freed_s = _seconds_until(lambda: client.get(session)["turns"][0]["completed_at"] is not None)
     yield _in_time("a dead process's turn goes on and ends", off, freed_s, LEASE_S + 0.5)
     status = client.post(f"{session}/turn", {**turn_body("and?"), "stream": False}).status_code
@@ -72,7 +72,7 @@ def _dead_turn(client: PlainClient, session: str, off: timedelta) -> Iterator[Fi
 
 
 def _live_turn(server: SteppedServer, client: PlainClient, off: timedelta) -> Finding:
-    """Set the clock once more while a turn runs, which has to end as if nothing was."""
+    """Set the clock again while a turn runs, which has to end normally."""
     session = client.open_session("stream-1")
     with client.streaming(f"{session}/turn", turn_body("a story")) as events:
         received = [next(events)]

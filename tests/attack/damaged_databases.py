@@ -1,4 +1,4 @@
-"""Databases that are missing, emptied or torn: one line that says what to do, and no fresh start in silence."""
+"""Databases that are missing, emptied or torn: one line with the remedy, and no silent fresh start."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def tear_all(data: Path) -> None:
 
 
 def tear_leaves(data: Path) -> None:
-    """The roots of the database are whole, what is below is torn."""
+    """The roots of the database are whole, the pages below are torn."""
     tear(data, 12)
 
 
@@ -105,7 +105,7 @@ def refused(data_dir: Path, damage: Callable[[Path], None], processes: int) -> F
 
 
 def served(server: ServerProcess, session: str, requests: int) -> Iterator[Finding]:
-    """Ask a server whose database has torn pages."""
+    """Send requests to a server whose database has torn pages."""
     server.start()
     already = len(server.log.splitlines())
     with PlainClient(server.url) as client:

@@ -1,4 +1,4 @@
-"""Turns that would never end: of agents that ask for 10^12 inferences, and of models that never stop talking."""
+"""Turns that would never end: of agents that request 10^12 inferences, and of models that never stop talking."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KEEPALIVE = b": still there\n\n"
 
 
 def run(folder: Path, full: bool) -> Iterator[Finding]:
-    """Ask for too many inferences, then meet models that call tools, talk or keep their connection alive for ever."""
+    """Request too many inferences, then use models that call tools, talk or keep their connection alive forever."""
     settings = {"max_infer_iters": MOST_INFERENCES, "max_turn_seconds": MOST_SECONDS, "lease_seconds": LEASE_S}
     with (
         ModelServer(endless_model) as model,

@@ -1,4 +1,4 @@
-"""Deleting on a full disk: the room that is kept back lets a large session go, and what it frees is used again."""
+"""Deleting on a full disk: the reserved space lets a large session be deleted, and the freed space is used again."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def findings_of_a_next_turn(http: httpx.Client, stored: Stored) -> Iterator[Find
 
 
 def findings_of_a_paused_turn(server: ServerProcess, client: PlainClient, http: httpx.Client) -> Iterator[Finding]:
-    """Lose a turn that waits for its client: it can't go on, and its session can."""
+    """Lose a turn that waits for its client: it can't continue, and its session can."""
     path = client.open_session("offline", client_tools=[WEATHER], enable_session_persistence=True)
     with removed_afterwards(server):
         paused = client.post(f"{path}/turn", turn_body("please get_weather(city=Oslo)" + noise())).json()
@@ -136,7 +136,7 @@ def findings_of_an_agent(server: ServerProcess, client: PlainClient, http: httpx
 
 
 def findings_of_a_missing_folder(server: ServerProcess, http: httpx.Client, stored: Stored) -> Iterator[Finding]:
-    """Take the whole folder away, as a disk that is not mounted: nothing is known to be lost then."""
+    """Take the whole folder away, as a disk that is not mounted: then no payload counts as lost."""
     blobs = server.data_dir / "blobs"
     blobs.rename(server.data_dir / "elsewhere")
     refused = http.get(stored.path)
@@ -187,7 +187,7 @@ def findings_of_a_failure_midway(server: ServerProcess, client: PlainClient, htt
 
 @contextmanager
 def unreadable(files: set[Path]) -> Iterator[None]:
-    """Have a folder stand in the place of each file, which no right to read everything helps to read."""
+    """Replace each file by a folder, which even a process with every right can't read."""
     for file in files:
         file.rename(file.with_suffix(".elsewhere"))
         file.mkdir()

@@ -17,7 +17,7 @@ from tests.attack.finding import Attack, Finding
 from tests.support.clients.plain_client import PlainClient, answering, turn_body
 from tests.support.server.servers import ServerProcess, wait_until
 
-GRACE_S, GRACE_IN_FULL_S = 1, 3  # longer where clients store payloads meanwhile, and the machine may stand still
+GRACE_S, GRACE_IN_FULL_S = 1, 3  # longer while clients store payloads, and the machine may stand still
 PATIENCE_S = 30.0
 REFUSED, REFUSED_IN_FULL = 3, 20
 LEFT, LEFT_IN_FULL = 200, 5_000

@@ -88,7 +88,7 @@ class Honest:
 
 @contextmanager
 def honest_client(port: int, pid: int) -> Iterator[Honest]:
-    """Have an honest client ask, over a new connection each time, while the block lasts."""
+    """Send requests of an honest client, over a new connection each time, while the block lasts."""
     seen = Honest()
     is_over = threading.Event()
 

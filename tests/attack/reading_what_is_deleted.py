@@ -1,4 +1,4 @@
-"""Many readers of sessions, turns and lists while what they read is deleted."""
+"""Many readers of sessions, turns and lists during their deletion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Heads, trailers and chunk lines without an end, each on one connection, while an honest client asks."""
+"""Heads, trailers and chunk lines without an end, each on one connection, next to an honest client."""
 
 from __future__ import annotations
 

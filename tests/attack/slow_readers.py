@@ -34,7 +34,7 @@ MOST_EACH_MB = 1.0
 MOST_LEFT_MB = 50.0
 GONE_FOR_S = 10.0
 TURN_BYTES = 5 * MB
-READER_BUFFER_BYTES = 4_096  # so that the kernel holds little of what is not read
+READER_BUFFER_BYTES = 4_096  # so that the kernel buffers few unread bytes
 PATIENCE_S = 60.0
 
 
@@ -47,7 +47,7 @@ def run(folder: Path, full: bool) -> Iterator[Finding]:
         size = f"{len(session.read()) / MB:.0f} MB"
         large = {f"a session of {size}": session.path, **session.large_answers(turn_ids[0])}
         for of, path in large.items():
-            server.restart()  # what it wrote with, or held for those before, stays in no figure
+            server.restart()  # no figure includes the memory of the write or of earlier readers
             session.read_small()
             yield from _held(server, f"{readers} readers of {of}", get_request(path), readers)
     with (
@@ -116,7 +116,7 @@ class Session:
         }
 
     def read_small(self) -> None:
-        """Read of a small turn what is read of the large one, so that all is loaded that this takes."""
+        """Read a small turn as the large one is read, so that all modules are loaded."""
         turn = f"{self.path}/turn/{self._small_id}"
         (step,) = json.loads(self._body_of("GET", turn))["steps"]
         for path in (f"{self.path}?turn_ids={self._small_id}", f"{turn}/step/{step['step_id']}", f"{turn}/events"):
@@ -127,7 +127,7 @@ class Session:
 
     @contextmanager
     def live_turn(self, deltas: int) -> Iterator[str]:
-        """Return the id of a running turn, whose model has said so many deltas and is silent now."""
+        """Return the id of a running turn, whose model has sent so many deltas and is silent now."""
         body = json.dumps(_turn_body("go on", stream=True)).encode()
         head = f"POST {self.path}/turn HTTP/1.1\r\nHost: {HOST}\r\nContent-Length: {len(body)}\r\n\r\n"
         with socket.create_connection((HOST, self._server.port), PATIENCE_S) as client:

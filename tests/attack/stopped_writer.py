@@ -129,7 +129,7 @@ def stopped(server: ServerProcess, what: str, children: tuple[int, ...] = ()) ->
 
 
 def hang(server: ServerProcess, client: PlainClient) -> None:
-    """Have a read of an agent wait for ever for the disk, in the thread that answers every request."""
+    """Block a read of an agent on the disk forever, in the thread that answers every request."""
     text = os.urandom(600_000).hex()
     agent = client.post("/v1/agents", {"agent_config": {"model": "offline", "instructions": text}}).json()
     (payload,) = (server.data_dir / "blobs").rglob("*.blob")

@@ -31,7 +31,7 @@ BAR = f"200, at most {SOON_S:g} s"
 
 
 def run(folder: Path, full: bool) -> Iterator[Finding]:
-    """Attack the threads of each route that waits for others, then those of shields, then the places of turns."""
+    """Attack the threads of each route that waits for others, then those of shields, then the slots of turns."""
     requests = 60 if full else 24
     keys = [made_key(folder / "data", tenant) for tenant in ("greedy", "waiting", "modest")]
     with ExitStack() as stack:
@@ -65,7 +65,7 @@ def threads_of_shields(greedy: Tenant, modest: Tenant) -> Iterator[Finding]:
 
 
 def slots_of_turns(greedy: Tenant, modest: Tenant, session: str) -> Iterator[Finding]:
-    """Fill the places with turns and direct questions of one tenant, then send both as another tenant."""
+    """Fill the slots with turns and direct questions of one tenant, then send both as another tenant."""
     sessions = [greedy.session("hang") for _ in range(TURNS)]
     with ExitStack() as stack:
         for path in sessions:

@@ -1,4 +1,4 @@
-"""Hundreds of requests that wait for places which a hung model holds, while another tenant needs the server."""
+"""Hundreds of requests that wait for slots which a hung model holds, while another tenant needs the server."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SLOTS = 16
 GREEDY_SHARE = 12
 MOST_S = 3.0
 MOST_MB = 100.0
-WAIT_S = 30.0  # longer than it takes to look at those who wait
+WAIT_S = 30.0  # longer than a check of the waiting requests takes
 PATIENCE_S = 20.0
 TOOL = {"name": "look", "description": "Look.", "parameters": []}
 
@@ -155,7 +155,7 @@ def _cancelled(modest: Tenant, waiting: int) -> Finding:
 
 
 def _conserved(greedy: Tenant) -> Iterator[Finding]:
-    """Yield the findings that all places of the tenant are free, and none too many."""
+    """Yield the findings that all slots of the tenant are free, and none too many."""
     deadline = time.monotonic() + PATIENCE_S
     while (status := greedy.call("POST", CHAT, chat("instant")).status_code) != 200 and time.monotonic() < deadline:
         pass

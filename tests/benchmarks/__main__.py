@@ -1,6 +1,6 @@
 """Measure Turnstone: `python -m tests.benchmarks [--json bench.json] [--only NAME]`.
 
-Counts are the same on every machine and are asserted: the run fails if one is off. Times are told with their bars.
+Counts are the same on every machine and are asserted: the run fails if one is off. Times are printed with their bars.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from tests.benchmarks.mcp_calls import mcp_calls
 from tests.benchmarks.start import start_and_memory
 from tests.benchmarks.turns import first_turns, many_deltas, turns_after_history, turns_with_full_context
 
-# Not the usual place for temporary files, which often is no disk: what is on the disk is on it once it is synced.
+# Not the usual folder for temporary files, which often is no disk: a benchmark syncs to a real disk.
 ON_DISK = Path("/var/tmp")
 
 MEASUREMENTS: dict[str, Callable[[Path], Iterator[Figure]]] = {

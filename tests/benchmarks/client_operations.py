@@ -1,4 +1,4 @@
-"""What clients ask of a server that speaks the Llama Stack Agents API, ours or another: every kind of request."""
+"""Requests of clients to a server of the Llama Stack Agents API, ours or another: every kind."""
 
 import json
 from collections import deque
@@ -15,7 +15,7 @@ INSTRUCTIONS = "You are a helpful assistant. Be brief."
 PAGE = 20
 SOME, MANY = 100, 1_000
 DELTAS = 100
-# What the model is told to say.
+# The models that give the answers.
 INSTANT, IN_PIECES = "instant", f"words-{DELTAS}"
 TURNS_OF_LISTED = 200
 
@@ -29,7 +29,7 @@ class History(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How much there is to ask of.
+    """The numbers of agents and sessions.
 
     Attributes:
         agents: all there are.
@@ -47,7 +47,7 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Furnishing:
-    """A server's agents and sessions, by what they are good for."""
+    """A server's agents and sessions, by purpose."""
 
     model: str
     agent_id: str
@@ -65,11 +65,11 @@ class Kind:
     """A kind of request.
 
     Attributes:
-        name: what it is, for the table.
-        operations: what asks it, without end or until there is no session left for it.
-        bar: how many times as many a second as the peer's ours shall be with all clients; None informs only.
+        name: its name in the table.
+        operations: its requests, without end or until there is no session left for it.
+        bar: required ratio of our rate to the peer's with all clients; None informs only.
         asks_model: each is a turn.
-        at_most: how many are asked in one go, so that the sessions last and their histories stay about as long as told.
+        at_most: most requests of one round, so that the sessions last and their histories keep about their length.
     """
 
     name: str
@@ -80,7 +80,7 @@ class Kind:
 
 
 def furnished(connection: Connection, history: History, model: str, sizes: Sizes) -> Furnishing:
-    """Return a place with these agents and sessions, the agents made over the API."""
+    """Make these agents and sessions, the agents over the API."""
     agent_ids = [_made(connection.exchange(_agent_request(model)).json()) for _ in range(sizes.agents - 1)]
     tool_agent_id = _made(connection.exchange(_agent_request(model, TOOL)).json())
     agent_id, listed_agent_id, *_ = agent_ids
@@ -99,11 +99,11 @@ def furnished(connection: Connection, history: History, model: str, sizes: Sizes
 
 
 def kinds(sizes: Sizes, repetitions: int) -> tuple[Kind, ...]:
-    """Return all kinds in the order in which they are to be asked: what only reads comes first.
+    """Return all kinds in the order of their measurement: reads come first.
 
     Args:
-        sizes: what there is to ask of.
-        times_asked: how often each kind will be asked in one go.
+        sizes: the numbers of agents and sessions.
+        repetitions: the number of rounds of each kind.
     """
     fresh = sizes.fresh // repetitions
     return (
@@ -188,12 +188,12 @@ def get_session(agent_id: str, session_id: str) -> Operation:
 
 
 def turn(agent_id: str, session_id: str, text: str) -> Operation:
-    """Ask a streamed turn and hear it out."""
+    """Start a streamed turn and read it to its end."""
     _expect(b'"turn_complete"', (yield _turn_request(agent_id, session_id, text)))
 
 
 def tool_turn(agent_id: str, session_id: str) -> Operation:
-    """Ask a turn that calls the client's tool, answer the call, and hear the turn out."""
+    """Start a turn that calls the client's tool, answer the call, and read the turn to its end."""
     received = yield _turn_request(agent_id, session_id, f"tool:{TOOL['name']}")
     _expect(b'"turn_awaiting_input"', received)
     *_, last = (line for line in received.split(b"\n\n") if line)
@@ -207,7 +207,7 @@ def tool_turn(agent_id: str, session_id: str) -> Operation:
 
 
 def _turn_of_any(agent_id: str, sessions: deque[str]) -> Operation:
-    # Nobody else asks a turn of the session meanwhile.
+    # No other client has a turn in the session at that time.
     session_id = sessions.popleft()
     try:
         yield from turn(agent_id, session_id, INSTANT)

@@ -1,6 +1,6 @@
-"""Clients that ask one thing after the other, all in one thread that the system wakes.
+"""Clients that send one request after the other, all in one thread that the system wakes.
 
-So they take hardly any processor time from the server they measure, and they tell how much they took.
+So they take hardly any processor time from the server they measure, and they report their own share.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Failed(Exception):
 
 @dataclass
 class DrivenLoad:
-    """What came of asking.
+    """The results of a load.
 
     Attributes:
         times_s: how long each operation took that went well, in the order in which they ended.
@@ -42,7 +42,7 @@ class DrivenLoad:
     failures: list[str] = field(default_factory=list)
 
     def add(self, other: DrivenLoad) -> None:
-        """Take in what came of asking on."""
+        """Add the results of a further load."""
         self.times_s += other.times_s
         self.took_s += other.took_s
         self.own_cpu_s += other.own_cpu_s
@@ -50,9 +50,9 @@ class DrivenLoad:
 
 
 def drive(port: int, operations: Iterator[Operation], clients: int, seconds: float) -> DrivenLoad:
-    """Have so many clients do the operations until the time is over or nothing is left; what has begun is ended.
+    """Run the operations over so many clients until the time is over or none is left; finish those begun.
 
-    Raises AssertionError if the server says nothing at all for long.
+    Raises AssertionError if the server is silent for long.
     """
     with ExitStack() as stack:
         selector = stack.enter_context(selectors.DefaultSelector())
@@ -109,7 +109,7 @@ class _Client:
         return True
 
     def has_ended(self, load: DrivenLoad) -> bool:
-        """Take what has come, ask on if the operation does; return whether it has ended, and tell what came of it."""
+        """Read an answer, send the operation's next request; return whether it has ended, its result in `load`."""
         try:
             part = self.socket.recv(READ_BYTES)
             if not part:

@@ -1,4 +1,4 @@
-"""What operations may cost at DynamoDB, and what they cost as figures: a row for each operation at its dearest."""
+"""The allowed and the counted cost of operations at DynamoDB: a row for each operation at its dearest."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -32,7 +32,7 @@ class Due:
     is_most: bool = False
 
     def excess(self, case: Case, bill: Bill) -> str:
-        """Return what differs from what is due, nothing if the bill is right."""
+        """Return the differences from the due cost, empty if the bill is right."""
         found = {"calls": bill.calls, "round trips": len(bill.round_trips)}
         due = {"calls": self.calls, "round trips": self.round_trips}
         wrong = [f"{found[name]} {name} instead of {due[name]}" for name in due if found[name] != due[name]]
@@ -82,7 +82,7 @@ def due_of_session(turn_sizes: Sequence[int]) -> Due:
 
 
 def wrong_bills(counts: Counts) -> list[str]:
-    """Return, in words, every bill that is not what is due."""
+    """Return, in words, every bill that differs from the due one."""
     wrong = []
     for case, bills in counts.bills.items():
         due = due_of_session(counts.turn_sizes[case.turns_before]) if case.operation == SESSION else DUE[case.operation]

@@ -1,6 +1,6 @@
-"""More users than places: each has a session and a client of their own, and asks again as soon as answered.
+"""More users than slots: each has a session and a client, and sends the next turn at once after an answer.
 
-`python -m tests.benchmarks.crowd [--users 100] [--seconds 15] [--model slow-2]` prints what they met.
+`python -m tests.benchmarks.crowd [--users 100] [--seconds 15] [--model slow-2]` prints their waits.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Met:
     Attributes:
         statuses: how often each status was the answer to a turn.
         times_s: how long each turn took that was answered by 200.
-        health_s: how long each look at the server's health took meanwhile.
+        health_s: how long each check of the server's health took in that time.
     """
 
     statuses: Counter[int] = field(default_factory=Counter)
@@ -46,7 +46,7 @@ class Met:
 
 
 def crowd(folder: Path) -> Iterator[Figure]:
-    """Yield how a server of default settings serves more users than it has places."""
+    """Yield how a server of default settings serves more users than it has slots."""
     with model_server() as model, turnstone(folder, model.port) as server:
         cpu_before_s = server.cpu_s()
         met = asyncio.run(meet(server.port, USERS, SECONDS, MODEL))
@@ -59,7 +59,7 @@ def crowd(folder: Path) -> Iterator[Figure]:
 
 
 async def meet(port: int, users: int, seconds: float, model: str) -> Met:
-    """Return what so many users meet who ask for turns in a loop until the time is over."""
+    """Return the waits of so many users that send turns in a loop until the time is over."""
     met = Met()
     clients = [httpx.AsyncClient(base_url=f"http://{HOST}:{port}", timeout=CLIENT_TIMEOUT_S) for _ in range(users)]
     try:

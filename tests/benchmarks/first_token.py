@@ -1,4 +1,4 @@
-"""How long a word takes from the model to the client, through the server and what it does on the way."""
+"""The time of a word from the model to the client, through the server and its work on the way."""
 
 import re
 import time

@@ -1,4 +1,4 @@
-"""Sessions with a past: as many plain turns as wanted, written through the project's own stores in large writes."""
+"""Sessions with a past: as many plain turns as requested, written through the project's own stores in large writes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -43,12 +43,12 @@ DIFFERENT_TEXTS = 101
 
 
 def question(number: int, characters: int = QUESTION_CHARACTERS) -> str:
-    """Return the text of a turn's question, unless told otherwise as long as the budget of a plain turn allows."""
+    """Return the text of a turn's question, by default as long as the budget of a plain turn allows."""
     return _text(number % DIFFERENT_TEXTS, characters)
 
 
 def answer(number: int, characters: int = ANSWER_CHARACTERS) -> str:
-    """Return the text of a turn's answer, unless told otherwise as long as the budget of a plain turn allows."""
+    """Return the text of a turn's answer, by default as long as the budget of a plain turn allows."""
     return _text(DIFFERENT_TEXTS + number % DIFFERENT_TEXTS, characters)
 
 
@@ -108,7 +108,7 @@ class Past:
             session = store.commit(ref, change).session
 
     def turn(self, ref: SessionRef, number: int) -> TurnState:
-        """Return a completed turn, to be stored; the numbers tell their order."""
+        """Return a completed turn, to be stored; the numbers give the order."""
         started_at = BEGAN_AT + number * TURN_TAKES
         turn_id = self._id(started_at)
         response = CompletionMessage(content=self.answer_of(number), stop_reason="end_of_turn")

@@ -76,7 +76,7 @@ class Connection:
         return part
 
     def send(self, request: bytes) -> None:
-        """Send an encoded request whose answer nobody waits for."""
+        """Send an encoded request without waiting for its answer."""
         self._socket.sendall(request)
 
 

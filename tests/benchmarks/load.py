@@ -21,7 +21,7 @@ WARM_UP = 50
 
 
 def gets_while_turns_wait(folder: Path) -> Iterator[Figure]:
-    """Yield how long a read takes while turns wait for a model that says nothing."""
+    """Yield how long a read takes while turns wait for a silent model."""
     with model_server() as model, turnstone(folder, model.port) as server, ExitStack() as open_connections:
         asker = Asker(open_connections.enter_context(server.connect()))
         agent_id = asker.new_agent("slow-600")
@@ -65,7 +65,7 @@ def _exchanges(connection: Connection, request: bytes, times: int) -> list[Excha
 
 
 def _wait_for_questions(model: Server) -> None:
-    """Wait until the model server has been asked by every turn."""
+    """Wait until the model server has a request of every turn."""
     deadline = time.monotonic() + WAIT_TIMEOUT_S
     with model.connect() as connection:
         while connection.get("/__calls").json()["calls"] < WAITING:

@@ -89,7 +89,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def mixed(server: Server, furnishing: Furnishing, clients: int, seconds: float) -> Iterator[Figure]:
-    """Yield what failed, and how long the requests of each kind took, when all are asked at once."""
+    """Yield the failures, and the times of each kind of request, when all run at once."""
     times: Times = defaultdict(list)
     cpu_before_s = server.cpu_s()
     load = drive(server.port, mixture(furnishing, times), clients, seconds)
@@ -107,7 +107,7 @@ def mixed(server: Server, furnishing: Furnishing, clients: int, seconds: float) 
 
 
 def memory_in_turns(server: Server, furnishing: Furnishing, clients: int, seconds: float) -> Iterator[Figure]:
-    """Yield what failed while turns were asked, and the memory at the end compared with that after the warm-up."""
+    """Yield the failures of turns, and the memory at the end compared with that after the warm-up."""
     times: Times = defaultdict(list)
     operations = talks(furnishing, times)
     warm_up_s = seconds * WARM_UP_SHARE

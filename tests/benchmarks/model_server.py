@@ -1,4 +1,4 @@
-"""The model server of the benchmarks, in a process of its own: every answer is made before it is asked for.
+"""The model server of the benchmarks, in a process of its own: every answer is made before its request.
 
 `python -m tests.benchmarks.model_server [MODEL ...]` prints its port as the first line. Its models are those of the
 fake server (`instant`, `words-1000`, `slow-60`) and
@@ -6,7 +6,7 @@ fake server (`instant`, `words-1000`, `slow-60`) and
 - `prose`: one delta, as long as the answer of a plain turn may be;
 - `tokens-of-last`: the tokens of the request that came before, by Turnstone's own estimate;
 - `messages-of-last`: how many messages that request had;
-- those named: each answers as the model whose name the user said last, and is listed first.
+- those named: each answers as the model named in the user's last message, and is listed first.
 """
 
 import asyncio
@@ -66,7 +66,7 @@ def tokens_in(messages: Sequence[Mapping[str, Any]]) -> int:
 
 
 def _forget_all_but_last() -> None:
-    # Their questions are large, and only the last is ever asked about.
+    # Their questions are large, and only the last is ever queried.
     del server.requests[:-1], server.headers[:-1]
 
 
@@ -94,7 +94,7 @@ def _encoded(items: Sequence[Item]) -> Sequence[Item]:
     return tuple(encoded(item) if isinstance(item, Mapping) else item for item in items)
 
 
-# Llama Stack 0.2.12 does not tell which call a tool's answer is for, so those named take what real servers refuse.
+# Llama Stack 0.2.12 sends no call id with a tool's answer, so the named accept histories that real servers refuse.
 server = ModelServer(prepared, strict=not NAMED, listed=listed(*NAMED, *BUILT_IN_MODELS))
 
 if __name__ == "__main__":

@@ -86,13 +86,13 @@ def do_operations(
     sessions = {length: past.session(agent_id, length) for length in lengths}
 
     def workload(length: int, budget: int) -> Workload:
-        measure: Measure = lambda operation: measured(Case(operation, length, budget))  # noqa: E731 - told its type
+        measure: Measure = lambda operation: measured(Case(operation, length, budget))  # noqa: E731 - declared with its type
         return Workload(store, budget, Random(f"{length} {budget}"), measure)
 
     for length, ref in sessions.items():
 
         def session(length: int = length, ref: SessionRef = ref) -> SessionRef:
-            """Return the session; turns done in it before are too few to matter, except where there shall be none."""
+            """Return the session; turns done in it before are too few to matter, except where there must be none."""
             return ref if length else past.session(agent_id, 0)
 
         reads = workload(length, DEFAULT_BUDGET)

@@ -1,4 +1,4 @@
-"""Agents and sessions to ask of, in a Turnstone that runs."""
+"""Agents and sessions of a running Turnstone, for measurements."""
 
 from contextlib import closing
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class OurHistory:
 
 
 def our_furnishing(server: Server, folder: Path, model: str, sizes: Sizes) -> Furnishing:
-    """Return what there is to ask of the server whose data is in the folder, once it is written."""
+    """Write agents and sessions for the server whose data is in the folder, and return them."""
     with server.connect() as connection, closing(SqliteRangeStore(folder / "turnstone.db")) as store:
         blobs = FileBlobStore(folder / "blobs")
         past = Past(OversizeStore(store, blobs), Random(5), lambda number: answer(number, ANSWER), QUESTION)

@@ -1,9 +1,9 @@
 """Measure Turnstone beside Llama Stack 0.2.12: `python -m tests.benchmarks.peer --peer-python ... --peer-config ...`.
 
-Both servers keep what they are told on the same disk and ask the same instant model server; each kind of request is
-asked of one and the other in turns. Bars are for how many times as many requests a second ours answers at 8 clients.
+Both servers store on the same disk and call the same instant model server; each kind of request is
+sent to one and the other in turns. Bars are for how many times as many requests a second ours answers at 8 clients.
 
-Ours serves in as many processes as there are cores, unless --processes tells otherwise. The peer is one process, as it
+Ours serves in as many processes as there are cores, unless --processes is given. The peer is one process, as it
 offers no more: its settings name no number of them, and uvicorn gets its app as an object, which one process serves.
 """
 

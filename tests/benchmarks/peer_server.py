@@ -25,7 +25,7 @@ DATABASE = "agents_store.db"
 
 
 def models_of(config: Path) -> tuple[str, ...]:
-    """Return the models it will look for at the model server, the first that talks foremost."""
+    """Return the models it will request from the model server, the first that talks foremost."""
     models = yaml.safe_load(config.read_text())["models"]
     talking_first = sorted(models, key=lambda model: model["model_type"] != "llm")
     return tuple(model["model_id"] for model in talking_first)
@@ -61,7 +61,7 @@ class PeerHistory:
     """Copies a session and a turn of the peer's own.
 
     Attributes:
-        session, turn: what it wrote.
+        session, turn: the rows it wrote.
         question_characters, answer_characters: how long the texts of a copied turn are.
     """
 

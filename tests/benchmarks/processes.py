@@ -1,4 +1,4 @@
-"""The processes under test: Turnstone as `make run` starts it, or another server, and the model server it asks."""
+"""The processes under test: Turnstone as `make run` starts it, or another server, and its model server."""
 
 import os
 import random
@@ -67,7 +67,7 @@ class Program:
 
     Attributes:
         folder: where it runs.
-        log: where what it prints goes.
+        log: the file of its output.
         port: where it will answer.
         patience_s: how long it may take until it does.
     """
@@ -110,7 +110,7 @@ def turnstone(folder: Path, model_port: int | None = None, **settings: object) -
 
 @contextmanager
 def model_server(*models: str) -> Iterator[Server]:
-    """Run the model server, with these models besides its own that answer as they are told."""
+    """Run the model server, with these models besides its own, which answer as the model that a message names."""
     command = [sys.executable, "-m", "tests.benchmarks.model_server", *models]
     began = time.perf_counter()
     with subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE) as process:
@@ -135,7 +135,7 @@ def _wait_until_ready(process: subprocess.Popen[bytes], program: Program) -> Non
 
 
 def free_port() -> int:
-    """Return a port of this machine that nobody has taken."""
+    """Return a free port of this machine."""
     # Not one the system would choose: it might give the same to a connection before the server takes it.
     for port in random.sample(CHOSEN_PORTS, k=len(CHOSEN_PORTS)):
         with suppress(OSError), socket.create_server((HOST, port)):

@@ -1,10 +1,10 @@
-"""What a million turns cost on AWS, and which limit they meet first, from what is counted: `python -m ….scale`.
+"""The cost of a million turns on AWS, and the first limit they meet, from counted operations: `python -m ….scale`.
 
 Pure arithmetic over the counts that `counts.py` holds. The page of costs shows what this prints; a test compares them.
 
 Sources, for us-east-1 and without free tiers: the pricing pages of API Gateway (REST), Lambda (x86), DynamoDB
 (on demand), Step Functions (Standard), EventBridge and CloudWatch Logs; the quota pages of DynamoDB, Lambda and Step
-Functions. As known in November 2026; nothing here was read from a bill.
+Functions. As of November 2026; nothing here was read from a bill.
 """
 
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ CONCURRENT_RUNS, STARTS, TRANSITIONS = 1_000, 300, 5_000
 
 @dataclass(frozen=True, slots=True)
 class AwsUse:
-    """What one turn asks of AWS. Units at most, as counted; read units with all the context a model may be sent."""
+    """The use of AWS by one turn. Units at most, as counted; read units with all the context a model may be sent."""
 
     requests: int
     invocations: int
@@ -50,7 +50,7 @@ def plain_turn() -> AwsUse:
 
 
 def paused_turn() -> AwsUse:
-    """Return what a turn asks that waits for its client once: two requests, and an execution of the machine."""
+    """Return the use of a turn that waits for its client once: two requests, and an execution of the machine."""
     pause, resume, reconciled = (
         DUE[name] for name in ("client-tool turn: pause", "client-tool turn: resume", "get turn, waiting")
     )

@@ -1,4 +1,4 @@
-"""Two servers asked the same, in turns, so that what else the machine does falls on both; and what came of it."""
+"""The same requests to two servers, in turns, so that other load of the machine falls on both; and the results."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ FEW = 3
 
 @dataclass(frozen=True, slots=True)
 class Party:
-    """One of the servers, with what there is to ask of it."""
+    """One of the servers, with its agents and sessions."""
 
     name: str
     server: Server
@@ -23,7 +23,7 @@ class Party:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How long to ask: so often in turns, so many seconds of each server and kind in all."""
+    """How long to measure: so often in turns, so many seconds of each server and kind in all."""
 
     rounds: int
     seconds: float
@@ -31,13 +31,13 @@ class Pace:
 
 @dataclass
 class Observation:
-    """What one server showed when asked one kind of request.
+    """The figures of one server for one kind of request.
 
     Attributes:
-        asked: what its clients saw.
+        load: the results of its clients.
         cpu_s: the server's processor time, user and system.
         model_cpu_s: the model server's.
-        context_messages: how many messages the model server got last; None if the kind asks no model.
+        context_messages: how many messages the model server got last; None if the kind needs no model.
     """
 
     load: DrivenLoad = field(default_factory=DrivenLoad)
@@ -118,13 +118,13 @@ class Comparison:
 def compared(
     kind: Kind, clients: int, parties: Sequence[Party], model: Server, pace: Pace
 ) -> Mapping[str, Observation]:
-    """Return what each party shows; the parties take turns until each has been asked for its time."""
+    """Return the figures of each party; the parties take turns until each has had its time."""
     observed = {party.name: Observation() for party in parties}
     operations = {party.name: kind.operations(party.furnishing) for party in parties}
     for _ in range(pace.rounds):
         for party in parties:
             mine = observed[party.name]
-            # A slow one has used its time up in the first round: what has begun is waited for.
+            # A slow one has used its time up in the first round: requests under way are waited for.
             if mine.load.took_s >= pace.seconds:
                 continue
             cpu_before_s, model_cpu_before_s = party.server.cpu_s(), model.cpu_s()
@@ -141,7 +141,7 @@ def compared(
 
 
 def messages_of_last(model: Server) -> int:
-    """Return how many messages the model server was last asked with."""
+    """Return how many messages the model server's last request had."""
     with model.connect() as connection:
         body = {"model": "messages-of-last", "messages": [{"role": "user", "content": "How many?"}]}
         answer = connection.post("/v1/chat/completions", body).json()
@@ -167,7 +167,7 @@ def table_of_rates(comparisons: Iterable[Comparison]) -> str:
 
 
 def table_of_times(comparisons: Iterable[Comparison]) -> str:
-    """Return how long each takes, what it costs the servers, and what share of a core the clients took."""
+    """Return the times, the servers' processor time, and the clients' share of a core."""
     rows = [
         ("request", "clients", "ours n", "p50 ms", "p99 ms", "CPU s/1,000", "client",
          "peer n", "p50 ms", "p99 ms", "CPU s/1,000", "client", "failed")

@@ -1,7 +1,7 @@
-"""Start a function in this process and tell, as JSON, what that took and what it loaded.
+"""Start a function in this process and print, as JSON, its times and its loaded modules.
 
 `started.py baseline | function MODULE | stream [EVENT]`: with the file of an event, the first request is answered, too.
-What it imports before it has measured is what a bare interpreter has: every other module would be counted out.
+Before the measurement it imports only modules of a bare interpreter: any other would be left out of the count.
 """
 
 import sys
@@ -16,7 +16,7 @@ REMAINING_MS = 900_000
 
 
 class Context:
-    """What Lambda tells a function of its invocation, as far as functions of ours ask."""
+    """The context that Lambda passes to a function, as far as our functions read it."""
 
     aws_request_id = "00000000-0000-4000-8000-000000000000"
 
@@ -34,7 +34,7 @@ def start_report() -> dict[str, object]:
 
 
 def load_baseline() -> None:
-    """Load what no function can do without, by its makers' usual means. Never change it: figures are told in it."""
+    """Load the libraries of every function by their usual imports. Never change it: it is the unit of the figures."""
     import boto3
     import mangum  # noqa: F401
     import starlette.applications
@@ -84,7 +84,7 @@ def start_stream(event_path: str | None) -> dict[str, object]:
 
 
 async def served_event(port: int, event_path: str) -> dict[str, object]:
-    """Ask the server what the event asks, as the web adapter does; return what was loaded and answered."""
+    """Send the event's request to the server, as the web adapter does; return the loaded modules and the answer."""
     import asyncio
     import json
 

@@ -30,7 +30,7 @@ TIMES_OF_MANY_DELTAS = 40
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """Asks turns of sessions, over one connection."""
+    """Starts turns of sessions, over one connection."""
 
     connection: Connection
 

@@ -109,7 +109,7 @@ def _both(python: Path, config: Path) -> Iterator[tuple[Recorder, Recorder, tupl
 
 
 def _rows(column: Column, party: Recorder, mcp_url: str) -> Rows:
-    """Return what was exchanged in each row."""
+    """Return the exchanges of each row."""
     found: dict[str, Sequence[Exchange]] = {}
     party.taken()
     arguments: Any = (party.url, "any", mcp_url)

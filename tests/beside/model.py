@@ -26,5 +26,5 @@ def answer_with_id(body: Mapping[str, Any]) -> Answer:
 
 
 def embeddings_with_dimensions(body: Mapping[str, Any]) -> HttpAnswer:
-    """Return embeddings; the peer sends a null for what was not said."""
+    """Return embeddings; the peer sends a null for an absent field."""
     return embeddings_answer({name: value for name, value in body.items() if value is not None})

@@ -1,4 +1,4 @@
-"""A proxy on loopback that passes requests on to a server and records what was requested and answered."""
+"""A proxy on loopback that forwards requests to a server and records requests and answers."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ class Recorder:
 
     Attributes:
         url: its address.
-        exchanges: what was recorded since they were last taken.
+        exchanges: the exchanges since the last `taken`.
     """
 
     url: str
     exchanges: list[Exchange] = field(default_factory=list)
 
     def taken(self) -> list[Exchange]:
-        """Return what was recorded, and forget it."""
+        """Return the recorded exchanges, and forget them."""
         taken = list(self.exchanges)
         self.exchanges.clear()
         return taken

@@ -14,7 +14,7 @@ TYPES = {str: "text", int: "number", float: "number", bool: "bool", type(None): 
 
 @dataclass(frozen=True, order=True)
 class Difference:
-    """What is not the same.
+    """A difference.
 
     Attributes:
         route: of which request.

@@ -76,7 +76,7 @@ class Hold:
         self._opened = threading.Event()
 
     def items(self) -> Iterator[Pause]:
-        """Yield pauses until the gate opens, so that the model server can serve other requests meanwhile."""
+        """Yield pauses until the gate opens, so that the model server can serve other requests until then."""
         self.reached.set()
         while not self._opened.wait(0):
             yield Pause(SLEEP_S)

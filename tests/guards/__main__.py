@@ -22,7 +22,7 @@ ALL_S = 900
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came of taking a guard out: the tests that went red, after how long and why, or what is wrong."""
+    """The result of a removed guard: the tests that went red, after how long and why, or the problem."""
 
     guard: Guard
     red: tuple[str, ...] = ()
@@ -37,7 +37,7 @@ class Verdict:
 
 
 def judged(guard: Guard, workplace: Workplace) -> Verdict:
-    """Return what the guard's tests say when it is gone."""
+    """Return the verdict of the guard's tests without it."""
     try:
         with workplace.without(guard.edits):
             outcome = workplace.run(guard.tests, ALONE_S)

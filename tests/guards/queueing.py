@@ -1,4 +1,4 @@
-"""Guards of the queue for places: a place and whoever waits for it may miss each other."""
+"""Guards of the queue for slots: a slot and a waiting request may miss each other."""
 
 from tests.guards.guard import Guard, ours
 from tests.guards.races import Race

@@ -2,7 +2,7 @@
 
 from tests.guards.guard import Edit, ours
 
-# What is put without a condition begins to count anew; then the next write would notice, not this one.
+# A record put without a condition restarts its count; then the next write would notice, not this one.
 STILL_COUNTED = ours(
     "adapters/sqlite/sqlite_writes.py",
     "UPDATE SET rev = excluded.rev,",

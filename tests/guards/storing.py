@@ -1,4 +1,4 @@
-"""Guards of the two stores: a write is whole or none, under conditions that are looked at as it is made."""
+"""Guards of the two stores: a write is whole or none, under conditions that are checked in the same step."""
 
 from tests.guards.guard import Guard, ours
 from tests.guards.races import Race

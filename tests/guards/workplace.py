@@ -26,7 +26,7 @@ TESTS_FAILED = 1
 
 
 class GuardNotFound(Exception):
-    """The text of a guard is not in its file exactly once, or what is left without it is no program."""
+    """The text of a guard is not in its file exactly once, or the file without it is no program."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Outcome:
     """How some tests ended.
 
     Attributes:
-        failed: the tests that failed, each of their cases with the reason pytest told.
+        failed: the tests that failed, each of their cases with the reason that pytest gave.
         is_hanging: they had to be ended.
         is_green: all passed.
     """
@@ -46,7 +46,7 @@ class Outcome:
     output: str
 
     def is_red(self, test: str) -> bool:
-        """Tell whether the test failed; without brackets, any of its cases."""
+        """Return whether the test failed; without brackets, any of its cases."""
         return test in self.failed or any(failed.startswith(f"{test}[") for failed in self.failed)
 
 
@@ -58,7 +58,7 @@ class Workplace:
         self._environment = {
             **os.environ,
             "PYTHONPATH": f"{self._folder / 'shared'}{os.pathsep}{self._folder}",
-            "PYTHONDONTWRITEBYTECODE": "1",  # what was compiled could stand for a file that was edited since
+            "PYTHONDONTWRITEBYTECODE": "1",  # a compiled file could replace one that was edited since
             "COLUMNS": "1000",  # else pytest cuts its reasons
         }
         self._assert_imported()
@@ -105,7 +105,7 @@ class Workplace:
         self._warm.communicate()
 
     def _pytest(self, arguments: Sequence[str], timeout_s: float) -> tuple[int | None, str]:
-        """Return pytest's exit status, None if it had to be ended, and what it printed."""
+        """Return pytest's exit status, None if it had to be ended, and its output."""
         output_file = self._folder.parent / "output.txt"
         assert self._warm.stdin is not None
         assert self._warm.stdout is not None
@@ -129,7 +129,7 @@ def texts_without(edits: Sequence[Edit], files: Mapping[str, str]) -> dict[str, 
     """Return the files' texts without the guard.
 
     Raises:
-        GuardNotFound: it does not stand there exactly once, or what is left is no program.
+        GuardNotFound: the guard is not in a file exactly once, or the file without it is no program.
     """
     edited = dict(files)
     for edit in edits:

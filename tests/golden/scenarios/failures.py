@@ -26,7 +26,7 @@ CHAT = "/v1/openai/v1/chat/completions"
 
 
 def failing(body: dict[str, Any]) -> Answer:
-    """Fail as the model's name says."""
+    """Fail in the way that the model's name states."""
     match body["model"]:
         case "refuses":
             return error_answer(400, "too long")
@@ -194,7 +194,7 @@ def of_the_store(world: World) -> None:
 
 @scenario("tests/e2e/turns/test_waiting.py", "tests/integration/turns/test_crowds.py", "tests/unit/turns/test_slots.py")
 def of_crowds(world: World) -> None:
-    """No place is free: for anybody, for a tenant, and for who would wait."""
+    """No slot is free: for every caller, for a tenant, and for a request that would wait."""
     hold = Hold()
 
     def answer(body: dict[str, Any]) -> Answer:

@@ -1,4 +1,4 @@
-"""Requests that are refused for what they are, in the envelope of each dialect."""
+"""Requests that are refused for their form, in the envelope of each dialect."""
 
 from __future__ import annotations
 

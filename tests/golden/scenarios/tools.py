@@ -1,4 +1,4 @@
-"""Tools that the server runs, and who has them: toolgroups, MCP servers, searches, images, calls that run elsewhere."""
+"""Tools that the server runs, and their providers: toolgroups, MCP servers, searches, images, remote calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Agents, sessions and turns: what is said in them, and what is read of them."""
+"""Agents, sessions and turns: their messages, and reads of them."""
 
 from __future__ import annotations
 

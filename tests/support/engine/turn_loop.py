@@ -75,7 +75,7 @@ class CountingIds:
 
 
 class Engine:
-    """The engine over fakes, and the recorder of its steps: `journal` has what it stored and emitted, in order."""
+    """The engine over fakes, and the recorder of its steps: `journal` has its stored steps and emitted events, in order."""
 
     def __init__(
         self,

@@ -80,9 +80,9 @@ def chat(client: OpenAI) -> Any:
 
 @under_both
 def chat_with_strict_tools(client: OpenAI) -> Any:
-    called: Any = {"model": MODEL, "messages": user('call add {"city": "Oslo"}'), "tools": [STRICT_TOOL]}
-    whole = client.chat.completions.create(**called).choices[0]
-    with client.chat.completions.stream(**called) as stream:
+    request: Any = {"model": MODEL, "messages": user('call add {"city": "Oslo"}'), "tools": [STRICT_TOOL]}
+    whole = client.chat.completions.create(**request).choices[0]
+    with client.chat.completions.stream(**request) as stream:
         streamed = stream.get_final_completion().choices[0]
     calls = [[call.function.name, call.function.arguments] for call in whole.message.tool_calls or ()]
     return [calls, whole.finish_reason, [call.function.name for call in streamed.message.tool_calls or ()]]
@@ -107,8 +107,8 @@ def pydantic_function_tool(client: OpenAI) -> Any:
 @under_both
 def structured_output(client: OpenAI) -> Any:
     parsed = client.chat.completions.parse(model=MODEL, messages=user("json"), response_format=Place)
-    called = client.chat.completions.create(model=MODEL, messages=user("json"), response_format=JSON_FORMAT)
-    return [parsed.choices[0].message.parsed.city, json.loads(called.choices[0].message.content or "")]
+    completion = client.chat.completions.create(model=MODEL, messages=user("json"), response_format=JSON_FORMAT)
+    return [parsed.choices[0].message.parsed.city, json.loads(completion.choices[0].message.content or "")]
 
 
 @under_both
