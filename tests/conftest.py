@@ -80,9 +80,9 @@ def fresh_seed(pytestconfig: pytest.Config) -> int:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Have the slow tests begin first where several processes share them: all wait for what begins last.
+    """Run the slow tests first where several processes share them: all wait for the last test.
 
-    Each process is given, to begin with, an equal part of the tests as they stand: so each part begins with slow ones.
+    Each process begins with an equal part of the tests in their order: so each part begins with slow ones.
     """
     processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     if processes == 1:

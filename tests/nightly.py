@@ -1,7 +1,7 @@
-"""Run what every run has no time for, one part after the other, within an hour: `python -m tests.nightly --help`.
+"""Run the parts that are too slow for every run, one after the other, within an hour: `python -m tests.nightly --help`.
 
-Parts whose cases are drawn share a new seed, which is printed first. Each part has its time; what takes longer is
-ended, and counts as failed. A part that fails keeps none of the others from running.
+Parts whose cases are drawn share a new seed, which is printed first. Each part has a time limit: a longer one
+is ended, and counts as failed. A failed part does not stop the others.
 """
 
 from __future__ import annotations

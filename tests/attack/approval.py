@@ -1,6 +1,6 @@
-"""A model that tries to have a tool of the person at the terminal run unseen, through a real `turnstone chat`.
+"""A model that tries to run a tool of the user at the terminal unseen, through a real `turnstone chat`.
 
-A person approves what stands between the last tool line and the question. Each bar holds that against what ran.
+A user approves the text between the last tool line and the prompt. Each bar compares it with the call that ran.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def run(folder: Path, full: bool) -> Iterator[Finding]:
 
 
 def lose_database(data: Path) -> None:
-    """The database is gone, and its log is left."""
+    """The database is missing, and its log is left."""
     (data / "turnstone.db").unlink()
 
 

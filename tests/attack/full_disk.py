@@ -128,7 +128,7 @@ def a_disk(folder: Path, size_bytes: int) -> Iterator[int | None]:
 
 
 def enter(process_id: int) -> None:
-    """See the disks that the process sees."""
+    """Read the disks that the process sees."""
     for kind in ("user", "mnt"):
         namespace = os.open(f"/proc/{process_id}/ns/{kind}", os.O_RDONLY)
         if ctypes.CDLL(None, use_errno=True).setns(namespace, 0) != 0:

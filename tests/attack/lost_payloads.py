@@ -1,4 +1,4 @@
-"""Payload files that are gone or damaged under a server's data folder."""
+"""Payload files that are missing or damaged under a server's data folder."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def findings_of_a_missing_folder(server: ServerProcess, http: httpx.Client, stor
 
 
 def findings_of_a_failure_at_once(server: ServerProcess, client: PlainClient, http: httpx.Client) -> Iterator[Finding]:
-    """Have an agent's payload fail to be read, which a list reads only when it is drained."""
+    """Make the read of an agent's payload fail, which a list reads only when it is drained."""
     before = payloads(server)
     client.post("/v1/agents", {"agent_config": {"model": "offline", "instructions": noise()}})
     with unreadable(payloads(server) - before):
@@ -166,7 +166,7 @@ def findings_of_a_failure_at_once(server: ServerProcess, client: PlainClient, ht
 
 
 def findings_of_a_failure_midway(server: ServerProcess, client: PlainClient, http: httpx.Client) -> Iterator[Finding]:
-    """Have the last payload of a session fail to be read, long after the first bytes of the answer were sent."""
+    """Make the read of a session's last payload fail, long after the first bytes of the answer were sent."""
     path = client.open_session("offline", enable_session_persistence=True)
     before = payloads(server)
     for _ in range(TURNS):

@@ -39,7 +39,7 @@ def run(folder: Path, full: bool) -> Iterator[Finding]:
 
 
 def refused_writes(server: ServerProcess, client: PlainClient, times: int) -> Finding:
-    """Let the database's log grow no more, while there is room for payloads."""
+    """Stop the growth of the database's log, while there is room for payloads."""
     session = client.open_session("offline", enable_session_persistence=True)
     while log_of(server).stat().st_size < ROOM_BYTES:
         client.post(f"{session}/turn", turn_body(os.urandom(150_000).hex()))
@@ -57,7 +57,7 @@ def refused_writes(server: ServerProcess, client: PlainClient, times: int) -> Fi
 
 
 def swept(server: ServerProcess, client: PlainClient, left: int, writers: int) -> Finding:
-    """Leave payloads that no record names, beside turns that are being stored, and look what the sweep takes."""
+    """Leave payloads that no record names, next to turns under way, and check the files that the sweep deletes."""
     folder = server.data_dir / "blobs" / ("0" * 32)
     folder.mkdir(parents=True)
     for number in range(left):

@@ -51,7 +51,7 @@ def received(connection: socket.socket) -> bytes:
 
 
 def status_of(port: int, request: bytes = HEALTH) -> int | None:
-    """Return what a request over a connection of its own is answered with; None if it is not."""
+    """Return the answer to a request over a connection of its own; None without one."""
     try:
         with connected(port) as connection:
             connection.sendall(request)
@@ -68,7 +68,7 @@ def resident_mb(pid: int) -> float:
 
 
 class Honest:
-    """What a client saw that sent one small request after the other.
+    """The results of a client that sent one small request after the other.
 
     Attributes:
         took_s: the time of each request.

@@ -67,7 +67,7 @@ def run(folder: Path, full: bool) -> Iterator[Finding]:
 
 
 def read_while_deleted(server: ServerProcess, client: PlainClient, *, is_by_agent: bool) -> Counter[str]:
-    """Return what the readers of a session were answered until it was gone."""
+    """Return the answers of a session's readers until its deletion."""
     session = new_session(client)
     reads = session.reads()
     ready = threading.Barrier(len(reads) + 1)
@@ -90,7 +90,7 @@ def new_session(client: PlainClient) -> Session:
 def answers_of(
     url: str, read: Callable[[httpx.Client], httpx.Response], ready: threading.Barrier, is_gone: threading.Event
 ) -> Counter[str]:
-    """Return how often the read was answered in which way, until a moment after the session is gone."""
+    """Return the count of each answer to the read, until a moment after the session is gone."""
     answers: Counter[str] = Counter()
     with httpx.Client(base_url=url, timeout=TIMEOUT_S) as http:
         answers[answer_of(http, read)] += 1

@@ -1,4 +1,4 @@
-"""A writer that stands still with the lock of the data folder: others answer, and stop, within their limits."""
+"""A writer that hangs with the lock of the data folder: others answer, and stop, within their limits."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def run(folder: Path, full: bool) -> Iterator[Finding]:
 
 
 def threads_of_shields(greedy: Tenant, modest: Tenant) -> Iterator[Finding]:
-    """Have one turn judged by more shields than there are threads for them."""
+    """Run one turn with more shields than there are threads for them."""
     path = greedy.session("instant", input_shields=["slow"] * 100)
     judged = {"messages": [{"role": "user", "content": "hello"}], "params": {}, "shield_id": "words"}
     with greedy.sending("POST", f"{path}/turn", turn_body("a story"), times=1):
@@ -139,7 +139,7 @@ def answered(what: str, send: Callable[[], httpx.Response]) -> Finding:
 
 
 def prepare(greedy: Tenant, silent_port: int) -> None:
-    """Register what makes the greedy tenant's requests wait."""
+    """Register the servers on which the greedy tenant's requests wait."""
     endpoint = {"uri": f"http://{HOST}:{silent_port}/mcp"}
     group = {"toolgroup_id": "mcp::silent", "provider_id": "model-context-protocol", "mcp_endpoint": endpoint}
     greedy.call("POST", "/v1/toolgroups", group)

@@ -1,4 +1,4 @@
-"""What DynamoDB would charge for records, computed from their sizes. Pure.
+"""DynamoDB's charges for records, computed from their sizes. Pure.
 
 Source: the DynamoDB developer guide, "Item sizes and formats" and "Read/write capacity mode": a size is the sum of the
 attributes' names and values in UTF-8; a strongly consistent read costs a unit per begun 4 KB, of a whole query page at

@@ -21,7 +21,7 @@ TURNS_OF_LISTED = 200
 
 
 class History(Protocol):
-    """Writes sessions with a past straight into what a server stores."""
+    """Writes sessions with a history straight into a server's store."""
 
     def sessions(self, agent_id: str, number: int, turns: int) -> list[str]:
         """Store so many sessions of an agent with so many turns each; return their ids."""
@@ -32,7 +32,7 @@ class Sizes:
     """The numbers of agents and sessions.
 
     Attributes:
-        agents: all there are.
+        agents: the number of all agents.
         listed: sessions of the agent whose sessions are listed, with 200 turns each.
         fresh: sessions without a turn, for each kind of turn that begins one.
         after_some, after_many: sessions with 100 and with 1,000 turns; both are more than there are clients.

@@ -133,7 +133,7 @@ def _name_of_write(operations: Sequence[Operation]) -> str:
 
 
 def _unheeded(query: Range) -> Range:
-    """Return the query without what DynamoDB's pages do not heed."""
+    """Return the query without the parts that DynamoDB's pages ignore."""
     return query._replace(held_bytes=None)
 
 

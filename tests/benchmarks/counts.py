@@ -17,7 +17,7 @@ SESSION = "get session"
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """What an operation costs: exactly so many calls, exactly so many of them one after the other, and capacity.
+    """The cost of an operation: the exact calls, the exact round trips, and capacity.
 
     Attributes:
         read_units: None for turns, which may read as much as their budget of context tokens allows.
@@ -71,7 +71,7 @@ DUE = {
 
 
 def due_of_session(turn_sizes: Sequence[int]) -> Due:
-    """Return what reading a session costs: header and agent, and beside them a query for each megabyte of turns."""
+    """Return the cost of a session's read: header and agent, and a query for each megabyte of turns."""
     pages = [0]
     for size_bytes in turn_sizes:
         pages[-1] += size_bytes

@@ -28,7 +28,7 @@ CLIENT_TIMEOUT_S = 60.0
 
 @dataclass
 class Met:
-    """What users met.
+    """The waits and failures of users.
 
     Attributes:
         statuses: how often each status was the answer to a turn.
@@ -96,7 +96,7 @@ async def _poll_health(port: int, until: float, met: Met) -> None:
 
 
 def main() -> None:
-    """Print what users meet."""
+    """Print the waits and failures of users."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--users", type=int, default=USERS)
     parser.add_argument("--seconds", type=float, default=SECONDS)

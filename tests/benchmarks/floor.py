@@ -31,7 +31,7 @@ FOREVER_S = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What one batch took: processor time of the server for each turn, and the median time to its end."""
+    """The cost of one batch: processor time of the server for each turn, and the median time to its end."""
 
     cpu_ms: float
     p50_ms: float

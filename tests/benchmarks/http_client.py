@@ -70,7 +70,7 @@ class Connection:
         return Exchange(status, body, first_event_s or whole_s, whole_s)
 
     def receive(self, size: int) -> bytes:
-        """Return what there is of an answer, once there is something."""
+        """Return the next bytes of an answer, once there are any."""
         part = self._socket.recv(size)
         assert part, "the server hung up"
         return part

@@ -1,4 +1,4 @@
-"""What a call of an MCP tool takes longer than the tool: packing, sending, the server's own work, unpacking."""
+"""The overhead of a call of an MCP tool: packing, sending, the server's own work, unpacking."""
 
 import time
 from collections.abc import Iterator

@@ -131,7 +131,7 @@ def memory_figure(warm_mb: float, held_mb: list[float]) -> Figure:
 
 
 def mixture(furnishing: Furnishing, times: Times) -> Iterator[Operation]:
-    """Yield operations of all kinds in a fixed order that looks like none; their times are put with the others."""
+    """Yield operations of all kinds in a fixed shuffled order; their times are added to `times`."""
     sources = [(name, operations(furnishing)) for name, operations, share in SHARES for _ in range(share)]
     chosen = [partial(_next_timed, times, name, source) for name, source in sources]
     chosen += [partial(_conversation, furnishing, times)] * CONVERSATIONS

@@ -96,7 +96,7 @@ class PeerHistory:
 
 
 def history_of(connection: Connection, folder: Path, model: str, characters: tuple[int, int]) -> PeerHistory:
-    """Have the peer write a session with one turn, and return what copies them.
+    """Let the peer write a session with one turn, and return a history that copies them.
 
     Its agent is removed again, so that none but those made later are listed.
     """

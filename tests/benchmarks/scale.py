@@ -1,6 +1,6 @@
 """The cost of a million turns on AWS, and the first limit they meet, from counted operations: `python -m ….scale`.
 
-Pure arithmetic over the counts that `counts.py` holds. The page of costs shows what this prints; a test compares them.
+Pure arithmetic over the counts that `counts.py` holds. The page of costs shows its output; a test compares them.
 
 Sources, for us-east-1 and without free tiers: the pricing pages of API Gateway (REST), Lambda (x86), DynamoDB
 (on demand), Step Functions (Standard), EventBridge and CloudWatch Logs; the quota pages of DynamoDB, Lambda and Step

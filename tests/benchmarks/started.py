@@ -25,7 +25,7 @@ class Context:
 
 
 def start_report() -> dict[str, object]:
-    """Return what the start has taken until now: processor time, memory, and the file of each module loaded."""
+    """Return the cost of the start until now: processor time, memory, and the file of each module loaded."""
     cpu_s = time.process_time() - BEGAN_S
     with open("/proc/self/status") as status:  # a process's usage counts the memory of the one that started it, too
         peak_kb = next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
@@ -47,7 +47,7 @@ def load_baseline() -> None:
 
 
 def start_function(module: str, event_path: str | None) -> dict[str, object]:
-    """Return what a function took to start, and what its first request loaded and was answered."""
+    """Return the cost of a function's start, and the loaded modules and answer of its first request."""
     from importlib import import_module
 
     handler = import_module(module).handler

@@ -42,7 +42,7 @@ TASK_TOKEN = "t" * 1_000
 
 @dataclass
 class SteadyClock:
-    """A clock that makes the same times in every run; each look takes a millisecond."""
+    """A clock with the same times in every run; each read takes a millisecond."""
 
     at: datetime
 

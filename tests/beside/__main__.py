@@ -32,7 +32,7 @@ from tests.support.server.servers import ROOT, ServerProcess
 PAGE = ROOT / "docs" / "reference" / "llama-stack-differences.md"
 # the clients that the peer answers: it takes those of its own minor version, and has no routes of 0.3
 CLIENTS = ("python-0.2.12", "python-0.2.23", "typescript-0.2.23", "openai", "openai-agents", "langchain-openai")
-# what the peer's routes of OpenAI are under
+# the prefix of the peer's OpenAI routes
 PREFIXES = {"OPENAI_PREFIXES": "/v1/openai/v1"}
 # the client of which every method is called once, with whatever arguments
 EVERY_METHOD = "0.2.12"
@@ -63,7 +63,7 @@ def main() -> None:
 def _found(
     clients: Sequence[str], parties: tuple[Recorder, Recorder], mcp_urls: tuple[str, str]
 ) -> Mapping[Difference, set[str]]:
-    """Return what differs, and for which clients."""
+    """Return the differences, and their clients."""
     found: dict[Difference, set[str]] = defaultdict(set)
     for column in COLUMNS:
         if column.name not in clients:

@@ -1,4 +1,4 @@
-"""The model server of both: answers by the user's words, each under an id of its own, as the peer stores them by it."""
+"""The model server of both: answers by the user's message, each with a unique id, by which the peer stores them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _numbers = count()
 
 
 def answer_with_id(body: Mapping[str, Any]) -> Answer:
-    """Return the answer by the user's words, with an id that no other answer has."""
+    """Return the answer by the user's message, with a unique id."""
     answer = answer_by_words(body)
     if isinstance(answer, HttpAnswer | HangUp):
         return answer

@@ -13,7 +13,7 @@ from tests.beside.shapes import Difference
 
 @dataclass(frozen=True)
 class Reason:
-    """A difference that is meant.
+    """An intended difference.
 
     Attributes:
         route, what, theirs, ours, row: patterns of the differences that it explains.

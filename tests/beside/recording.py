@@ -35,7 +35,7 @@ class Exchange:
 
     Attributes:
         route: method and path, with a star for each id.
-        status: that of the answer; 0 if there was none in time.
+        status: the answer's; 0 without an answer in time.
         body: the answer.
         is_stream: whether it was a stream of events.
     """

@@ -30,7 +30,7 @@ class Run(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What became of the page's script: the output of each block that ended, and the errors."""
+    """The result of the page's script: the output of each block that ended, and the errors."""
 
     outputs: list[str]
     status: int

@@ -66,7 +66,7 @@ class _Scripted:
 
 @dataclass
 class InOrder:
-    """What the engine has shields judge by: one after the other, without a registry."""
+    """The engine's view of shields: they judge one after the other, without a registry."""
 
     script: Mapping[str, Judges] = field(default_factory=dict)
     questions: list[tuple[str, ShieldQuestion]] = field(default_factory=list)

@@ -24,7 +24,7 @@ class Guard:
 
     Attributes:
         name: its effect, in a few words; guards that double each other are marked so.
-        edits: how it is taken out. Where one guard doubles another, both are, because no test misses
+        edits: the changes that remove it. Where one guard doubles another, both are, because no test misses
             one alone.
         tests: the tests that fail without it, each as pytest names it; without brackets, any of its cases.
     """

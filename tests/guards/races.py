@@ -1,4 +1,4 @@
-"""The races there are: those that the design names, and those that belong to them."""
+"""The races: those of the design, and related ones."""
 
 from enum import StrEnum
 

@@ -1,4 +1,4 @@
-"""Taking out what most transitions rely on: header and turn are written only as they were read."""
+"""Guards of most transitions: header and turn are written only at the revision that was read."""
 
 from tests.guards.guard import Edit, ours
 

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build")
 IMPORTED = ("turnstone", "functions", "tests")
 FAILED = re.compile(r"^FAILED (?P<test>\S+?::[^\s\[]+(?:\[.*?\])?)(?: - (?P<why>.*))?$")
-# what fails like this fails because of the edit, not because the race is open
+# such a failure comes from the edit, not from the open race
 BROKEN_EDIT = re.compile(r"NameError|SyntaxError|ImportError|UnboundLocalError|takes .* positional argument")
 TESTS_FAILED = 1
 
@@ -52,7 +52,7 @@ class Outcome:
 
 class Workplace:
     def __init__(self, folder: Path) -> None:
-        """Copy the tree to the folder, and see that it is what Python imports there."""
+        """Copy the tree to the folder, and check that Python imports the copy there."""
         self._folder = folder / "tree"
         shutil.copytree(ROOT, self._folder, ignore=LEFT_OUT)
         self._environment = {
@@ -85,7 +85,7 @@ class Workplace:
                 (self._folder / file).write_text(text)
 
     def run(self, tests: Sequence[str], timeout_s: float) -> Outcome:
-        """Run the tests; what hangs is ended."""
+        """Run the tests; end them at the timeout."""
         arguments = ["-p", "no:cacheprovider", "--tb=no", "-rfE", *tests]
         began = time.monotonic()
         code, output = self._pytest(arguments, timeout_s)

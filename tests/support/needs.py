@@ -1,4 +1,4 @@
-"""What tests need that may be missing on a machine: they are skipped by its name, or fail where nothing may be missing.
+"""Requirements of tests that a machine may lack: tests are skipped with its name, or fail where nothing may be missing.
 
 `TURNSTONE_REQUIRE_ALL=1` allows no missing tool. This module does not cover a property that no installation changes,
 such as the kind of processor: `skipif` stays with the test.

@@ -22,7 +22,7 @@ class BedrockServer(ModelServer):
         """Prepare a server.
 
         Args:
-            script: what to answer to a body, or the answers to one request after the other.
+            script: a function from body to answer, or the answers to successive requests.
             split: send streams in HTTP chunks of so many bytes; None sends one chunk per frame.
         """
         super().__init__(script, strict=False, split=split)

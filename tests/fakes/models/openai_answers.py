@@ -16,19 +16,19 @@ BUILT_IN_MODEL = re.compile(r"(?P<kind>words-|slow-|stream-|tool:)(?P<argument>.
 
 @dataclass(frozen=True)
 class Pause:
-    """Send what there is, then wait."""
+    """Send the buffered bytes, then wait."""
 
     seconds: float
 
 
 @dataclass(frozen=True)
 class BreakOff:
-    """Send what there is, then hang up in the middle of the answer."""
+    """Send the buffered bytes, then hang up in the middle of the answer."""
 
 
 @dataclass(frozen=True)
 class HangUp:
-    """Hang up without a word."""
+    """Hang up without an answer."""
 
 
 @dataclass(frozen=True)

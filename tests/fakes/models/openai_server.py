@@ -46,7 +46,7 @@ class ModelServer:
         requests: the bodies of the requested chat completions, in order.
         headers: their headers, names in lower case.
         connections: how many connections were ever opened.
-        tls: what to speak TLS with, set before the block; None for plain HTTP.
+        tls: the TLS context, set before the block; None for plain HTTP.
         on_request: called with method, path, headers and body of each request before it is answered.
     """
 
@@ -64,13 +64,13 @@ class ModelServer:
         """Prepare a server.
 
         Args:
-            script: what to answer to a body, or the answers to one request after the other.
-            strict: refuse what real servers refuse.
+            script: a function from body to answer, or the answers to successive requests.
+            strict: refuse the requests that real servers refuse.
             split: send event streams in HTTP chunks of so many bytes; None sends one chunk per event.
             port: 0 takes a free one.
             listed: the answer to `GET /v1/models`.
             embed: returns the answer to a body of an embeddings request.
-            complete: what to answer to a body whose prompt is to be continued; None for a server without that route.
+            complete: returns the answer to a body of a text completion; None for a server without that route.
         """
         self._answer = script if callable(script) else one_after_the_other(script)
         self._strict = strict

@@ -125,7 +125,7 @@ ToolFunction = Callable[[Mapping[str, Any]], Content | ToolResult]
 class ScriptedTools:
     """Runs the functions it was given, by group and name; `invocations` are its calls, `listings` the number of lists.
 
-    It is what the engine runs tools by, one after the other, and what services make toolboxes of.
+    The engine runs its tools one after the other, and services make toolboxes of it.
     """
 
     max_characters = 1_000

@@ -21,7 +21,7 @@ class AgentCoreServer(BedrockServer):
 
     Attributes:
         session_requests: the requests in order: `start`, `stop` or a tool's name, the session, the body.
-        refusal: what starting a session is answered with instead.
+        refusal: the answer to the start of a session instead.
     """
 
     def __init__(self, answers: Mapping[str, Answer | list[Answer]], refusal: HttpAnswer | None = None) -> None:

@@ -152,7 +152,7 @@ def decent(message: Message) -> Reply:
 
 
 def decent_but(**by_method: Callable[[Message], Reply]) -> Callable[[Message], Reply]:
-    """Return what answers decently, but to these methods, whose `/` is written `_`."""
+    """Return a correct server's `reply`, except for these methods, whose `/` is written `_`."""
 
     def reply(message: Message) -> Reply:
         return by_method.get(message.get("method", "").replace("/", "_"), decent)(message)

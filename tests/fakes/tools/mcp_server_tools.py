@@ -1,4 +1,4 @@
-"""The tools of the test's MCP servers: what calls may run into. Loads the `mcp` package."""
+"""The tools of the test's MCP servers, with the outcomes that calls may meet. Loads the `mcp` package."""
 
 import asyncio
 import base64

@@ -39,7 +39,7 @@ def claims(**changed: Any) -> dict[str, Any]:
 
 
 class Issuer:
-    """Serves what `answer` holds, at `url`, while the `with` block lasts."""
+    """Serves `answer` at `url` while the `with` block lasts."""
 
     def __init__(self) -> None:
         self.keys: dict[str, PrivateKey] = {}

@@ -1,4 +1,4 @@
-"""What a client of September 2024 sends, at both of its prefixes."""
+"""Requests of a client of September 2024, at both of its prefixes."""
 
 from __future__ import annotations
 

@@ -261,7 +261,7 @@ def of_a_stop(world: World) -> None:
     "tests/integration/turns/supervision/test_expiry_and_supervisor.py", "tests/e2e/server/test_server_process.py"
 )
 def taken_over_after_a_pause(world: World) -> None:
-    """The process is gone while a turn waits for its client; another one resumes it."""
+    """The process ends while a turn waits for its client; another one resumes it."""
     url = world.model()
     world.serve(model_url=url)
     session = world.session(client_tools=[WEATHER])

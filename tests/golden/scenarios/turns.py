@@ -221,7 +221,7 @@ ONE_PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwA
     fails_by=("content_lost",),
 )
 def lost_content(world: World) -> None:
-    """The payload of a turn is gone."""
+    """The payload of a turn is missing."""
     world.serve()
     session = world.session()
     words = " ".join(f"{number * number * 7919 % 100_003:x}" for number in range(900))

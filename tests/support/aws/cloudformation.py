@@ -26,7 +26,7 @@ class Template:
     """The template in a file. Parameters that are not given have their defaults; one without must be given.
 
     Attributes:
-        expanded: what the transform made, its conditions and references as they are.
+        expanded: the output of the transform, with unresolved conditions and references.
         resources: the resources that are made, resolved.
     """
 
@@ -154,7 +154,7 @@ def _pseudo_parameters(region: str) -> dict[str, str]:
 
 
 def _in_text(value: Any) -> Any:
-    """Return how a text refers to what the value refers to."""
+    """Return the text of a reference to the target of the value."""
     match value:
         case {"Ref": name}:
             return f"${{{name}}}"
@@ -164,7 +164,7 @@ def _in_text(value: Any) -> Any:
 
 
 def _value(declared: dict[str, Any], given: str | None) -> Any:
-    """Return what a parameter is; a list of nothing has one empty text."""
+    """Return the value of a parameter; an empty list has one empty text."""
     text = declared.get("Default") if given is None else given
     return text.split(",") if declared["Type"] == "CommaDelimitedList" and text is not None else text
 

@@ -51,7 +51,7 @@ def create_table(client: Any, name: str) -> None:
 
 
 def shape(description: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what makes a table, given or described, fit to be served from; in one order."""
+    """Return the required properties of a table, given or described, in a fixed order."""
     indexes = {index["IndexName"]: index for index in description.get("GlobalSecondaryIndexes", [])}
     index = indexes.get("open", {"KeySchema": [], "Projection": None})
     types = {entry["AttributeName"]: entry["AttributeType"] for entry in description["AttributeDefinitions"]}

@@ -38,7 +38,7 @@ class EmulatorProcess:
 
         Args:
             interpreter: a Python in whose environment ministack is installed.
-            settings: further variables of its environment; `SFN_WAIT_SCALE="0.1"` shortens what state machines wait.
+            settings: further variables of its environment; `SFN_WAIT_SCALE="0.1"` shortens the waits of state machines.
         """
         self.port = free_port()
         self._interpreter = interpreter.absolute()

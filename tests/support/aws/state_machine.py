@@ -90,7 +90,7 @@ def load_definition() -> dict[str, Any]:
 
 
 def shortened(definition: dict[str, Any]) -> dict[str, Any]:
-    """Return the definition with a second in place of the one wait that stands in it; the others come with the data."""
+    """Return the definition with its fixed wait shortened to a second; the other waits come with the input."""
     short: dict[str, Any] = json.loads(json.dumps(definition))
     short["States"]["Resumed"]["Result"] = SHORT_S
     return short
@@ -163,7 +163,7 @@ class Bench:
         dynamo, s3, sqs, states: botocore clients; `states` is that of Step Functions.
         queue_url: where clean-up jobs are sent.
         state_machine_arn: the machine that `start` starts, shortened.
-        worker: what Lambda runs, in the thread of the execution; it may be replaced at any time.
+        worker: the function that Lambda runs, in the thread of the execution; it may be replaced at any time.
         before_token: called by the machine before each try to store its token; may hold it back.
         refusals: error codes with which the table answers the machine's next tries, one for each.
         before_retry: called with the seconds that a retry of any state would wait, in place of the wait.

@@ -149,7 +149,7 @@ class Process(Server):
         return self._worker(payload, Context(int(self.time_left_s * 1_000)))
 
     def written(self) -> list[frozenset[str]]:
-        """Return what this process wrote, one set of kinds of records for each write."""
+        """Return the writes of this process, a set of kinds of records for each."""
         writes = [call.operations for call in self.store.calls if call.verb == "write"]
         return [frozenset(_kind(operation.key) for operation in operations) for operations in writes]
 
@@ -267,7 +267,7 @@ def staged(bench: Bench, **seconds: int) -> Iterator[Stage]:
 
 
 def refuse_worker_call(payload: dict[str, Any]) -> Mapping[str, Any]:
-    """Be the worker of a bench before there is a stage on it."""
+    """Refuse calls of the worker: the one of a bench without a stage."""
     raise AssertionError(f"no test expects a call of the worker with {payload}")
 
 

@@ -83,7 +83,7 @@ class Browser:
         self.until("document.readyState === 'complete' && location.href !== 'about:blank'")
 
     def value(self, expression: str) -> Any:
-        """Return what the JavaScript expression is, once it is settled."""
+        """Return the value of the JavaScript expression, once it is settled."""
         received = self.command("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
         assert "exceptionDetails" not in received, received
         return received["result"].get("value")

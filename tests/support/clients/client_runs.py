@@ -29,7 +29,7 @@ KEY_TIMEOUT_S = 30.0
 
 @dataclass(frozen=True)
 class ColumnRun:
-    """What came of a column.
+    """The results of a column.
 
     Attributes:
         outcomes: the outcome of each row, by its name.
@@ -41,7 +41,7 @@ class ColumnRun:
 
 
 def run_of(column: Column, folders: pytest.TempPathFactory, request: pytest.FixtureRequest) -> ColumnRun:
-    """Return what came of a column, which the first test of any worker that needs it runs."""
+    """Return the results of a column; the first test of any worker that needs them runs it."""
     if column.is_javascript:
         need_programs("node")
     need_clients(column.folder)

@@ -1,4 +1,4 @@
-"""The table of clients: what a user does with each, and what the client then sees. The same for all clients that can.
+"""The table of clients: the actions of a user, and the results in the client, equal for all clients that have them.
 
 The rows themselves are in `scripts/rows/`, one function each; those of Llama Stack in Python and in TypeScript.
 """

@@ -33,7 +33,7 @@ def chat_environment(url: str, **more: str) -> dict[str, str]:
 
 
 def chatted(url: str, *arguments: str | Path, typed: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
-    """Return what came of a chat without a terminal."""
+    """Return the result of a chat without a terminal."""
     return subprocess.run(
         chat_command(*arguments),
         env=chat_environment(url, **environment),
@@ -127,7 +127,7 @@ class Terminal:
         return self._process.wait(TIMEOUT_S)
 
     def _read(self, deadline: float) -> bool:
-        """Read what there is, waiting for it; return whether there may be more."""
+        """Wait for output and read it; return whether there may be more."""
         left_s = deadline - time.monotonic()
         assert left_s > 0, f"nothing more came after {self.shown[self._read_up_to :]!r}"
         if is_readable(self._terminal, left_s):

@@ -55,7 +55,7 @@ from turnstone.store.usage.usage import UsageStore
 
 LEASE_S = 30
 AWAIT_S = 3_600
-PATIENCE_S = 30.0  # how long before what does not come counts as never coming, on a busy machine, too
+PATIENCE_S = 30.0  # the timeout of every wait, long enough for a busy machine
 _SHORT = {"inference": "infer", "tool_execution": "tool", "shield_call": "shield"}
 
 
@@ -389,7 +389,7 @@ class Server:
         return tuple(segment_of(record) for record in all_records(self.records, log))
 
     def assert_whole(self, ref: SessionRef) -> None:
-        """Assert what holds between any two calls: one open turn at most, which the lock names, and a true log."""
+        """Assert the invariants between calls: one open turn at most, which the lock names, and a true log."""
         lock = self.header(ref).lock
         states = self.states(ref)
         still_open = {state.order: state.status for state in states if not state.status.is_terminal}
@@ -413,7 +413,7 @@ class Server:
         self._assert_counted_once(ref, states)
 
     def _assert_counted_once(self, ref: SessionRef, states: Sequence[TurnState]) -> None:
-        """Assert that what the session spent on each day is what its turns had spent when they ended.
+        """Assert that the session's usage of each day is the sum of its ended turns.
 
         A turn that was opened again does not record its earlier end, so each end is remembered once it is seen.
         """
@@ -515,7 +515,7 @@ class Harness(Server):
 
 
 def serving(folder: Path) -> Iterator[Callable[..., Harness]]:
-    """Yield what makes servers over the folder, and stop them afterwards: the body of a fixture."""
+    """Yield a factory of servers over the folder, and stop them afterwards: the body of a fixture."""
     servers: list[Harness] = []
 
     def serve(*arguments: Any, **settings: Any) -> Harness:
@@ -595,7 +595,7 @@ def contents(messages: Iterable[Message]) -> list[str]:
 
 
 def together(*actions: Callable[[], Any]) -> list[Any]:
-    """Return what the actions return, or the errors they raise, all released at once in threads of their own."""
+    """Return the results or errors of the actions, all released at once in threads of their own."""
     barrier = threading.Barrier(len(actions))
 
     def act(action: Callable[[], Any]) -> Any:
@@ -610,7 +610,7 @@ def together(*actions: Callable[[], Any]) -> list[Any]:
 
 
 def eventually(holds: Callable[[], bool], patience_s: float = PATIENCE_S) -> None:
-    """Wait, a millisecond at a time, for what another thread is about to do."""
+    """Wait, a millisecond at a time, for an effect of another thread."""
     deadline = time.monotonic() + patience_s
     while not holds():
         assert time.monotonic() < deadline, "it does not happen"

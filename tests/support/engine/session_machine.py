@@ -57,7 +57,7 @@ REPLIES: dict[str, tuple[Reply, ...]] = {
     "look-and-roll": (calls(call("look", "l"), call("roll", "r")), LAST_WORDS),
     "write": ("look: here", "look: there", LAST_WORDS),  # calls that only its client sees
 }
-# mostly the same process and the same session, so that what meets, meets often
+# mostly the same process and the same session, so that conflicts are frequent
 PROCESSES, CLIENTS, SESSIONS = st.sampled_from([0, 0, 1]), st.integers(0, 2), st.sampled_from([0, 0, 0, 1])
 TEXTS_BETWEEN_DELETIONS = 6
 JUMPS_S = (-1_000, -LEASE_S, 1, 60, LEASE_S, AWAIT_S)
@@ -326,7 +326,7 @@ class SessionMachine(RuleBasedStateMachine):
     @precondition(lambda self: len(self.waiting) < PROCESSES_AT_MOST)
     @rule(at=PROCESSES)
     def crash(self, at: int) -> None:
-        """End the process without a word, and start another."""
+        """Kill the process, and start another."""
         process = self.processes[at]
         process.store.is_dead = True
         for session in self.sessions:
@@ -353,7 +353,7 @@ class SessionMachine(RuleBasedStateMachine):
         self.first.clock.at = max(self._now, *(at for at in until if at is not None))
         self._count("wait in vain")
 
-    # ---- what must hold
+    # ---- invariants
 
     @invariant()
     def every_turn_is_where_it_must_be(self) -> None:
@@ -473,7 +473,7 @@ class SessionMachine(RuleBasedStateMachine):
         return TurnStatus.EXPIRED if self._is_over(holder) else TurnStatus.CANCELLED
 
     def _run_on(self, turn: ModelTurn, process: Harness) -> None:
-        """Have the turn run to where it is held, pauses or ends."""
+        """Advance the turn to its gate, its pause or its end."""
         turn.rev = None
         turn.status, turn.runner = TurnStatus.IN_PROGRESS, process
         turn.until = self._now + timedelta(seconds=LEASE_S)

@@ -75,7 +75,7 @@ class CountingIds:
 
 
 class Engine:
-    """The engine over fakes, and the recorder of its steps: `journal` has its stored steps and emitted events, in order."""
+    """The engine over fakes, and the recorder of its steps: `journal` has stored steps and events in order."""
 
     def __init__(
         self,

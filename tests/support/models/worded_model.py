@@ -1,4 +1,4 @@
-"""A model that does what the user's last words direct, so that any server in front of it gives the same answers.
+"""A model directed by the user's last message, so that any server in front of it gives the same answers.
 
 `hello` · `call TOOL JSON` calls a tool and then repeats its answer · `react`, `react clock` and `parse` write calls as
 text · `json` writes JSON if it has a schema to follow · `what system?` repeats the system message · `wait SECONDS` ·
@@ -29,7 +29,7 @@ REACT_CALLS = {
 
 
 def answer_by_words(body: Mapping[str, Any]) -> Answer:
-    """Return what the user's last words direct."""
+    """Return the answer that the user's last message directs."""
     messages = body["messages"]
     if "Guard" in body["model"]:
         return text_answer("unsafe\nS9" if "bomb" in text_of(messages[-1]) else "safe")

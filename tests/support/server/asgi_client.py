@@ -52,7 +52,7 @@ class Raw:
 
 @dataclass(frozen=True)
 class Answered:
-    """What came back. Header names are in lower case; the one that differs each time, the request's id, is apart."""
+    """An answer. Header names are in lower case; the one that differs each time, the request's id, is apart."""
 
     status: int
     headers: Mapping[str, str]
@@ -64,7 +64,7 @@ class Answered:
         return strict_json(self.body.decode())
 
     def refusal(self) -> str:
-        """Return what the answer objects to, field by field; it has to be in one of the dialects' envelopes."""
+        """Return the problems in the answer, field by field; it has to be in one of the dialects' envelopes."""
         assert self.headers.get("content-type") == "application/json", self
         assert not INSIDE.search(self.body), self
         match self.json():
@@ -201,7 +201,7 @@ class Served:
 
 @contextmanager
 def served(data_dir: Path, **settings: Any) -> Iterator[Served]:
-    """Serve what `make run` serves, without the socket."""
+    """Serve the app of `make run`, without the socket."""
     chosen = LocalSettings(data_dir=data_dir, drain_seconds=SETTLED_WITHIN_S, **settings)
     server = LocalServer(chosen)
     client = AsgiClient(build_local_app(chosen, server))

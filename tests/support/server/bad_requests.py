@@ -257,7 +257,7 @@ class World:
         return path.format_map(self._ids)
 
     def _begin_again(self) -> None:
-        """Have a new session with a turn: an ended one to read, one that waits for its client to resume."""
+        """Make a new session with a turn: an ended one to read, one that waits for its client to resume."""
         client = self._server.client
         session = client.post(self._at("/v1/agents/{agent_id}/session"), {"session_name": "s"}).json()
         self._ids["session_id"] = session["session_id"]
@@ -371,7 +371,7 @@ def is_object_or_null(body: bytes) -> bool:
 
 
 def check_success(answer: Answered) -> None:
-    """See that the body is JSON, a page, the attachment, or a stream of JSON that ends as a turn ends."""
+    """Check that the body is JSON, a page, the attachment, or a stream of JSON that ends as a turn ends."""
     if answer.headers["content-type"] == "application/json":
         assert is_object_or_null(answer.body)
         return

@@ -1,4 +1,4 @@
-"""What the tests of the server's lives have in common: a model that takes its time, and a kill in the midst of it."""
+"""Helpers for tests of a server's restarts: a slow model, and a kill in the middle of its answer."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class ServerProcess:
         Args:
             folder: where its data and its log go.
             authorization: the header for the readiness check, if the server requires one.
-            before_start: what its process does to itself before it becomes the server.
+            before_start: called in its process before the server starts.
             settings: further settings, named as in `config.py`; None leaves one out.
         """
         self.data_dir = folder / "data"
@@ -60,7 +60,7 @@ class ServerProcess:
 
     @property
     def log(self) -> str:
-        """What the server wrote so far, all its lives together."""
+        """The output of the server so far, over all restarts."""
         return self._log_path.read_text(errors="replace") if self._log_path.exists() else ""
 
     def __enter__(self) -> Self:
@@ -89,7 +89,7 @@ class ServerProcess:
         wait_until(self._answers, START_TIMEOUT_S, "the server did not answer")
 
     def kill(self) -> None:
-        """End it by SIGKILL: no time for a last word."""
+        """End it by SIGKILL, without a shutdown."""
         process = self._running()
         process.kill()
         process.wait()

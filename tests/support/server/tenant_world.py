@@ -41,8 +41,8 @@ class Tenant:
     """A caller with an agent, a session with an ended and a waiting turn, and one entry of each registry.
 
     Attributes:
-        ids: what stands for the parameters of paths; `turn_id` is that of the waiting turn.
-        bodies: what made these things, by the route's path.
+        ids: the values of path parameters; `turn_id` is that of the waiting turn.
+        bodies: the bodies that created these objects, by the route's path.
         keys: the headers that came with some of them, which mark a repetition.
         secrets: the marks, and every id that the server returned for these objects.
     """
@@ -65,7 +65,7 @@ class Tenant:
         return self._client.send(Raw(method, target.encode(), (sent,), (bearer(self._token), *headers)))
 
     def snapshot(self) -> dict[str, Answered]:
-        """Return what the owner finds under each path that names something of theirs."""
+        """Return the owner's answers under each path of an owned object."""
         targets = [route.path for route in ROUTES if route.method == "GET" and _names_something(route)]
         return {target: self.send("GET", target.format_map(self.ids)) for target in targets}
 
@@ -112,7 +112,7 @@ class Tenant:
 
 
 def attach(serving: Served, ref: SessionRef, text: str) -> str:
-    """Store what a tool might have made in the session; return its id."""
+    """Store an attachment like that of a tool in the session; return its id."""
     attachment_id = "0" * 32
     body = frame({"name": text, "mime_type": "text/plain"}, text.encode())
     records = serving.server.core.attachments.store._store

@@ -236,12 +236,12 @@ RESPONSES = [
 
 @dataclass(frozen=True)
 class Bodies:
-    """What a route takes: valid bodies to begin with, and how to grade any other. None where bodies are not read.
+    """The bodies of a route: valid ones to begin with, and a grade of any other. None where bodies are not read.
 
     Attributes:
         by_query: the grade of a request whose query decides it, whatever its body; None where it does not.
-        names: what the body names, where paths don't: in it, `@agent_id@` stands for the true id, and so on.
-        query: what comes before the query of a case.
+        names: the ids in the body, where paths have none: in it, `@agent_id@` stands for the true id, and so on.
+        query: the text before the query of a case.
     """
 
     valid: tuple[Any, ...]

@@ -1,6 +1,6 @@
 """The content of a disk after a loss of power, from the system calls before it: read from the output of strace.
 
-Only what a process waited for (fsync, fdatasync) is sure to be there: of a file its bytes, of a folder its names. Of
+Only synced changes (fsync, fdatasync) are sure to be there: of a file its bytes, of a folder its names. Of
 all else, any part may be there and any part missing.
 """
 
@@ -116,7 +116,7 @@ class Disk:
         self._seen: dict[str, _Node] = {str(root): self._sure}
 
     def take(self, call: Call) -> None:
-        """Do what the call did. Raises AssertionError for an unsupported call."""
+        """Replay the call. Raises AssertionError for an unsupported call."""
         match call.name:
             case "fsync" | "fdatasync":
                 if node := self._seen.get(call.path):
@@ -133,7 +133,7 @@ class Disk:
                 self._change(call)
 
     def left(self, path: Path, chance: random.Random) -> None:
-        """Make, as the folder `path`, what could be found after a loss of power now."""
+        """Make, as the folder `path`, a possible state after a loss of power now."""
         self._sure.write_to(path, chance)
 
     def _change(self, call: Call) -> None:

@@ -1,4 +1,4 @@
-"""What a RangeStore promises about writes, in the fewest words, to compare a real one with."""
+"""A minimal model of a RangeStore's writes, to compare a real one with."""
 
 from __future__ import annotations
 

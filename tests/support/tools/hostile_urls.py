@@ -219,7 +219,7 @@ HOSTILE = [
     Hostile("https:/127.0.0.1:{port}/", "one slash", NO_URL),
     Hostile("https:127.0.0.1:{port}/", "no slash", NO_URL),
     Hostile("", "nothing", NO_URL),
-    # what two readers understand differently
+    # URLs that two parsers read differently
     Hostile("https://good.test:{port}@127.0.0.1:{port}/", "a host for a user's name", CREDENTIALS),
     Hostile("https://good.test@127.0.0.1/", "a host for a user's name", CREDENTIALS),
     Hostile("https://user:secret@good.test:{port}/", "a password", CREDENTIALS),
@@ -250,7 +250,7 @@ HOSTILE = [
     Hostile("https://*.test/", "a pattern", BAD_HOST),
     Hostile("https://{{host}}/", "a placeholder that was left", BAD_HOST),
     Hostile("https://$(hostname)/", "a shell's expansion", BAD_HOST),
-    # what would end a request line or a header
+    # characters that would end a request line or a header
     Hostile("https://good.test:{port}/\r\nX-Injected: 1", "a header in the path", UNSPEAKABLE),
     Hostile("https://good.test:{port}/ HTTP/1.1\r\nHost: x\r\n\r\nGET /", "a second request", UNSPEAKABLE),
     Hostile("https://good.test:{port}/?x=\n", "a line's end in the query", UNSPEAKABLE),

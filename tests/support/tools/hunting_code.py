@@ -1,4 +1,4 @@
-"""Hostile code that hunts for what its server is: paths and numbers, by every means that a process has.
+"""Hostile code that searches for paths and numbers of its server, in every way that a process has.
 
 It gets each text reversed and each number negated, so that it does not find its own copies.
 It prints one line for each find, and at the end the number of searched objects.

@@ -31,7 +31,7 @@ class Jails:
         self._tmp_work = os.path.exists("/tmp/work")
 
     def run(self, code: str, timeout_s: float = 30, stop: StopSignal | None = None) -> CodeRun:
-        """Return what came of it, when nothing is left of it."""
+        """Return the result, once every process of the run is gone."""
         run = JailedCode(MEMORY_MB).run(code, timeout_s, stop)
         self.expect_nothing_left()
         return run

@@ -22,7 +22,7 @@ def wait_for_word() -> None:
 
 
 def turn_report(turn: Turn) -> dict[str, Any]:
-    """Return what the client makes of a turn."""
+    """Return the facts of the client's turn."""
     answer = turn.output_message
     return {
         "turn_id": turn.turn_id,

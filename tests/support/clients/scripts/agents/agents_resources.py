@@ -20,7 +20,7 @@ ANSWER = {"tool_name": "get_weather", "content": "rain, 7 °C"}
 
 
 async def got(answer: Any) -> Any:
-    """Return what a method answers, of either client."""
+    """Return the answer of a method of either client."""
     return await answer if inspect.isawaitable(answer) else answer
 
 

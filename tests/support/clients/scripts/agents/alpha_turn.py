@@ -35,7 +35,7 @@ CONFIG: Any = {
 
 
 def main() -> None:
-    # its own one passes httpx what newer versions of that don't take
+    # its own one passes arguments that newer versions of httpx refuse
     http_client = httpx.Client(base_url=sys.argv[1])
     client: Any = LlamaStackClient(base_url=sys.argv[1], max_retries=0, http_client=http_client)
     report(health=client.inspect.health().status)
@@ -72,7 +72,7 @@ def user(text: str) -> dict[str, str]:
 
 
 def shown(chunks: list[Any]) -> Iterable[str]:
-    """Return what the client's own logger shows of a stream, whose form differs between the versions."""
+    """Return the lines of the client's own logger for a stream; its form differs between the versions."""
 
     async def arriving() -> Any:
         for chunk in chunks:

@@ -1,4 +1,4 @@
-"""What the client raises. Arguments: base URL. The models slow-1 and broken are those of the model server."""
+"""Exceptions of the client. Arguments: base URL. The models slow-1 and broken are those of the model server."""
 
 import sys
 from collections.abc import Callable

@@ -1,6 +1,6 @@
 """Calls every method of the client that makes a request, once, with whatever arguments. Arguments: base URL, package.
 
-Reports of each method, by its name in the client: the requests it made and what the last one was answered.
+Reports of each method, by its name in the client: its requests and the last answer.
 """
 
 import inspect

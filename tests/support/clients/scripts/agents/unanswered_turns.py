@@ -1,4 +1,4 @@
-"""Turns that ended without an answer, as a session and a turn are read. Arguments: base URL, what to have fail."""
+"""Turns that ended without an answer, read in their session and alone. Arguments: base URL, what to have fail."""
 
 import sys
 from typing import Any

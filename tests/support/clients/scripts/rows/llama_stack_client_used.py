@@ -33,7 +33,7 @@ def session_of(**config: Any) -> dict[str, str]:
 
 
 def turn_facts(turn: Any) -> dict[str, Any]:
-    """Return what the client makes of a turn, without ids and times."""
+    """Return the facts of the client's turn, without ids and times."""
     answer = turn.output_message
     return {
         "steps": [step.step_type for step in turn.steps],

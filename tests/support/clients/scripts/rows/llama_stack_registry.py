@@ -23,7 +23,7 @@ def toolgroups_and_tools_are_listed() -> Any:
 
 
 def name_of(tool: Any) -> list[Any]:
-    """Return the name of a tool, and what the dialect of the client has beside it."""
+    """Return the name of a tool, with the further fields of the client's dialect."""
     if hasattr(client, "alpha"):
         return [tool.name, tool.toolgroup_id, bool(tool.input_schema)]
     return [tool.identifier, tool.toolgroup_id, tool.provider_resource_id == tool.identifier and tool.type == "tool"]

@@ -1,7 +1,7 @@
 """How one client runs the rows of the table in `test_client_table.py`: one process, a line of JSON for each row.
 
 A row is a function whose name is the row's. Its result is compared with the table. Between two rows
-the process waits for a line on standard input, so that the test can assign to each what the model server received.
+the process waits for a line on standard input, so that the test can assign the model server's requests to each.
 
 Arguments: base URL, key, the URL of an MCP server, and the names of the rows to run; without names, all.
 """

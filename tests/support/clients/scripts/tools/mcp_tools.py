@@ -1,6 +1,6 @@
 """Uses the tools of an MCP server that requires a header. Arguments: base URL, the server's URL, the header's value.
 
-Reports how both lists show a tool, what a call comes to, what a turn keeps of one, and how the server's refusal reads.
+Reports a tool in both lists, the result of a call, the stored call of a turn, and the text of the server's refusal.
 """
 
 import json
