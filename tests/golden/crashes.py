@@ -90,7 +90,7 @@ def noted(lines: list[Line]) -> Iterator[None]:
             lines.extend((EVENT, "", product.encode(event)) for event in events)
             return events
 
-        patch.setattr(Server, "hear", collect)
+        patch.setattr(Server, "drain", collect)
         yield
 
 
