@@ -174,7 +174,7 @@ def recovered_from_a_death(make: Make, scenario: Scenario, fault: Fault, recover
         world.clock.advance(LEASE_S)
         if recovery == "attended to":
             world.queue.taken()  # the queue loses what it has
-            heir.reconcile_open()
+            heir.attend_open()
             world.assert_true()
         if recovery != "a new turn":
             world.finish(heir)
