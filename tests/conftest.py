@@ -1,4 +1,4 @@
-"""No test reaches beyond this machine, except those for which somebody named a table elsewhere."""
+"""No test reaches beyond this machine, except those for a table that `TURNSTONE_TEST_TABLE` names."""
 
 from __future__ import annotations
 
@@ -80,9 +80,9 @@ def fresh_seed(pytestconfig: pytest.Config) -> int:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Have the slow tests begin first where several processes share them: all wait for what begins last.
+    """Run the slow tests first where several processes share them: all wait for the last test.
 
-    Each process is given, to begin with, an equal part of the tests as they stand: so each part begins with slow ones.
+    Each process begins with an equal part of the tests in their order: so each part begins with slow ones.
     """
     processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     if processes == 1:
@@ -117,7 +117,7 @@ def only_loopback() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def beyond_loopback(only_loopback: None) -> Iterator[None]:
-    """Let the tests of one module talk to the cloud, because TURNSTONE_TEST_TABLE says that there is a table there."""
+    """Let the tests of one module talk to the cloud, because TURNSTONE_TEST_TABLE names a table there."""
     assert os.environ.get("TURNSTONE_TEST_TABLE"), "nobody allowed this module to reach beyond this machine"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(socket.socket, "connect", CONNECT)
@@ -126,16 +126,16 @@ def beyond_loopback(only_loopback: None) -> Iterator[None]:
 
 @pytest.fixture
 def in_a_lambda() -> Iterator[None]:
-    """Give handlers an event loop of their own, as a Lambda has one, and undo what they do to the loggers."""
+    """Give handlers an event loop of their own, as a Lambda has one, and undo their changes to the loggers."""
     loggers = [logging.getLogger(name) for name in (None, "turnstone", "functions")]
-    known = [(logger, logger.level, list(logger.handlers), list(logger.filters)) for logger in loggers]
+    saved = [(logger, logger.level, list(logger.handlers), list(logger.filters)) for logger in loggers]
     excepthook = threading.excepthook
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     yield
     asyncio.set_event_loop(None)
     loop.close()
-    for logger, level, handlers, filters in known:
+    for logger, level, handlers, filters in saved:
         logger.setLevel(level)
         logger.handlers[:], logger.filters[:] = handlers, filters
     logging.captureWarnings(False)

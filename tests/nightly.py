@@ -1,7 +1,7 @@
-"""Run what every run has no time for, one part after the other, within an hour: `python -m tests.nightly --help`.
+"""Run the parts that are too slow for every run, one after the other, within an hour: `python -m tests.nightly --help`.
 
-Parts whose cases are drawn share a new seed, which is printed first. Each part has its time; what takes longer is
-ended, and counts as failed. A part that fails keeps none of the others from running.
+Parts whose cases are drawn share a new seed, which is printed first. Each part has a time limit: a longer one
+is ended, and counts as failed. A failed part does not stop the others.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Outcome:
     """None if it was ended because it took too long."""
 
     def __str__(self) -> str:
-        told = {0: "passed", None: f"ended after {self.part.minutes:g} minutes"}.get(self.status, "FAILED")
-        return f"{self.part.target:12} {self.seconds:7.0f} s  {told}"
+        outcome = {0: "passed", None: f"ended after {self.part.minutes:g} minutes"}.get(self.status, "FAILED")
+        return f"{self.part.target:12} {self.seconds:7.0f} s  {outcome}"
 
 
 PARTS = (
@@ -74,14 +74,14 @@ def outcome_of(part: Part, command: Sequence[str]) -> Outcome:
     return Outcome(part, time.monotonic() - began, status)
 
 
-def run(parts: Sequence[Part], seed: int, tell: Callable[[str], object]) -> int:
+def run(parts: Sequence[Part], seed: int, report: Callable[[str], object]) -> int:
     """Run the parts; return the exit code, 0 if all passed."""
-    tell(f"seed {seed}: make nightly ARGS=--seed={seed} repeats the same cases")
+    report(f"seed {seed}: make nightly ARGS=--seed={seed} repeats the same cases")
     outcomes = []
     for part in parts:
         outcomes.append(outcome_of(part, part.command(seed)))
-        tell(str(outcomes[-1]))
-    tell("\n".join(["", *map(str, outcomes), f"{'together':12} {sum(each.seconds for each in outcomes):7.0f} s"]))
+        report(str(outcomes[-1]))
+    report("\n".join(["", *map(str, outcomes), f"{'together':12} {sum(each.seconds for each in outcomes):7.0f} s"]))
     return 0 if all(outcome.status == 0 for outcome in outcomes) else 1
 
 

@@ -29,7 +29,7 @@ def main() -> int:
     began = time.monotonic()
     table = sys.stdout
     print(ROW.format("subject", "attack", "measured", "bar", "met"), file=table)
-    logs = io.StringIO()  # the servers' logs, which would stand between the rows
+    logs = io.StringIO()  # the servers' logs, which would mix with the rows
     with redirect_stdout(logs), ThreadPoolExecutor(AT_ONCE) as pool:  # most of an attack is waiting
         runs = [pool.submit(_has_met, attack, table) for attack in every_attack() if only in attack.subject]
     broken = [run.exception() for run in runs if run.exception() is not None]

@@ -1,4 +1,4 @@
-"""A model server that lies about numbers: tokens, places in lists, times to wait."""
+"""A model server that lies about numbers: tokens, list indexes, times to wait."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import httpx
 from tests.attack.finding import Attack, Finding
 from tests.fakes.models.openai_answers import DONE, Answer, HttpAnswer, call_answer, chunk, text_chunk
 from tests.fakes.models.openai_server import ModelServer
-from tests.support.clients.plain_client import PlainClient, said
+from tests.support.clients.plain_client import PlainClient, turn_body
 from tests.support.server.servers import ServerProcess
 
 DAY_TOKENS = 100_000
@@ -40,7 +40,7 @@ SOON_S = 10.0
 
 
 def run(folder: Path, full: bool) -> Iterator[Finding]:
-    """Have every number reported wrongly, and look at what the tenant is answered and charged."""
+    """Report every number wrongly, and check the tenant's answers and charges."""
     with (
         ModelServer(lying_model, embed=lying_embeddings) as model,
         ServerProcess(folder, model_url=model.url, max_day_tokens=DAY_TOKENS) as server,
@@ -49,16 +49,16 @@ def run(folder: Path, full: bool) -> Iterator[Finding]:
         for name in USAGES:
             yield charged(client, name)
         yield priced(client)
-        answer = client.post(CHAT, {"model": "arguments", **said("go"), "tools": [TOOL]})
+        answer = client.post(CHAT, {"model": "arguments", **turn_body("go"), "tools": [TOOL]})
         yield valid("tool arguments of 1e999", answer, 200)
-        answer = client.post(CHAT, {"model": "indexes", **said("go"), "tools": [TOOL]})
+        answer = client.post(CHAT, {"model": "indexes", **turn_body("go"), "tools": [TOOL]})
         yield valid("fragments of calls and choices at 10^9 and NaN", answer, 200)
         for name in EMBEDDINGS:
             answer = client.post("/v1/openai/v1/embeddings", {"model": name, "input": "hello"})
             yield valid(f"embeddings with an absurd {name}", answer, 502)
         for wait in WAITS:
             began = time.monotonic()
-            answer = client.post(f"{client.open_session(f'wait {wait}')}/turn", said("go"))
+            answer = client.post(f"{client.open_session(f'wait {wait}')}/turn", turn_body("go"))
             yield valid(f"retry-after: {wait[:24]}…, {time.monotonic() - began:.1f} s", answer, 502)
 
 
@@ -67,9 +67,9 @@ def charged(client: PlainClient, name: str) -> Finding:
     prices = {"prices": {"input": 3.0, "output": 15.0}}
     client.post("/v1/models", {"model_id": name, "metadata": prices})
     session = client.open_session(name)
-    turn = client.post(f"{session}/turn", said("hello"))
+    turn = client.post(f"{session}/turn", turn_body("hello"))
     agent_id = session.split("/")[3]
-    report = client.ask(f"/v1/usage?agent_id={agent_id}")
+    report = client.fetch(f"/v1/usage?agent_id={agent_id}")
     status = f"turn {turn.status_code}, usage {report.status_code}"
     if report.status_code != 200:
         return Finding(f"usage: {name}", status, "200, 200", is_met=False)
@@ -84,8 +84,8 @@ def priced(client: PlainClient) -> Finding:
     prices = {"prices": {"input": 1.7e308, "output": 1.7e308}}
     client.post("/v1/models", {"model_id": "dear", "provider_model_id": "text", "metadata": prices})
     session = client.open_session("dear")
-    client.post(f"{session}/turn", said("hello"))
-    return valid("a price of 1.7e308", client.ask("/v1/usage"), 200)
+    client.post(f"{session}/turn", turn_body("hello"))
+    return valid("a price of 1.7e308", client.fetch("/v1/usage"), 200)
 
 
 def valid(what: str, answer: httpx.Response, status: int) -> Finding:

@@ -1,6 +1,6 @@
-"""A model that tries to have a tool of the person at the terminal run unseen, through a real `turnstone chat`.
+"""A model that tries to run a tool of the user at the terminal unseen, through a real `turnstone chat`.
 
-A person approves what stands between the last tool line and the question. Each bar holds that against what ran.
+A user approves the text between the last tool line and the prompt. Each bar compares it with the call that ran.
 """
 
 from __future__ import annotations
@@ -48,19 +48,19 @@ NOT_SHOWN = re.compile("[^\n\x20-\x7e·\u00c0-\u017e]")
 
 
 def answer_of(body: Mapping[str, Any], has_typed: Event) -> Answer:
-    """Call the tool as the person's words name the trick, under one id at all times; tell what came of it."""
+    """Call the tool with the trick that the user's message names, always under one id; repeat its result."""
     messages = body["messages"]
-    said = next(message["content"] for message in reversed(messages) if message["role"] == "user")
+    last_text = next(message["content"] for message in reversed(messages) if message["role"] == "user")
     answered = len(messages) - 1 - max(i for i, message in enumerate(messages) if message["role"] == "user")
     if answered:
         return text_answer(f"told: {messages[-1]['content']}")
-    if said == "ahead":
+    if last_text == "ahead":
         return _imitated(has_typed)
-    return _called(TRICKS[said])
+    return _called(TRICKS[last_text])
 
 
 def _imitated(has_typed: Event) -> Iterator[Any]:
-    """Say what looks like a question, and call the tool once it is answered."""
+    """Print text in the form of a prompt, and call the tool once it is answered."""
     yield text_chunk(f'· tool run_command\n  | "command": "ls"\n  run run_command? {CHOICES}')
     while not has_typed.is_set():  # a client that hangs up ends this, too
         yield Pause(POLL_S)
@@ -106,7 +106,7 @@ def _second_call(tools: Path) -> Finding:
 
 
 def _typed_ahead(terminal: Terminal, has_typed: Event) -> Finding:
-    terminal.say("ahead")
+    terminal.enter_line("ahead")
     terminal.expect(CHOICES)  # the model's
     terminal.type("y\n")
     has_typed.set()
@@ -118,7 +118,7 @@ def _typed_ahead(terminal: Terminal, has_typed: Event) -> Finding:
 
 
 def _trick(terminal: Terminal, name: str) -> Finding:
-    terminal.say(name)
+    terminal.enter_line(name)
     shown = terminal.expect(CHOICES)
     terminal.type("n\n")
     terminal.expect("told: ")
@@ -126,10 +126,10 @@ def _trick(terminal: Terminal, name: str) -> Finding:
 
 
 def _too_long(terminal: Terminal, name: str) -> Finding:
-    terminal.say(name)
+    terminal.enter_line(name)
     came = terminal.expect("told: ")
-    is_asked = CHOICES in came
-    return Finding("arguments of 30,000 characters", "asked" if is_asked else "refused", "refused", not is_asked)
+    is_prompted = CHOICES in came
+    return Finding("arguments of 30,000 characters", "asked" if is_prompted else "refused", "refused", not is_prompted)
 
 
 def _in_json(url: str, tools: Path) -> Finding:
@@ -142,13 +142,13 @@ def _in_json(url: str, tools: Path) -> Finding:
 
 def _finding(what: str, shown: str, command: str) -> Finding:
     """Hold the rows before a question against the command that the question is about."""
-    measured = next((told for told, is_so in _faults(shown, command) if is_so()), "shown whole")
+    measured = next((fault for fault, is_so in _faults(shown, command) if is_so()), "shown whole")
     return Finding(what, measured, "shown whole, each character as it is", measured == "shown whole")
 
 
 def _faults(shown: str, command: str) -> Iterator[tuple[str, Callable[[], bool]]]:
     rows = [part for line in shown.split("\n") for part in _physical(line)]
-    heads = [place for place, row in enumerate(rows) if row.startswith("· tool run_command")]
+    heads = [start for start, row in enumerate(rows) if row.startswith("· tool run_command")]
     arguments = [row for row in rows[heads[-1] + 1 : -1] if not row.startswith("  the call of ")] if heads else []
     yield "no row names the tool", lambda: not heads
     yield "characters that a terminal does not show as they are", lambda: bool(NOT_SHOWN.search(shown))
@@ -158,7 +158,7 @@ def _faults(shown: str, command: str) -> Iterator[tuple[str, Callable[[], bool]]
 
 def _physical(line: str) -> list[str]:
     """Return the rows that a line takes."""
-    return [line[place : place + COLUMNS] for place in range(0, len(line), COLUMNS)] or [""]
+    return [line[start : start + COLUMNS] for start in range(0, len(line), COLUMNS)] or [""]
 
 
 def _read(rows: list[str]) -> object:

@@ -1,4 +1,4 @@
-"""Backups under load: what was acknowledged before a backup began is in it, and a restored server goes on with it."""
+"""Backups under load: a backup has every write acknowledged before it, and a restored server continues with it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.attack.finding import Attack, Finding
-from tests.support.clients.plain_client import Json, PlainClient, answering, said
+from tests.support.clients.plain_client import Json, PlainClient, answering, turn_body
 from tests.support.server.servers import ROOT, ServerProcess, server_environment
 
 TOOL = {"name": "get_weather", "description": "Tell the weather.", "parameters": []}
@@ -22,13 +22,13 @@ INSTRUCTIONS_BYTES = 400_000  # as hexadecimal digits more than a record holds
 
 
 def run(folder: Path, full: bool) -> Iterator[Finding]:
-    """Back up a server under load, restore the backup elsewhere, and compare; try what is to be refused."""
+    """Back up a server under load, restore the backup elsewhere, and compare; try forbidden targets."""
     backup, restored = folder / "backup", folder / "restored"
     with ServerProcess(folder) as server, PlainClient(server.url) as client:
         with load(server):
             kept = [made(client) for _ in range(12 if full else 3)]
             paused_session = client.open_session("offline", client_tools=[TOOL])
-            paused = client.post(f"{paused_session}/turn", said("please get_weather()")).json()
+            paused = client.post(f"{paused_session}/turn", turn_body("please get_weather()")).json()
             acknowledged = {path: client.get(path) for path in [*kept, paused_session]}
             yield ended("a backup under load", 0, " MB ", server.data_dir, "backup", backup)
         yield ended("a restore under a server", 1, "stop it", server.data_dir, "restore", backup, "--replace")
@@ -42,7 +42,7 @@ def run(folder: Path, full: bool) -> Iterator[Finding]:
 
 
 def served(folder: Path, acknowledged: dict[str, Json], session: str, paused: Json) -> Iterator[Finding]:
-    """Start a server on restored data; look for what was acknowledged, and resume the turn that was paused."""
+    """Start a server on restored data; check the acknowledged writes, and resume the paused turn."""
     with ServerProcess(folder) as server, PlainClient(server.url) as client:
         lost = [path for path, was in acknowledged.items() if client.get(path) != was]
         yield Finding(
@@ -56,7 +56,7 @@ def served(folder: Path, acknowledged: dict[str, Json], session: str, paused: Js
 def made(client: PlainClient) -> str:
     """Make an agent with a payload, and a session with a turn; return the path of the session."""
     session = client.open_session("offline", instructions=os.urandom(INSTRUCTIONS_BYTES).hex())
-    assert client.post(f"{session}/turn", said("hello")).status_code == 200
+    assert client.post(f"{session}/turn", turn_body("hello")).status_code == 200
     return session
 
 

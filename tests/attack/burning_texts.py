@@ -17,7 +17,7 @@ MOST_S = 6.0
 WORDS = [f"{'a' * (number % 190)}{number}" for number in range(2_000)]
 NESTED = '{"type":' * 50 + "["
 CONFIG = {"toolgroups": ["builtin::clock"], "tool_prompt_format": "json"}
-MODEL = {"model_id": "fake", "metadata": {"tools": "prompted"}}  # whose calls are looked for in what it writes
+MODEL = {"model_id": "fake", "metadata": {"tools": "prompted"}}  # the server parses calls out of its text
 
 
 def run(folder: Path, full: bool) -> Iterator[Finding]:
@@ -37,8 +37,8 @@ def run(folder: Path, full: bool) -> Iterator[Finding]:
         for text in ("a", "a ", "\ufdfa"):
             judged = {"shield_id": "words", "messages": [{"role": "user", "content": text * (size // len(text))}]}
             body = {**judged, "params": {}}
-            asked = "/v1/safety/run-shield", body
-            yield measured(f"{size:,} of {text!r}, 2,000 words", server, client, asked)
+            request = "/v1/safety/run-shield", body
+            yield measured(f"{size:,} of {text!r}, 2,000 words", server, client, request)
         assert client.post("/v1/models", MODEL).status_code == 200
         for name in ("<", "{", "`", "nested", "fragments"):
             path = client.open_session(model=MODEL["model_id"], **CONFIG)
@@ -55,9 +55,9 @@ def answer_of(name: str, size: int) -> list[Any]:
     return [*pieces, chunk({}, "stop"), DONE]
 
 
-def measured(what: str, server: ServerProcess, client: PlainClient, asked: tuple[str, Json]) -> Finding:
+def measured(what: str, server: ServerProcess, client: PlainClient, request: tuple[str, Json]) -> Finding:
     before = processor_s(server.pid)
-    status = client.post(*asked).status_code
+    status = client.post(*request).status_code
     took_s = processor_s(server.pid) - before
     is_met = status == 200 and took_s <= MOST_S
     return Finding(what, f"{status}, {took_s:.1f} s of processor", f"200, {MOST_S:g} s", is_met)

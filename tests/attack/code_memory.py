@@ -11,7 +11,7 @@ from tests.attack.finding import Attack, Finding
 from tests.support.clients.plain_client import PlainClient
 from tests.support.server.servers import ServerProcess
 
-PLACES = 4
+SLOTS = 4
 OF_ONE_TENANT = 3
 MEMORY_MB = 128
 TAKEN_MB = 80
@@ -21,7 +21,7 @@ CONFIG = f"""
 runs = "here"
 memory_mb = {MEMORY_MB}
 timeout_seconds = 3
-calls_at_a_time = {PLACES}
+calls_at_a_time = {SLOTS}
 """
 CODE = (
     f"taken = bytearray({TAKEN_MB} << 20)\ntaken[::4096] = b'x' * len(taken[::4096])\nimport time; time.sleep({RUNS_S})"
@@ -40,14 +40,14 @@ def run(folder: Path, full: bool) -> Iterator[Finding]:
         PlainClient(server.url) as client,
         ThreadPoolExecutor(calls) as threads,
     ):
-        ready = _said(client, "print('ready')")
+        ready = _output_of(client, "print('ready')")
         assert "ready" in ready, ready
-        called = [threads.submit(_said, client, CODE) for _ in range(calls)]
+        called = [threads.submit(_output_of, client, CODE) for _ in range(calls)]
         most_mb, most_running = _most_held(server.pid, called)
-        said = [one.result() for one in called]
-    ended = sum(one.startswith(RAN) for one in said)
-    in_vain = sum(bool(IN_VAIN.search(one)) for one in said)
-    what = f"{calls} code calls of {TAKEN_MB} MB at once, {PLACES} at a time allowed"
+        outputs = [one.result() for one in called]
+    ended = sum(one.startswith(RAN) for one in outputs)
+    in_vain = sum(bool(IN_VAIN.search(one)) for one in outputs)
+    what = f"{calls} code calls of {TAKEN_MB} MB at once, {SLOTS} at a time allowed"
     bar_mb = OF_ONE_TENANT * MEMORY_MB
     yield Finding(
         what,
@@ -63,7 +63,7 @@ def run(folder: Path, full: bool) -> Iterator[Finding]:
     )
 
 
-def _said(client: PlainClient, code: str) -> str:
+def _output_of(client: PlainClient, code: str) -> str:
     response = client.post(INVOKE, {"tool_name": "code_interpreter", "kwargs": {"code": code}})
     assert response.status_code == 200, response.text
     answer = response.json()

@@ -1,4 +1,4 @@
-"""Databases that are missing, emptied or torn: one line that says what to do, and no fresh start in silence."""
+"""Databases that are missing, emptied or torn: one line with the remedy, and no silent fresh start."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 
 from tests.attack.finding import Attack, Finding
-from tests.support.clients.plain_client import PlainClient, said
+from tests.support.clients.plain_client import PlainClient, turn_body
 from tests.support.server.servers import ROOT, ServerProcess, free_port, server_command, server_environment
 
 START_S = 30.0
@@ -28,7 +28,7 @@ def run(folder: Path, full: bool) -> Iterator[Finding]:
         with PlainClient(server.url) as client:
             session = client.open_session("offline")
             for number in range(60 if full else 20):
-                client.post(f"{session}/turn", said(f"{number} {LONG_TEXT}"))
+                client.post(f"{session}/turn", turn_body(f"{number} {LONG_TEXT}"))
             client.post("/v1/agents", {"agent_config": {"model": "offline", "instructions": os.urandom(500_000).hex()}})
         server.kill()
         attempts = [(damage, processes) for processes in (1, 3) for damage in DAMAGES] if full else FEW
@@ -44,7 +44,7 @@ def run(folder: Path, full: bool) -> Iterator[Finding]:
 
 
 def lose_database(data: Path) -> None:
-    """The database is gone, and its log is left."""
+    """The database is missing, and its log is left."""
     (data / "turnstone.db").unlink()
 
 
@@ -71,7 +71,7 @@ def tear_all(data: Path) -> None:
 
 
 def tear_leaves(data: Path) -> None:
-    """The roots of the database are whole, what is below is torn."""
+    """The roots of the database are whole, the pages below are torn."""
     tear(data, 12)
 
 
@@ -105,16 +105,16 @@ def refused(data_dir: Path, damage: Callable[[Path], None], processes: int) -> F
 
 
 def served(server: ServerProcess, session: str, requests: int) -> Iterator[Finding]:
-    """Ask a server whose database has torn pages."""
+    """Send requests to a server whose database has torn pages."""
     server.start()
     already = len(server.log.splitlines())
     with PlainClient(server.url) as client:
-        answers = [client.post(f"{session}/turn", said("hello")).status_code for _ in range(requests)]
+        answers = [client.post(f"{session}/turn", turn_body("hello")).status_code for _ in range(requests)]
         answers.append(httpx.get(f"{server.url}{session}").status_code)
     lines = server.log.splitlines()[already:]
-    told = [line for line in lines if "is damaged" in line and "restore a backup" in line]
-    is_met = set(answers) == {503} and len(told) == len(answers) and "Traceback" not in server.log
-    measured = f"{sorted(set(answers))}, {len(told)} lines for {len(answers)} requests"
+    reported = [line for line in lines if "is damaged" in line and "restore a backup" in line]
+    is_met = set(answers) == {503} and len(reported) == len(answers) and "Traceback" not in server.log
+    measured = f"{sorted(set(answers))}, {len(reported)} lines for {len(answers)} requests"
     yield Finding("requests on torn pages", measured, "503, a line each", is_met)
 
 

@@ -1,4 +1,4 @@
-"""Turns that would never end: of agents that ask for 10^12 inferences, and of models that never stop talking."""
+"""Turns that would never end: of agents that request 10^12 inferences, and of models that never stop talking."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from tests.attack.finding import Attack, Finding
 from tests.fakes.models.openai_answers import Answer, Pause, call_chunk, chunk, text_chunk
 from tests.fakes.models.openai_server import ModelServer
-from tests.support.clients.plain_client import Json, PlainClient, said
+from tests.support.clients.plain_client import Json, PlainClient, turn_body
 from tests.support.server.servers import ServerProcess
 
 MOST_INFERENCES = 12
@@ -23,7 +23,7 @@ KEEPALIVE = b": still there\n\n"
 
 
 def run(folder: Path, full: bool) -> Iterator[Finding]:
-    """Ask for too many inferences, then meet models that call tools, talk or keep their connection alive for ever."""
+    """Request too many inferences, then use models that call tools, talk or keep their connection alive forever."""
     settings = {"max_infer_iters": MOST_INFERENCES, "max_turn_seconds": MOST_SECONDS, "lease_seconds": LEASE_S}
     with (
         ModelServer(endless_model) as model,
@@ -36,13 +36,15 @@ def run(folder: Path, full: bool) -> Iterator[Finding]:
         yield Finding("an agent of 10^12 inferences a turn", f"{answer.status_code}", "400, names the bound", is_met)
 
         session = client.open_session("calls", max_infer_iters=MOST_INFERENCES, **CLOCK)
-        answer = client.post(f"{session}/turn", {**said("go"), "max_infer_iters": 10**12})
+        answer = client.post(f"{session}/turn", {**turn_body("go"), "max_infer_iters": 10**12})
         yield Finding("a turn of 10^12 inferences", f"{answer.status_code}", "400", answer.status_code == 400)
         began = len(model.requests)
-        client.post(f"{session}/turn", said("go"))
-        asked = len(model.requests) - began
+        client.post(f"{session}/turn", turn_body("go"))
+        inferences = len(model.requests) - began
         bar = f"asked {MOST_INFERENCES} times at most"
-        yield Finding("a model that calls tools for ever", f"asked {asked} times", bar, asked <= MOST_INFERENCES)
+        yield Finding(
+            "a model that calls tools for ever", f"asked {inferences} times", bar, inferences <= MOST_INFERENCES
+        )
 
         names = ("talks", "keeps-alive", "trickles-arguments") if full else ("talks", "keeps-alive")
         for name in names:
@@ -53,7 +55,7 @@ def ended(client: PlainClient, model: str) -> Finding:
     """Return the finding that a turn of a model which never ends its answer ends by its running time."""
     session = client.open_session(model)
     began = time.monotonic()
-    answer = client.post(f"{session}/turn", said("go"))
+    answer = client.post(f"{session}/turn", turn_body("go"))
     took_s = time.monotonic() - began
     detail: Json = answer.json()
     is_met = answer.status_code == 429 and "TURNSTONE_MAX_TURN_SECONDS" in str(detail) and took_s <= SOON_S

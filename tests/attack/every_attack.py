@@ -1,4 +1,4 @@
-"""The list of all attacks: what the modules of this folder declare as `ATTACK`."""
+"""The list of all attacks: the `ATTACK` of each module of this folder."""
 
 from __future__ import annotations
 

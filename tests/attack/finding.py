@@ -11,7 +11,7 @@ class Finding(NamedTuple):
     """One bar, and the figure that was measured against it.
 
     Attributes:
-        what: the attack in a few words, such as "120 MB of header lines on one connection".
+        what: a short name of the attack, such as "120 MB of header lines on one connection".
         measured: the figure with its unit, such as "431 after 64 KB, 3 MB more memory".
         bar: the limit it is held against, such as "431, at most 5 MB".
         is_met: whether the figure is within the bar.

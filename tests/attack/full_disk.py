@@ -1,4 +1,4 @@
-"""Deleting on a full disk: the room that is kept back lets a large session go, and what it frees is used again."""
+"""Deleting on a full disk: the reserved space lets a large session be deleted, and the freed space is used again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 from tests.attack.finding import Attack, Finding
-from tests.support.clients.plain_client import Json, PlainClient, said
+from tests.support.clients.plain_client import Json, PlainClient, turn_body
 from tests.support.server.servers import ROOT, ServerProcess, wait_until
 
 DISK_BYTES, FULL_DISK_BYTES = 64 * 1024 * 1024, 112 * 1024 * 1024
@@ -66,16 +66,18 @@ def run(folder: Path, full: bool) -> Iterator[Finding]:
         began = time.monotonic()
         yield answered("after a start, the deletion of the largest session", client.delete(large).status_code, 204)
         yield cleaned(data, folder / "copy", large, began)
-        yield answered("a turn in the room inside the database", client.post(f"{other}/turn", said("two")).status_code)
+        yield answered(
+            "a turn in the room inside the database", client.post(f"{other}/turn", turn_body("two")).status_code
+        )
         for filler in data.glob("filler*"):
             filler.unlink()
-        wait_until(lambda: client.post(f"{other}/turn", said("three")).status_code == 200, PATIENCE_S, "no room")
+        wait_until(lambda: client.post(f"{other}/turn", turn_body("three")).status_code == 200, PATIENCE_S, "no room")
         size_bytes = (data / "turnstone.reserve").stat().st_size
         yield Finding("the reserve once there is room", f"{size_bytes} bytes", "8 MB", size_bytes == 8 * 1024 * 1024)
 
 
 def long_text() -> Json:
-    return said(os.urandom(TURN_CHARACTERS // 2).hex())
+    return turn_body(os.urandom(TURN_CHARACTERS // 2).hex())
 
 
 def answered(what: str, status: int, bar: int = 200) -> Finding:
@@ -126,7 +128,7 @@ def a_disk(folder: Path, size_bytes: int) -> Iterator[int | None]:
 
 
 def enter(process_id: int) -> None:
-    """See the disks that the process sees."""
+    """Read the disks that the process sees."""
     for kind in ("user", "mnt"):
         namespace = os.open(f"/proc/{process_id}/ns/{kind}", os.O_RDONLY)
         if ctypes.CDLL(None, use_errno=True).setns(namespace, 0) != 0:

@@ -1,4 +1,4 @@
-"""Payload files that are gone or damaged under a server's data folder."""
+"""Payload files that are missing or damaged under a server's data folder."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 import httpx
 
 from tests.attack.finding import Attack, Finding
-from tests.support.clients.plain_client import Json, PlainClient, said
+from tests.support.clients.plain_client import Json, PlainClient, turn_body
 from tests.support.server.servers import ServerProcess
 
 LOST, DAMAGED, WHOLE = 1, 2, 3
@@ -93,21 +93,21 @@ def refused_for_good(what: str, answer: httpx.Response, identifier: str) -> Find
 
 
 def findings_of_a_next_turn(http: httpx.Client, stored: Stored) -> Iterator[Finding]:
-    answer = http.post(f"{stored.path}/turn", json=said("go on"))
+    answer = http.post(f"{stored.path}/turn", json=turn_body("go on"))
     yield Finding("the next turn of that session", str(answer.status_code), "200", answer.status_code == 200)
 
 
 def findings_of_a_paused_turn(server: ServerProcess, client: PlainClient, http: httpx.Client) -> Iterator[Finding]:
-    """Lose a turn that waits for its client: it can't go on, and its session can."""
+    """Lose a turn that waits for its client: it can't continue, and its session can."""
     path = client.open_session("offline", client_tools=[WEATHER], enable_session_persistence=True)
     with removed_afterwards(server):
-        paused = client.post(f"{path}/turn", said("please get_weather(city=Oslo)" + noise())).json()
+        paused = client.post(f"{path}/turn", turn_body("please get_weather(city=Oslo)" + noise())).json()
     turn = f"{path}/turn/{paused['turn_id']}"
     calls = paused["output_message"]["tool_calls"]
     responses = [{"call_id": call["call_id"], "tool_name": call["tool_name"], "content": "4 degrees"} for call in calls]
     resumed = http.post(f"{turn}/resume", json={"tool_responses": responses})
     yield refused_for_good("resuming a lost turn", resumed, paused["turn_id"])
-    following = http.post(f"{path}/turn", json=said("never mind"))
+    following = http.post(f"{path}/turn", json=turn_body("never mind"))
     session = http.get(path).json()
     ended = [turn["completed_at"] is not None for turn in session.get("turns", [])]
     yield Finding(
@@ -136,7 +136,7 @@ def findings_of_an_agent(server: ServerProcess, client: PlainClient, http: httpx
 
 
 def findings_of_a_missing_folder(server: ServerProcess, http: httpx.Client, stored: Stored) -> Iterator[Finding]:
-    """Take the whole folder away, as a disk that is not mounted: nothing is known to be lost then."""
+    """Take the whole folder away, as a disk that is not mounted: then no payload counts as lost."""
     blobs = server.data_dir / "blobs"
     blobs.rename(server.data_dir / "elsewhere")
     refused = http.get(stored.path)
@@ -151,7 +151,7 @@ def findings_of_a_missing_folder(server: ServerProcess, http: httpx.Client, stor
 
 
 def findings_of_a_failure_at_once(server: ServerProcess, client: PlainClient, http: httpx.Client) -> Iterator[Finding]:
-    """Have an agent's payload fail to be read, which a list reads only when it is drained."""
+    """Make the read of an agent's payload fail, which a list reads only when it is drained."""
     before = payloads(server)
     client.post("/v1/agents", {"agent_config": {"model": "offline", "instructions": noise()}})
     with unreadable(payloads(server) - before):
@@ -166,11 +166,11 @@ def findings_of_a_failure_at_once(server: ServerProcess, client: PlainClient, ht
 
 
 def findings_of_a_failure_midway(server: ServerProcess, client: PlainClient, http: httpx.Client) -> Iterator[Finding]:
-    """Have the last payload of a session fail to be read, long after the first bytes of the answer were sent."""
+    """Make the read of a session's last payload fail, long after the first bytes of the answer were sent."""
     path = client.open_session("offline", enable_session_persistence=True)
     before = payloads(server)
     for _ in range(TURNS):
-        client.post(f"{path}/turn", said(noise() + LONG))
+        client.post(f"{path}/turn", turn_body(noise() + LONG))
     last = max(payloads(server) - before, key=lambda payload: payload.stat().st_mtime_ns)
     logged = len(server.log)
     with unreadable({last}):
@@ -187,7 +187,7 @@ def findings_of_a_failure_midway(server: ServerProcess, client: PlainClient, htt
 
 @contextmanager
 def unreadable(files: set[Path]) -> Iterator[None]:
-    """Have a folder stand in the place of each file, which no right to read everything helps to read."""
+    """Replace each file by a folder, which even a process with every right can't read."""
     for file in files:
         file.rename(file.with_suffix(".elsewhere"))
         file.mkdir()
@@ -220,7 +220,7 @@ def session_with_losses(server: ServerProcess, client: PlainClient) -> Stored:
     turns = []
     for number in range(TURNS):
         before = payloads(server)
-        turns.append(client.post(f"{path}/turn", said(f"turn {number} {noise()}")).json())
+        turns.append(client.post(f"{path}/turn", turn_body(f"turn {number} {noise()}")).json())
         made = payloads(server) - before
         for payload in made:
             if number == LOST:

@@ -14,10 +14,10 @@ from pathlib import Path
 from uuid import uuid4
 
 from tests.attack.finding import Attack, Finding
-from tests.support.clients.plain_client import PlainClient, answering, said
+from tests.support.clients.plain_client import PlainClient, answering, turn_body
 from tests.support.server.servers import ServerProcess, wait_until
 
-GRACE_S, GRACE_IN_FULL_S = 1, 3  # longer where clients store payloads meanwhile, and the machine may stand still
+GRACE_S, GRACE_IN_FULL_S = 1, 3  # longer while clients store payloads, and the machine may stand still
 PATIENCE_S = 30.0
 REFUSED, REFUSED_IN_FULL = 3, 20
 LEFT, LEFT_IN_FULL = 200, 5_000
@@ -39,10 +39,10 @@ def run(folder: Path, full: bool) -> Iterator[Finding]:
 
 
 def refused_writes(server: ServerProcess, client: PlainClient, times: int) -> Finding:
-    """Let the database's log grow no more, while there is room for payloads."""
+    """Stop the growth of the database's log, while there is room for payloads."""
     session = client.open_session("offline", enable_session_persistence=True)
     while log_of(server).stat().st_size < ROOM_BYTES:
-        client.post(f"{session}/turn", said(os.urandom(150_000).hex()))
+        client.post(f"{session}/turn", turn_body(os.urandom(150_000).hex()))
     before = files_of(server)
     with at_most(server, log_of(server).stat().st_size):
         agents = [{"agent_config": {"model": "offline", "instructions": noise()}} for _ in range(times)]
@@ -57,7 +57,7 @@ def refused_writes(server: ServerProcess, client: PlainClient, times: int) -> Fi
 
 
 def swept(server: ServerProcess, client: PlainClient, left: int, writers: int) -> Finding:
-    """Leave payloads that no record names, beside turns that are being stored, and look what the sweep takes."""
+    """Leave payloads that no record names, next to turns under way, and check the files that the sweep deletes."""
     folder = server.data_dir / "blobs" / ("0" * 32)
     folder.mkdir(parents=True)
     for number in range(left):
@@ -90,7 +90,7 @@ def paused_and_resumed(url: str, is_over: threading.Event) -> str:
     with PlainClient(url) as client:
         path = client.open_session("offline", client_tools=[WEATHER], enable_session_persistence=True)
         while True:
-            paused = client.post(f"{path}/turn", said(PAUSES + noise())).json()
+            paused = client.post(f"{path}/turn", turn_body(PAUSES + noise())).json()
             client.post(f"{path}/turn/{paused['turn_id']}/resume", answering(paused, "4 degrees"))
             if is_over.is_set():
                 return path

@@ -51,7 +51,7 @@ def received(connection: socket.socket) -> bytes:
 
 
 def status_of(port: int, request: bytes = HEALTH) -> int | None:
-    """Return what a request over a connection of its own is answered with; None if it is not."""
+    """Return the answer to a request over a connection of its own; None without one."""
     try:
         with connected(port) as connection:
             connection.sendall(request)
@@ -68,7 +68,7 @@ def resident_mb(pid: int) -> float:
 
 
 class Honest:
-    """What a client saw that sent one small request after the other.
+    """The results of a client that sent one small request after the other.
 
     Attributes:
         took_s: the time of each request.
@@ -88,11 +88,11 @@ class Honest:
 
 @contextmanager
 def honest_client(port: int, pid: int) -> Iterator[Honest]:
-    """Have an honest client ask, over a new connection each time, while the block lasts."""
+    """Send requests of an honest client, over a new connection each time, while the block lasts."""
     seen = Honest()
     is_over = threading.Event()
 
-    def ask() -> None:
+    def send_requests() -> None:
         while not is_over.is_set() or not seen.took_s:
             began = time.monotonic()
             seen.failed += status_of(port) != 200
@@ -100,7 +100,7 @@ def honest_client(port: int, pid: int) -> Iterator[Honest]:
             seen.most_mb = max(seen.most_mb, resident_mb(pid))
             is_over.wait(0.005)
 
-    client = threading.Thread(target=ask)
+    client = threading.Thread(target=send_requests)
     client.start()
     try:
         yield seen

@@ -1,4 +1,4 @@
-"""Many readers of sessions, turns and lists while what they read is deleted."""
+"""Many readers of sessions, turns and lists during their deletion."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import httpx
 
 from tests.attack.finding import Attack, Finding
-from tests.support.clients.plain_client import PlainClient, said
+from tests.support.clients.plain_client import PlainClient, turn_body
 from tests.support.server.servers import ServerProcess
 
 ROUNDS, ROUNDS_IN_FULL = 4, 12
@@ -67,7 +67,7 @@ def run(folder: Path, full: bool) -> Iterator[Finding]:
 
 
 def read_while_deleted(server: ServerProcess, client: PlainClient, *, is_by_agent: bool) -> Counter[str]:
-    """Return what the readers of a session were answered until it was gone."""
+    """Return the answers of a session's readers until its deletion."""
     session = new_session(client)
     reads = session.reads()
     ready = threading.Barrier(len(reads) + 1)
@@ -83,14 +83,14 @@ def read_while_deleted(server: ServerProcess, client: PlainClient, *, is_by_agen
 def new_session(client: PlainClient) -> Session:
     path = client.open_session("offline", client_tools=[WEATHER], enable_session_persistence=True)
     for _ in range(LONG_TURNS):
-        client.post(f"{path}/turn", said(LONG))
-    return Session(path, client.post(f"{path}/turn", said(PAUSES)).json()["turn_id"])
+        client.post(f"{path}/turn", turn_body(LONG))
+    return Session(path, client.post(f"{path}/turn", turn_body(PAUSES)).json()["turn_id"])
 
 
 def answers_of(
     url: str, read: Callable[[httpx.Client], httpx.Response], ready: threading.Barrier, is_gone: threading.Event
 ) -> Counter[str]:
-    """Return how often the read was answered in which way, until a moment after the session is gone."""
+    """Return the count of each answer to the read, until a moment after the session is gone."""
     answers: Counter[str] = Counter()
     with httpx.Client(base_url=url, timeout=TIMEOUT_S) as http:
         answers[answer_of(http, read)] += 1

@@ -1,4 +1,4 @@
-"""Heads, trailers and chunk lines without an end, each on one connection, while an honest client asks."""
+"""Heads, trailers and chunk lines without an end, each on one connection, next to an honest client."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def run(folder: Path, full: bool) -> Iterator[Finding]:
         status_of(server.port)
         before_mb = resident_mb(server.pid)
         with honest_client(server.port, server.pid) as honest:
-            for what, (first, again, wanted) in FLOODS.items():
+            for what, (first, again, expected) in FLOODS.items():
                 statuses, sent_bytes = flooded(server.port, first, again, size_bytes)
                 more_mb = max(honest.most_mb, resident_mb(server.pid)) - before_mb
                 yield Finding(
                     f"{size_bytes / MEGABYTE:.0f} MB of {what}",
                     f"{statuses} after {sent_bytes / MEGABYTE:.1f} MB, {more_mb:.1f} MB more memory",
-                    f"{wanted}, at most {MOST_MB:.0f} MB",
-                    statuses == wanted and more_mb <= MOST_MB,
+                    f"{expected}, at most {MOST_MB:.0f} MB",
+                    statuses == expected and more_mb <= MOST_MB,
                 )
         measured = f"p99 {honest.p99_s * 1_000:.0f} ms of {len(honest.took_s)}, {honest.failed} failed"
         is_met = honest.p99_s <= MOST_P99_S and honest.failed == 0

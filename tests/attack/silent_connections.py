@@ -1,4 +1,4 @@
-"""More connections than descriptors, that send nothing, half a head or half a body, while honest clients ask."""
+"""More connections than descriptors, that send nothing, half a head or half a body, next to honest clients."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ MOST_EACH_MB = 1.0
 MOST_LEFT_MB = 50.0
 GONE_FOR_S = 10.0
 TURN_BYTES = 5 * MB
-READER_BUFFER_BYTES = 4_096  # so that the kernel holds little of what is not read
+READER_BUFFER_BYTES = 4_096  # so that the kernel buffers few unread bytes
 PATIENCE_S = 60.0
 
 
@@ -47,7 +47,7 @@ def run(folder: Path, full: bool) -> Iterator[Finding]:
         size = f"{len(session.read()) / MB:.0f} MB"
         large = {f"a session of {size}": session.path, **session.large_answers(turn_ids[0])}
         for of, path in large.items():
-            server.restart()  # what it wrote with, or held for those before, stays in no figure
+            server.restart()  # no figure includes the memory of the write or of earlier readers
             session.read_small()
             yield from _held(server, f"{readers} readers of {of}", get_request(path), readers)
     with (
@@ -86,22 +86,22 @@ class Session:
     def __init__(self, server: ServerProcess) -> None:
         self._server = server
         self._small_id = ""
-        agent = self._asked("POST", "/v1/agents", {"agent_config": {"model": "m", "instructions": "Be brief."}})
+        agent = self._body_of("POST", "/v1/agents", {"agent_config": {"model": "m", "instructions": "Be brief."}})
         agent_path = f"/v1/agents/{json.loads(agent)['agent_id']}"
-        opened = self._asked("POST", f"{agent_path}/session", {"session_name": "long"})
+        opened = self._body_of("POST", f"{agent_path}/session", {"session_name": "long"})
         self.path = f"{agent_path}/session/{json.loads(opened)['session_id']}"
 
     def turn(self, text: str) -> str:
         """Return the id of an ended turn."""
-        told = self._asked("POST", f"{self.path}/turn", _turn_body(text, stream=False))
-        turn_id: str = json.loads(told)["turn_id"]
+        received = self._body_of("POST", f"{self.path}/turn", _turn_body(text, stream=False))
+        turn_id: str = json.loads(received)["turn_id"]
         return turn_id
 
     def large_answers(self, turn_id: str) -> dict[str, str]:
         """Return the paths of answers that show a large turn, or a large file that is stored with it now."""
         self._small_id = self.turn("hello")
         turn = f"{self.path}/turn/{turn_id}"
-        (step,) = json.loads(self._asked("GET", turn))["steps"]
+        (step,) = json.loads(self._body_of("GET", turn))["steps"]
         *_, agent_id, _, session_id = self.path.split("/")
         ref = SessionRef(tenant=LOCAL_CALLER.tenant, agent_id=agent_id, session_id=session_id)
         body = frame({"name": "large.txt", "mime_type": "text/plain"}, noise(TURN_BYTES, 9).encode())
@@ -116,30 +116,30 @@ class Session:
         }
 
     def read_small(self) -> None:
-        """Read of a small turn what is read of the large one, so that all is loaded that this takes."""
+        """Read a small turn as the large one is read, so that all modules are loaded."""
         turn = f"{self.path}/turn/{self._small_id}"
-        (step,) = json.loads(self._asked("GET", turn))["steps"]
+        (step,) = json.loads(self._body_of("GET", turn))["steps"]
         for path in (f"{self.path}?turn_ids={self._small_id}", f"{turn}/step/{step['step_id']}", f"{turn}/events"):
-            self._asked("GET", path)
+            self._body_of("GET", path)
 
     def read(self) -> bytes:
-        return self._asked("GET", self.path)
+        return self._body_of("GET", self.path)
 
     @contextmanager
     def live_turn(self, deltas: int) -> Iterator[str]:
-        """Return the id of a running turn, whose model has said so many deltas and is silent now."""
+        """Return the id of a running turn, whose model has sent so many deltas and is silent now."""
         body = json.dumps(_turn_body("go on", stream=True)).encode()
         head = f"POST {self.path}/turn HTTP/1.1\r\nHost: {HOST}\r\nContent-Length: {len(body)}\r\n\r\n"
         with socket.create_connection((HOST, self._server.port), PATIENCE_S) as client:
             client.sendall(head.encode() + body)
-            told, end, turn_id = b"", f"{deltas - 1:07} delta".encode(), None
-            while end not in told:
-                told = told[-200:] + client.recv(MB)
-                turn_id = turn_id or re.search(rb'"turn_id":"([^"]+)"', told)
+            received, end, turn_id = b"", f"{deltas - 1:07} delta".encode(), None
+            while end not in received:
+                received = received[-200:] + client.recv(MB)
+                turn_id = turn_id or re.search(rb'"turn_id":"([^"]+)"', received)
             assert turn_id is not None
             yield turn_id[1].decode()
 
-    def _asked(self, method: str, path: str, body: object = None) -> bytes:
+    def _body_of(self, method: str, path: str, body: object = None) -> bytes:
         connection = http.client.HTTPConnection(HOST, self._server.port, timeout=PATIENCE_S)
         with closing(connection):
             connection.request(method, path, None if body is None else json.dumps(body))

@@ -1,4 +1,4 @@
-"""A writer that stands still with the lock of the data folder: others answer, and stop, within their limits."""
+"""A writer that hangs with the lock of the data folder: others answer, and stop, within their limits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pathlib import Path
 import httpx
 
 from tests.attack.finding import Attack, Finding
-from tests.support.clients.plain_client import PlainClient, said
+from tests.support.clients.plain_client import PlainClient, turn_body
 from tests.support.server.servers import ROOT, ServerProcess, server_environment, wait_until
 
 WAIT_S = 0.5
@@ -82,7 +82,7 @@ def with_stopped_children(folder: Path) -> Iterator[Finding]:
 def answered_in_time(what: str, client: PlainClient, session: str) -> Finding:
     began = time.monotonic()
     try:
-        outcome = str(client.post(f"{session}/turn", said("hello")).status_code)
+        outcome = str(client.post(f"{session}/turn", turn_body("hello")).status_code)
     except httpx.TimeoutException:
         outcome = "no answer"
     took_s = time.monotonic() - began
@@ -129,7 +129,7 @@ def stopped(server: ServerProcess, what: str, children: tuple[int, ...] = ()) ->
 
 
 def hang(server: ServerProcess, client: PlainClient) -> None:
-    """Have a read of an agent wait for ever for the disk, in the thread that answers every request."""
+    """Block a read of an agent on the disk forever, in the thread that answers every request."""
     text = os.urandom(600_000).hex()
     agent = client.post("/v1/agents", {"agent_config": {"model": "offline", "instructions": text}}).json()
     (payload,) = (server.data_dir / "blobs").rglob("*.blob")

@@ -19,7 +19,7 @@ from tests.fakes.models.openai_answers import Answer, Pause, built_in_answer, em
 from tests.fakes.models.openai_server import ModelServer
 from tests.support.server.servers import HOST, ROOT, ServerProcess, server_environment
 
-PLACES = 96  # three quarters for the greedy tenant, 18 for what the waiting one has under way, the rest is free
+SLOTS = 96  # three quarters for the greedy tenant, 18 for what the waiting one has under way, the rest is free
 TURNS = 16
 TAKEN_UP_S = (
     0.6  # a route begins a thread every 50 ms while its work is slow; a bar holds whether it has begun all or not
@@ -31,7 +31,7 @@ BAR = f"200, at most {SOON_S:g} s"
 
 
 def run(folder: Path, full: bool) -> Iterator[Finding]:
-    """Attack the threads of each route that waits for others, then those of shields, then the places of turns."""
+    """Attack the threads of each route that waits for others, then those of shields, then the slots of turns."""
     requests = 60 if full else 24
     keys = [made_key(folder / "data", tenant) for tenant in ("greedy", "waiting", "modest")]
     with ExitStack() as stack:
@@ -40,7 +40,7 @@ def run(folder: Path, full: bool) -> Iterator[Finding]:
         settings = {
             "model_url": model.url,
             "auth": "api_keys",
-            "max_running_turns": PLACES,
+            "max_running_turns": SLOTS,
             "place_wait_seconds": 1,
             "fetch_allow": f"{HOST}:{silent}",
         }
@@ -51,31 +51,33 @@ def run(folder: Path, full: bool) -> Iterator[Finding]:
         session = modest.session("instant")
         for name, one in routes(waiting, modest, session).items():
             with waiting.sending(*one.sent, times=requests):
-                yield answered(f"{requests} requests that wait: {name}", one.asked)
+                yield answered(f"{requests} requests that wait: {name}", one.send)
         yield from threads_of_shields(waiting, modest)
-        yield from places_of_turns(greedy, modest, session)
+        yield from slots_of_turns(greedy, modest, session)
 
 
 def threads_of_shields(greedy: Tenant, modest: Tenant) -> Iterator[Finding]:
-    """Have one turn judged by more shields than there are threads for them."""
+    """Run one turn with more shields than there are threads for them."""
     path = greedy.session("instant", input_shields=["slow"] * 100)
     judged = {"messages": [{"role": "user", "content": "hello"}], "params": {}, "shield_id": "words"}
-    with greedy.sending("POST", f"{path}/turn", said("a story"), times=1):
+    with greedy.sending("POST", f"{path}/turn", turn_body("a story"), times=1):
         yield answered("100 shields of one turn", lambda: modest.call("POST", "/v1/safety/run-shield", judged))
 
 
-def places_of_turns(greedy: Tenant, modest: Tenant, session: str) -> Iterator[Finding]:
-    """Fill the places with turns and direct questions of one tenant, then send both as another tenant."""
+def slots_of_turns(greedy: Tenant, modest: Tenant, session: str) -> Iterator[Finding]:
+    """Fill the slots with turns and direct questions of one tenant, then send both as another tenant."""
     sessions = [greedy.session("hang") for _ in range(TURNS)]
     with ExitStack() as stack:
         for path in sessions:
-            stack.enter_context(greedy.sending("POST", f"{path}/turn", said("a story"), times=1))
-        stack.enter_context(greedy.sending("POST", CHAT, chat("hang"), times=PLACES - TURNS))
+            stack.enter_context(greedy.sending("POST", f"{path}/turn", turn_body("a story"), times=1))
+        stack.enter_context(greedy.sending("POST", CHAT, chat("hang"), times=SLOTS - TURNS))
         refused = greedy.refusal(lambda: greedy.call("POST", CHAT, chat("instant")))
         is_met = refused.status_code == 503 and "retry-after" in refused.headers and SHARE in refused.text
         measured = f"{refused.status_code}, {refused.text[:60]}"
-        yield Finding(f"{PLACES} turns and questions of one tenant", measured, f"503, {SHARE}", is_met)
-        yield answered("another tenant's turn meanwhile", lambda: modest.call("POST", f"{session}/turn", said("hello")))
+        yield Finding(f"{SLOTS} turns and questions of one tenant", measured, f"503, {SHARE}", is_met)
+        yield answered(
+            "another tenant's turn meanwhile", lambda: modest.call("POST", f"{session}/turn", turn_body("hello"))
+        )
         yield answered("another tenant's question meanwhile", lambda: modest.call("POST", CHAT, chat("instant")))
         embed = {"model": "instant", "input": "hello"}
         refused = greedy.call("POST", "/v1/openai/v1/embeddings", embed)
@@ -85,8 +87,8 @@ def places_of_turns(greedy: Tenant, modest: Tenant, session: str) -> Iterator[Fi
 class Waiting:
     """A request that waits for another server, and a request of another tenant to the same route."""
 
-    def __init__(self, asked: Callable[[], httpx.Response], *sent: Any) -> None:
-        self.asked = asked
+    def __init__(self, send: Callable[[], httpx.Response], *sent: Any) -> None:
+        self.send = send
         self.sent = sent
 
 
@@ -108,10 +110,10 @@ def routes(greedy: Tenant, modest: Tenant, session: str) -> Mapping[str, Waiting
             lambda: modest.call("GET", list_tools), "GET", f"{list_tools}?tool_group_id=mcp::silent"
         ),
         "turns that look up tools": Waiting(
-            lambda: modest.call("POST", f"{session}/turn", said("hello")),
+            lambda: modest.call("POST", f"{session}/turn", turn_body("hello")),
             "POST",
             f"{greedy.session('instant', toolgroups=['mcp::silent'])}/turn",
-            said("a story"),
+            turn_body("a story"),
         ),
         "safety/run-shield": Waiting(
             lambda: modest.call("POST", run_shield, {**judged, "shield_id": "words"}),
@@ -125,11 +127,11 @@ def routes(greedy: Tenant, modest: Tenant, session: str) -> Mapping[str, Waiting
     }
 
 
-def answered(what: str, ask: Callable[[], httpx.Response]) -> Finding:
+def answered(what: str, send: Callable[[], httpx.Response]) -> Finding:
     """Return the finding that a request was answered with 200 and soon."""
     began = time.monotonic()
     try:
-        status = str(ask().status_code)
+        status = str(send().status_code)
     except httpx.TimeoutException:
         status = "no answer"
     took_s = time.monotonic() - began
@@ -137,7 +139,7 @@ def answered(what: str, ask: Callable[[], httpx.Response]) -> Finding:
 
 
 def prepare(greedy: Tenant, silent_port: int) -> None:
-    """Register what makes the greedy tenant's requests wait."""
+    """Register the servers on which the greedy tenant's requests wait."""
     endpoint = {"uri": f"http://{HOST}:{silent_port}/mcp"}
     group = {"toolgroup_id": "mcp::silent", "provider_id": "model-context-protocol", "mcp_endpoint": endpoint}
     greedy.call("POST", "/v1/toolgroups", group)
@@ -182,10 +184,10 @@ class Tenant:
             time.sleep(TAKEN_UP_S)
             yield
 
-    def refusal(self, ask: Callable[[], httpx.Response]) -> httpx.Response:
+    def refusal(self, send: Callable[[], httpx.Response]) -> httpx.Response:
         """Return the first answer that is no 200, or the last after a while."""
         deadline = time.monotonic() + SOON_S
-        while (answer := ask()).status_code == 200 and time.monotonic() < deadline:
+        while (answer := send()).status_code == 200 and time.monotonic() < deadline:
             pass
         return answer
 
@@ -215,12 +217,12 @@ def made_key(data_dir: Path, tenant: str) -> str:
     return made.stdout.strip()
 
 
-def said(text: str) -> dict[str, Any]:
+def turn_body(text: str) -> dict[str, Any]:
     return {"messages": [{"role": "user", "content": text}]}
 
 
 def chat(model: str) -> dict[str, Any]:
-    return {"model": model, **said("hello")}
+    return {"model": model, **turn_body("hello")}
 
 
 CHAT = "/v1/openai/v1/chat/completions"

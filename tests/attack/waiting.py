@@ -1,4 +1,4 @@
-"""Hundreds of requests that wait for places which a hung model holds, while another tenant needs the server."""
+"""Hundreds of requests that wait for slots which a hung model holds, while another tenant needs the server."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from typing import Any
 
 from tests.attack.finding import Attack, Finding
 from tests.attack.slow_readers import memory_mb
-from tests.attack.tenant_share import CHAT, Tenant, chat, hanging_embeddings, hanging_model, made_key, said
+from tests.attack.tenant_share import CHAT, Tenant, chat, hanging_embeddings, hanging_model, made_key, turn_body
 from tests.fakes.models.openai_server import ModelServer
 from tests.support.server.servers import HOST, ServerProcess, wait_until
 
-PLACES = 16
+SLOTS = 16
 GREEDY_SHARE = 12
 MOST_S = 3.0
 MOST_MB = 100.0
-WAIT_S = 30.0  # longer than it takes to look at those who wait
+WAIT_S = 30.0  # longer than a check of the waiting requests takes
 PATIENCE_S = 20.0
 TOOL = {"name": "look", "description": "Look.", "parameters": []}
 
@@ -34,7 +34,7 @@ def run(folder: Path, full: bool) -> Iterator[Finding]:
         settings = {
             "model_url": model.url,
             "auth": "api_keys",
-            "max_running_turns": PLACES,
+            "max_running_turns": SLOTS,
             "max_waiting_requests": 2_000,
             "max_tenant_waiting_requests": waiting,
             "place_wait_seconds": WAIT_S,
@@ -43,7 +43,7 @@ def run(folder: Path, full: bool) -> Iterator[Finding]:
         server = stack.enter_context(ServerProcess(folder, authorization=f"Bearer {keys[0]}", **settings))
         greedy, modest = (stack.enter_context(Tenant(server.port, key)) for key in keys)
         paused, other = modest.session("tool:look", client_tools=[TOOL]), modest.session("instant")
-        turn = modest.call("POST", f"{paused}/turn", said("look")).json()
+        turn = modest.call("POST", f"{paused}/turn", turn_body("look")).json()
         before_mb = memory_mb(server)
         with greedy.sending("POST", CHAT, chat("hang"), times=GREEDY_SHARE):
             crowd = stack.enter_context(Crowd(server, keys[0], waiting))
@@ -57,7 +57,7 @@ def run(folder: Path, full: bool) -> Iterator[Finding]:
                 ("health", "GET", "/v1/health", None),
                 ("a read", "GET", other, None),
                 ("a resume", "POST", resume, {"tool_responses": answered}),
-                ("a turn", "POST", f"{other}/turn", said("hello")),
+                ("a turn", "POST", f"{other}/turn", turn_body("hello")),
                 ("a question", "POST", CHAT, chat("instant")),
             ):
                 yield _quick(f"{what} while {waiting} of another tenant wait", modest, method, path, body)
@@ -148,14 +148,14 @@ def _quick(what: str, tenant: Tenant, method: str, path: str, body: Any) -> Find
 
 def _cancelled(modest: Tenant, waiting: int) -> Finding:
     session = modest.session("hang")
-    with modest.sending("POST", f"{session}/turn", said("a story"), times=1):
+    with modest.sending("POST", f"{session}/turn", turn_body("a story"), times=1):
         turn_id = modest.call("GET", session).json()["turns"][-1]["turn_id"]
         path = f"{session}/turn/{turn_id}/cancel"
         return _quick(f"a cancel while {waiting} of another tenant wait", modest, "POST", path, {})
 
 
 def _conserved(greedy: Tenant) -> Iterator[Finding]:
-    """Yield the findings that all places of the tenant are free, and none too many."""
+    """Yield the findings that all slots of the tenant are free, and none too many."""
     deadline = time.monotonic() + PATIENCE_S
     while (status := greedy.call("POST", CHAT, chat("instant")).status_code) != 200 and time.monotonic() < deadline:
         pass

@@ -1,6 +1,6 @@
 """Measure Turnstone: `python -m tests.benchmarks [--json bench.json] [--only NAME]`.
 
-Counts are the same on every machine and are asserted: the run fails if one is off. Times are told with their bars.
+Counts are the same on every machine and are asserted: the run fails if one is off. Times are printed with their bars.
 """
 
 import argparse
@@ -18,12 +18,12 @@ from tests.benchmarks.first_token import first_tokens
 from tests.benchmarks.floor import turns_beside_the_floor
 from tests.benchmarks.imports import starts_of_functions
 from tests.benchmarks.load import gets_while_turns_wait, throughput
-from tests.benchmarks.machine import state_of_machine, told
+from tests.benchmarks.machine import machine_in_words, state_of_machine
 from tests.benchmarks.mcp_calls import mcp_calls
 from tests.benchmarks.start import start_and_memory
 from tests.benchmarks.turns import first_turns, many_deltas, turns_after_history, turns_with_full_context
 
-# Not the usual place for temporary files, which often is no disk: what is on the disk is on it once it is synced.
+# Not the usual folder for temporary files, which often is no disk: a benchmark syncs to a real disk.
 ON_DISK = Path("/var/tmp")
 
 MEASUREMENTS: dict[str, Callable[[Path], Iterator[Figure]]] = {
@@ -59,7 +59,7 @@ def main() -> None:
         after = state_of_machine(folder)
     finally:
         shutil.rmtree(folder)
-    print(f"{table(figures)}\n\nmachine before: {told(before)}\nmachine after:  {told(after)}")
+    print(f"{table(figures)}\n\nmachine before: {machine_in_words(before)}\nmachine after:  {machine_in_words(after)}")
     found = {"machine": {"before": before, "after": after}, "figures": [figure.to_json() for figure in figures]}
     arguments.json.write_text(json.dumps(found, indent=2) + "\n")
     sys.exit(any(figure.has_failed for figure in figures))

@@ -1,4 +1,4 @@
-"""What DynamoDB would charge for records, computed from their sizes. Pure.
+"""DynamoDB's charges for records, computed from their sizes. Pure.
 
 Source: the DynamoDB developer guide, "Item sizes and formats" and "Read/write capacity mode": a size is the sum of the
 attributes' names and values in UTF-8; a strongly consistent read costs a unit per begun 4 KB, of a whole query page at
@@ -7,7 +7,7 @@ index whose keys change costs a unit for each entry that is removed or put. A re
 new are charged by the same rules.
 
 Not verified against a live account: that an index entry has no transaction price, that a check in a transaction is
-charged as if it wrote what it checks, and that a range without records costs a unit.
+charged as a write of the checked record, and that a range without records costs a unit.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -64,7 +64,7 @@ def units_of_write(operations: Iterable[tuple[Operation, Record | None]]) -> int
 
 
 def is_transaction(operations: Sequence[Operation]) -> bool:
-    """Tell whether the write is one; anything but a check can be written alone without the price of one."""
+    """Return whether the write is a transaction; all but a check can be written alone without the price of one."""
     return len(operations) > 1 or isinstance(operations[0], Check)
 
 

@@ -1,6 +1,6 @@
-"""Clients that ask one thing after the other, all in one thread that the system wakes.
+"""Clients that send one request after the other, all in one thread that the system wakes.
 
-So they take hardly any processor time from the server they measure, and they tell how much they took.
+So they take hardly any processor time from the server they measure, and they report their own share.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class Failed(Exception):
 
 
 @dataclass
-class Asked:
-    """What came of asking.
+class DrivenLoad:
+    """The results of a load.
 
     Attributes:
         times_s: how long each operation took that went well, in the order in which they ended.
@@ -41,24 +41,24 @@ class Asked:
     own_cpu_s: float = 0.0
     failures: list[str] = field(default_factory=list)
 
-    def add(self, other: Asked) -> None:
-        """Take in what came of asking on."""
+    def add(self, other: DrivenLoad) -> None:
+        """Add the results of a further load."""
         self.times_s += other.times_s
         self.took_s += other.took_s
         self.own_cpu_s += other.own_cpu_s
         self.failures += other.failures
 
 
-def ask(port: int, operations: Iterator[Operation], clients: int, seconds: float) -> Asked:
-    """Have so many clients do the operations until the time is over or nothing is left; what has begun is ended.
+def drive(port: int, operations: Iterator[Operation], clients: int, seconds: float) -> DrivenLoad:
+    """Run the operations over so many clients until the time is over or none is left; finish those begun.
 
-    Raises AssertionError if the server says nothing at all for long.
+    Raises AssertionError if the server is silent for long.
     """
     with ExitStack() as stack:
         selector = stack.enter_context(selectors.DefaultSelector())
         # Connections are made before the clock starts.
         waiting = [_Client(port, stack) for _ in range(clients)]
-        asked = Asked()
+        load = DrivenLoad()
         cpu_before_s = time.process_time()
         began = time.perf_counter()
         for client in waiting:
@@ -69,15 +69,15 @@ def ask(port: int, operations: Iterator[Operation], clients: int, seconds: float
             assert ready, f"the server has been silent for {SILENCE_TIMEOUT_S} s"
             for key, _ in ready:
                 client = key.data
-                if not client.has_ended(asked):
+                if not client.has_ended(load):
                     continue
                 selector.unregister(key.fileobj)
                 is_over = time.perf_counter() - began >= seconds
                 if not is_over and client.begin(operations):
                     selector.register(client.socket, selectors.EVENT_READ, client)
-        asked.took_s = time.perf_counter() - began
-        asked.own_cpu_s = time.process_time() - cpu_before_s
-    return asked
+        load.took_s = time.perf_counter() - began
+        load.own_cpu_s = time.process_time() - cpu_before_s
+    return load
 
 
 def quantile(times_s: Sequence[float], share: float) -> float:
@@ -108,8 +108,8 @@ class _Client:
         self.socket.sendall(request)
         return True
 
-    def has_ended(self, asked: Asked) -> bool:
-        """Take what has come, ask on if the operation does; return whether it has ended, and tell what came of it."""
+    def has_ended(self, load: DrivenLoad) -> bool:
+        """Read an answer, send the operation's next request; return whether it has ended, its result in `load`."""
         try:
             part = self.socket.recv(READ_BYTES)
             if not part:
@@ -124,11 +124,11 @@ class _Client:
                 raise Failed(f"{status}: {body[:300]!r}")
             self.socket.sendall(self._operation.send(body))
         except StopIteration:
-            asked.times_s.append(whole_at - self._began)
+            load.times_s.append(whole_at - self._began)
         except Failed as failure:
-            asked.failures.append(str(failure))
+            load.failures.append(str(failure))
         except ConnectionError as failure:
-            asked.failures.append(repr(failure))
+            load.failures.append(repr(failure))
             self._answer.clear()
             self._connect()
         else:

@@ -1,4 +1,4 @@
-"""A RangeStore that counts what DynamoDB would be asked, to stand between Turnstone and any store that can do it."""
+"""A RangeStore that counts the requests DynamoDB would get, between Turnstone and any store."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """What some work asked of DynamoDB: round trips one after the other, in each the calls made at the same time."""
+    """The requests of some work to DynamoDB: round trips one after the other, in each the simultaneous calls."""
 
     round_trips: tuple[tuple[Call, ...], ...] = ()
 
@@ -47,7 +47,7 @@ class Bill:
 
     @property
     def names(self) -> list[list[str]]:
-        """Return what was called in each round trip, in alphabetical order."""
+        """Return the calls of each round trip, in alphabetical order."""
         return [sorted(call.name for call in calls) for calls in self.round_trips]
 
 
@@ -63,7 +63,7 @@ class CountedStore:
         self._round_trips: list[tuple[Call, ...]] = []
 
     def taken(self) -> Bill:
-        """Return what was asked since this was last called."""
+        """Return the requests since the last call."""
         bill = Bill(tuple(self._round_trips))
         self._round_trips = []
         return bill
@@ -133,7 +133,7 @@ def _name_of_write(operations: Sequence[Operation]) -> str:
 
 
 def _unheeded(query: Range) -> Range:
-    """Return the query without what DynamoDB's pages do not heed."""
+    """Return the query without the parts that DynamoDB's pages ignore."""
     return query._replace(held_bytes=None)
 
 

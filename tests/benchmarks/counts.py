@@ -1,4 +1,4 @@
-"""What operations may cost at DynamoDB, and what they cost as figures: a row for each operation at its dearest."""
+"""The allowed and the counted cost of operations at DynamoDB: a row for each operation at its dearest."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ SESSION = "get session"
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """What an operation costs: exactly so many calls, exactly so many of them one after the other, and capacity.
+    """The cost of an operation: the exact calls, the exact round trips, and capacity.
 
     Attributes:
         read_units: None for turns, which may read as much as their budget of context tokens allows.
@@ -32,7 +32,7 @@ class Due:
     is_most: bool = False
 
     def excess(self, case: Case, bill: Bill) -> str:
-        """Return what differs from what is due, nothing if the bill is right."""
+        """Return the differences from the due cost, empty if the bill is right."""
         found = {"calls": bill.calls, "round trips": len(bill.round_trips)}
         due = {"calls": self.calls, "round trips": self.round_trips}
         wrong = [f"{found[name]} {name} instead of {due[name]}" for name in due if found[name] != due[name]]
@@ -71,7 +71,7 @@ DUE = {
 
 
 def due_of_session(turn_sizes: Sequence[int]) -> Due:
-    """Return what reading a session costs: header and agent, and beside them a query for each megabyte of turns."""
+    """Return the cost of a session's read: header and agent, and a query for each megabyte of turns."""
     pages = [0]
     for size_bytes in turn_sizes:
         pages[-1] += size_bytes
@@ -82,7 +82,7 @@ def due_of_session(turn_sizes: Sequence[int]) -> Due:
 
 
 def wrong_bills(counts: Counts) -> list[str]:
-    """Return, in words, every bill that is not what is due."""
+    """Return, in words, every bill that differs from the due one."""
     wrong = []
     for case, bills in counts.bills.items():
         due = due_of_session(counts.turn_sizes[case.turns_before]) if case.operation == SESSION else DUE[case.operation]
@@ -99,7 +99,9 @@ def counts_of_operations(folder: Path) -> Iterator[Figure]:
     for operation, bills in by_operation.items():
         dearest = max(bills, key=lambda bill: (bill.calls, bill.read_units + bill.write_units))
         due = DUE.get(operation) or due_of_session(counts.turn_sizes[max(LENGTHS)])
-        yield counted(f"counts: {operation}: calls", dearest.calls, "", due.calls, "be exactly", note=_told(dearest))
+        yield counted(
+            f"counts: {operation}: calls", dearest.calls, "", due.calls, "be exactly", note=_in_words(dearest)
+        )
     for budget, most in MOST_READ_UNITS.items():
         read_units = max(bill.read_units for case, bill in _plain(counts) if case.budget_tokens == budget)
         yield counted(f"counts: plain turn, budget {budget:,}: read units", read_units, "", most, "be at most")
@@ -111,7 +113,7 @@ def counts_of_operations(folder: Path) -> Iterator[Figure]:
     )
 
 
-def _told(bill: Bill) -> str:
+def _in_words(bill: Bill) -> str:
     trips = "1 round trip" if len(bill.round_trips) == 1 else f"{len(bill.round_trips)} round trips"
     return f"{trips}, {bill.read_units:,} read and {bill.write_units} write units"
 

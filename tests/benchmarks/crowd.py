@@ -1,6 +1,6 @@
-"""More users than places: each has a session and a client of their own, and asks again as soon as answered.
+"""More users than slots: each has a session and a client, and sends the next turn at once after an answer.
 
-`python -m tests.benchmarks.crowd [--users 100] [--seconds 15] [--model slow-2]` prints what they met.
+`python -m tests.benchmarks.crowd [--users 100] [--seconds 15] [--model slow-2]` prints their waits.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ CLIENT_TIMEOUT_S = 60.0
 
 @dataclass
 class Met:
-    """What users met.
+    """The waits and failures of users.
 
     Attributes:
         statuses: how often each status was the answer to a turn.
         times_s: how long each turn took that was answered by 200.
-        health_s: how long each look at the server's health took meanwhile.
+        health_s: how long each check of the server's health took in that time.
     """
 
     statuses: Counter[int] = field(default_factory=Counter)
@@ -46,7 +46,7 @@ class Met:
 
 
 def crowd(folder: Path) -> Iterator[Figure]:
-    """Yield how a server of default settings serves more users than it has places."""
+    """Yield how a server of default settings serves more users than it has slots."""
     with model_server() as model, turnstone(folder, model.port) as server:
         cpu_before_s = server.cpu_s()
         met = asyncio.run(meet(server.port, USERS, SECONDS, MODEL))
@@ -59,7 +59,7 @@ def crowd(folder: Path) -> Iterator[Figure]:
 
 
 async def meet(port: int, users: int, seconds: float, model: str) -> Met:
-    """Return what so many users meet who ask for turns in a loop until the time is over."""
+    """Return the waits of so many users that send turns in a loop until the time is over."""
     met = Met()
     clients = [httpx.AsyncClient(base_url=f"http://{HOST}:{port}", timeout=CLIENT_TIMEOUT_S) for _ in range(users)]
     try:
@@ -67,17 +67,17 @@ async def meet(port: int, users: int, seconds: float, model: str) -> Met:
         path = f"/v1/agents/{(await clients[0].post('/v1/agents', json=agent)).json()['agent_id']}/session"
         sessions = [(await client.post(path, json={"session_name": "user"})).json()["session_id"] for client in clients]
         until = time.monotonic() + seconds
-        asking = (
-            _ask(client, f"{path}/{session}/turn", until, met)
+        turn_loops = (
+            _send_turns(client, f"{path}/{session}/turn", until, met)
             for client, session in zip(clients, sessions, strict=True)
         )
-        await asyncio.gather(_look(port, until, met), *asking)
+        await asyncio.gather(_poll_health(port, until, met), *turn_loops)
     finally:
         await asyncio.gather(*(client.aclose() for client in clients))
     return met
 
 
-async def _ask(client: httpx.AsyncClient, path: str, until: float, met: Met) -> None:
+async def _send_turns(client: httpx.AsyncClient, path: str, until: float, met: Met) -> None:
     while time.monotonic() < until:
         began = time.monotonic()
         answer = await client.post(path, json={"messages": [{"role": "user", "content": "hello"}]})
@@ -86,7 +86,7 @@ async def _ask(client: httpx.AsyncClient, path: str, until: float, met: Met) -> 
             met.times_s.append(time.monotonic() - began)
 
 
-async def _look(port: int, until: float, met: Met) -> None:
+async def _poll_health(port: int, until: float, met: Met) -> None:
     async with httpx.AsyncClient(base_url=f"http://{HOST}:{port}", timeout=CLIENT_TIMEOUT_S) as client:
         while time.monotonic() < until:
             began = time.monotonic()
@@ -96,14 +96,14 @@ async def _look(port: int, until: float, met: Met) -> None:
 
 
 def main() -> None:
-    """Print what users meet."""
+    """Print the waits and failures of users."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--users", type=int, default=USERS)
     parser.add_argument("--seconds", type=float, default=SECONDS)
     parser.add_argument("--model", default=MODEL)
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     with TemporaryDirectory() as folder, model_server() as model, turnstone(Path(folder), model.port) as server:
-        met = asyncio.run(meet(server.port, asked.users, asked.seconds, asked.model))
+        met = asyncio.run(meet(server.port, arguments.users, arguments.seconds, arguments.model))
     print(dict(met.statuses))
     print(table([of_times("a turn", met.times_s), of_times("health meanwhile", met.health_s)]))
 

@@ -10,13 +10,13 @@ Must = Literal["be exactly", "be at most"]
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """What was measured, against what it should be.
+    """A measurement, against its bar.
 
     Attributes:
-        bar: what it should be, None if it only informs.
+        bar: the required value, None if it only informs.
         must: how it relates to its bar.
         is_asserted: it is the same on every machine, so a run that misses it has failed.
-        spread: what else there is to know of it, such as the 10th and 90th percentile.
+        spread: further values, such as the 10th and 90th percentile.
         note: more of it in words, for the table.
     """
 

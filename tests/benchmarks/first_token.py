@@ -1,4 +1,4 @@
-"""How long a word takes from the model to the client, through the server and what it does on the way."""
+"""The time of a word from the model to the client, through the server and its work on the way."""
 
 import re
 import time
@@ -22,7 +22,7 @@ READ_BYTES = 64 * 1024
 
 
 def first_tokens(folder: Path) -> Iterator[Figure]:
-    """Yield how long after the model sent its first word the client had it. The word is the time it was sent at."""
+    """Yield the delay of the model's first word to the client. The word is the time at which it was sent."""
     with ModelServer(_the_time) as model, turnstone(folder, model.port) as server, server.connect() as connection:
         asker = Asker(connection)
         agent_id = asker.new_agent("a clock")

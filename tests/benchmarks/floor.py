@@ -14,7 +14,7 @@ from itertools import repeat
 from pathlib import Path
 from statistics import median
 
-from tests.benchmarks.clients import Failed, Operation, ask, quantile
+from tests.benchmarks.clients import Failed, Operation, drive, quantile
 from tests.benchmarks.figures import Figure
 from tests.benchmarks.http_client import HOST
 from tests.benchmarks.processes import REPOSITORY, Program, Server, free_port, model_server, started, turnstone
@@ -31,7 +31,7 @@ FOREVER_S = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What one batch took: processor time of the server for each turn, and the median time to its end."""
+    """The cost of one batch: processor time of the server for each turn, and the median time to its end."""
 
     cpu_ms: float
     p50_ms: float
@@ -50,10 +50,10 @@ class Party:
         sessions = deque(self._new_session(number) for number in range(clients))
         operations = (self._turn(sessions, deltas) for _ in repeat(None, turns))
         before_s = self.server.cpu_s()
-        asked = ask(self.server.port, operations, clients, FOREVER_S)
+        load = drive(self.server.port, operations, clients, FOREVER_S)
         cpu_s = self.server.cpu_s() - before_s
-        assert not asked.failures, asked.failures[:3]
-        return Batch(cpu_s / turns * 1_000, quantile(asked.times_s, 0.5) * 1_000)
+        assert not load.failures, load.failures[:3]
+        return Batch(cpu_s / turns * 1_000, quantile(load.times_s, 0.5) * 1_000)
 
     def _new_session(self, number: int) -> str:
         if self.is_floor:

@@ -1,4 +1,4 @@
-"""Sessions with a past: as many plain turns as wanted, written through the project's own stores in large writes."""
+"""Sessions with a past: as many plain turns as requested, written through the project's own stores in large writes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -43,12 +43,12 @@ DIFFERENT_TEXTS = 101
 
 
 def question(number: int, characters: int = QUESTION_CHARACTERS) -> str:
-    """Return the text of a turn's question, unless told otherwise as long as the budget of a plain turn allows."""
+    """Return the text of a turn's question, by default as long as the budget of a plain turn allows."""
     return _text(number % DIFFERENT_TEXTS, characters)
 
 
 def answer(number: int, characters: int = ANSWER_CHARACTERS) -> str:
-    """Return the text of a turn's answer, unless told otherwise as long as the budget of a plain turn allows."""
+    """Return the text of a turn's answer, by default as long as the budget of a plain turn allows."""
     return _text(DIFFERENT_TEXTS + number % DIFFERENT_TEXTS, characters)
 
 
@@ -108,27 +108,27 @@ class Past:
             session = store.commit(ref, change).session
 
     def turn(self, ref: SessionRef, number: int) -> TurnState:
-        """Return a completed turn, to be stored; the numbers tell their order."""
+        """Return a completed turn, to be stored; the numbers give the order."""
         started_at = BEGAN_AT + number * TURN_TAKES
         turn_id = self._id(started_at)
-        said = CompletionMessage(content=self.answer_of(number), stop_reason="end_of_turn")
+        response = CompletionMessage(content=self.answer_of(number), stop_reason="end_of_turn")
         step = InferenceStep(
             turn_id=turn_id,
             step_id=self._id(started_at),
             started_at=started_at,
             completed_at=started_at + TURN_TAKES / 2,
-            model_response=said,
+            model_response=response,
         )
         turn = Turn(
             turn_id=turn_id,
             session_id=ref.session_id,
             input_messages=(UserMessage(content=question(number, self.question_characters)),),
-            output_message=said,
+            output_message=response,
             started_at=started_at,
         )
         usage = TokenUsage(prompt_tokens=4_000, completion_tokens=500, total_tokens=4_500)
         running = TurnState(turn=turn, order=turn_id).with_step(step, StepTrace(deltas=400, usage=usage))
-        return running.completed(said, started_at + TURN_TAKES / 2)
+        return running.completed(response, started_at + TURN_TAKES / 2)
 
     def _id(self, at: datetime) -> str:
         return uuid7(milliseconds(at), self.random.randbytes(10))

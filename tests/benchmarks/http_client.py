@@ -30,8 +30,8 @@ class Exchange:
     def events(self) -> list[dict[str, Any]]:
         """Return the payloads of a turn's events."""
         assert self.status == 200, f"{self.status}: {self.body[:500]!r}"
-        told = [json.loads(line.removeprefix(b"data: ")) for line in self.body.split(b"\n\n") if line]
-        return [event["event"]["payload"] for event in told]
+        events = [json.loads(line.removeprefix(b"data: ")) for line in self.body.split(b"\n\n") if line]
+        return [event["event"]["payload"] for event in events]
 
 
 class Connection:
@@ -70,13 +70,13 @@ class Connection:
         return Exchange(status, body, first_event_s or whole_s, whole_s)
 
     def receive(self, size: int) -> bytes:
-        """Return what there is of an answer, once there is something."""
+        """Return the next bytes of an answer, once there are any."""
         part = self._socket.recv(size)
         assert part, "the server hung up"
         return part
 
     def send(self, request: bytes) -> None:
-        """Send an encoded request whose answer nobody waits for."""
+        """Send an encoded request without waiting for its answer."""
         self._socket.sendall(request)
 
 

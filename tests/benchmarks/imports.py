@@ -1,4 +1,4 @@
-"""What a function's start takes: each in a process of its own, measured in turns with a fixed baseline.
+"""The cost of a function's start: each in a process of its own, measured in turns with a fixed baseline.
 
 The processor time is user and system together, from the first line of the process on, so without that of the
 interpreter's own start. A busy machine takes longer for everything: so each start is compared with one of the baseline
@@ -67,13 +67,13 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """What one start took.
+    """The cost of one start.
 
     Attributes:
         memory_mb: the most it held.
         modules: the file of each module that the interpreter had not loaded by itself, None if it has none.
         first_request: the modules that the first request loaded.
-        answer: what the first request was answered.
+        answer: the answer to the first request.
     """
 
     cpu_s: float
@@ -109,15 +109,15 @@ def started(function: Function | None, event: Path | None = None, **environment:
     """Start the function, or the baseline for None, in a new process, and let it answer an event if one is given."""
     _compile()
     if function is None:
-        arguments, told = ["baseline"], {}
+        arguments, settings = ["baseline"], {}
     elif function.kind == "streaming":
-        arguments, told = ["stream"], {"TURNSTONE_ROUTE_MODULE": function.module}
+        arguments, settings = ["stream"], {"TURNSTONE_ROUTE_MODULE": function.module}
     else:
-        arguments, told = ["function", function.module], {"_HANDLER": f"{function.module}.handler"}
+        arguments, settings = ["function", function.module], {"_HANDLER": f"{function.module}.handler"}
         if function.module == AUTHORIZER:
-            told["TURNSTONE_AUTH"] = "api_keys"
+            settings["TURNSTONE_AUTH"] = "api_keys"
     command = [sys.executable, str(PROGRAM), *arguments, *([str(event)] if event else [])]
-    surrounding = {"PATH": os.environ["PATH"], **ENVIRONMENT, **told, **environment}
+    surrounding = {"PATH": os.environ["PATH"], **ENVIRONMENT, **settings, **environment}
     ran = subprocess.run(command, env=surrounding, capture_output=True, text=True, timeout=START_TIMEOUT_S)
     assert ran.returncode == 0, ran.stderr
     return Started(**json.loads(ran.stdout.splitlines()[-1]))
@@ -147,7 +147,7 @@ class Ratios:
 
 
 def starts_of_functions(_: Path) -> Iterator[Figure]:
-    """Yield what the start of each function takes, processor time and memory."""
+    """Yield the cost of each function's start: processor time and memory."""
     ratios = Ratios()
     ratios.measure(functions(), STARTS)
     yield Figure("function: start of the baseline", ratios.baseline_ms, "ms")

@@ -21,7 +21,7 @@ WARM_UP = 50
 
 
 def gets_while_turns_wait(folder: Path) -> Iterator[Figure]:
-    """Yield how long a read takes while turns wait for a model that says nothing."""
+    """Yield how long a read takes while turns wait for a silent model."""
     with model_server() as model, turnstone(folder, model.port) as server, ExitStack() as open_connections:
         asker = Asker(open_connections.enter_context(server.connect()))
         agent_id = asker.new_agent("slow-600")
@@ -30,10 +30,10 @@ def gets_while_turns_wait(folder: Path) -> Iterator[Figure]:
             connection.send(encoded_turn(agent_id, asker.new_session(agent_id), "Are you there?"))
         _wait_for_questions(model)
         reading = encoded("GET", f"/v1/agents/{agent_id}")
-        told = [asker.connection.exchange(reading) for _ in range(WARM_UP + GETS)]
-        assert all(exchange.status == 200 for exchange in told)
+        reads = [asker.connection.exchange(reading) for _ in range(WARM_UP + GETS)]
+        assert all(exchange.status == 200 for exchange in reads)
     yield of_times(
-        f"waiting: GET of an agent while {WAITING} turns wait", [exchange.whole_s for exchange in told[WARM_UP:]], 5
+        f"waiting: GET of an agent while {WAITING} turns wait", [exchange.whole_s for exchange in reads[WARM_UP:]], 5
     )
 
 
@@ -52,20 +52,20 @@ def _rate(server: Server, request: bytes) -> float:
     """Return how many such requests a second are answered."""
     with ExitStack() as stack, ThreadPoolExecutor(CONNECTIONS) as pool:
         connections = [stack.enter_context(server.connect()) for _ in range(CONNECTIONS)]
-        list(pool.map(partial(_asked, request=request, times=WARM_UP), connections))
+        list(pool.map(partial(_exchanges, request=request, times=WARM_UP), connections))
         began = time.perf_counter()
-        answers = list(pool.map(partial(_asked, request=request, times=REQUESTS_OF_EACH), connections))
+        answers = list(pool.map(partial(_exchanges, request=request, times=REQUESTS_OF_EACH), connections))
         took_s = time.perf_counter() - began
-    assert all(exchange.status == 200 for told in answers for exchange in told)
+    assert all(exchange.status == 200 for reads in answers for exchange in reads)
     return CONNECTIONS * REQUESTS_OF_EACH / took_s
 
 
-def _asked(connection: Connection, request: bytes, times: int) -> list[Exchange]:
+def _exchanges(connection: Connection, request: bytes, times: int) -> list[Exchange]:
     return [connection.exchange(request) for _ in range(times)]
 
 
 def _wait_for_questions(model: Server) -> None:
-    """Wait until the model server has been asked by every turn."""
+    """Wait until the model server has a request of every turn."""
     deadline = time.monotonic() + WAIT_TIMEOUT_S
     with model.connect() as connection:
         while connection.get("/__calls").json()["calls"] < WAITING:

@@ -23,7 +23,7 @@ def state_of_machine(folder: Path) -> dict[str, Any]:
     }
 
 
-def told(state: dict[str, Any]) -> str:
+def machine_in_words(state: dict[str, Any]) -> str:
     loop, fsync = state["loop_ms"], state["fsync_ms"]
     return (
         f"Python {state['python']}, {state['cores']} cores, load {state['load']}; "

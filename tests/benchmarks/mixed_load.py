@@ -18,13 +18,10 @@ from random import Random
 from time import perf_counter
 
 from tests.benchmarks.__main__ import ON_DISK
-from tests.benchmarks.clients import Asked, Operation, ask, quantile
-from tests.benchmarks.figures import Figure, counted, table
-from tests.benchmarks.machine import state_of_machine, told
-from tests.benchmarks.operations_asked import (
+from tests.benchmarks.client_operations import (
     IN_PIECES,
     INSTANT,
-    Place,
+    Furnishing,
     Sizes,
     create_agent,
     get_agent,
@@ -36,14 +33,17 @@ from tests.benchmarks.operations_asked import (
     tool_turn,
     turn,
 )
-from tests.benchmarks.our_history import our_place
+from tests.benchmarks.clients import DrivenLoad, Operation, drive, quantile
+from tests.benchmarks.figures import Figure, counted, table
+from tests.benchmarks.machine import machine_in_words, state_of_machine
+from tests.benchmarks.our_history import our_furnishing
 from tests.benchmarks.processes import Server, model_server, turnstone
 
 CLIENTS = 8
 MODEL = "as-told"
 SIZES = Sizes(fresh=0, after_some=16, after_many=0)
 # Of eleven operations so many are of each kind; a conversation is of seven requests.
-SHARES: tuple[tuple[str, Callable[[Place], Iterator[Operation]], int], ...] = (
+SHARES: tuple[tuple[str, Callable[[Furnishing], Iterator[Operation]], int], ...] = (
     ("get agent", get_agent, 3),
     ("list of agents", list_agents, 1),
     ("list of sessions", list_sessions, 1),
@@ -53,7 +53,7 @@ SHARES: tuple[tuple[str, Callable[[Place], Iterator[Operation]], int], ...] = (
 CONVERSATIONS = 4
 TURNS_OF_A_SESSION = 10
 WARM_UP_SHARE = 0.2
-LOOKS = 8
+SAMPLES = 8
 MAX_GROWTH = 1.1
 Times = defaultdict[str, list[float]]
 
@@ -65,15 +65,15 @@ def main() -> None:
     try:
         before = state_of_machine(folder)
         with model_server(MODEL) as model, turnstone(folder, model.port) as server:
-            place = our_place(server, folder, MODEL, SIZES)
+            furnishing = our_furnishing(server, folder, MODEL, SIZES)
             figures = [
-                *mixed(server, place, arguments.clients, arguments.seconds),
-                *memory_in_turns(server, place, arguments.clients, arguments.turn_seconds),
+                *mixed(server, furnishing, arguments.clients, arguments.seconds),
+                *memory_in_turns(server, furnishing, arguments.clients, arguments.turn_seconds),
             ]
         after = state_of_machine(folder)
     finally:
         shutil.rmtree(folder)
-    print(f"{table(figures)}\n\nmachine before: {told(before)}\nmachine after:  {told(after)}")
+    print(f"{table(figures)}\n\nmachine before: {machine_in_words(before)}\nmachine after:  {machine_in_words(after)}")
     found = {"machine": {"before": before, "after": after}, "figures": [figure.to_json() for figure in figures]}
     arguments.json.write_text(json.dumps(found, indent=2) + "\n")
     sys.exit(any(figure.has_failed for figure in figures))
@@ -88,37 +88,37 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def mixed(server: Server, place: Place, clients: int, seconds: float) -> Iterator[Figure]:
-    """Yield what failed, and how long the requests of each kind took, when all are asked at once."""
+def mixed(server: Server, furnishing: Furnishing, clients: int, seconds: float) -> Iterator[Figure]:
+    """Yield the failures, and the times of each kind of request, when all run at once."""
     times: Times = defaultdict(list)
     cpu_before_s = server.cpu_s()
-    asked = ask(server.port, mixture(place, times), clients, seconds)
+    load = drive(server.port, mixture(furnishing, times), clients, seconds)
     cpu_s = server.cpu_s() - cpu_before_s
-    yield failures_in("load", asked)
+    yield failures_in("load", load)
     requests = sum(map(len, times.values()))
     yield Figure(
         f"load: requests with {clients} clients",
-        requests / asked.took_s,
+        requests / load.took_s,
         "1/s",
-        note=f"the clients took {asked.own_cpu_s / asked.took_s:.0%} of a core, the server {cpu_s / asked.took_s:.0%}",
+        note=f"the clients took {load.own_cpu_s / load.took_s:.0%} of a core, the server {cpu_s / load.took_s:.0%}",
     )
     for name, taken_s in times.items():
         yield _p99(f"load: {name}", taken_s)
 
 
-def memory_in_turns(server: Server, place: Place, clients: int, seconds: float) -> Iterator[Figure]:
-    """Yield what failed while turns were asked, and the memory at the end compared with that after the warm-up."""
+def memory_in_turns(server: Server, furnishing: Furnishing, clients: int, seconds: float) -> Iterator[Figure]:
+    """Yield the failures of turns, and the memory at the end compared with that after the warm-up."""
     times: Times = defaultdict(list)
-    operations = talks(place, times)
+    operations = talks(furnishing, times)
     warm_up_s = seconds * WARM_UP_SHARE
-    asked = ask(server.port, operations, clients, warm_up_s)
+    load = drive(server.port, operations, clients, warm_up_s)
     warm_mb = server.memory_mb()
     held_mb = []
-    for _ in range(LOOKS):
-        asked.add(ask(server.port, operations, clients, (seconds - warm_up_s) / LOOKS))
+    for _ in range(SAMPLES):
+        load.add(drive(server.port, operations, clients, (seconds - warm_up_s) / SAMPLES))
         held_mb.append(server.memory_mb())
-    yield failures_in("turns", asked)
-    yield Figure(f"turns: asked with {clients} clients", len(times["turn"]) / asked.took_s, "1/s")
+    yield failures_in("turns", load)
+    yield Figure(f"turns: asked with {clients} clients", len(times["turn"]) / load.took_s, "1/s")
     yield _p99("turns: turn", times["turn"])
     yield memory_figure(warm_mb, held_mb)
 
@@ -130,29 +130,29 @@ def memory_figure(warm_mb: float, held_mb: list[float]) -> Figure:
     return counted("turns: memory, end to warm-up", grown, "×", MAX_GROWTH, "be at most", note=f"MB: {course}")
 
 
-def mixture(place: Place, times: Times) -> Iterator[Operation]:
-    """Yield operations of all kinds in a fixed order that looks like none; their times are put with the others."""
-    sources = [(name, operations(place)) for name, operations, share in SHARES for _ in range(share)]
+def mixture(furnishing: Furnishing, times: Times) -> Iterator[Operation]:
+    """Yield operations of all kinds in a fixed shuffled order; their times are added to `times`."""
+    sources = [(name, operations(furnishing)) for name, operations, share in SHARES for _ in range(share)]
     chosen = [partial(_next_timed, times, name, source) for name, source in sources]
-    chosen += [partial(_conversation, place, times)] * CONVERSATIONS
+    chosen += [partial(_conversation, furnishing, times)] * CONVERSATIONS
     Random(7).shuffle(chosen)
     return (make() for make in cycle(chosen))
 
 
-def talks(place: Place, times: Times) -> Iterator[Operation]:
+def talks(furnishing: Furnishing, times: Times) -> Iterator[Operation]:
     """Yield sessions with some turns each."""
     while True:
-        yield _talk(place, times)
+        yield _talk(furnishing, times)
 
 
-def _talk(place: Place, times: Times) -> Operation:
-    session_id = yield from new_session(place.agent_id)
+def _talk(furnishing: Furnishing, times: Times) -> Operation:
+    session_id = yield from new_session(furnishing.agent_id)
     for _ in range(TURNS_OF_A_SESSION):
-        yield from _timed(times, "turn", turn(place.agent_id, session_id, INSTANT))
+        yield from _timed(times, "turn", turn(furnishing.agent_id, session_id, INSTANT))
 
 
-def _conversation(place: Place, times: Times) -> Operation:
-    agent_id = place.tool_agent_id
+def _conversation(furnishing: Furnishing, times: Times) -> Operation:
+    agent_id = furnishing.tool_agent_id
     session_id = yield from _timed(times, "create session", new_session(agent_id))
     yield from _timed(times, "turn", turn(agent_id, session_id, INSTANT))
     yield from _timed(times, "turn with 100 deltas", turn(agent_id, session_id, IN_PIECES))
@@ -172,9 +172,9 @@ def _timed(times: Times, name: str, operation: Operation) -> Operation:
     return answer
 
 
-def failures_in(phase: str, asked: Asked) -> Figure:
+def failures_in(phase: str, load: DrivenLoad) -> Figure:
     """Return how many operations failed, and why the first of them did."""
-    return counted(f"{phase}: failures", len(asked.failures), "", 0, "be exactly", note="; ".join(asked.failures[:3]))
+    return counted(f"{phase}: failures", len(load.failures), "", 0, "be exactly", note="; ".join(load.failures[:3]))
 
 
 def _p99(name: str, times_s: list[float]) -> Figure:

@@ -1,4 +1,4 @@
-"""The model server of the benchmarks, in a process of its own: every answer is made before it is asked for.
+"""The model server of the benchmarks, in a process of its own: every answer is made before its request.
 
 `python -m tests.benchmarks.model_server [MODEL ...]` prints its port as the first line. Its models are those of the
 fake server (`instant`, `words-1000`, `slow-60`) and
@@ -6,7 +6,7 @@ fake server (`instant`, `words-1000`, `slow-60`) and
 - `prose`: one delta, as long as the answer of a plain turn may be;
 - `tokens-of-last`: the tokens of the request that came before, by Turnstone's own estimate;
 - `messages-of-last`: how many messages that request had;
-- those named: each answers as the model whose name the user said last, and is listed first.
+- those named: each answers as the model named in the user's last message, and is listed first.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from tests.fakes.models.openai_answers import (
     listed,
     text_answer,
 )
-from tests.fakes.models.openai_server import ModelServer, serve_until_told
+from tests.fakes.models.openai_server import ModelServer, serve_until_stdin_closes
 from turnstone.domain.sessions.context import MESSAGE_TOKENS
 
 DIFFERENT_ANSWERS = 16
@@ -47,15 +47,15 @@ def prepared(body: Mapping[str, Any]) -> Answer:
             return _prose(next(_numbers) % DIFFERENT_ANSWERS)
         case model if model in NAMED:
             _forget_all_but_last()
-            said = said_last(body["messages"])
-            if said.startswith("tool:"):
-                return built_in_answer({**body, "model": said})
-            return _built_in(said) if "stream_options" in body else _without_usage(said)
+            text = last_user_text(body["messages"])
+            if text.startswith("tool:"):
+                return built_in_answer({**body, "model": text})
+            return _built_in(text) if "stream_options" in body else _without_usage(text)
         case model:
             return _built_in(model)
 
 
-def said_last(messages: Sequence[Mapping[str, Any]]) -> str:
+def last_user_text(messages: Sequence[Mapping[str, Any]]) -> str:
     """Return the text of the user's last message, whole or in parts."""
     content = next(message["content"] for message in reversed(messages) if message["role"] == "user")
     return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
@@ -66,7 +66,7 @@ def tokens_in(messages: Sequence[Mapping[str, Any]]) -> int:
 
 
 def _forget_all_but_last() -> None:
-    # Their questions are large, and only the last is ever asked about.
+    # Their questions are large, and only the last is ever queried.
     del server.requests[:-1], server.headers[:-1]
 
 
@@ -94,8 +94,8 @@ def _encoded(items: Sequence[Item]) -> Sequence[Item]:
     return tuple(encoded(item) if isinstance(item, Mapping) else item for item in items)
 
 
-# Llama Stack 0.2.12 does not tell which call a tool's answer is for, so those named take what real servers refuse.
+# Llama Stack 0.2.12 sends no call id with a tool's answer, so the named accept histories that real servers refuse.
 server = ModelServer(prepared, strict=not NAMED, listed=listed(*NAMED, *BUILT_IN_MODELS))
 
 if __name__ == "__main__":
-    asyncio.run(serve_until_told(server))
+    asyncio.run(serve_until_stdin_closes(server))

@@ -1,4 +1,4 @@
-"""What every operation costs at DynamoDB, counted after every length of history and under every budget."""
+"""The cost of every operation at DynamoDB, counted after every length of history and under every budget."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -37,7 +37,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What each operation was billed, each time it was done.
+    """The bills of each operation, one for each run.
 
     Attributes:
         turn_sizes: the bytes of each turn's item, by the length of the history.
@@ -50,7 +50,7 @@ class Counts:
 def count_operations(
     folder: Path, lengths: Sequence[int] = LENGTHS, budgets: Sequence[int] = BUDGETS, times: int = TURNS_COUNTED
 ) -> Counts:
-    """Return what each operation cost; each kind of turn is counted that many times in a row."""
+    """Return the bills of each operation; each kind of turn is counted that many times in a row."""
     kept: defaultdict[Case, list[Bill]] = defaultdict(list)
     sqlite = SqliteRangeStore(folder / "turnstone.db")
     counted = CountedStore(sqlite)
@@ -86,13 +86,13 @@ def do_operations(
     sessions = {length: past.session(agent_id, length) for length in lengths}
 
     def workload(length: int, budget: int) -> Workload:
-        measure: Measure = lambda operation: measured(Case(operation, length, budget))  # noqa: E731 - told its type
+        measure: Measure = lambda operation: measured(Case(operation, length, budget))  # noqa: E731 - declared with its type
         return Workload(store, budget, Random(f"{length} {budget}"), measure)
 
     for length, ref in sessions.items():
 
         def session(length: int = length, ref: SessionRef = ref) -> SessionRef:
-            """Return the session; turns done in it before are too few to matter, except where there shall be none."""
+            """Return the session; turns done in it before are too few to matter, except where there must be none."""
             return ref if length else past.session(agent_id, 0)
 
         reads = workload(length, DEFAULT_BUDGET)

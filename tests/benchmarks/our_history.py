@@ -1,12 +1,12 @@
-"""Agents and sessions to ask of, in a Turnstone that runs."""
+"""Agents and sessions of a running Turnstone, for measurements."""
 
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
+from tests.benchmarks.client_operations import Furnishing, Sizes, furnished
 from tests.benchmarks.histories import Past, answer
-from tests.benchmarks.operations_asked import Place, Sizes, furnished
 from tests.benchmarks.processes import Server
 from turnstone.adapters.sqlite.files import FileBlobStore
 from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
@@ -26,8 +26,8 @@ class OurHistory:
         return [self.past.session(agent_id, turns).session_id for _ in range(number)]
 
 
-def our_place(server: Server, folder: Path, model: str, sizes: Sizes) -> Place:
-    """Return what there is to ask of the server whose data is in the folder, once it is written."""
+def our_furnishing(server: Server, folder: Path, model: str, sizes: Sizes) -> Furnishing:
+    """Write agents and sessions for the server whose data is in the folder, and return them."""
     with server.connect() as connection, closing(SqliteRangeStore(folder / "turnstone.db")) as store:
         blobs = FileBlobStore(folder / "blobs")
         past = Past(OversizeStore(store, blobs), Random(5), lambda number: answer(number, ANSWER), QUESTION)

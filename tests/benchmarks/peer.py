@@ -1,9 +1,9 @@
 """Measure Turnstone beside Llama Stack 0.2.12: `python -m tests.benchmarks.peer --peer-python ... --peer-config ...`.
 
-Both servers keep what they are told on the same disk and ask the same instant model server; each kind of request is
-asked of one and the other in turns. Bars are for how many times as many requests a second ours answers at 8 clients.
+Both servers store on the same disk and call the same instant model server; each kind of request is
+sent to one and the other in turns. Bars are for how many times as many requests a second ours answers at 8 clients.
 
-Ours serves in as many processes as there are cores, unless --processes tells otherwise. The peer is one process, as it
+Ours serves in as many processes as there are cores, unless --processes is given. The peer is one process, as it
 offers no more: its settings name no number of them, and uvicorn gets its app as an object, which one process serves.
 """
 
@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.benchmarks.__main__ import ON_DISK
-from tests.benchmarks.machine import state_of_machine, told
-from tests.benchmarks.operations_asked import Sizes, furnished, kinds
-from tests.benchmarks.our_history import ANSWER, QUESTION, our_place
+from tests.benchmarks.client_operations import Sizes, furnished, kinds
+from tests.benchmarks.machine import machine_in_words, state_of_machine
+from tests.benchmarks.our_history import ANSWER, QUESTION, our_furnishing
 from tests.benchmarks.peer_server import history_of, models_of, peer
 from tests.benchmarks.processes import Server, model_server, turnstone
 from tests.benchmarks.side_by_side import Comparison, Pace, Party, compared, table_of_rates, table_of_times
@@ -51,7 +51,7 @@ def main() -> None:
     print(f"\n{table_of_rates(comparisons)}\n\n{table_of_times(comparisons)}\n")
     for name, held in memory.items():
         print(f"memory of {name}: " + ", ".join(f"{when} {mb:,.0f} MB" for when, mb in held.items()))
-    print(f"\nmachine before: {told(before)}\nmachine after:  {told(after)}")
+    print(f"\nmachine before: {machine_in_words(before)}\nmachine after:  {machine_in_words(after)}")
     found: dict[str, Any] = {
         "machine": {"before": before, "after": after},
         "processes": processes,
@@ -59,7 +59,7 @@ def main() -> None:
         "comparisons": [one.to_json() for one in comparisons],
     }
     arguments.json.write_text(json.dumps(found, indent=2) + "\n")
-    sys.exit(any(one.ours.asked.failures for one in comparisons))
+    sys.exit(any(one.ours.load.failures for one in comparisons))
 
 
 def _arguments() -> argparse.Namespace:
@@ -82,7 +82,7 @@ def _arguments() -> argparse.Namespace:
 def _comparisons(
     parties: Sequence[Party], model: Server, pace: Pace, sizes: Sizes, only: Sequence[str] | None
 ) -> Iterator[Comparison]:
-    for kind in kinds(sizes, times_asked=2 * pace.rounds):
+    for kind in kinds(sizes, repetitions=2 * pace.rounds):
         if only and not kind.name.startswith(tuple(only)):
             continue
         for clients in (ONE, ALL):
@@ -102,9 +102,9 @@ def _parties(arguments: argparse.Namespace, folder: Path, sizes: Sizes) -> Itera
         print("writing histories", file=sys.stderr, flush=True)
         with theirs.connect() as connection:
             history = history_of(connection, folder / PEER, models[0], (QUESTION, ANSWER))
-            their_place = furnished(connection, history, models[0], sizes)
-        place = our_place(ours, folder / OURS, models[0], sizes)
-        yield (Party(OURS, ours, place), Party(PEER, theirs, their_place)), model
+            theirs_furnished = furnished(connection, history, models[0], sizes)
+        ours_furnished = our_furnishing(ours, folder / OURS, models[0], sizes)
+        yield (Party(OURS, ours, ours_furnished), Party(PEER, theirs, theirs_furnished)), model
 
 
 def _serving(server: Server) -> int:

@@ -25,7 +25,7 @@ DATABASE = "agents_store.db"
 
 
 def models_of(config: Path) -> tuple[str, ...]:
-    """Return the models it will look for at the model server, the first that talks foremost."""
+    """Return the models it will request from the model server, the first that talks foremost."""
     models = yaml.safe_load(config.read_text())["models"]
     talking_first = sorted(models, key=lambda model: model["model_type"] != "llm")
     return tuple(model["model_id"] for model in talking_first)
@@ -61,7 +61,7 @@ class PeerHistory:
     """Copies a session and a turn of the peer's own.
 
     Attributes:
-        session, turn: what it wrote.
+        session, turn: the rows it wrote.
         question_characters, answer_characters: how long the texts of a copied turn are.
     """
 
@@ -88,15 +88,15 @@ class PeerHistory:
             yield f"{key}:{turn_id}", json.dumps(self._turn(session_id, turn_id, number))
 
     def _turn(self, session_id: str, turn_id: str, number: int) -> dict[str, Any]:
-        said = {**self.turn["output_message"], "content": answer(number, self.answer_characters)}
-        asked = {**self.turn["input_messages"][0], "content": question(number, self.question_characters)}
-        step = {**self.turn["steps"][0], "turn_id": turn_id, "step_id": str(uuid4()), "model_response": said}
+        body = {**self.turn["output_message"], "content": answer(number, self.answer_characters)}
+        input_message = {**self.turn["input_messages"][0], "content": question(number, self.question_characters)}
+        step = {**self.turn["steps"][0], "turn_id": turn_id, "step_id": str(uuid4()), "model_response": body}
         ids = {"turn_id": turn_id, "session_id": session_id}
-        return {**self.turn, **ids, "input_messages": [asked], "steps": [step], "output_message": said}
+        return {**self.turn, **ids, "input_messages": [input_message], "steps": [step], "output_message": body}
 
 
 def history_of(connection: Connection, folder: Path, model: str, characters: tuple[int, int]) -> PeerHistory:
-    """Have the peer write a session with one turn, and return what copies them.
+    """Let the peer write a session with one turn, and return a history that copies them.
 
     Its agent is removed again, so that none but those made later are listed.
     """
@@ -104,8 +104,8 @@ def history_of(connection: Connection, folder: Path, model: str, characters: tup
     agent_id = connection.post("/v1/agents", {"agent_config": config}).json()["agent_id"]
     path = f"/v1/agents/{agent_id}/session"
     session_id = connection.post(path, {"session_name": "past"}).json()["session_id"]
-    said = {"stream": True, "messages": [{"role": "user", "content": "instant"}]}
-    *_, last = connection.post(f"{path}/{session_id}/turn", said).events()
+    body = {"stream": True, "messages": [{"role": "user", "content": "instant"}]}
+    *_, last = connection.post(f"{path}/{session_id}/turn", body).events()
     key = f"session:{agent_id}:{session_id}"
     database = folder / DATABASE
     with closing(sqlite3.connect(database)) as store, store:

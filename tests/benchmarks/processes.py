@@ -1,4 +1,4 @@
-"""The processes under test: Turnstone as `make run` starts it, or another server, and the model server it asks."""
+"""The processes under test: Turnstone as `make run` starts it, or another server, and its model server."""
 
 import os
 import random
@@ -16,7 +16,7 @@ from tests.benchmarks.http_client import HOST, Connection
 REPOSITORY = Path(__file__).parents[2]
 START_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 10.0
-LOOK_AGAIN_S = 0.002
+POLL_S = 0.002
 CHOSEN_PORTS = range(20_000, 30_000)
 
 
@@ -67,7 +67,7 @@ class Program:
 
     Attributes:
         folder: where it runs.
-        log: where what it prints goes.
+        log: the file of its output.
         port: where it will answer.
         patience_s: how long it may take until it does.
     """
@@ -110,7 +110,7 @@ def turnstone(folder: Path, model_port: int | None = None, **settings: object) -
 
 @contextmanager
 def model_server(*models: str) -> Iterator[Server]:
-    """Run the model server, with these models besides its own that answer as they are told."""
+    """Run the model server, with these models besides its own, which answer as the model that a message names."""
     command = [sys.executable, "-m", "tests.benchmarks.model_server", *models]
     began = time.perf_counter()
     with subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE) as process:
@@ -131,11 +131,11 @@ def _wait_until_ready(process: subprocess.Popen[bytes], program: Program) -> Non
         except ConnectionRefusedError:
             assert process.poll() is None, program.log.read_text()
             assert time.monotonic() < deadline, "the server did not start in time"
-            time.sleep(LOOK_AGAIN_S)
+            time.sleep(POLL_S)
 
 
 def free_port() -> int:
-    """Return a port of this machine that nobody has taken."""
+    """Return a free port of this machine."""
     # Not one the system would choose: it might give the same to a connection before the server takes it.
     for port in random.sample(CHOSEN_PORTS, k=len(CHOSEN_PORTS)):
         with suppress(OSError), socket.create_server((HOST, port)):

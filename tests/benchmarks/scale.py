@@ -1,10 +1,10 @@
-"""What a million turns cost on AWS, and which limit they meet first, from what is counted: `python -m ….scale`.
+"""The cost of a million turns on AWS, and the first limit they meet, from counted operations: `python -m ….scale`.
 
-Pure arithmetic over the counts that `counts.py` holds. The page of costs shows what this prints; a test compares them.
+Pure arithmetic over the counts that `counts.py` holds. The page of costs shows its output; a test compares them.
 
 Sources, for us-east-1 and without free tiers: the pricing pages of API Gateway (REST), Lambda (x86), DynamoDB
 (on demand), Step Functions (Standard), EventBridge and CloudWatch Logs; the quota pages of DynamoDB, Lambda and Step
-Functions. As known in November 2026; nothing here was read from a bill.
+Functions. As of November 2026; nothing here was read from a bill.
 """
 
 from collections.abc import Iterator
@@ -33,8 +33,8 @@ CONCURRENT_RUNS, STARTS, TRANSITIONS = 1_000, 300, 5_000
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What one turn asks of AWS. Units at most, as counted; read units with all the context a model may be sent."""
+class AwsUse:
+    """The use of AWS by one turn. Units at most, as counted; read units with all the context a model may be sent."""
 
     requests: int
     invocations: int
@@ -45,34 +45,34 @@ class Asked:
     events: int = 0
 
 
-def plain_turn() -> Asked:
-    return Asked(1, 1, MODEL_S, MOST_WRITE_UNITS, MOST_READ_UNITS[DEFAULT_BUDGET])
+def plain_turn() -> AwsUse:
+    return AwsUse(1, 1, MODEL_S, MOST_WRITE_UNITS, MOST_READ_UNITS[DEFAULT_BUDGET])
 
 
-def paused_turn() -> Asked:
-    """Return what a turn asks that waits for its client once: two requests, and an execution of the machine."""
-    pause, resume, attended = (
+def paused_turn() -> AwsUse:
+    """Return the use of a turn that waits for its client once: two requests, and an execution of the machine."""
+    pause, resume, reconciled = (
         DUE[name] for name in ("client-tool turn: pause", "client-tool turn: resume", "get turn, waiting")
     )
-    return Asked(
+    return AwsUse(
         requests=2,
         invocations=2 + STATES_OF_A_PAUSE.count("Attend"),
         function_s=2 * MODEL_S + WORKER_S,
         write_units=pause.write_units + resume.write_units + TOKEN_WRITE_UNITS,
-        read_units=2 * MOST_READ_UNITS[DEFAULT_BUDGET] + (attended.read_units or 0),
+        read_units=2 * MOST_READ_UNITS[DEFAULT_BUDGET] + (reconciled.read_units or 0),
         transitions=len(STATES_OF_A_PAUSE),
         events=1,
     )
 
 
-def price_of_a_million(asked: Asked) -> dict[str, float]:
+def price_of_a_million(use: AwsUse) -> dict[str, float]:
     """Return US dollars by service."""
     return {
-        "API Gateway": asked.requests * REQUEST,
-        "Lambda": asked.invocations * INVOCATION + asked.function_s * FUNCTION_GB * GB_SECOND,
-        "DynamoDB": asked.write_units * WRITE_UNIT + asked.read_units * READ_UNIT,
-        "Step Functions": asked.transitions * TRANSITION,
-        "EventBridge, logs": asked.events * EVENT + asked.invocations * LOG_KB * LOG_GB,
+        "API Gateway": use.requests * REQUEST,
+        "Lambda": use.invocations * INVOCATION + use.function_s * FUNCTION_GB * GB_SECOND,
+        "DynamoDB": use.write_units * WRITE_UNIT + use.read_units * READ_UNIT,
+        "Step Functions": use.transitions * TRANSITION,
+        "EventBridge, logs": use.events * EVENT + use.invocations * LOG_KB * LOG_GB,
     }
 
 
@@ -99,10 +99,10 @@ def limits() -> dict[str, float]:
     }
 
 
-def asked_in_words(asked: Asked) -> str:
+def use_in_words(use: AwsUse) -> str:
     return (
-        f"{asked.write_units} write and {asked.read_units} read units, {asked.requests} request(s), "
-        f"{asked.invocations} invocation(s) of {asked.function_s:g} s in all, {asked.transitions} transitions"
+        f"{use.write_units} write and {use.read_units} read units, {use.requests} request(s), "
+        f"{use.invocations} invocation(s) of {use.function_s:g} s in all, {use.transitions} transitions"
     )
 
 
@@ -123,6 +123,6 @@ def tables() -> Iterator[str]:
 
 if __name__ == "__main__":
     print(__doc__)
-    print(f"A plain turn asks for {asked_in_words(plain_turn())}.")
-    print(f"A turn with one pause asks for {asked_in_words(paused_turn())}.\n")
+    print(f"A plain turn asks for {use_in_words(plain_turn())}.")
+    print(f"A turn with one pause asks for {use_in_words(paused_turn())}.\n")
     print("\n".join(tables()))

@@ -1,12 +1,12 @@
-"""Two servers asked the same, in turns, so that what else the machine does falls on both; and what came of it."""
+"""The same requests to two servers, in turns, so that other load of the machine falls on both; and the results."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from tests.benchmarks.clients import Asked, ask, quantile
-from tests.benchmarks.operations_asked import Kind, Place
+from tests.benchmarks.client_operations import Furnishing, Kind
+from tests.benchmarks.clients import DrivenLoad, drive, quantile
 from tests.benchmarks.processes import Server
 
 FEW = 3
@@ -14,44 +14,44 @@ FEW = 3
 
 @dataclass(frozen=True, slots=True)
 class Party:
-    """One of the servers, with what there is to ask of it."""
+    """One of the servers, with its agents and sessions."""
 
     name: str
     server: Server
-    place: Place
+    furnishing: Furnishing
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How long to ask: so often in turns, so many seconds of each server and kind in all."""
+    """How long to measure: so often in turns, so many seconds of each server and kind in all."""
 
     rounds: int
     seconds: float
 
 
 @dataclass
-class Told:
-    """What one server showed when asked one kind of request.
+class Observation:
+    """The figures of one server for one kind of request.
 
     Attributes:
-        asked: what its clients saw.
+        load: the results of its clients.
         cpu_s: the server's processor time, user and system.
         model_cpu_s: the model server's.
-        context_messages: how many messages the model server got last; None if the kind asks no model.
+        context_messages: how many messages the model server got last; None if the kind needs no model.
     """
 
-    asked: Asked = field(default_factory=Asked)
+    load: DrivenLoad = field(default_factory=DrivenLoad)
     cpu_s: float = 0.0
     model_cpu_s: float = 0.0
     context_messages: int | None = None
 
     @property
     def requests(self) -> int:
-        return len(self.asked.times_s)
+        return len(self.load.times_s)
 
     @property
     def rate(self) -> float:
-        return self.requests / self.asked.took_s if self.asked.took_s else 0.0
+        return self.requests / self.load.took_s if self.load.took_s else 0.0
 
     @property
     def cpu_s_of_a_thousand(self) -> float:
@@ -60,18 +60,18 @@ class Told:
     @property
     def client_share(self) -> float:
         """Which share of a core the clients took."""
-        return self.asked.own_cpu_s / self.asked.took_s if self.asked.took_s else 0.0
+        return self.load.own_cpu_s / self.load.took_s if self.load.took_s else 0.0
 
     def quantile_ms(self, share: float) -> float:
         """Return the time that this share of requests took at most; 0 if none went well."""
-        return quantile(self.asked.times_s, share) * 1_000
+        return quantile(self.load.times_s, share) * 1_000
 
     def to_json(self) -> dict[str, Any]:
         return {
             "requests": self.requests,
-            "failed": len(self.asked.failures),
-            "failures": self.asked.failures[:FEW],
-            "took_s": self.asked.took_s,
+            "failed": len(self.load.failures),
+            "failures": self.load.failures[:FEW],
+            "took_s": self.load.took_s,
             "rate": self.rate,
             "p50_ms": self.quantile_ms(0.5),
             "p99_ms": self.quantile_ms(0.99),
@@ -90,8 +90,8 @@ class Comparison:
     kind: str
     clients: int
     bar: float | None
-    ours: Told
-    peer: Told
+    ours: Observation
+    peer: Observation
 
     @property
     def ratio(self) -> float:
@@ -115,35 +115,37 @@ class Comparison:
         }
 
 
-def compared(kind: Kind, clients: int, parties: Sequence[Party], model: Server, pace: Pace) -> Mapping[str, Told]:
-    """Return what each party shows; the parties take turns until each has been asked for its time."""
-    told = {party.name: Told() for party in parties}
-    operations = {party.name: kind.operations(party.place) for party in parties}
+def compared(
+    kind: Kind, clients: int, parties: Sequence[Party], model: Server, pace: Pace
+) -> Mapping[str, Observation]:
+    """Return the figures of each party; the parties take turns until each has had its time."""
+    observed = {party.name: Observation() for party in parties}
+    operations = {party.name: kind.operations(party.furnishing) for party in parties}
     for _ in range(pace.rounds):
         for party in parties:
-            mine = told[party.name]
-            # A slow one has used its time up in the first round: what has begun is waited for.
-            if mine.asked.took_s >= pace.seconds:
+            mine = observed[party.name]
+            # A slow one has used its time up in the first round: requests under way are waited for.
+            if mine.load.took_s >= pace.seconds:
                 continue
             cpu_before_s, model_cpu_before_s = party.server.cpu_s(), model.cpu_s()
-            mine.asked.add(
-                ask(
+            mine.load.add(
+                drive(
                     party.server.port, islice(operations[party.name], kind.at_most), clients, pace.seconds / pace.rounds
                 )
             )
             mine.cpu_s += party.server.cpu_s() - cpu_before_s
             mine.model_cpu_s += model.cpu_s() - model_cpu_before_s
-            if kind.asks_model:
+            if kind.needs_model:
                 mine.context_messages = messages_of_last(model)
-    return told
+    return observed
 
 
 def messages_of_last(model: Server) -> int:
-    """Return how many messages the model server was last asked with."""
+    """Return how many messages the model server's last request had."""
     with model.connect() as connection:
         body = {"model": "messages-of-last", "messages": [{"role": "user", "content": "How many?"}]}
-        told = connection.post("/v1/chat/completions", body).json()
-    return int(told["choices"][0]["message"]["content"])
+        answer = connection.post("/v1/chat/completions", body).json()
+    return int(answer["choices"][0]["message"]["content"])
 
 
 def table_of_rates(comparisons: Iterable[Comparison]) -> str:
@@ -165,7 +167,7 @@ def table_of_rates(comparisons: Iterable[Comparison]) -> str:
 
 
 def table_of_times(comparisons: Iterable[Comparison]) -> str:
-    """Return how long each takes, what it costs the servers, and what share of a core the clients took."""
+    """Return the times, the servers' processor time, and the clients' share of a core."""
     rows = [
         ("request", "clients", "ours n", "p50 ms", "p99 ms", "CPU s/1,000", "client",
          "peer n", "p50 ms", "p99 ms", "CPU s/1,000", "client", "failed")
@@ -176,7 +178,7 @@ def table_of_times(comparisons: Iterable[Comparison]) -> str:
             str(one.clients),
             *_times(one.ours),
             *_times(one.peer),
-            f"{len(one.ours.asked.failures)} / {len(one.peer.asked.failures)}",
+            f"{len(one.ours.load.failures)} / {len(one.peer.load.failures)}",
         )
         for one in comparisons
     ]
@@ -196,11 +198,11 @@ def _lines(rows: Sequence[Sequence[str]], widths: Sequence[int]) -> Iterator[str
         yield " | ".join([f"{first:<{widths[0]}}", *cells, last]).rstrip()
 
 
-def _times(told: Told) -> tuple[str, ...]:
+def _times(observed: Observation) -> tuple[str, ...]:
     return (
-        f"{told.requests:,}",
-        f"{told.quantile_ms(0.5):,.1f}",
-        f"{told.quantile_ms(0.99):,.1f}",
-        f"{told.cpu_s_of_a_thousand:,.2f}",
-        f"{told.client_share:.0%}",
+        f"{observed.requests:,}",
+        f"{observed.quantile_ms(0.5):,.1f}",
+        f"{observed.quantile_ms(0.99):,.1f}",
+        f"{observed.cpu_s_of_a_thousand:,.2f}",
+        f"{observed.client_share:.0%}",
     )

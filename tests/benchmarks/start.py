@@ -1,4 +1,4 @@
-"""Starting the server, and what it holds while nobody asks it anything."""
+"""The start of the server, and its memory without requests."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,7 @@
-"""Start a function in this process and tell, as JSON, what that took and what it loaded.
+"""Start a function in this process and print, as JSON, its times and its loaded modules.
 
 `started.py baseline | function MODULE | stream [EVENT]`: with the file of an event, the first request is answered, too.
-What it imports before it has measured is what a bare interpreter has: every other module would be counted out.
+Before the measurement it imports only modules of a bare interpreter: any other would be left out of the count.
 """
 
 import sys
@@ -16,7 +16,7 @@ REMAINING_MS = 900_000
 
 
 class Context:
-    """What Lambda tells a function of its invocation, as far as functions of ours ask."""
+    """The context that Lambda passes to a function, as far as our functions read it."""
 
     aws_request_id = "00000000-0000-4000-8000-000000000000"
 
@@ -24,8 +24,8 @@ class Context:
         return REMAINING_MS
 
 
-def tell_start() -> dict[str, object]:
-    """Return what the start has taken until now: processor time, memory, and the file of each module loaded."""
+def start_report() -> dict[str, object]:
+    """Return the cost of the start until now: processor time, memory, and the file of each module loaded."""
     cpu_s = time.process_time() - BEGAN_S
     with open("/proc/self/status") as status:  # a process's usage counts the memory of the one that started it, too
         peak_kb = next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
@@ -34,7 +34,7 @@ def tell_start() -> dict[str, object]:
 
 
 def load_baseline() -> None:
-    """Load what no function can do without, by its makers' usual means. Never change it: figures are told in it."""
+    """Load the libraries of every function by their usual imports. Never change it: it is the unit of the figures."""
     import boto3
     import mangum  # noqa: F401
     import starlette.applications
@@ -47,20 +47,20 @@ def load_baseline() -> None:
 
 
 def start_function(module: str, event_path: str | None) -> dict[str, object]:
-    """Return what a function took to start, and what its first request loaded and was answered."""
+    """Return the cost of a function's start, and the loaded modules and answer of its first request."""
     from importlib import import_module
 
     handler = import_module(module).handler
-    told = tell_start()
+    report = start_report()
     if event_path is None:
-        return told
+        return report
     import json
 
     with open(event_path) as file:
         event = json.load(file)
     loaded = set(sys.modules)
     answer = handler(event, Context())
-    return {**told, "first_request": sorted(set(sys.modules) - loaded), "answer": answer}
+    return {**report, "first_request": sorted(set(sys.modules) - loaded), "answer": answer}
 
 
 def start_stream(event_path: str | None) -> dict[str, object]:
@@ -68,23 +68,23 @@ def start_stream(event_path: str | None) -> dict[str, object]:
     import stream
     import uvicorn
 
-    told: dict[str, object] = {}
+    report: dict[str, object] = {}
     startup = uvicorn.Server.startup
 
-    async def startup_and_tell(server: uvicorn.Server, sockets: object = None) -> None:
+    async def startup_and_report(server: uvicorn.Server, sockets: object = None) -> None:
         await startup(server)
-        told.update(tell_start())
+        report.update(start_report())
         if event_path is not None:
-            told.update(await asked(server.servers[0].sockets[0].getsockname()[1], event_path))
+            report.update(await served_event(server.servers[0].sockets[0].getsockname()[1], event_path))
         server.should_exit = True
 
-    uvicorn.Server.startup = startup_and_tell
+    uvicorn.Server.startup = startup_and_report
     stream.main(0)
-    return told
+    return report
 
 
-async def asked(port: int, event_path: str) -> dict[str, object]:
-    """Ask the server what the event asks, as the web adapter does; return what was loaded and answered."""
+async def served_event(port: int, event_path: str) -> dict[str, object]:
+    """Send the event's request to the server, as the web adapter does; return the loaded modules and the answer."""
     import asyncio
     import json
 
@@ -110,17 +110,17 @@ async def asked(port: int, event_path: str) -> dict[str, object]:
 def main() -> None:
     kind, *rest = sys.argv[1:]
     sys.path[:1] = [f"{ROOT}/functions", f"{ROOT}/shared"]
-    told: dict[str, object]
+    report: dict[str, object]
     if kind == "baseline":
         load_baseline()
-        told = tell_start()
+        report = start_report()
     elif kind == "function":
-        told = start_function(rest[0], rest[1] if len(rest) > 1 else None)
+        report = start_function(rest[0], rest[1] if len(rest) > 1 else None)
     else:
-        told = start_stream(rest[0] if rest else None)
+        report = start_stream(rest[0] if rest else None)
     import json
 
-    print(json.dumps(told))
+    print(json.dumps(report))
 
 
 main()

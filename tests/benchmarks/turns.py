@@ -30,7 +30,7 @@ TIMES_OF_MANY_DELTAS = 40
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """Asks turns of sessions, over one connection."""
+    """Starts turns of sessions, over one connection."""
 
     connection: Connection
 
@@ -46,11 +46,11 @@ class Asker:
 
     def turn(self, agent_id: str, session_id: str, text: str) -> Exchange:
         """Return a streamed turn, after checking that it is whole."""
-        told = self.connection.exchange(encoded_turn(agent_id, session_id, text))
-        kinds = [event["event_type"] for event in told.events()]
+        exchange = self.connection.exchange(encoded_turn(agent_id, session_id, text))
+        kinds = [event["event_type"] for event in exchange.events()]
         assert kinds[:2] == ["turn_start", "step_start"], kinds
         assert kinds[-2:] == ["step_complete", "turn_complete"], kinds
-        return told
+        return exchange
 
 
 def encoded_turn(agent_id: str, session_id: str, text: str) -> bytes:
@@ -67,10 +67,10 @@ def first_turns(folder: Path) -> Iterator[Figure]:
             asker.turn(agent_id, asker.new_session(agent_id), "Are you there?")
         sessions = [asker.new_session(agent_id) for _ in range(TIMES)]
         cpu_before_s = server.cpu_s()
-        told = [asker.turn(agent_id, session_id, "Are you there?") for session_id in sessions]
+        exchanges = [asker.turn(agent_id, session_id, "Are you there?") for session_id in sessions]
         cpu_s = server.cpu_s() - cpu_before_s
-    yield of_times("turn: complete", [turn.whole_s for turn in told], bar_ms=4)
-    yield of_times("turn: first event", [turn.first_event_s for turn in told], bar_ms=2)
+    yield of_times("turn: complete", [turn.whole_s for turn in exchanges], bar_ms=4)
+    yield of_times("turn: first event", [turn.first_event_s for turn in exchanges], bar_ms=2)
     yield Figure("turn: the server's processor time", cpu_s / TIMES * 1_000, "ms")
 
 
@@ -79,13 +79,13 @@ def turns_after_history(folder: Path) -> Iterator[Figure]:
     refs = prepared_sessions(folder, (0, *LENGTHS))
     with _served(folder, context_tokens=SMALL_BUDGET) as (server, _), server.connect() as connection:
         asker = Asker(connection)
-        told: dict[int, list[Exchange]] = {length: [] for length in refs}
+        exchanges: dict[int, list[Exchange]] = {length: [] for length in refs}
         for number in range(WARM_UP + TIMES_AFTER_HISTORY):
             for length, ref in refs.items():
                 session_id = ref.session_id if length else asker.new_session(ref.agent_id)
-                told[length].append(asker.turn(ref.agent_id, session_id, question(number)))
+                exchanges[length].append(asker.turn(ref.agent_id, session_id, question(number)))
     medians = {}
-    for length, turns in told.items():
+    for length, turns in exchanges.items():
         times_s = [turn.whole_s for turn in turns[WARM_UP:]]
         medians[length] = median(times_s)
         yield of_times(f"history: turn after {length:,}, budget {SMALL_BUDGET:,} tokens", times_s)
@@ -98,12 +98,16 @@ def turns_with_full_context(folder: Path) -> Iterator[Figure]:
     ref = prepared_sessions(folder, (LONG_ENOUGH,))[LONG_ENOUGH]
     with _served(folder) as (server, model), server.connect() as connection:
         asker = Asker(connection)
-        told = [asker.turn(ref.agent_id, ref.session_id, question(n)) for n in range(WARM_UP + TIMES_AFTER_HISTORY)]
+        exchanges = [
+            asker.turn(ref.agent_id, ref.session_id, question(n)) for n in range(WARM_UP + TIMES_AFTER_HISTORY)
+        ]
         sent_tokens = _tokens_of_last(model)
     short_by = FULL_BUDGET - sent_tokens
     yield counted("context: tokens the model server got", sent_tokens, "tokens", FULL_BUDGET, "be at most")
     yield counted("context: tokens short of the budget", short_by, "tokens", TOKENS_OF_A_TURN, "be at most")
-    yield of_times(f"context: turn with {FULL_BUDGET:,} tokens sent", [turn.whole_s for turn in told[WARM_UP:]], 10)
+    yield of_times(
+        f"context: turn with {FULL_BUDGET:,} tokens sent", [turn.whole_s for turn in exchanges[WARM_UP:]], 10
+    )
 
 
 def many_deltas(folder: Path) -> Iterator[Figure]:
@@ -111,13 +115,13 @@ def many_deltas(folder: Path) -> Iterator[Figure]:
     with _served(folder) as (server, _), server.connect() as connection:
         asker = Asker(connection)
         agent_id = asker.new_agent(f"words-{DELTAS}")
-        told = [
+        exchanges = [
             asker.turn(agent_id, asker.new_session(agent_id), "Count.") for _ in range(WARM_UP + TIMES_OF_MANY_DELTAS)
         ]
     expected = [f"word{number} " for number in range(DELTAS)]
-    wrong = sum(_texts(turn) != expected for turn in told)
+    wrong = sum(_texts(turn) != expected for turn in exchanges)
     yield counted("deltas: answers with one missing or out of order", wrong, "", 0, "be exactly")
-    yield of_times(f"deltas: turn with {DELTAS:,}", [turn.whole_s for turn in told[WARM_UP:]], bar_ms=30)
+    yield of_times(f"deltas: turn with {DELTAS:,}", [turn.whole_s for turn in exchanges[WARM_UP:]], bar_ms=30)
 
 
 def prepared_sessions(folder: Path, lengths: Sequence[int]) -> dict[int, SessionRef]:

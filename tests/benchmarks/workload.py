@@ -1,4 +1,4 @@
-"""Every operation of the API, done as its route does it, and told apart for whoever measures it."""
+"""Every operation of the API, done as its route does it, each under its name for measurements."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -36,13 +36,13 @@ from turnstone.store.sessions.turn_records import TOKEN
 Measure = Callable[[str], AbstractContextManager[object]]
 LONGER_THAN_ANY_HISTORY = timedelta(days=1)
 PATIENCE_S = 10.0
-# What Step Functions leaves in a turn that waits; it says 2,048 characters at most, and tells no more of its length.
+# The token that Step Functions leaves in a waiting turn; documented as 2,048 characters at most, and no more.
 TASK_TOKEN = "t" * 1_000
 
 
 @dataclass
 class SteadyClock:
-    """A clock that makes the same times in every run; each look takes a millisecond."""
+    """A clock with the same times in every run; each read takes a millisecond."""
 
     at: datetime
 
@@ -72,7 +72,7 @@ class Workload:
     """The services over a store, composed as on AWS, and a model that answers by script.
 
     Questions and answers are as long as the budget of a plain turn allows. `measured` is entered around each operation,
-    with its name; what it takes to get there is done outside.
+    with its name; the preparation is done outside.
     """
 
     def __init__(self, store: RangeStore, budget_tokens: int, random: Random, measured: Measure) -> None:
@@ -112,7 +112,7 @@ class Workload:
         held = Held(answer(0))
         with self._served(call("current_time", "call_1"), held, call("get_weather", "call_2"), answer(1)) as core:
             turns = core.turns
-            running = turns.start(LOCAL_CALLER, ref, _asked(0), self._attempt())
+            running = turns.start(LOCAL_CALLER, ref, _new_turn(0), self._attempt())
             held.wait()
             with self._measured("get turn, running"):
                 core.reader.read(LOCAL_CALLER, running.ref)
@@ -127,31 +127,31 @@ class Workload:
                 assert len(list(found)) == 1
             with self._measured("remove the steps of an ended turn"):
                 core.turn_store.discard_steps(ref, turn.turn_id, len(turn.steps))
-            waiting = _paused(turns.start(LOCAL_CALLER, ref, _asked(1), self._attempt()), ref)
+            waiting = _paused(turns.start(LOCAL_CALLER, ref, _new_turn(1), self._attempt()), ref)
             with self._measured("get turn, waiting"):
                 core.reader.read(LOCAL_CALLER, waiting)
             _completed(turns.resume(LOCAL_CALLER, waiting, _answered("call_2"), self._attempt()))
 
     def plain_turns(self, ref: SessionRef, times: int, *, have_key: bool) -> None:
-        """Ask turns of one answer."""
+        """Start turns of one answer."""
         name = "plain turn, with a key" if have_key else "plain turn"
         with self._served(*map(answer, range(times))) as core:
             for number in range(times):
                 with self._turn_measured(name, core):
-                    started = core.turns.start(LOCAL_CALLER, ref, _asked(number), self._attempt(has_key=have_key))
+                    started = core.turns.start(LOCAL_CALLER, ref, _new_turn(number), self._attempt(has_key=have_key))
                     _completed(started)
 
     def server_tool_turns(self, ref: SessionRef, times: int) -> None:
-        """Ask turns of one call of a server tool and an answer."""
+        """Start turns of one call of a server tool and an answer."""
         script = [reply for n in range(times) for reply in (call("current_time", f"call_{n}"), answer(n))]
         with self._served(*script) as core:
             for number in range(times):
                 with self._turn_measured("server-tool turn", core):
-                    turn = _completed(core.turns.start(LOCAL_CALLER, ref, _asked(number), self._attempt()))
+                    turn = _completed(core.turns.start(LOCAL_CALLER, ref, _new_turn(number), self._attempt()))
                 assert [step.step_type for step in turn.steps] == ["inference", "tool_execution", "inference"]
 
     def client_tool_turns(self, ref: SessionRef, times: int, *, have_key: bool) -> None:
-        """Ask turns of one call of a client's tool, and resume each."""
+        """Start turns of one call of a client's tool, and resume each."""
         suffix = ", with a key" if have_key else ""
         script = [reply for n in range(times) for reply in (call("get_weather", f"call_{n}"), answer(n))]
         with self._served(*script) as core:
@@ -159,7 +159,7 @@ class Workload:
             for number in range(times):
                 with self._turn_measured(f"client-tool turn: pause{suffix}", core):
                     waiting = _paused(
-                        turns.start(LOCAL_CALLER, ref, _asked(number), self._attempt(has_key=have_key)), ref
+                        turns.start(LOCAL_CALLER, ref, _new_turn(number), self._attempt(has_key=have_key)), ref
                     )
                 self._store.write([Update(turn_key(ref, waiting.turn_id), {TOKEN: TASK_TOKEN}, ())])
                 with self._turn_measured(f"client-tool turn: resume{suffix}", core):
@@ -168,7 +168,7 @@ class Workload:
 
     @contextmanager
     def _turn_measured(self, name: str, core: Core) -> Iterator[None]:
-        """Measure a turn with all its run does, even when its end has been told."""
+        """Measure a turn with all the work of its run, also after its end was emitted."""
         with self._measured(name):
             yield
             assert core.executor.wait(PATIENCE_S), "the run does not end"
@@ -198,7 +198,7 @@ class Workload:
         return Attempt(fingerprint=digest, key=digest if has_key else None)
 
 
-def _asked(number: int) -> NewTurn:
+def _new_turn(number: int) -> NewTurn:
     return NewTurn(messages=(UserMessage(content=question(number)),))
 
 

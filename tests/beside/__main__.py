@@ -32,7 +32,7 @@ from tests.support.server.servers import ROOT, ServerProcess
 PAGE = ROOT / "docs" / "reference" / "llama-stack-differences.md"
 # the clients that the peer answers: it takes those of its own minor version, and has no routes of 0.3
 CLIENTS = ("python-0.2.12", "python-0.2.23", "typescript-0.2.23", "openai", "openai-agents", "langchain-openai")
-# what the peer's routes of OpenAI are under
+# the prefix of the peer's OpenAI routes
 PREFIXES = {"OPENAI_PREFIXES": "/v1/openai/v1"}
 # the client of which every method is called once, with whatever arguments
 EVERY_METHOD = "0.2.12"
@@ -63,7 +63,7 @@ def main() -> None:
 def _found(
     clients: Sequence[str], parties: tuple[Recorder, Recorder], mcp_urls: tuple[str, str]
 ) -> Mapping[Difference, set[str]]:
-    """Return what differs, and for which clients."""
+    """Return the differences, and their clients."""
     found: dict[Difference, set[str]] = defaultdict(set)
     for column in COLUMNS:
         if column.name not in clients:
@@ -109,7 +109,7 @@ def _both(python: Path, config: Path) -> Iterator[tuple[Recorder, Recorder, tupl
 
 
 def _rows(column: Column, party: Recorder, mcp_url: str) -> Rows:
-    """Return what was exchanged in each row."""
+    """Return the exchanges of each row."""
     found: dict[str, Sequence[Exchange]] = {}
     party.taken()
     arguments: Any = (party.url, "any", mcp_url)
@@ -120,9 +120,11 @@ def _rows(column: Column, party: Recorder, mcp_url: str) -> Rows:
 
 def _of_every_method(*parties: Recorder) -> Iterator[Difference]:
     """Yield how the statuses and fields of the answers to each method differ."""
-    told = [run_script(EVERY_METHOD, "every_method", party.url, "llama_stack_client") for party in parties]
-    for name in sorted(told[0].keys() & told[1].keys()):
-        pairs = [[_exchange(request, each[name]["body"]) for request in each[name]["requests"][-1:]] for each in told]
+    reports = [run_script(EVERY_METHOD, "every_method", party.url, "llama_stack_client") for party in parties]
+    for name in sorted(reports[0].keys() & reports[1].keys()):
+        pairs = [
+            [_exchange(request, each[name]["body"]) for request in each[name]["requests"][-1:]] for each in reports
+        ]
         for their, our in zip(*pairs, strict=False):
             yield from (replace(one, row=f"every_method {name}") for one in differences_of_answers(their, our))
 

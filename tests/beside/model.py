@@ -1,4 +1,4 @@
-"""The model server of both: answers by the user's words, each under an id of its own, as the peer stores them by it."""
+"""The model server of both: answers by the user's message, each with a unique id, by which the peer stores them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _numbers = count()
 
 
 def answer_with_id(body: Mapping[str, Any]) -> Answer:
-    """Return the answer by the user's words, with an id that no other answer has."""
+    """Return the answer by the user's message, with a unique id."""
     answer = answer_by_words(body)
     if isinstance(answer, HttpAnswer | HangUp):
         return answer
@@ -26,5 +26,5 @@ def answer_with_id(body: Mapping[str, Any]) -> Answer:
 
 
 def embeddings_with_dimensions(body: Mapping[str, Any]) -> HttpAnswer:
-    """Return embeddings; the peer sends a null for what was not said."""
+    """Return embeddings; the peer sends a null for an absent field."""
     return embeddings_answer({name: value for name, value in body.items() if value is not None})

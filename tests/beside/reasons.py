@@ -13,7 +13,7 @@ from tests.beside.shapes import Difference
 
 @dataclass(frozen=True)
 class Reason:
-    """A difference that is meant.
+    """An intended difference.
 
     Attributes:
         route, what, theirs, ours, row: patterns of the differences that it explains.
@@ -38,8 +38,8 @@ class Reason:
 
 def unexplained(differences: Iterable[Difference], reasons: Iterable[Reason]) -> Iterator[Difference]:
     """Yield the differences that no reason explains."""
-    known = tuple(reasons)
-    yield from (one for one in differences if not any(reason.explains(one) for reason in known))
+    listed = tuple(reasons)
+    yield from (one for one in differences if not any(reason.explains(one) for reason in listed))
 
 
 SUBJECTS: Mapping[str, tuple[Reason, ...]] = {

@@ -1,4 +1,4 @@
-"""A proxy on loopback that passes requests on to a server and records what was requested and answered."""
+"""A proxy on loopback that forwards requests to a server and records requests and answers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Exchange:
 
     Attributes:
         route: method and path, with a star for each id.
-        status: that of the answer; 0 if there was none in time.
+        status: the answer's; 0 without an answer in time.
         body: the answer.
         is_stream: whether it was a stream of events.
     """
@@ -65,14 +65,14 @@ class Recorder:
 
     Attributes:
         url: its address.
-        exchanges: what was recorded since they were last taken.
+        exchanges: the exchanges since the last `taken`.
     """
 
     url: str
     exchanges: list[Exchange] = field(default_factory=list)
 
     def taken(self) -> list[Exchange]:
-        """Return what was recorded, and forget it."""
+        """Return the recorded exchanges, and forget them."""
         taken = list(self.exchanges)
         self.exchanges.clear()
         return taken
@@ -109,9 +109,9 @@ async def pass_on(request: Request) -> StreamingResponse:
     request.state.recording.exchanges.append(exchange)
     headers = {name: request.headers[name] for name in PASSED_ON if name in request.headers}
     url = httpx.URL(path=request.url.path, query=request.url.query.encode())
-    asked = client.build_request(request.method, url, headers=headers, content=await request.body())
+    forwarded = client.build_request(request.method, url, headers=headers, content=await request.body())
     try:
-        answer = await client.send(asked, stream=True)
+        answer = await client.send(forwarded, stream=True)
     except httpx.HTTPError:
         return StreamingResponse(iter([b"{}"]), 504)
     exchange.status = answer.status_code

@@ -14,12 +14,12 @@ TYPES = {str: "text", int: "number", float: "number", bool: "bool", type(None): 
 
 @dataclass(frozen=True, order=True)
 class Difference:
-    """What is not the same.
+    """A difference.
 
     Attributes:
         route: of which request.
         what: `status`, `field …`, `events`, `requests`.
-        theirs, ours: what either has, in words.
+        theirs, ours: the value of either, as text.
         row: in which row of the table of clients.
     """
 
@@ -31,7 +31,7 @@ class Difference:
 
 
 def differences(theirs: Sequence[Exchange], ours: Sequence[Exchange]) -> Iterator[Difference]:
-    """Yield what differs between what the two answered to the same steps of a client."""
+    """Yield the differences between both answers to the same steps of a client."""
     for their, our in zip(theirs, ours, strict=False):
         if their.route != our.route:
             yield Difference(their.route, "the next request", their.route, our.route)

@@ -41,7 +41,7 @@ class Operation(NamedTuple):
 
     method: str
     path: str
-    told: Schema
+    spec: Schema
     aliases: Sequence[str]
 
     @property
@@ -52,7 +52,7 @@ class Operation(NamedTuple):
 
     @property
     def tag(self) -> str:
-        return str(self.told["tags"][0])
+        return str(self.spec["tags"][0])
 
     @property
     def heading(self) -> str:
@@ -71,12 +71,12 @@ def operations_of(document: Schema) -> list[Operation]:
     own = []
     for path, methods in document["paths"].items():
         for method in METHODS:
-            if (told := methods.get(method)) is None:
+            if (spec := methods.get(method)) is None:
                 continue
-            if same := told.get("x-same-as"):
+            if same := spec.get("x-same-as"):
                 aliases.setdefault(same, []).append(path)
             else:
-                own.append(Operation(method, path, told, aliases.setdefault(told["operationId"], [])))
+                own.append(Operation(method, path, spec, aliases.setdefault(spec["operationId"], [])))
     tags = [tag["name"] for tag in document["tags"]]
     return sorted(own, key=lambda each: (tags.index(each.tag), each.path, METHODS.index(each.method)))
 
@@ -87,7 +87,7 @@ def _page(document: Schema) -> Iterator[str]:
         yield f"- [{dialect}](#{_anchor(dialect)})"
         for tag in dict.fromkeys(each.tag for each in operations if each.dialect == dialect):
             those = [each for each in operations if (each.dialect, each.tag) == (dialect, tag)]
-            links = (f"[{each.told['operationId']}](#{each.told['operationId']})" for each in those)
+            links = (f"[{each.spec['operationId']}](#{each.spec['operationId']})" for each in those)
             yield f"  - {tag}: {', '.join(links)}"
     yield "- [Pages](#pages)"
     yield "- [Types](#types)\n"
@@ -106,14 +106,14 @@ def _page(document: Schema) -> Iterator[str]:
 
 
 def _operation(operation: Operation, document: Schema) -> Iterator[str]:
-    told = operation.told
-    yield f'<a id="{told["operationId"]}"></a>\n'
+    spec = operation.spec
+    yield f'<a id="{spec["operationId"]}"></a>\n'
     yield f"### {operation.heading}\n"
-    yield f"{told['summary']}.\n"
+    yield f"{spec['summary']}.\n"
     if operation.aliases:
         paths = ", ".join(f"`{path}`" for path in operation.aliases)
         yield f"Also at {paths}.\n"
-    parameters = [_resolved(each, document) for each in told.get("parameters", ())]
+    parameters = [_resolved(each, document) for each in spec.get("parameters", ())]
     if parameters:
         yield "| parameter | in | type | |"
         yield "|---|---|---|---|"
@@ -121,10 +121,10 @@ def _operation(operation: Operation, document: Schema) -> Iterator[str]:
             name = f"`{each['name']}`" + (", required" if each.get("required") else "")
             yield f"| {name} | {each['in']} | {_kind(each['schema'])} | {_cell(each.get('description', ''))} |"
         yield ""
-    if body := told.get("requestBody"):
+    if body := spec.get("requestBody"):
         schema = body["content"]["application/json"]["schema"]
         yield f"Body: {_kind(schema)}{'' if body['required'] else ', optional'}\n"
-    yield from _answers(told["responses"], document)
+    yield from _answers(spec["responses"], document)
 
 
 def _document_route(route: Route) -> Iterator[str]:

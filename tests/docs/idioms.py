@@ -11,7 +11,7 @@ class Idiom(NamedTuple):
 
     Attributes:
         pattern: a regular expression of its forms, matched as whole words and in any case.
-        instead: what to write.
+        instead: the replacement.
     """
 
     pattern: str
@@ -47,7 +47,7 @@ IDIOMS = (
 
 
 def found_in(text: str) -> list[str]:
-    """Return a line for each idiom in the text: where it stands, the words, and the replacement."""
+    """Return a line for each idiom in the text: its line, the words, and the replacement."""
     found = []
     for idiom in IDIOMS:
         for match in re.finditer(rf"\b(?:{idiom.pattern})\b", text, re.IGNORECASE):

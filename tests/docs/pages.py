@@ -27,7 +27,7 @@ class Block:
     """A fenced block.
 
     Attributes:
-        words: the words behind the fence: the language first, then marks such as `run`.
+        words: the words after the fence: the language first, then marks such as `run`.
         line: the line of the opening fence, from 1.
     """
 
@@ -96,7 +96,7 @@ class Page:
 
     @property
     def named_files(self) -> list[str]:
-        """The files and folders that the page names as code, each as it stands there."""
+        """The files and folders that the page names as code, each as written there."""
         return [code for code in self.code_spans if NAMED_FILE.fullmatch(code) and code not in OF_USERS]
 
 

@@ -30,7 +30,7 @@ class Run(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What became of the page's script: the output of each block that ended, and the errors."""
+    """The result of the page's script: the output of each block that ended, and the errors."""
 
     outputs: list[str]
     status: int
@@ -69,7 +69,7 @@ def run_page(page: Page, server: ServerProcess, folder: Path) -> Outcome:
 
 
 def agrees(output: str, shown: str) -> bool:
-    """Tell whether the output is the one shown, where `…` stands for any text."""
+    """Return whether the output is the one shown, where `…` stands for any text."""
     pattern = ".*".join(re.escape(part) for part in shown.strip().split("…"))
     return re.fullmatch(pattern, output.strip(), re.DOTALL) is not None
 

@@ -24,7 +24,7 @@ from contextlib import closing, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.support.clients.plain_client import Json, PlainClient, said
+from tests.support.clients.plain_client import Json, PlainClient, turn_body
 from tests.support.server.servers import ModelProcess, ServerProcess, wait_until
 from tests.support.stores.disk_trace import STRACE, Call, Disk, calls_in, has_ended
 
@@ -95,7 +95,7 @@ def _visits(url: str, sessions: int, chance: random.Random) -> list[Result]:
             results.append(Result(time.time(), session))
             for turn in range(TURNS):
                 is_long = turn == number % LONG_EVERY
-                answer = http.post(f"{session}/turn", said(chance.randbytes(LONG_BYTES if is_long else 20).hex()))
+                answer = http.post(f"{session}/turn", turn_body(chance.randbytes(LONG_BYTES if is_long else 20).hex()))
                 assert answer.status_code == 200, answer.text
                 results.append(Result(time.time(), session, answer.json()))
     return results

@@ -26,7 +26,7 @@ from tests.fakes.models.openai_answers import Answer, Pause, call_answer, ending
 from tests.fakes.models.openai_server import ModelServer
 from tests.integration.crash_matrix.databases import SqliteDatabase
 from tests.integration.crash_matrix.leftovers import leftovers
-from tests.support.clients.plain_client import Json, PlainClient, answering, events_in, named, said
+from tests.support.clients.plain_client import Json, PlainClient, answering, events_in, named, turn_body
 from tests.support.server.servers import ServerProcess, wait_until
 from turnstone.store.layout.oversize import OversizeStore
 
@@ -100,7 +100,7 @@ class Client:
         texts = self.acknowledged.sessions.setdefault(session, [])
         for number in range(TURNS_PER_ROUND):
             texts.append(f"{self.number}.{round_number}.{number}")
-            last = self._last_event(f"{session}/turn", said(texts[-1]))
+            last = self._last_event(f"{session}/turn", turn_body(texts[-1]))
             while last is not None and last.get("event_type") == "turn_awaiting_input":
                 turn = last["turn"]
                 last = self._last_event(f"{session}/turn/{turn['turn_id']}/resume", answering(turn, "rain"))

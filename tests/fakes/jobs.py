@@ -9,7 +9,7 @@ from turnstone.domain.jobs import Job
 
 
 class RecordedJobs:
-    """Keeps what is sent; told so, it loses it, or can't be reached."""
+    """Keeps sent jobs; on request it loses them, or can't be reached."""
 
     def __init__(self) -> None:
         self.sent: list[Job] = []
@@ -25,6 +25,6 @@ class RecordedJobs:
             self.send(job)
 
     def taken(self) -> tuple[Job, ...]:
-        """Return what was sent since this was last called."""
+        """Return the jobs sent since the last call."""
         taken, self.sent = tuple(self.sent), []
         return taken

@@ -1,4 +1,4 @@
-"""The one double of shields: each does as its name was told, and remembers what it was asked."""
+"""The one double of shields: each follows the script of its name, and keeps its questions."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ def clean(_: ShieldQuestion) -> Verdict:
     return Verdict()
 
 
-def found(level: str = "error", told: str | None = "stopped", **metadata: object) -> Verdict:
+def found(level: str = "error", user_message: str | None = "stopped", **metadata: object) -> Verdict:
     return Verdict(
-        violation=SafetyViolation.model_validate({"violation_level": level, "user_message": told, "metadata": metadata})
+        violation=SafetyViolation.model_validate(
+            {"violation_level": level, "user_message": user_message, "metadata": metadata}
+        )
     )
 
 
 def stops(*words: str) -> Judges:
-    """Return a shield that stops whatever says one of the words."""
+    """Return a shield that stops a message with one of the words."""
 
     def judge(question: ShieldQuestion) -> Verdict:
         texts = [message_text(message) for message in question.judged]
@@ -43,10 +45,10 @@ def fails(error: BaseException) -> Judges:
 
 @dataclass
 class ScriptedShields:
-    """Kinds of shields that judge as they are told; `asked` tells which was asked what, in the order begun."""
+    """Shields that judge as scripted; `questions` has shield and question, in the order begun."""
 
     script: Mapping[str, Judges] = field(default_factory=dict)
-    asked: list[tuple[str, ShieldQuestion]] = field(default_factory=list)
+    questions: list[tuple[str, ShieldQuestion]] = field(default_factory=list)
 
     def build(self, registered: Shield) -> _Scripted:
         if registered.identifier not in self.script:
@@ -60,23 +62,23 @@ class _Scripted:
     name: str
 
     def judge(self, question: ShieldQuestion) -> Verdict:
-        self.shields.asked.append((self.name, question))
+        self.shields.questions.append((self.name, question))
         return self.shields.script[self.name](question)
 
 
 @dataclass
 class InOrder:
-    """What the engine has shields judge by: one after the other, without a registry."""
+    """The engine's view of shields: they judge one after the other, without a registry."""
 
     script: Mapping[str, Judges] = field(default_factory=dict)
-    asked: list[tuple[str, ShieldQuestion]] = field(default_factory=list)
+    questions: list[tuple[str, ShieldQuestion]] = field(default_factory=list)
 
     def judge(self, shield_ids: Sequence[str], question: ShieldQuestion) -> Generator[Verdict, None, None]:
         for name in shield_ids:
-            self.asked.append((name, question))
+            self.questions.append((name, question))
             yield self.script[name](question).model_copy(update={"shield_id": name})
 
 
 def registered(name: str, **params: object) -> Shield:
-    """Return a shield as it stands in the registry; what it says is scripted."""
+    """Return a shield as it stands in the registry; its verdict is scripted."""
     return Shield(identifier=name, provider_resource_id=name, provider_id=PATTERN, params={"words": [name], **params})

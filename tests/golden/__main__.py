@@ -66,8 +66,8 @@ def write(names: list[str], folder: Path) -> int:
                 failed += 1
                 print(f"=== {scenario.name}: {type(problem).__name__}\n{problem}", file=sys.stderr)
                 continue
-            places = {path for of in SETS for store in STORES for path in files_of(scenario.name, store, of)}
-            files = {path: text for path, text in files.items() if path not in places} | now
+            paths = {path for of in SETS for store in STORES for path in files_of(scenario.name, store, of)}
+            files = {path: text for path, text in files.items() if path not in paths} | now
     if not names:
         current = {path for name in SCENARIOS for of in SETS for store in STORES for path in files_of(name, store, of)}
         files = {path: text for path, text in files.items() if path in current}

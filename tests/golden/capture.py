@@ -27,7 +27,7 @@ from tests.support.clients.client_table import ROWS
 from tests.support.server.asgi_client import Answered, Raw
 from tests.support.server.servers import HOST
 
-KNOWN_MCP = b"http://127.0.0.1:10000/mcp"  # a port of as many digits as the real one
+RECORDED_MCP = b"http://127.0.0.1:10000/mcp"  # a port of as many digits as the real one
 # rows with concurrent requests, whose order varies
 OVERLAPPING = frozenset({"second_turn_while_one_runs"})
 # rows in which versions differ by the words of a prompt only
@@ -108,7 +108,7 @@ class Proxy:
 
     def _to_world(self, text: bytes) -> bytes:
         """Replace the MCP URL given to clients by that of the current world."""
-        return text.replace(KNOWN_MCP, self.mcp_url.encode()) if self.mcp_url else text
+        return text.replace(RECORDED_MCP, self.mcp_url.encode()) if self.mcp_url else text
 
     def _pass_on(self, request: Raw) -> Answered:
         assert self.world is not None
@@ -153,7 +153,7 @@ def of_column(proxy: Proxy, column: Column, folder: Path) -> Iterator[tuple[str,
     left_out = {*OVERLAPPING, *(WORDED if column.client == "python-0.2.23" else ())}
     with ExitStack() as stack:
         world, set_up = stack.enter_context(fresh(proxy, column.script, "", folder))
-        for outcome in outcomes(column, proxy.url, set_up.key, KNOWN_MCP.decode()):
+        for outcome in outcomes(column, proxy.url, set_up.key, RECORDED_MCP.decode()):
             row = outcome["row"]
             requests = recorded(world.exchanges, set_up)
             stack.close()
@@ -168,7 +168,7 @@ def of_script(
 ) -> list[Json]:
     prefix = {"openai_stored.below_openai": "/v1/openai/v1"}.get(name, "/v1" if client == "openai" else "")
     with fresh(proxy, "scripts", name, folder) as (world, set_up):
-        given = [KNOWN_MCP.decode() if argument == "MCP" else argument for argument in arguments]
+        given = [RECORDED_MCP.decode() if argument == "MCP" else argument for argument in arguments]
         run_script(client, script, proxy.url + prefix, *given)
         return recorded(world.exchanges, set_up)
 

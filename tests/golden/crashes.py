@@ -83,14 +83,14 @@ def noted(lines: list[Line]) -> Iterator[None]:
             (shields._Scripted, "judge", product.describe_shield_request),
         ):
             patch.setattr(owner, name, noting(getattr(owner, name), describe, lines))
-        collect_events = Server.hear
+        collect_events = Server.drain
 
         def collect(server: Server, broadcast: product.Broadcast) -> tuple[product.Event, ...]:
             events = collect_events(server, broadcast)
             lines.extend((EVENT, "", product.encode(event)) for event in events)
             return events
 
-        patch.setattr(Server, "hear", collect)
+        patch.setattr(Server, "drain", collect)
         yield
 
 

@@ -20,12 +20,12 @@ from tests.fakes.models.openai_answers import (
     text_chunk,
 )
 from tests.fakes.tools.hostile_mcp_server import Message, Reply, decent
-from tests.fakes.tools.hostile_mcp_server import told as result
+from tests.fakes.tools.hostile_mcp_server import result_reply as result
 
 ACTION = {"tool_name": "get_weather", "tool_params": [{"name": "city", "value": "Oslo"}]}
 CALLS = json.dumps({"thought": "I look.", "action": ACTION, "answer": None})
 ANSWERS = json.dumps({"thought": "I know.", "action": None, "answer": "It rains."})
-LOOKS = ("look: Oslo", "look: Rome", "Both are wet.")
+CITY_CALLS = ("look: Oslo", "look: Rome", "Both are wet.")
 MCP_SESSION = (("mcp-session-id", "s1"),)
 
 
@@ -40,14 +40,14 @@ def rated(text: str) -> dict[str, Any]:
 def reads_calls_in_text(body: Mapping[str, Any]) -> Answer:
     """Write calls as text until the request has their results."""
     since = max(n for n, message in enumerate(body["messages"]) if message["role"] == "user")
-    looked_up = sum(message["role"] == "tool" for message in body["messages"][since:])
+    results = sum(message["role"] == "tool" for message in body["messages"][since:])
     if body["model"] == "parsing":
-        return text_answer(LOOKS[looked_up])
+        return text_answer(CITY_CALLS[results])
     is_thanked = "Thanks." in body["messages"][-1]["content"]
-    return text_answer(ANSWERS if looked_up or is_thanked else CALLS)
+    return text_answer(ANSWERS if results or is_thanked else CALLS)
 
 
-def looks(body: Mapping[str, Any]) -> Answer:
+def tool_loop(body: Mapping[str, Any]) -> Answer:
     """Call `look` on the message "look", then repeat the result."""
     last = body["messages"][-1]
     if last["role"] == "tool":

@@ -1,4 +1,4 @@
-"""Replace what differs from run to run by stable labels.
+"""Replace values that differ from run to run by stable labels.
 
 Ids, hashes and nonces are numbered in the order of their first appearance, so that a change of order shows. Times stay
 as they are, because the clock is set by hand. Ports are replaced by the names of their servers.

@@ -119,7 +119,7 @@ def left_in(database: Database, folder: Path) -> Left:
 
 
 def files_of(name: str, store: str, of: str) -> list[Path]:
-    """Return the possible places of a transcript: for that store alone, then for both."""
+    """Return the possible files of a transcript: for that store alone, then for both."""
     path = TRANSCRIPTS / of / name
     return [path.with_name(f"{path.name}.{store}.txt"), path.with_name(f"{path.name}.txt")]
 

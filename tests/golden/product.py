@@ -89,10 +89,10 @@ class SeededIds:
 class WaitingSupervisor(ManualSupervisor):
     """A supervisor that runs on demand."""
 
-    def start(self, attend: Callable[[TurnRef], datetime | None], open_turns: Sequence[TurnRef]) -> None:
-        self.attend = attend
+    def start(self, reconcile: Callable[[TurnRef], datetime | None], open_turns: Sequence[TurnRef]) -> None:
+        self.reconcile = reconcile
         for turn in open_turns:
-            self.attend_at(turn, self._clock.now())
+            self.schedule_check(turn, self._clock.now())
 
     def close(self) -> None:
         """Do nothing: no thread runs."""
@@ -192,9 +192,9 @@ class Product:
         executor = self._server.core.executor
         eventually(lambda: executor.taken == 0 and not executor._running)
 
-    def attend(self) -> None:
+    def reconcile(self) -> None:
         """Run the supervisor for all turns that are due."""
-        self._supervisor.attend_due(self._supervisor.attend)
+        self._supervisor.reconcile_due(self._supervisor.reconcile)
         self.settle()
 
     def work(self) -> None:
@@ -209,7 +209,7 @@ class Product:
     def take_over(self, agent_id: str, session_id: str, turn_id: str) -> None:
         """Reconcile a turn of a process that has ended."""
         ref = TurnRef(tenant=LOCAL_TENANT, agent_id=agent_id, session_id=session_id, turn_id=turn_id)
-        self._supervisor.attend(ref)
+        self._supervisor.reconcile(ref)
         self.settle()
 
     def begin_to_stop(self) -> None:

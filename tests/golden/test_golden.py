@@ -1,4 +1,4 @@
-"""Every scenario answers, requests and stores exactly what its transcripts say, over either store.
+"""Every scenario answers, requests and stores exactly the content of its transcripts, over either store.
 
 After an intended change, `make golden` writes the transcripts again; review their diff before the commit.
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.fakes.models.openai_answers import built_in_answer, listed
-from tests.golden.models import adding, by_fields, continues, keyed, looks, may_be_broken, reads_calls_in_text
+from tests.golden.models import adding, by_fields, continues, keyed, may_be_broken, reads_calls_in_text, tool_loop
 from tests.golden.normal import TOKEN, tokens_in
 from tests.golden.play import STORES, Scenario
 from tests.golden.world import Exchange, World
@@ -101,7 +101,7 @@ def from_a_file(world: World) -> SetUp:
 
 SET_UPS: Mapping[str, Callable[[World], SetUp]] = {
     "agents_resources": offline,
-    "alpha_turn": over_models(looks),
+    "alpha_turn": over_models(tool_loop),
     "completions": over_models(complete=continues),
     "every_method": offline,
     "agent_loop_offline": offline,
@@ -187,12 +187,12 @@ def recorded(exchanges: Sequence[Exchange], set_up: SetUp) -> list[Json]:
     answered = [exchange for exchange in exchanges if exchange.answer is not None]
     for number, exchange in enumerate(answered, 1):
         text = json.dumps(request_fields(exchange.request), ensure_ascii=False)
-        for place, stands in ((set_up.key, KEY), (set_up.mcp, MCP)):
-            text = text.replace(place, stands) if place else text
+        for actual, stands in ((set_up.key, KEY), (set_up.mcp, MCP)):
+            text = text.replace(actual, stands) if actual else text
         requests.append(json.loads(TOKEN.sub(lambda found: slots.get(found[0], found[0]), text)))
         assert exchange.answer is not None
-        for place_, token in enumerate(tokens_in(exchange.answer.body.decode("utf-8", "replace")), 1):
-            slots.setdefault(token, f"{{{{{number}.{place_}}}}}")
+        for position, token in enumerate(tokens_in(exchange.answer.body.decode("utf-8", "replace")), 1):
+            slots.setdefault(token, f"{{{{{number}.{position}}}}}")
     return requests
 
 

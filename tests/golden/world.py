@@ -76,7 +76,7 @@ class Hold:
         self._opened = threading.Event()
 
     def items(self) -> Iterator[Pause]:
-        """Yield pauses until the gate opens, so that the model server can serve other requests meanwhile."""
+        """Yield pauses until the gate opens, so that the model server can serve other requests until then."""
         self.reached.set()
         while not self._opened.wait(0):
             yield Pause(SLEEP_S)
@@ -263,10 +263,10 @@ class World:
         for process in self._products:
             process.settle()
 
-    def attend(self) -> None:
+    def reconcile(self) -> None:
         """Run the supervisor of the newest process for the turns that are due."""
         self.note("the supervisor runs")
-        self.process.attend()
+        self.process.reconcile()
 
     def work(self) -> None:
         """Run the clean-up jobs that are due in the newest process."""

@@ -22,7 +22,7 @@ ALL_S = 900
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came of taking a guard out: the tests that went red, after how long and why, or what is wrong."""
+    """The result of a removed guard: the tests that went red, after how long and why, or the problem."""
 
     guard: Guard
     red: tuple[str, ...] = ()
@@ -37,7 +37,7 @@ class Verdict:
 
 
 def judged(guard: Guard, workplace: Workplace) -> Verdict:
-    """Return what the guard's tests say when it is gone."""
+    """Return the verdict of the guard's tests without it."""
     try:
         with workplace.without(guard.edits):
             outcome = workplace.run(guard.tests, ALONE_S)
@@ -66,41 +66,41 @@ def _name_of(test: str) -> str:
 def all_judged(guards: Sequence[Guard], jobs: int) -> list[Verdict]:
     """Return the verdicts in the guards' order, each printed as a line of progress as it comes."""
     with TemporaryDirectory(prefix="guards-") as folder, ExitStack() as closing, ThreadPoolExecutor(jobs) as pool:
-        places = SimpleQueue[Workplace]()
+        workplaces = SimpleQueue[Workplace]()
         for number in range(jobs):
-            place = Workplace(Path(folder) / str(number))
-            closing.callback(place.close)
-            places.put(place)
+            workplace = Workplace(Path(folder) / str(number))
+            closing.callback(workplace.close)
+            workplaces.put(workplace)
 
-        def at_a_place(guard: Guard) -> Verdict:
-            place = places.get()
+        def in_a_workplace(guard: Guard) -> Verdict:
+            workplace = workplaces.get()
             try:
-                verdict = judged(guard, place)
+                verdict = judged(guard, workplace)
             finally:
-                places.put(place)
+                workplaces.put(workplace)
             sign = "?" if verdict.problem else "."
-            told = f"{sign} {verdict.seconds:5.1f} s  {guard.name}: {verdict.problem or verdict.why}"
-            print(told, file=sys.stderr, flush=True)
+            line = f"{sign} {verdict.seconds:5.1f} s  {guard.name}: {verdict.problem or verdict.why}"
+            print(line, file=sys.stderr, flush=True)
             return verdict
 
-        place = places.get()
-        unbroken = place.run(sorted({test for guard in guards for test in guard.tests}), ALL_S)
-        places.put(place)
+        workplace = workplaces.get()
+        unbroken = workplace.run(sorted({test for guard in guards for test in guard.tests}), ALL_S)
+        workplaces.put(workplace)
         if not unbroken.is_green:
             sys.exit(f"the tests are not green to begin with:\n{unbroken.output[-4_000:]}")
         print(f"unbroken, all tests are green in {unbroken.seconds:.1f} s", file=sys.stderr, flush=True)
-        return list(pool.map(at_a_place, guards))
+        return list(pool.map(in_a_workplace, guards))
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.guards", description=__doc__)
     parser.add_argument("--only", metavar="NAME", help="only guards whose name, or whose race, has this in it")
     parser.add_argument("--jobs", metavar="N", type=int, default=1, help="how many at the same time (default: 1)")
-    asked = parser.parse_args()
-    guards = [guard for guard in GUARDS if not asked.only or asked.only in f"{guard.race} {guard.name}"]
+    arguments = parser.parse_args()
+    guards = [guard for guard in GUARDS if not arguments.only or arguments.only in f"{guard.race} {guard.name}"]
     if not guards:
-        parser.error(f"no guard is called {asked.only!r}")
-    verdicts = all_judged(guards, asked.jobs)
+        parser.error(f"no guard is called {arguments.only!r}")
+    verdicts = all_judged(guards, arguments.jobs)
     print("| race | guard removed | red test | s |\n|---|---|---|---:|")
     for verdict in verdicts:
         print(verdict.row)

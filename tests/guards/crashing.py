@@ -1,4 +1,4 @@
-"""Guards against a process that dies at the worst moment: what is stored is told, what was told is stored."""
+"""Guards against a process that dies at the worst moment: stored steps are emitted, emitted steps are stored."""
 
 from tests.guards.guard import Guard, ours
 from tests.guards.races import Race

@@ -1,4 +1,4 @@
-"""Guards of what is deleted: nothing brings it back, and it is cleaned up once."""
+"""Guards of deletion: nothing restores a deleted record, and it is cleaned up once."""
 
 from tests.guards.guard import Guard, ours
 from tests.guards.races import Race

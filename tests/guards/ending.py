@@ -1,4 +1,4 @@
-"""Guards of turns that somebody ends, or has go on elsewhere, while they run."""
+"""Guards of turns that are ended, or continued by another process, while they run."""
 
 from tests.guards.guard import Guard, ours
 from tests.guards.races import Race

@@ -1,4 +1,4 @@
-"""What a guard is: the text that keeps a race closed, what is left when it is gone, and the tests that notice."""
+"""Definition of a guard: the text that keeps a race closed, the text without it, and the tests that notice."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SHARED = "shared/turnstone/"
 
 @dataclass(frozen=True)
 class Edit:
-    """A place in a file, given from the project's folder on, and what stands there once the guard is gone."""
+    """A passage of a file, by its path in the project, and the text that replaces it without the guard."""
 
     file: str
     found: str
@@ -20,12 +20,12 @@ class Edit:
 
 @dataclass(frozen=True)
 class Guard:
-    """What keeps a race closed.
+    """Code that keeps a race closed.
 
     Attributes:
-        name: what goes on, in a few words; of guards that double each other, that they do.
-        edits: how it is taken out. Where one guard doubles another, both are, because each alone would be missed by
-            nobody.
+        name: its effect, in a few words; guards that double each other are marked so.
+        edits: the changes that remove it. Where one guard doubles another, both are, because no test misses
+            one alone.
         tests: the tests that fail without it, each as pytest names it; without brackets, any of its cases.
     """
 

@@ -1,4 +1,4 @@
-"""Guards of a running turn: only who holds its lease writes, and nobody's step is lost or told too early."""
+"""Guards of a running turn: only the holder of its lease writes, and no step is lost or emitted too early."""
 
 from tests.guards.guard import Guard, ours
 from tests.guards.races import Race

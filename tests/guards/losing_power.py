@@ -1,4 +1,4 @@
-"""Guards against a loss of power: what is told is on the disk, whatever the disk says the second time."""
+"""Guards against a loss of power: acknowledged writes are on the disk, whatever a second sync reports."""
 
 from tests.guards.guard import Guard, ours
 from tests.guards.races import Race

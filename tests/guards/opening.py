@@ -1,4 +1,4 @@
-"""Guards of a session's lock: one turn at a time, in the order of their opening, whatever the clocks say."""
+"""Guards of a session's lock: one turn at a time, in the order of their opening, whatever the clocks show."""
 
 from tests.guards.guard import Guard, ours
 from tests.guards.races import Race

@@ -1,14 +1,14 @@
-"""Guards of the queue for places: a place and whoever waits for it may miss each other."""
+"""Guards of the queue for slots: a slot and a waiting request may miss each other."""
 
 from tests.guards.guard import Guard, ours
 from tests.guards.races import Race
 
-PLACES = "tests/unit/turns/test_slots.py::"
+SLOTS = "tests/unit/turns/test_slots.py::"
 WAITING = "tests/integration/turns/test_waiting.py::"
 
 QUEUEING = (
     Guard(
-        Race.PLACE_AGAINST_LEAVING,
+        Race.SLOT_AGAINST_LEAVING,
         "who leaves gives back the place that it was given meanwhile",
         (
             ours(
@@ -17,12 +17,12 @@ QUEUEING = (
             ),
         ),
         (
-            f"{PLACES}test_a_waiter_that_leaves_with_a_slot_passes_it_to_the_next",
-            f"{PLACES}test_slots_are_neither_lost_nor_made_and_no_free_one_is_waited_for",
+            f"{SLOTS}test_a_waiter_that_leaves_with_a_slot_passes_it_to_the_next",
+            f"{SLOTS}test_slots_are_neither_lost_nor_made_and_no_free_one_is_waited_for",
         ),
     ),
     Guard(
-        Race.PLACE_AGAINST_LEAVING,
+        Race.SLOT_AGAINST_LEAVING,
         "a request leaves the queue however its wait ends",
         (
             ours(
@@ -36,7 +36,7 @@ QUEUEING = (
         ),
     ),
     Guard(
-        Race.PLACE_AGAINST_LEAVING,
+        Race.SLOT_AGAINST_LEAVING,
         "a place that was waited for and is not needed any more is given back",
         (
             ours(
@@ -51,7 +51,7 @@ QUEUEING = (
         ),
     ),
     Guard(
-        Race.PLACE_AGAINST_LEAVING,
+        Race.SLOT_AGAINST_LEAVING,
         "a place that is given back goes to the queue before anybody else",
         (
             ours(
@@ -60,10 +60,10 @@ QUEUEING = (
                 "            served: list[Waiter] = []",
             ),
         ),
-        (f"{PLACES}test_tenants_are_served_in_turns_however_many_requests_one_has",),
+        (f"{SLOTS}test_tenants_are_served_in_turns_however_many_requests_one_has",),
     ),
     Guard(
-        Race.PLACE_AGAINST_LEAVING,
+        Race.SLOT_AGAINST_LEAVING,
         "whoever begins to wait takes a place that became free since it was refused",
         (
             ours(
@@ -75,10 +75,10 @@ QUEUEING = (
                 "            self._enqueue(waiter)\n",
             ),
         ),
-        (f"{PLACES}test_a_free_slot_is_granted_at_once",),
+        (f"{SLOTS}test_a_free_slot_is_granted_at_once",),
     ),
     Guard(
-        Race.PLACE_AGAINST_LEAVING,
+        Race.SLOT_AGAINST_LEAVING,
         "a takeover waits among the requests",
         (
             ours(

@@ -1,10 +1,10 @@
-"""The races there are: those that the design names, and those that belong to them."""
+"""The races: those of the design, and related ones."""
 
 from enum import StrEnum
 
 
 class Race(StrEnum):
-    """What may happen at the same time, or at the worst moment."""
+    """Events that may happen at the same time, or at the worst moment."""
 
     RESUME_TWICE = "resume twice"
     RESUME_AFTER_EXPIRY = "resume after expiry"
@@ -37,7 +37,7 @@ class Race(StrEnum):
     LOST_POWER = "power lost behind an answer"
     HALF_A_WRITE = "a write that fails half way"
     TWO_WRITERS = "two writers of one record"
-    PLACE_AGAINST_LEAVING = "a free place against who waits for it, or leaves"
+    SLOT_AGAINST_LEAVING = "a free slot against a request that waits for it, or leaves"
     NO_RACE = "no race, but a rule that only luck held"
 
 

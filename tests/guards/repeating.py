@@ -1,4 +1,4 @@
-"""Guards of requests and writes that come again because nobody heard what became of them."""
+"""Guards of requests and writes that are repeated because their answer was lost."""
 
 from tests.guards.guard import Guard, ours
 from tests.guards.races import Race

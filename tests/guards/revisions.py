@@ -1,8 +1,8 @@
-"""Taking out what most transitions rely on: header and turn are written only as they were read."""
+"""Guards of most transitions: header and turn are written only at the revision that was read."""
 
 from tests.guards.guard import Edit, ours
 
-# What is put without a condition begins to count anew; then the next write would notice, not this one.
+# A record put without a condition restarts its count; then the next write would notice, not this one.
 STILL_COUNTED = ours(
     "adapters/sqlite/sqlite_writes.py",
     "UPDATE SET rev = excluded.rev,",

@@ -1,4 +1,4 @@
-"""Guards of the two stores: a write is whole or none, under conditions that are looked at as it is made."""
+"""Guards of the two stores: a write is whole or none, under conditions that are checked in the same step."""
 
 from tests.guards.guard import Guard, ours
 from tests.guards.races import Race
@@ -261,7 +261,7 @@ ON_DYNAMODB = (
         (f"{REQUESTS}test_reads_are_consistent_but_for_the_index",),
     ),
 )
-SAID_OTHERWISE = (
+CONDITIONS_REPEATED = (
     Guard(
         Race.NO_RACE,
         "a text that says a number and something else is refused",
@@ -308,4 +308,4 @@ SAID_OTHERWISE = (
         ("tests/unit/turns/test_event_numbers.py::test_the_larger_of_both_numbers_is_the_last_received",),
     ),
 )
-STORES = (*ON_SQLITE, *ON_DYNAMODB, *SAID_OTHERWISE)
+STORES = (*ON_SQLITE, *ON_DYNAMODB, *CONDITIONS_REPEATED)

@@ -1,6 +1,6 @@
-"""Run pytest again and again in forks of one process, which has loaded what takes long and is not ours.
+"""Run pytest again and again in forks of one process, which has loaded the slow modules of others.
 
-A line on standard input is a list of arguments, as JSON; the answer is a line with the exit status, null for what had
+A line on standard input is a list of arguments, as JSON; the answer is a line with the exit status, null for a run that had
 to be ended. A script, not a module of the package: nothing of ours may be loaded before a fork.
 """
 
@@ -11,7 +11,7 @@ import signal
 import sys
 import time
 
-# not the plugins of pytest, which it wants to load itself
+# not the plugins of pytest, which it loads itself
 NOT_OURS = (
     "boto3",
     "httpx",
@@ -27,13 +27,13 @@ POLL_S = 0.02
 
 
 def run(arguments: list[str], output: str, timeout_s: float) -> int | None:
-    """Return pytest's exit status, None if it had to be ended; what it printed is in the file."""
+    """Return pytest's exit status, None if it had to be ended; its output is in the file."""
     child = os.fork()
     if child == 0:
         os.setsid()
-        told = os.open(output, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
-        os.dup2(told, 1)
-        os.dup2(told, 2)
+        output_file = os.open(output, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
+        os.dup2(output_file, 1)
+        os.dup2(output_file, 2)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         status = int(importlib.import_module("pytest").main(arguments))
         sys.stdout.flush()

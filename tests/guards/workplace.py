@@ -20,13 +20,13 @@ ROOT = Path(__file__).parents[2]
 LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build")
 IMPORTED = ("turnstone", "functions", "tests")
 FAILED = re.compile(r"^FAILED (?P<test>\S+?::[^\s\[]+(?:\[.*?\])?)(?: - (?P<why>.*))?$")
-# what fails like this fails because of the edit, not because the race is open
+# such a failure comes from the edit, not from the open race
 BROKEN_EDIT = re.compile(r"NameError|SyntaxError|ImportError|UnboundLocalError|takes .* positional argument")
 TESTS_FAILED = 1
 
 
 class GuardNotFound(Exception):
-    """The text of a guard is not in its file exactly once, or what is left without it is no program."""
+    """The text of a guard is not in its file exactly once, or the file without it is no program."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Outcome:
     """How some tests ended.
 
     Attributes:
-        failed: the tests that failed, each of their cases with the reason pytest told.
+        failed: the tests that failed, each of their cases with the reason that pytest gave.
         is_hanging: they had to be ended.
         is_green: all passed.
     """
@@ -46,19 +46,19 @@ class Outcome:
     output: str
 
     def is_red(self, test: str) -> bool:
-        """Tell whether the test failed; without brackets, any of its cases."""
+        """Return whether the test failed; without brackets, any of its cases."""
         return test in self.failed or any(failed.startswith(f"{test}[") for failed in self.failed)
 
 
 class Workplace:
     def __init__(self, folder: Path) -> None:
-        """Copy the tree to the folder, and see that it is what Python imports there."""
+        """Copy the tree to the folder, and check that Python imports the copy there."""
         self._folder = folder / "tree"
         shutil.copytree(ROOT, self._folder, ignore=LEFT_OUT)
         self._environment = {
             **os.environ,
             "PYTHONPATH": f"{self._folder / 'shared'}{os.pathsep}{self._folder}",
-            "PYTHONDONTWRITEBYTECODE": "1",  # what was compiled could stand for a file that was edited since
+            "PYTHONDONTWRITEBYTECODE": "1",  # a compiled file could replace one that was edited since
             "COLUMNS": "1000",  # else pytest cuts its reasons
         }
         self._assert_imported()
@@ -85,14 +85,14 @@ class Workplace:
                 (self._folder / file).write_text(text)
 
     def run(self, tests: Sequence[str], timeout_s: float) -> Outcome:
-        """Run the tests; what hangs is ended."""
+        """Run the tests; end them at the timeout."""
         arguments = ["-p", "no:cacheprovider", "--tb=no", "-rfE", *tests]
         began = time.monotonic()
-        code, output = self._asked(arguments, timeout_s)
+        code, output = self._pytest(arguments, timeout_s)
         failed = {}
         for line in output.splitlines():
-            if (told := FAILED.match(line)) is not None:
-                failed[told["test"]] = told["why"] or ""
+            if (failure := FAILED.match(line)) is not None:
+                failed[failure["test"]] = failure["why"] or ""
         if code == TESTS_FAILED and not failed:
             raise GuardNotFound(f"tests could not even begin:\n{output[-2_000:]}")
         if code not in (0, TESTS_FAILED, None):
@@ -104,22 +104,24 @@ class Workplace:
         self._warm.terminate()
         self._warm.communicate()
 
-    def _asked(self, arguments: Sequence[str], timeout_s: float) -> tuple[int | None, str]:
-        """Return pytest's exit status, None if it had to be ended, and what it printed."""
-        told = self._folder.parent / "output.txt"
+    def _pytest(self, arguments: Sequence[str], timeout_s: float) -> tuple[int | None, str]:
+        """Return pytest's exit status, None if it had to be ended, and its output."""
+        output_file = self._folder.parent / "output.txt"
         assert self._warm.stdin is not None
         assert self._warm.stdout is not None
-        asked = {"arguments": list(arguments), "output": str(told), "timeout_s": timeout_s}
-        self._warm.stdin.write(json.dumps(asked) + "\n")
+        request = {"arguments": list(arguments), "output": str(output_file), "timeout_s": timeout_s}
+        self._warm.stdin.write(json.dumps(request) + "\n")
         self._warm.stdin.flush()
-        return json.loads(self._warm.stdout.readline()), told.read_text(errors="replace")
+        return json.loads(self._warm.stdout.readline()), output_file.read_text(errors="replace")
 
     def _assert_imported(self) -> None:
-        asked = "; ".join([*(f"import {name}" for name in IMPORTED), *(f"print({name}.__file__)" for name in IMPORTED)])
-        command = [sys.executable, "-c", asked]
+        program = "; ".join(
+            [*(f"import {name}" for name in IMPORTED), *(f"print({name}.__file__)" for name in IMPORTED)]
+        )
+        command = [sys.executable, "-c", program]
         output = subprocess.run(command, cwd=self._folder, env=self._environment, capture_output=True, text=True).stdout
-        places = [Path(line) for line in output.splitlines()]
-        if len(places) != len(IMPORTED) or not all(place.is_relative_to(self._folder) for place in places):
+        paths = [Path(line) for line in output.splitlines()]
+        if len(paths) != len(IMPORTED) or not all(path.is_relative_to(self._folder) for path in paths):
             raise GuardNotFound(f"not the copy in {self._folder} is imported, but:\n{output}")
 
 
@@ -127,7 +129,7 @@ def texts_without(edits: Sequence[Edit], files: Mapping[str, str]) -> dict[str, 
     """Return the files' texts without the guard.
 
     Raises:
-        GuardNotFound: it does not stand there exactly once, or what is left is no program.
+        GuardNotFound: the guard is not in a file exactly once, or the file without it is no program.
     """
     edited = dict(files)
     for edit in edits:

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from tests.support.aws.state_machine import Bench
-from tests.support.aws.supervised import nobody
+from tests.support.aws.supervised import refuse_worker_call
 from tests.support.engine.either_store import Make, made_over_dynamodb, made_over_sqlite
 
 
 @pytest.fixture(scope="module")
 def bench_for_make() -> Iterator[Bench]:
-    with Bench(nobody) as bench:
+    with Bench(refuse_worker_call) as bench:
         yield bench
 
 

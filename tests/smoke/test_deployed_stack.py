@@ -24,7 +24,7 @@ from tests.smoke.artefact import ROOT
 from tests.smoke.conftest import MINISTACK, Show
 from tests.smoke.deployment import STACK, Stack, deploy
 from tests.support.aws.emulator import EmulatorProcess
-from tests.support.clients.plain_client import answering, said
+from tests.support.clients.plain_client import answering, turn_body
 from tests.support.server.servers import wait_until
 
 CLIENT = "0.2.12"
@@ -150,9 +150,9 @@ def test_a_turn_pauses_its_machine_waits_and_its_resume_wakes_it(
     path = f"/v1/agents/{agent_id}/session"
     path += f"/{created(client.post(path, json={'session_name': 'first'}))['session_id']}"
 
-    plain = created(client.post(f"{path}/turn", json=said("labyrinthine")))
+    plain = created(client.post(f"{path}/turn", json=turn_body("labyrinthine")))
     assert plain["completed_at"] is not None
-    paused = created(client.post(f"{path}/turn", json=said("please get_weather(city=Oslo)")))
+    paused = created(client.post(f"{path}/turn", json=turn_body("please get_weather(city=Oslo)")))
     turn_path = f"{path}/turn/{paused['turn_id']}"
     assert client.get(turn_path).headers["x-turn-status"] == "awaiting_input"
     step_id = paused["steps"][0]["step_id"]
@@ -200,15 +200,15 @@ def test_the_other_routes_answer(client: httpx.Client) -> None:
 
 def test_only_signed_requests_come_through(stack: Stack, session: str, user: Key) -> None:
     for method, path in (("POST", f"{session}/turn"), ("GET", session), ("GET", "/v1/models"), ("GET", "/v1/version")):
-        assert httpx.request(method, f"{stack.url}{path}", json=said("hello")).status_code == 403
+        assert httpx.request(method, f"{stack.url}{path}", json=turn_body("hello")).status_code == 403
         with stack.client(user.key_id, "wrong") as forger:
-            assert forger.request(method, path, json=said("hello")).status_code == 403
+            assert forger.request(method, path, json=turn_body("hello")).status_code == 403
 
 
 def test_another_account_finds_nothing(stack: Stack, session: str) -> None:
     with stack.client(key_id="210987654321") as stranger:
         assert stranger.get(session).status_code in (403, 404)
-        assert stranger.post(f"{session}/turn", json=said("hello")).status_code in (403, 404)
+        assert stranger.post(f"{session}/turn", json=turn_body("hello")).status_code in (403, 404)
 
 
 def test_a_user_needs_the_right_to_call_and_shares_the_objects_of_the_account(
@@ -251,7 +251,7 @@ def test_logs_name_the_requests_and_no_content_of_messages(stack: Stack, client:
     agent = created(client.post("/v1/agents", json=AGENT))["agent_id"]
     session = f"/v1/agents/{agent}/session"
     session += f"/{created(client.post(session, json={'session_name': 'labyrinthine'}))['session_id']}"
-    paused = created(client.post(f"{session}/turn", json=said("please get_weather(city=Oslo)")))
+    paused = created(client.post(f"{session}/turn", json=turn_body("please get_weather(city=Oslo)")))
     created(client.post(f"{session}/turn/{paused['turn_id']}/resume", json=answering(paused, "4 degrees, rain")))
     client.post(f"{session}/turn", json={"messages": "labyrinthine"})
     lines = logged(stack)

@@ -18,7 +18,7 @@ from tests.smoke.interface_emulator import InvokedFunction
 from tests.smoke.streaming_server import StreamingServer, adapter_headers
 from tests.support.aws.aws_events import load_event, store_what_events_name
 from tests.support.aws.emulator import EmulatorProcess
-from tests.support.clients.plain_client import PlainClient, answering, said, text_in
+from tests.support.clients.plain_client import PlainClient, answering, text_in, turn_body
 from turnstone.adapters.aws.dynamodb import DynamoRangeStore
 from turnstone.domain.refs import SessionRef
 
@@ -64,7 +64,7 @@ def test_events_arrive_while_the_model_still_answers(
         PlainClient(server.url) as client,
     ):
         sent_at = time.perf_counter()
-        with client.streaming(f"{session_path(ref)}/turn", said("hello"), **headers) as stream:
+        with client.streaming(f"{session_path(ref)}/turn", turn_body("hello"), **headers) as stream:
             for event in stream:
                 events.append(event)
                 came_after_s.append(time.perf_counter() - sent_at)
@@ -83,7 +83,7 @@ def test_a_pause_and_its_resume_are_streamed_by_two_functions(
     ref = stored(emulator, resources)
     headers = underscored(adapter_headers())
     with StreamingServer(streaming("CreateTurn"), resources) as server, PlainClient(server.url) as client:
-        events = client.streamed(f"{session_path(ref)}/turn", said("please get_weather(city=Oslo)"), **headers)
+        events = client.streamed(f"{session_path(ref)}/turn", turn_body("please get_weather(city=Oslo)"), **headers)
     assert events[-1]["event_type"] == "turn_awaiting_input"
     turn = events[-1]["turn"]
     with StreamingServer(streaming("ResumeTurn"), resources) as server, PlainClient(server.url) as client:
@@ -111,7 +111,7 @@ def test_a_request_without_the_gateways_context_is_refused(
     headers = adapter_headers()
     del headers["x-amzn-request-context"]
     with StreamingServer(streaming("CreateTurn"), resources) as server, PlainClient(server.url) as client:
-        response = client.post(f"{session_path(ref)}/turn", said("hello"), **underscored(headers))
+        response = client.post(f"{session_path(ref)}/turn", turn_body("hello"), **underscored(headers))
     assert response.status_code == 401
     assert emulator.client("dynamodb").scan(TableName=resources.table)["Items"] == before
 
@@ -125,7 +125,7 @@ def test_a_turn_that_outlives_its_function_is_finished_by_the_worker(
         with StreamingServer(function, resources) as server, PlainClient(server.url) as client:
             sent_at = time.monotonic()
             headers = underscored(adapter_headers(left=timedelta(seconds=61)))
-            events = client.streamed(f"{session_path(ref)}/turn", said("hello"), **headers)
+            events = client.streamed(f"{session_path(ref)}/turn", turn_body("hello"), **headers)
             took_s = time.monotonic() - sent_at
         turn_id = events[0]["turn_id"]
         assert events[0]["event_type"] == "turn_start"

@@ -1,7 +1,7 @@
-"""What tests need that may be missing on a machine: they are skipped by its name, or fail where nothing may be missing.
+"""Requirements of tests that a machine may lack: tests are skipped with its name, or fail where nothing may be missing.
 
-`TURNSTONE_REQUIRE_ALL=1` says that nothing may. What no installation changes, such as the kind of processor, is not for
-here: `skipif` stays with the test.
+`TURNSTONE_REQUIRE_ALL=1` allows no missing tool. This module does not cover a property that no installation changes,
+such as the kind of processor: `skipif` stays with the test.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def need_clients(*folders: str) -> None:
 
 
 def skip(reason: str) -> NoReturn:
-    """Skip the test for want of something; fail it where nothing may be missing."""
+    """Skip the test because something is missing; fail it where nothing may be."""
     if os.environ.get("TESTS_REQUIRE_ALL") == "1":
         pytest.fail(reason, pytrace=False)
     pytest.skip(reason)

@@ -388,9 +388,9 @@ def ran(world: World, tool: Fields, argument: str) -> tuple[list[WebRequest], Bo
     """Return the web requests made while the model called the defined tool, and the turn."""
     called = tool.get("function_name", tool["type"])
     name = "code" if called == "code_interpreter" else "query"
-    before = len(world.web.asked)
+    before = len(world.web.requests)
     _, answered = world.turn({"tools": [tool]}, {}, call_answer((called, json.dumps({name: argument}))))
-    return world.web.asked[before:], answered.json()
+    return world.web.requests[before:], answered.json()
 
 
 def elsewhere(kind: str, value_of: Callable[[WebRequest], Any], expected: Any, **fields: Any) -> Row:
@@ -436,7 +436,7 @@ def of_every_kind(kind: str) -> Mapping[str, Row]:
         f"{remote}.method": elsewhere(kind, lambda request: request.method, "GET", method="GET"),
         f"{remote}.params": elsewhere(kind, lambda request: request.params.get("a"), ["b"], params={"a": "b"}),
         f"{remote}.headers": elsewhere(kind, lambda request: request.headers.get("x-key"), "k", headers={"x-key": "k"}),
-        f"{remote}.body": elsewhere(kind, lambda request: request.told.get("a"), [1], body={"a": [1]}),
+        f"{remote}.body": elsewhere(kind, lambda request: request.json_body.get("a"), [1], body={"a": [1]}),
     }
 
 

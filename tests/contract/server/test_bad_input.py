@@ -27,7 +27,7 @@ from tests.support.server.bad_requests import (
     cases,
     changed,
     named,
-    places_in,
+    slots_in,
     written,
 )
 from tests.support.server.valid_bodies import BODIES, UNREAD
@@ -66,7 +66,7 @@ def check_substitutes(world: World, route: Route, substitutes: Sequence[Sequence
     """Change each position of each valid body; successive positions use successive lists of substitutes."""
     in_turn = cycle(substitutes)
     for valid in BODIES[route.method, route.path].valid:
-        for where, _ in enumerate(places_in({"body": valid})):
+        for where, _ in enumerate(slots_in({"body": valid})):
             for way, value in [("remove", None), ("wrap", None), *(("replace", value) for value in next(in_turn))]:
                 body = written(changed(valid, [(where, way, value)]), in_ascii=where % 2 == 0)
                 world.check(Case(body, odd_id=None, query=b"", headers=(), cut_at=0))

@@ -25,7 +25,7 @@ from tests.fakes.aws.aws_server import AwsProcess
 from tests.fakes.models.openai_answers import Answer, built_in_answer, call_answer, error_answer
 from tests.fakes.models.openai_server import ModelServer
 from tests.support.cases import rest_at_night
-from tests.support.clients.plain_client import Json, PlainClient, answering, said, text_in
+from tests.support.clients.plain_client import Json, PlainClient, answering, text_in, turn_body
 from tests.support.models.seen_by_model import seen
 from tests.support.server.over_dynamo import DynamoServerProcess
 from tests.support.server.served import TOOL
@@ -74,7 +74,7 @@ def client(server: ServerProcess) -> Iterator[PlainClient]:
 
 def paused_turn(client: PlainClient, session: str, text: str = "look") -> tuple[str, Json]:
     """Return the path of a new turn that waits for its client, and the turn."""
-    turn = client.post(f"{session}/turn", said(text)).json()
+    turn = client.post(f"{session}/turn", turn_body(text)).json()
     assert turn["output_message"]["tool_calls"], turn
     return f"{session}/turn/{turn['turn_id']}", turn
 
@@ -85,7 +85,7 @@ def paused_turn(client: PlainClient, session: str, text: str = "look") -> tuple[
 def test_history_is_stored_and_sent_to_the_model_in_its_order(client: PlainClient, model: ModelServer) -> None:
     session = client.open_session("instant")
     texts = [f"question {number}" for number in range(7)]
-    turns = [client.post(f"{session}/turn", said(text)).json() for text in texts]
+    turns = [client.post(f"{session}/turn", turn_body(text)).json() for text in texts]
     assert client.get(session)["turns"] == turns
     questions = [line for line in seen(model.requests[-1]) if line.startswith("user: ")]
     assert questions == [f"user: {text}" for text in texts]
@@ -93,7 +93,7 @@ def test_history_is_stored_and_sent_to_the_model_in_its_order(client: PlainClien
 
 def test_steps_are_stored_in_their_order(client: PlainClient) -> None:
     session = client.open_session("tool:current_time", toolgroups=["builtin::clock"])
-    turn = client.post(f"{session}/turn", said("time?")).json()
+    turn = client.post(f"{session}/turn", turn_body("time?")).json()
     assert [step["step_type"] for step in turn["steps"]] == ["inference", "tool_execution", "inference"]
     times = [step[name] for step in turn["steps"] for name in ("started_at", "completed_at")]
     assert all(earlier <= later for earlier, later in pairwise(times))
@@ -101,7 +101,7 @@ def test_steps_are_stored_in_their_order(client: PlainClient) -> None:
 
 def test_a_session_that_need_not_persist_outlives_the_server(server: ServerProcess, client: PlainClient) -> None:
     session = client.open_session("instant", enable_session_persistence=False)
-    turn = client.post(f"{session}/turn", said("hello")).json()
+    turn = client.post(f"{session}/turn", turn_body("hello")).json()
     server.restart()
     with PlainClient(server.url) as again:
         assert again.get(session)["turns"] == [turn]
@@ -146,7 +146,7 @@ def test_only_answers_to_all_the_pending_calls_resume_a_turn(client: PlainClient
 
 def test_a_tool_that_fails_is_an_answer_to_the_model_and_ends_no_turn(client: PlainClient, model: ModelServer) -> None:
     session = client.open_session("lost", toolgroups=["builtin::clock"])
-    turn = client.post(f"{session}/turn", said("what time is it there?")).json()
+    turn = client.post(f"{session}/turn", turn_body("what time is it there?")).json()
     assert turn["output_message"]["content"] == "ok"
     assert "Nowhere" in seen(model.requests[-1])[-1]
     assert client.get(session)["turns"] == [turn]
@@ -158,10 +158,10 @@ def test_a_turn_whose_model_fails_is_kept_with_the_steps_it_had(
 ) -> None:
     session = client.open_session("broken", toolgroups=["builtin::clock"])
     if is_streaming:
-        *_, failed = client.streamed(f"{session}/turn", said("time?"))
+        *_, failed = client.streamed(f"{session}/turn", turn_body("time?"))
         assert "out of order" in failed["error"]["message"]
     else:
-        assert client.post(f"{session}/turn", said("time?")).status_code == 502
+        assert client.post(f"{session}/turn", turn_body("time?")).status_code == 502
     (turn,) = client.get(session)["turns"]
     assert [step["step_type"] for step in turn["steps"]] == ["inference", "tool_execution"]
     status = httpx.get(f"{server.url}{session}/turn/{turn['turn_id']}").headers["x-turn-status"]
@@ -170,14 +170,14 @@ def test_a_turn_whose_model_fails_is_kept_with_the_steps_it_had(
 
 def test_a_turn_whose_client_disconnects_is_kept(client: PlainClient) -> None:
     session = client.open_session("stream-0.5")
-    with client.streaming(f"{session}/turn", said("a story")) as events:
+    with client.streaming(f"{session}/turn", turn_body("a story")) as events:
         turn_id = next(events)["turn_id"]
     turn = client.ended_turn(f"{session}/turn/{turn_id}")
     assert turn["output_message"]["content"] == "word0 word1 "
     assert client.get(session)["turns"] == [turn]
 
 
-@pytest.mark.parametrize("body", [said("x"), {**said("x"), "stream": True}])
+@pytest.mark.parametrize("body", [turn_body("x"), {**turn_body("x"), "stream": True}])
 def test_a_request_that_is_refused_before_its_first_event_gets_its_status(body: Json, client: PlainClient) -> None:
     nowhere = "/v1/agents/unknown/session/unknown/turn"
     guarded = client.open_session("instant", input_shields=["guard"])
@@ -189,7 +189,7 @@ def test_a_request_that_is_refused_before_its_first_event_gets_its_status(body: 
 def test_missing_objects_are_not_found(client: PlainClient, server: ServerProcess) -> None:
     session = client.open_session("instant")
     agent = session.partition("/session/")[0]
-    turn = client.post(f"{session}/turn", said("hello")).json()["turn_id"]
+    turn = client.post(f"{session}/turn", turn_body("hello")).json()["turn_id"]
     unknown = ["/v1/agents/x", "/v1/agents/x/sessions", f"{agent}/session/x", f"{session}/turn/x"]
     for path in (*unknown, f"{session}/turn/{turn}/step/x"):
         assert httpx.get(server.url + path).status_code == 404, path
@@ -201,7 +201,7 @@ def test_missing_objects_are_not_found(client: PlainClient, server: ServerProces
 def test_of_concurrent_turns_in_a_session_one_runs_and_the_others_are_refused(server: ServerProcess) -> None:
     with PlainClient(server.url) as client, ThreadPoolExecutor(4) as pool:
         session = client.open_session("slow-1")
-        pending = [pool.submit(client.post, f"{session}/turn", said(f"rival {number}")) for number in range(4)]
+        pending = [pool.submit(client.post, f"{session}/turn", turn_body(f"rival {number}")) for number in range(4)]
         answers = [future.result() for future in pending]
         assert sorted(answer.status_code for answer in answers) == [200, 409, 409, 409]
         (won,) = [answer.json() for answer in answers if answer.status_code == 200]
@@ -211,7 +211,7 @@ def test_of_concurrent_turns_in_a_session_one_runs_and_the_others_are_refused(se
 def test_events_are_sent_without_a_pause_between_them(client: PlainClient) -> None:
     session = client.open_session(f"words-{DELTAS}")
     began = time.monotonic()
-    events = client.streamed(f"{session}/turn", said("a story"))
+    events = client.streamed(f"{session}/turn", turn_body("a story"))
     took_s = time.monotonic() - began
     assert text_in(events) == "".join(f"word{number} " for number in range(DELTAS))
     assert took_s < DELTAS * SLEEP_AFTER_EACH_EVENT_S
@@ -234,12 +234,12 @@ def test_lists_and_chosen_turns_are_read_without_reading_anything_else(
         sessions = [client.open_session("instant") for _ in range(6)]
         session = sessions[0]
         agent = session.partition("/session/")[0]
-        turns = [client.post(f"{session}/turn", said("hello")).json()["turn_id"] for _ in range(6)]
+        turns = [client.post(f"{session}/turn", turn_body("hello")).json()["turn_id"] for _ in range(6)]
 
         def answer_and_reads(path: str) -> tuple[Json, list[tuple[str, list[tuple[str, str]]]]]:
-            aws.asked(over_dynamo.table)
+            aws.table_reads(over_dynamo.table)
             answer = client.get(path)
-            return answer, sorted((read.name, read.keys) for read in aws.asked(over_dynamo.table))
+            return answer, sorted((read.name, read.keys) for read in aws.table_reads(over_dynamo.table))
 
         agent_ids = [each.split("/")[3] for each in sessions]
         listed, reads = answer_and_reads("/v1/agents")
@@ -266,7 +266,7 @@ def test_lists_and_chosen_turns_are_read_without_reading_anything_else(
 
 def test_turns_are_chosen_in_the_query_and_in_the_body(client: PlainClient, server: ServerProcess) -> None:
     session = client.open_session("instant")
-    turns = [client.post(f"{session}/turn", said("hello")).json() for _ in range(3)]
+    turns = [client.post(f"{session}/turn", turn_body("hello")).json() for _ in range(3)]
     chosen = [turns[2]["turn_id"], turns[0]["turn_id"]]
     url = server.url + session
     in_query = httpx.get(url, params={"turn_ids": chosen}).json()
@@ -318,7 +318,7 @@ def test_objects_of_a_caller_are_neither_listed_nor_found_by_others(
             assert answered("GET", "/v1/agents", other).json()["data"] == []
             for path in (agent, f"{agent}/sessions", f"{agent}/session/{session_id}"):
                 assert answered("GET", path, other).status_code == 404, path
-            assert answered("POST", f"{agent}/session/{session_id}/turn", other, said("hello")).status_code == 404
+            assert answered("POST", f"{agent}/session/{session_id}/turn", other, turn_body("hello")).status_code == 404
 
 
 def key_of(server: ServerProcess, name: str, tenant: str) -> dict[str, str]:

@@ -44,7 +44,7 @@ def test_a_key_admits_the_official_client_until_it_is_revoked(version: str, tmp_
         ServerProcess(tmp_path, authorization=f"Bearer {key}", **settings) as server,
         ClientScript(version, "with_key", server.url, key, others_key) as script,
     ):
-        replies = [script.hear() for _ in range(3)]
+        replies = [script.next_report() for _ in range(3)]
         assert replies[0]["kinds"][0] == "turn_start"
         assert replies[0]["kinds"][-1] == "turn_complete"
         assert replies[0]["whole"]["is_over"]
@@ -53,7 +53,7 @@ def test_a_key_admits_the_official_client_until_it_is_revoked(version: str, tmp_
         listed = turnstone(data_dir, "keys", "list", "--tenant", "acme")
         turnstone(data_dir, "keys", "revoke", listed.split()[0], "--tenant", "acme")
         script.go_on()
-        last = script.hear_all()
+        last = script.whole_report()
         assert last["revoked"] == 401
         assert last["after_s"] < CACHE_S + SLACK_S
         assert (

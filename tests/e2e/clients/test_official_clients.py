@@ -16,7 +16,7 @@ from tests.fakes.models.openai_answers import Answer, built_in_answer, call_answ
 from tests.fakes.models.openai_server import ModelServer
 from tests.support.cases import rest_at_night
 from tests.support.clients.client_script import VERSIONS, ClientScript, run_script
-from tests.support.models.seen_by_model import asked, seen
+from tests.support.models.seen_by_model import requests_ending_with, seen
 from tests.support.server.servers import ServerProcess
 from tests.support.server.stores import STORES, server_over
 
@@ -66,10 +66,10 @@ def test_a_turn_paused_for_a_client_tool_outlives_the_server(
         server_over(store, tmp_path, request, model_url=model.url) as server,
         ClientScript(version, "pause_and_resume", server.url, mode) as script,
     ):
-        before = script.hear()
+        before = script.next_report()
         server.restart()
         script.go_on()
-        after = script.hear_all()
+        after = script.whole_report()
 
     first_kinds, first = before["first"]
     paused_kinds, paused = before["paused"]
@@ -182,7 +182,7 @@ def test_errors_reach_the_client_with_their_true_status(
         assert error["retry"] != "false", "a retry does cure this"
     assert seen_by_client["first_turn"]["content"] == seen_by_client["second_turn_with_retries"]["content"] == "ok"
     assert seen_by_client["turns_of_busy_session"] == ["first", "third"]
-    assert asked(model.requests, "second") == asked(model.requests, "other") == []
+    assert requests_ending_with(model.requests, "second") == requests_ending_with(model.requests, "other") == []
 
     error = seen_by_client["broken_model"]
     assert (error["error"], error["status"], error["retry"]) == ("InternalServerError", 502, "false")

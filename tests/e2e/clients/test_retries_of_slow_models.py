@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.models.openai_server import ModelServer
-from tests.support.clients.client_script import VERSIONS, ClientScript, Told
-from tests.support.clients.plain_client import PlainClient, said
+from tests.support.clients.client_script import VERSIONS, ClientScript, ScriptReport
+from tests.support.clients.plain_client import PlainClient, turn_body
 from tests.support.server.servers import ModelProcess, ServerProcess
 
 MODES = ("streaming", "whole")
@@ -40,25 +40,25 @@ def test_long_turns_run_once_though_the_clients_time_out_and_retry(tmp_path: Pat
             script = ClientScript(version, "long_turn", server.url, "stream-120", "streaming", timeout_s=TIMEOUT_S)
             streaming[version] = stack.enter_context(script)
         scripts = [*silent.values(), *streaming.values()]
-        sessions = [script.hear()["session"] for script in scripts]
+        sessions = [script.next_report()["session"] for script in scripts]
         while any(script.is_running for script in scripts):
             read_all(client, sessions)
             time.sleep(READ_EVERY_S)
         for script in silent.values():
-            expect_one_turn_after_a_silence(script.hear_all())
+            expect_one_turn_after_a_silence(script.whole_report())
         for script in streaming.values():
-            expect_one_turn_of_two_minutes(script.hear_all())
+            expect_one_turn_of_two_minutes(script.whole_report())
         assert model.calls == len(scripts)
 
 
-def expect_one_turn_after_a_silence(seen: Told) -> None:
+def expect_one_turn_after_a_silence(seen: ScriptReport) -> None:
     assert (seen["timeout_s"], seen["max_retries"]) == (60, 2), "these are not the client's defaults"
     assert 90 <= seen["took_s"] < 130
     assert (seen["turn"]["content"], seen["turn"]["is_over"]) == ("ok", True)
     assert seen["turns"] == [seen["turn"]]
 
 
-def expect_one_turn_of_two_minutes(seen: Told) -> None:
+def expect_one_turn_of_two_minutes(seen: ScriptReport) -> None:
     assert seen["took_s"] >= 120
     assert seen["turn"]["content"].split() == [f"word{number}" for number in range(480)]
     assert (seen["turn"]["steps"], seen["turn"]["is_over"]) == (["inference"], True)
@@ -75,7 +75,7 @@ def test_a_turn_keeps_a_short_lease_while_its_model_streams(tmp_path: Path) -> N
     ):
         session = client.open_session("stream-5")
         received = []
-        with client.streaming(f"{session}/turn", said("a long story")) as events:
+        with client.streaming(f"{session}/turn", turn_body("a long story")) as events:
             for event in events:
                 received.append(event)
                 read_all(observer, [session])

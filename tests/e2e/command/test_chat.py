@@ -16,7 +16,7 @@ import pytest
 
 from tests.fakes.models.openai_answers import Answer, call_answer, error_answer, text_answer
 from tests.fakes.models.openai_server import ModelServer
-from tests.support.clients.plain_client import PlainClient, said
+from tests.support.clients.plain_client import PlainClient, turn_body
 from tests.support.clients.terminal import CTRL_C, CTRL_D, RETURN, Terminal, chatted
 from tests.support.server.served import ONE_SECOND, WORDS, answer_of
 from tests.support.server.servers import ServerProcess, free_port
@@ -178,22 +178,22 @@ def test_no_color_turns_colours_off(server: ServerProcess) -> None:
 
 def test_a_person_allows_and_declines_the_calls_of_tools(server: ServerProcess, tools: Path) -> None:
     with Terminal(server.url, "--model", "asks", "--tools", tools) as terminal:
-        terminal.say("one")
+        terminal.enter_line("one")
         assert terminal.expect(QUESTION).endswith(CALL)
         terminal.type("what?\n")
         assert terminal.expect(QUESTION).endswith(CALL)
         terminal.type("n\n")
         terminal.expect("told: Not executed: the user declined this call.")
-        terminal.say("two")
+        terminal.enter_line("two")
         terminal.expect(QUESTION)
         terminal.type("y\n")
         terminal.expect(f"= {RESULT}")
         terminal.expect(f"told: {RESULT}")
-        terminal.say("three")
+        terminal.enter_line("three")
         terminal.expect(QUESTION)
         terminal.type("a\n")
         terminal.expect(f"told: {RESULT}")
-        terminal.say("four")
+        terminal.enter_line("four")
         assert QUESTION not in terminal.expect(f"told: {RESULT}")
         terminal.expect("> ")
         terminal.type(CTRL_D)
@@ -219,15 +219,15 @@ def test_half_a_line_approves_nothing(server: ServerProcess, tools: Path) -> Non
 
 def test_the_slash_commands_work(server: ServerProcess) -> None:
     with Terminal(server.url, "--model", "words-3", "--instructions", "Be kind.") as terminal:
-        terminal.say("/steps")
+        terminal.enter_line("/steps")
         terminal.expect("no turn yet")
-        terminal.say("hello")
+        terminal.enter_line("hello")
         terminal.expect("word0 word1 word2")
-        terminal.say("/steps")
+        terminal.enter_line("/steps")
         terminal.expect('"step_type": "inference"')
-        terminal.say("/usage")
+        terminal.enter_line("/usage")
         terminal.expect("13 tokens of 1 inferences")
-        terminal.say("/agent")
+        terminal.enter_line("/agent")
         terminal.expect("Be kind.")
         first = session_in(terminal.expect("\n> ") + "turnstone")
         terminal.type("/new\n")
@@ -235,9 +235,9 @@ def test_the_slash_commands_work(server: ServerProcess) -> None:
         assert (first.split("/")[0], first != second) == (second.split("/")[0], True)
         terminal.type("/nonsense\n")
         terminal.expect("no command /nonsense")
-        terminal.say("/help")
+        terminal.enter_line("/help")
         terminal.expect("/quit")
-        terminal.say("/quit")
+        terminal.enter_line("/quit")
         assert terminal.ended() == 0
 
 
@@ -253,7 +253,7 @@ def test_ctrl_c_cancels_the_turn_and_twice_it_leaves(server: ServerProcess) -> N
         assert turn["completed_at"] is not None
         terminal.expect("> ")
         terminal.type("/help\n")
-        terminal.say("")
+        terminal.enter_line("")
         terminal.expect("> ")
         terminal.interrupt()
         terminal.expect("a second Ctrl-C")
@@ -302,7 +302,7 @@ def test_a_paused_turn_is_continued_by_its_session_after_kills_of_chat_and_serve
         server.restart()
         terminal.type("y\n")
         terminal.expect(f"told: {RESULT}")
-        terminal.say("again?")
+        terminal.enter_line("again?")
         terminal.expect(QUESTION)
         terminal.interrupt()
         terminal.expect("cancelled")
@@ -317,7 +317,7 @@ def test_a_paused_turn_is_continued_by_its_session_after_kills_of_chat_and_serve
 def test_a_turn_that_runs_elsewhere_is_joined(server: ServerProcess) -> None:
     with PlainClient(server.url) as client:
         session = client.open_session("stream-3")
-        with client.streaming(f"{session}/turn", said("a story")) as events:
+        with client.streaming(f"{session}/turn", turn_body("a story")) as events:
             next(events)
     agent_id, session_id = session.split("/")[3], session.split("/")[5]
     with Terminal(server.url, "--agent", agent_id, "--session", session_id) as terminal:

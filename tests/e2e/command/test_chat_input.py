@@ -241,9 +241,9 @@ def test_a_paste_without_brackets_is_one_message(
         terminal.expect("> ")
         terminal.type("\n".join(lines) + "\n")
         terminal.expect("tokens")
-        terminal.say("one")
+        terminal.enter_line("one")
         terminal.expect("tokens")
-        terminal.say("/help")
+        terminal.enter_line("/help")
         terminal.expect("/quit")
         terminal.expect("> ")
         terminal.type(CTRL_D)
@@ -267,7 +267,7 @@ def test_input_typed_before_the_prompt_is_read_line_by_line(server: ServerProces
         terminal.type("one\ntwo\n")
         terminal.expect("tokens")
         terminal.expect("tokens")
-        terminal.say("/quit")
+        terminal.enter_line("/quit")
         assert terminal.ended() == 0
     assert questions(received) == ["one", "two"]
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.attack.raw_http import HEALTH, STATUS, connected, received, status_of
-from tests.support.clients.plain_client import said, text_in
+from tests.support.clients.plain_client import text_in, turn_body
 from tests.support.server.served import ONE_SECOND, WORDS, Served
 from tests.support.server.servers import ServerProcess, wait_until
 
@@ -124,7 +124,7 @@ def test_a_body_that_is_too_slow_is_refused_and_another_is_not(server: ServerPro
 def test_a_connection_with_a_running_answer_is_not_closed_for_others(served: Served) -> None:
     server, client = served(max_connections=6)
     session = client.open_session(ONE_SECOND)
-    with ExitStack() as stack, client.streaming(f"{session}/turn", said("a story")) as events:
+    with ExitStack() as stack, client.streaming(f"{session}/turn", turn_body("a story")) as events:
         next(events)
         crowd = [stack.enter_context(connected(server.port)) for _ in range(40)]
         assert status_of(server.port) == 200
@@ -136,7 +136,7 @@ def test_when_all_connections_are_answered_a_new_one_gets_503(served: Served) ->
     server, client = served(max_connections=4)
     sessions = [client.open_session(ONE_SECOND) for _ in range(4)]
     with ExitStack() as stack:
-        streams = [stack.enter_context(client.streaming(f"{path}/turn", said("a story"))) for path in sessions]
+        streams = [stack.enter_context(client.streaming(f"{path}/turn", turn_body("a story"))) for path in sessions]
         for events in streams:
             next(events)
         assert status_of(server.port, b"") == 503

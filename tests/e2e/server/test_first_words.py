@@ -123,7 +123,7 @@ def test_several_processes_send_one_request(tmp_path: Path) -> None:
             wait_until(lambda: "lists 1 models" in server.log, WORDS_S, "nothing was logged")
             time.sleep(0.5)
             assert server.log.count("model server") == 1
-            assert len(model.asked) == 1
+            assert len(model.requests) == 1
 
 
 @pytest.mark.parametrize(

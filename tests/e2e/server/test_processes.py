@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.models.openai_server import ModelServer
-from tests.support.clients.plain_client import PlainClient, answering, said, text_in
+from tests.support.clients.plain_client import PlainClient, answering, text_in, turn_body
 from tests.support.server.served import ONE_SECOND, TOOL, WORDS, Served, begin_and_leave
 from tests.support.server.servers import HOST, ServerProcess, wait_until
 
@@ -86,7 +86,7 @@ def test_turns_of_many_connections_run_in_all_processes(served: Served, newcomer
     server, client = served(processes=3)
     session = client.open_session()
     for number in range(3):
-        newcomers.enter_context(PlainClient(server.url)).post(f"{session}/turn", said(f"question {number}"))
+        newcomers.enter_context(PlainClient(server.url)).post(f"{session}/turn", turn_body(f"question {number}"))
     turns = [line for line in server.log.splitlines() if "/turn 200" in line]
     assert {int(line.split("[")[1].split("]")[0]) for line in turns} == set(serving(server))
     assert len(client.get(session)["turns"]) == 3
@@ -115,10 +115,10 @@ def test_a_turn_is_followed_and_joined_in_another_process(
     session = client.open_session(ONE_SECOND)
     other = in_another(server, client, newcomers)
     third = in_another(server, client, newcomers)
-    with client.streaming(f"{session}/turn", said("a story")) as events:
+    with client.streaming(f"{session}/turn", turn_body("a story")) as events:
         turn_id = next(events)["turn_id"]
         began = time.monotonic()
-        with third.streaming(f"{session}/turn", said("a story"), x_stainless_retry_count="1") as joined:
+        with third.streaming(f"{session}/turn", turn_body("a story"), x_stainless_retry_count="1") as joined:
             followed = text_in(other.get_events(f"{session}/turn/{turn_id}/events"))
             joined_events = list(joined)
         took_s = time.monotonic() - began
@@ -132,7 +132,7 @@ def test_a_turn_is_followed_and_joined_in_another_process(
 def test_a_turn_that_paused_in_one_process_is_resumed_in_another(served: Served, newcomers: ExitStack) -> None:
     server, client = served(processes=2)
     session = client.open_session("tool:get_weather", client_tools=[TOOL])
-    paused = client.post(f"{session}/turn", said("weather?")).json()
+    paused = client.post(f"{session}/turn", turn_body("weather?")).json()
     other = in_another(server, client, newcomers)
     resumed = other.post(f"{session}/turn/{paused['turn_id']}/resume", answering(paused, "rain")).json()
     assert resumed["completed_at"] is not None
@@ -144,11 +144,11 @@ def test_a_turn_is_ended_from_another_process(ending: str, served: Served, newco
     server, client = served(processes=2, lease_seconds=SHORT_LEASE_S)
     session = client.open_session("stream-6")
     other = in_another(server, client, newcomers)
-    with client.streaming(f"{session}/turn", said("a story")) as events:
+    with client.streaming(f"{session}/turn", turn_body("a story")) as events:
         turn_id = next(events)["turn_id"]
         if ending == "cancel":
             assert other.post(f"{session}/turn/{turn_id}/cancel", {}).status_code == 200
-            assert other.post(f"{session}/turn", said("something else")).status_code == 200
+            assert other.post(f"{session}/turn", turn_body("something else")).status_code == 200
         else:
             assert other.delete(session).status_code == 204
         began = time.monotonic()
@@ -167,9 +167,9 @@ def test_a_killed_process_is_replaced_and_its_turn_continues(
     server, client = served(processes=2, lease_seconds=SHORT_LEASE_S)
     session = client.open_session(ONE_SECOND)
     other = in_another(server, client, newcomers)
-    first = other.post(f"{session}/turn", said("hello")).json()
+    first = other.post(f"{session}/turn", turn_body("hello")).json()
     doomed = process_of(server, client)
-    with client.streaming(f"{session}/turn", said("a story")) as events:
+    with client.streaming(f"{session}/turn", turn_body("a story")) as events:
         turn_id = next(events)["turn_id"]
         next(event for event in events if text_in([event]))
         os.kill(doomed, signal.SIGKILL)
@@ -226,7 +226,7 @@ def test_when_the_first_process_is_killed_the_others_finish_their_turns_and_exit
     server, client = served(processes=2)
     session = client.open_session(ONE_SECOND)
     children = serving(server)
-    with client.streaming(f"{session}/turn", said("a story")) as events:
+    with client.streaming(f"{session}/turn", turn_body("a story")) as events:
         next(events)
         server.kill()
         received = list(events)
@@ -245,7 +245,9 @@ def test_on_a_stop_signal_all_processes_finish_their_turns(
     server, client = served(processes=2)
     other = in_another(server, client, newcomers)
     children = serving(server)
-    streams = [each.streaming(f"{each.open_session(ONE_SECOND)}/turn", said("a story")) for each in (client, other)]
+    streams = [
+        each.streaming(f"{each.open_session(ONE_SECOND)}/turn", turn_body("a story")) for each in (client, other)
+    ]
     received = [newcomers.enter_context(stream) for stream in streams]
     for events in received:
         next(events)

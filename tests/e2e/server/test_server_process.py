@@ -12,9 +12,9 @@ import httpx
 import pytest
 
 from tests.fakes.models.openai_server import ModelServer
-from tests.support.clients.plain_client import PlainClient, answering, said, text_in
+from tests.support.clients.plain_client import PlainClient, answering, text_in, turn_body
 from tests.support.models.seen_by_model import seen
-from tests.support.server.served import ONE_SECOND, TOOL, WORDS, Served, heard_until_killed
+from tests.support.server.served import ONE_SECOND, TOOL, WORDS, Served, received_until_killed
 from tests.support.server.servers import wait_until
 
 pytestmark = pytest.mark.timeout(120)  # a stream that never ends would be kept alive by its pings
@@ -27,14 +27,14 @@ def test_a_conversation_survives_a_restart(served: Served, model: ModelServer) -
     server, client = served()
     session = client.open_session("words-3")
     for text in ("one", "two"):
-        client.post(f"{session}/turn", said(text))
+        client.post(f"{session}/turn", turn_body(text))
     before = client.get(session)
     agent = client.get(session.partition("/session/")[0])
 
     server.restart()
     assert client.get(session) == before
     assert client.get(session.partition("/session/")[0]) == agent
-    third = client.post(f"{session}/turn", said("three")).json()
+    third = client.post(f"{session}/turn", turn_body("three")).json()
     assert client.get(session)["turns"] == [*before["turns"], third]
     history = [line for text in ("one", "two") for line in (f"user: {text}", "assistant: word0 word1 word2 ")]
     assert seen(model.requests[-1]) == ["system: Be brief.", *history, "user: three"]
@@ -43,7 +43,7 @@ def test_a_conversation_survives_a_restart(served: Served, model: ModelServer) -
 def test_a_paused_turn_can_be_resumed_after_a_restart(served: Served, model: ModelServer) -> None:
     server, client = served()
     session = client.open_session("tool:get_weather", client_tools=[TOOL])
-    paused = client.post(f"{session}/turn", said("weather?")).json()
+    paused = client.post(f"{session}/turn", turn_body("weather?")).json()
     server.restart()
     assert client.get(f"{session}/turn/{paused['turn_id']}") == paused
     resumed = client.post(f"{session}/turn/{paused['turn_id']}/resume", answering(paused, "rain")).json()
@@ -57,7 +57,7 @@ def test_a_paused_turn_expires_though_the_server_was_restarted(
 ) -> None:
     server, client = served(await_seconds=2)
     session = client.open_session("tool:get_weather", client_tools=[TOOL])
-    paused = client.post(f"{session}/turn", said("weather?")).json()
+    paused = client.post(f"{session}/turn", turn_body("weather?")).json()
     turn = f"{session}/turn/{paused['turn_id']}"
     server.kill()
     if is_down_at_the_deadline:
@@ -74,7 +74,7 @@ def test_a_paused_turn_expires_though_the_server_was_restarted(
     assert "expired" in late.json()["detail"]
     assert late.headers["x-should-retry"] == "false"
 
-    client.post(f"{session}/turn", said("never mind"))
+    client.post(f"{session}/turn", turn_body("never mind"))
     *before, answer, question = seen(model.requests[-1])
     assert before == ["system: Be brief.", "user: weather?", "assistant: get_weather({})"]
     assert answer.startswith("tool: Not executed")
@@ -87,7 +87,7 @@ def test_a_paused_turn_expires_though_the_server_was_restarted(
 def test_a_turn_whose_server_was_killed_is_taken_over_and_completed(served: Served, model: ModelServer) -> None:
     server, client = served(lease_seconds=1)
     session = client.open_session(ONE_SECOND)
-    received = heard_until_killed(server, client, f"{session}/turn", said("a story"))
+    received = received_until_killed(server, client, f"{session}/turn", turn_body("a story"))
     server.start()
 
     # No request names the turn: the server has to find it without one.
@@ -96,7 +96,7 @@ def test_a_turn_whose_server_was_killed_is_taken_over_and_completed(served: Serv
     assert [step["step_type"] for step in turn["steps"]] == ["inference"]
     assert turn["output_message"]["content"] == WORDS
     assert len(model.requests) == 2
-    following = client.post(f"{session}/turn", said("and then?")).json()
+    following = client.post(f"{session}/turn", turn_body("and then?")).json()
     assert client.get(session)["turns"] == [turn, following]
     assert seen(model.requests[-1])[1:] == ["user: a story", f"assistant: {WORDS}", "user: and then?"]
 
@@ -104,7 +104,7 @@ def test_a_turn_whose_server_was_killed_is_taken_over_and_completed(served: Serv
 def test_steps_stored_before_the_kill_are_not_done_again(served: Served, model: ModelServer) -> None:
     server, client = served(lease_seconds=1)
     session = client.open_session("clock-then-slow", toolgroups=["builtin::clock"])
-    received = heard_until_killed(server, client, f"{session}/turn", said("what time is it?"))
+    received = received_until_killed(server, client, f"{session}/turn", turn_body("what time is it?"))
     finished = [event["step_details"] for event in received if event["event_type"] == "step_complete"]
     assert [step["step_type"] for step in finished] == ["inference", "tool_execution"]
     server.start()
@@ -119,10 +119,10 @@ def test_steps_stored_before_the_kill_are_not_done_again(served: Served, model: 
 def test_a_retry_after_a_crash_gets_the_answer_of_the_turn_taken_over(served: Served, model: ModelServer) -> None:
     server, client = served(lease_seconds=1)
     session = client.open_session(ONE_SECOND)
-    received = heard_until_killed(server, client, f"{session}/turn", said("a story"))
+    received = received_until_killed(server, client, f"{session}/turn", turn_body("a story"))
     server.start()
 
-    again = client.streamed(f"{session}/turn", said("a story"), x_stainless_retry_count="1")
+    again = client.streamed(f"{session}/turn", turn_body("a story"), x_stainless_retry_count="1")
     assert (again[0], text_in(again)) == (received[0], WORDS)
     assert client.get(session)["turns"] == [again[-1]["turn"]]
     assert len(model.requests) == 2
@@ -132,14 +132,14 @@ def test_a_whole_answer_is_retried_over_a_crash(served: Served, model: ModelServ
     server, client = served(lease_seconds=1)
     session = client.open_session(ONE_SECOND)
     with ThreadPoolExecutor(1) as pool, PlainClient(server.url) as unlucky:
-        lost = pool.submit(unlucky.post, f"{session}/turn", said("a story"))
+        lost = pool.submit(unlucky.post, f"{session}/turn", turn_body("a story"))
         wait_until(lambda: len(model.requests) == 1, 10, "the model was not called")
         server.kill()
         with pytest.raises(httpx.RemoteProtocolError):
             lost.result()
     server.start()
 
-    turn = client.post(f"{session}/turn", said("a story"), x_stainless_retry_count="1").json()
+    turn = client.post(f"{session}/turn", turn_body("a story"), x_stainless_retry_count="1").json()
     assert turn["output_message"]["content"] == WORDS
     assert client.get(session)["turns"] == [turn]
     assert len(model.requests) == 2
@@ -148,9 +148,9 @@ def test_a_whole_answer_is_retried_over_a_crash(served: Served, model: ModelServ
 def test_a_resume_whose_server_was_killed_needs_no_second_tool_answer(served: Served, model: ModelServer) -> None:
     server, client = served(lease_seconds=1)
     session = client.open_session("clock-then-slow", client_tools=[{**TOOL, "name": "current_time"}])
-    paused = client.post(f"{session}/turn", said("what time is it?")).json()
+    paused = client.post(f"{session}/turn", turn_body("what time is it?")).json()
     turn = f"{session}/turn/{paused['turn_id']}"
-    received = heard_until_killed(server, client, f"{turn}/resume", answering(paused, "noon"))
+    received = received_until_killed(server, client, f"{turn}/resume", answering(paused, "noon"))
     assert received[0]["step_details"]["tool_responses"][0]["content"] == "noon"
     server.start()
 
@@ -169,7 +169,7 @@ def test_a_resume_whose_server_was_killed_needs_no_second_tool_answer(served: Se
 def test_a_turn_continues_when_its_client_disconnects(served: Served, model: ModelServer) -> None:
     _, client = served()
     session = client.open_session(ONE_SECOND)
-    with client.streaming(f"{session}/turn", said("a story")) as events:
+    with client.streaming(f"{session}/turn", turn_body("a story")) as events:
         turn_id = next(events)["turn_id"]
         next(event for event in events if event["event_type"] == "step_progress")
     assert client.get(f"{session}/turn/{turn_id}")["completed_at"] is None

@@ -12,9 +12,9 @@ import httpx
 import pytest
 
 from tests.fakes.models.openai_server import ModelServer
-from tests.support.clients.plain_client import PlainClient, said, text_in
-from tests.support.models.seen_by_model import asked
-from tests.support.server.served import ONE_SECOND, WORDS, Served, begin_and_leave, heard_until_killed
+from tests.support.clients.plain_client import PlainClient, text_in, turn_body
+from tests.support.models.seen_by_model import requests_ending_with
+from tests.support.server.served import ONE_SECOND, WORDS, Served, begin_and_leave, received_until_killed
 from tests.support.server.servers import ServerProcess, get_json, wait_until
 
 pytestmark = pytest.mark.timeout(120)
@@ -24,7 +24,7 @@ CLEAN_EXITS = (0, -signal.SIGTERM)
 def test_a_stopping_server_finishes_its_turn_and_streams_the_end(served: Served, model: ModelServer) -> None:
     server, client = served()
     session = client.open_session(ONE_SECOND)
-    with client.streaming(f"{session}/turn", said("a story")) as events:
+    with client.streaming(f"{session}/turn", turn_body("a story")) as events:
         turn_id = next(events)["turn_id"]
         server.terminate()
         received = list(events)
@@ -56,7 +56,7 @@ def test_a_stopping_server_finishes_a_turn_without_a_subscriber(
 def test_a_stopping_server_finishes_a_turn_that_it_took_over(served: Served, model: ModelServer) -> None:
     server, client = served(lease_seconds=1)
     session = client.open_session(ONE_SECOND)
-    received = heard_until_killed(server, client, f"{session}/turn", said("a story"))
+    received = received_until_killed(server, client, f"{session}/turn", turn_body("a story"))
     server.start()
     wait_until(lambda: len(model.requests) == 2, 10, "the turn was not taken over")
     server.terminate()
@@ -71,15 +71,15 @@ def test_a_stopping_server_finishes_a_turn_that_it_took_over(served: Served, mod
 def test_a_stopping_server_accepts_no_new_turn(served: Served, model: ModelServer) -> None:
     server, client = served()
     session, other = client.open_session(ONE_SECOND), client.open_session()
-    with client.streaming(f"{session}/turn", said("a story")) as events:
+    with client.streaming(f"{session}/turn", turn_body("a story")) as events:
         next(events)
         server.terminate()
         wait_until(lambda: get_json(server.port, "/v1/health") is None, 10, "the server took new connections")
         with PlainClient(server.url) as newcomer, pytest.raises(httpx.ConnectError):
-            newcomer.post(f"{other}/turn", said("too late"))
+            newcomer.post(f"{other}/turn", turn_body("too late"))
         assert list(events)[-1]["event_type"] == "turn_complete"
     assert server.wait(timeout_s=10) in CLEAN_EXITS
-    assert asked(model.requests, "too late") == []
+    assert requests_ending_with(model.requests, "too late") == []
 
 
 def test_a_turn_too_long_for_the_drain_is_left_to_its_lease(served: Served, model: ModelServer) -> None:
@@ -115,7 +115,7 @@ def test_a_subscriber_receives_turn_continues_when_the_drain_runs_out(served: Se
     server, client = served(drain_seconds=0.5)
     session = client.open_session("stream-3")
     url = f"http://127.0.0.1:{server.port}{session}/turn"
-    with httpx.stream("POST", url, json={**said("a story"), "stream": True}, timeout=20) as response:
+    with httpx.stream("POST", url, json={**turn_body("a story"), "stream": True}, timeout=20) as response:
         lines = response.iter_lines()
         assert "turn_start" in next(lines)
         server.terminate()
@@ -129,7 +129,7 @@ def test_a_waiting_request_is_answered_with_a_retry_when_the_drain_runs_out(serv
     server, client = served(drain_seconds=0.5)
     session = client.open_session("slow-5")
     with ThreadPoolExecutor(1) as pool:
-        answered = pool.submit(client.post, f"{session}/turn", said("a story"))
+        answered = pool.submit(client.post, f"{session}/turn", turn_body("a story"))
         wait_until(lambda: client_sees_a_turn(server, session), 10, "the turn did not begin")
         server.terminate()
         response = answered.result()

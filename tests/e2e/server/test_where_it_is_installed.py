@@ -19,7 +19,7 @@ import pytest
 
 from tests.fakes.models.openai_answers import Answer, call_answer, text_answer
 from tests.fakes.models.openai_server import ModelServer
-from tests.support.clients.plain_client import PlainClient, said
+from tests.support.clients.plain_client import PlainClient, turn_body
 from tests.support.server.servers import ROOT, ServerProcess
 from tests.support.tools.jailed import can_jail
 
@@ -88,8 +88,8 @@ def test_code_imports_packages_from_any_folder_of_the_server(can_jail: None, cop
         PlainClient(server.url) as client,
     ):
         session = client.open_session("m", toolgroups=["builtin::code_interpreter"])
-        turn = client.post(f"{session}/turn", {**said("run it"), "stream": False}).json()
+        turn = client.post(f"{session}/turn", {**turn_body("run it"), "stream": False}).json()
         answer = turn["output_message"]["content"]
         assert "a module a package []" in answer, answer
         (made,) = turn["output_attachments"]
-        assert client.ask(made["content"]["uri"]).text == "kept"
+        assert client.fetch(made["content"]["uri"]).text == "kept"

@@ -11,7 +11,7 @@ import pytest
 
 from tests.attack.lost_payloads import noise, payloads
 from tests.support.clients.client_script import run_script
-from tests.support.clients.plain_client import PlainClient, said
+from tests.support.clients.plain_client import PlainClient, turn_body
 from tests.support.server.servers import ServerProcess
 
 
@@ -21,7 +21,9 @@ def test_a_client_reads_the_rest_of_a_session_and_repeats_no_request_for_a_lost_
 ) -> None:
     with ServerProcess(tmp_path) as server, PlainClient(server.url) as client:
         path = client.open_session("offline", enable_session_persistence=True)
-        turn_ids = [client.post(f"{path}/turn", said(text)).json()["turn_id"] for text in ("first", noise(), "last")]
+        turn_ids = [
+            client.post(f"{path}/turn", turn_body(text)).json()["turn_id"] for text in ("first", noise(), "last")
+        ]
         for payload in payloads(server):
             payload.unlink()
         _, _, _, agent_id, _, session_id = path.split("/")

@@ -16,7 +16,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.support.clients.plain_client import Json, PlainClient, said
+from tests.support.clients.plain_client import Json, PlainClient, turn_body
 from tests.support.server.served import Served
 from tests.support.server.servers import ServerProcess
 
@@ -39,7 +39,7 @@ def test_while_the_disk_is_full_turns_are_refused_and_nothing_stored_is_lost(ser
             for path, body in creations(other):
                 expect_store_unavailable(client.post(path, body))
             assert client.get(session)["turns"][: len(answered)] == answered
-    last = client.post(f"{other}/turn", said("two")).json()
+    last = client.post(f"{other}/turn", turn_body("two")).json()
     assert last["output_message"]["content"] == "ok"
     assert client.get(other)["turns"] == [last]
     assert client.get(session)["turns"][: len(answered)] == answered
@@ -48,7 +48,7 @@ def test_while_the_disk_is_full_turns_are_refused_and_nothing_stored_is_lost(ser
 def test_a_turn_that_runs_into_a_full_disk_is_finished_when_there_is_room(served: Served) -> None:
     server, client = served(lease_seconds=1)
     session = client.open_session("stream-1")
-    with client.streaming(f"{session}/turn", said("a story")) as events:
+    with client.streaming(f"{session}/turn", turn_body("a story")) as events:
         turn_id = next(events)["turn_id"]
         with full(server):
             events_left = list(events)
@@ -62,7 +62,7 @@ def test_a_turn_that_runs_into_a_full_disk_is_finished_when_there_is_room(served
 def test_a_read_only_database_is_read_and_is_written_once_it_is_writable(served: Served) -> None:
     server, client = served(before_start=drop_write_override)
     session = client.open_session()
-    first = client.post(f"{session}/turn", said("one")).json()
+    first = client.post(f"{session}/turn", turn_body("one")).json()
     server.kill()
     files = [server.data_dir / "turnstone.db", *server.data_dir.glob("turnstone.db-*")]
     with unwritable(files):
@@ -70,7 +70,7 @@ def test_a_read_only_database_is_read_and_is_written_once_it_is_writable(served:
         assert client.get(session)["turns"] == [first]
         for path, body in creations(session):
             expect_store_unavailable(client.post(path, body))
-    second = client.post(f"{session}/turn", said("two")).json()
+    second = client.post(f"{session}/turn", turn_body("two")).json()
     assert client.get(session)["turns"] == [first, second]
 
 
@@ -78,7 +78,7 @@ def creations(session: str) -> list[tuple[str, Json]]:
     agents = session.partition("/session/")[0]
     config = {"model": "instant", "instructions": "Be brief."}
     return [
-        (f"{session}/turn", said("two")),
+        (f"{session}/turn", turn_body("two")),
         (f"{agents}/session", {"session_name": "second"}),
         ("/v1/agents", {"agent_config": config}),
     ]
@@ -88,7 +88,7 @@ def until_refused(client: PlainClient, session: str) -> tuple[list[Json], httpx.
     """Send long messages until the disk is full; return the answered turns and the first refusal."""
     answered: list[Json] = []
     for _ in range(100):
-        answer = client.post(f"{session}/turn", said(LONG_TEXT))
+        answer = client.post(f"{session}/turn", turn_body(LONG_TEXT))
         if answer.status_code != 200:
             return answered, answer
         answered.append(answer.json())

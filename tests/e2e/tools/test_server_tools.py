@@ -129,12 +129,12 @@ def test_a_function_runs_at_the_url_of_its_definition_with_headers_that_appear_n
     assert result == {"asked": "/weather/K%C3%B6ln%2FS%C3%BCd?units=metric&days=2", "degrees": 21}
     assert SECRET not in json.dumps(turn)
     assert SECRET not in world.server.log
-    assert world.tool_server.asked[-1].headers["idempotency-key"]
+    assert world.tool_server.requests[-1].headers["idempotency-key"]
 
 
 def test_a_function_that_runs_at_a_private_address_is_not_run(world: World) -> None:
-    requests_before = len(world.tool_server.asked)
+    requests_before = len(world.tool_server.requests)
     url = f"http://localhost:{world.tool_server.port}/weather"  # the number is allowed, this name is not
     function = {"type": "function_call", "function_name": "peek", "remote_execution": {"url": url, "method": "POST"}}
     assert "can't be fetched" in response_in(world.turn("peek()", tools=[function]))["content"]
-    assert len(world.tool_server.asked) == requests_before
+    assert len(world.tool_server.requests) == requests_before

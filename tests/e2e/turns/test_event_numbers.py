@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.clients.plain_client import said
+from tests.support.clients.plain_client import turn_body
 from tests.support.server.served import ONE_SECOND, WORDS, Served, begin_and_leave
 
 pytestmark = pytest.mark.timeout(120)
@@ -85,7 +85,7 @@ def test_a_client_that_only_lost_its_connection_receives_exactly_the_rest(served
 def test_an_invalid_event_number_is_refused(served: Served) -> None:
     server, client = served()
     session = client.open_session()
-    turn_id = client.post(f"{session}/turn", said("hello")).json()["turn_id"]
+    turn_id = client.post(f"{session}/turn", turn_body("hello")).json()["turn_id"]
     url = f"{server.url}{session}/turn/{turn_id}/events"
     for sent in ({"params": {"after": "-1"}}, {"headers": {"Last-Event-ID": "x"}}):
         refused = httpx.get(url, **sent)  # type: ignore[arg-type]
@@ -96,7 +96,7 @@ def test_an_invalid_event_number_is_refused(served: Served) -> None:
 def test_the_stream_of_a_request_has_no_ids(served: Served) -> None:
     _, client = served()
     session = client.open_session()
-    answer = client.post(f"{session}/turn", {**said("hello"), "stream": True})
+    answer = client.post(f"{session}/turn", {**turn_body("hello"), "stream": True})
     assert all(line.startswith("data: ") or not line for line in answer.text.splitlines())
 
 
@@ -113,7 +113,7 @@ def test_a_subscriber_of_a_cancelled_turn_receives_the_error_at_once(served: Ser
     assert number == 2
     assert client.post(f"{turn}/cancel", {}).json() == cancelled.json()
     another = client.open_session()
-    done = client.post(f"{another}/turn", said("hello")).json()
+    done = client.post(f"{another}/turn", turn_body("hello")).json()
     late = client.post(f"{another}/turn/{done['turn_id']}/cancel", {})
     assert (late.status_code, late.headers["x-should-retry"]) == (409, "false")
     assert "is completed" in late.json()["detail"]

@@ -13,7 +13,7 @@ import pytest
 
 from tests.fakes.models.openai_answers import Answer, Pause, built_in_answer, ending, text_chunk
 from tests.fakes.models.openai_server import ModelServer
-from tests.support.clients.plain_client import said
+from tests.support.clients.plain_client import turn_body
 from tests.support.server.served import Served
 from tests.support.server.servers import wait_until
 
@@ -36,9 +36,9 @@ def model() -> Iterator[ModelServer]:
 def test_its_slot_is_free_as_soon_as_its_turn_is_cancelled_or_deleted(served: Served, how: str) -> None:
     server, client = served(max_running_turns=1, place_wait_seconds=0)
     session, other = client.open_session("silent"), client.open_session()
-    with client.streaming(f"{session}/turn", said("a story")) as events:
+    with client.streaming(f"{session}/turn", turn_body("a story")) as events:
         turn_id = next(events)["turn_id"]
-        assert client.post(f"{other}/turn", said("hello")).status_code == 503
+        assert client.post(f"{other}/turn", turn_body("hello")).status_code == 503
         if how == "cancelled":
             assert client.post(f"{session}/turn/{turn_id}/cancel", {}).status_code == 200
         else:
@@ -46,6 +46,6 @@ def test_its_slot_is_free_as_soon_as_its_turn_is_cancelled_or_deleted(served: Se
         assert "error" in list(events)[-1]
 
     def is_answered() -> bool:
-        return client.post(f"{other}/turn", said("hello")).status_code == 200
+        return client.post(f"{other}/turn", turn_body("hello")).status_code == 200
 
     wait_until(is_answered, AT_ONCE_S, "the turn's slot was not released")

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from tests.fakes.models.openai_server import ModelServer
-from tests.support.clients.plain_client import PlainClient, said
+from tests.support.clients.plain_client import PlainClient, turn_body
 from tests.support.server.served import TOOL
 from tests.support.server.servers import ServerProcess
 
@@ -24,12 +24,12 @@ def server(tmp_path: Path) -> Iterator[ServerProcess]:
 def test_a_read_turn_has_a_header_with_its_status(server: ServerProcess) -> None:
     with PlainClient(server.url) as client:
         session = client.open_session(f"tool:{TOOL['name']}", client_tools=[TOOL])
-        waiting = client.post(f"{session}/turn", said("one")).json()["turn_id"]
+        waiting = client.post(f"{session}/turn", turn_body("one")).json()["turn_id"]
         assert status_of(server, session, waiting) == "awaiting_input"
-        client.post(f"{session}/turn", said("two"))
+        client.post(f"{session}/turn", turn_body("two"))
         assert status_of(server, session, waiting) == "cancelled"
         plain = client.open_session()
-        turn = client.post(f"{plain}/turn", said("three")).json()["turn_id"]
+        turn = client.post(f"{plain}/turn", turn_body("three")).json()["turn_id"]
         assert status_of(server, plain, turn) == "completed"
 
 

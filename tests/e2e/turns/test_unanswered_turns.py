@@ -16,7 +16,7 @@ import pytest
 from tests.fakes.models.openai_answers import Answer, built_in_answer, error_answer
 from tests.fakes.models.openai_server import ModelServer
 from tests.support.clients.client_script import VERSIONS, run_script
-from tests.support.clients.plain_client import PlainClient, said
+from tests.support.clients.plain_client import PlainClient, turn_body
 from tests.support.server.served import TOOL
 from tests.support.server.servers import ServerProcess
 from tests.support.server.stores import STORES, server_over
@@ -54,13 +54,13 @@ def test_cancelled_and_expired_turns_have_a_failure_and_completed_ones_none(tmp_
         PlainClient(server.url) as client,
     ):
         session = client.open_session(f"tool:{TOOL['name']}", client_tools=[TOOL])
-        cancelled = client.post(f"{session}/turn", said("one"))
+        cancelled = client.post(f"{session}/turn", turn_body("one"))
         assert cancelled.headers["x-turn-status"] == "awaiting_input"
         client.post(f"{session}/turn/{cancelled.json()['turn_id']}/cancel", {})
-        expired = client.post(f"{session}/turn", said("two")).json()["turn_id"]
+        expired = client.post(f"{session}/turn", turn_body("two")).json()["turn_id"]
         client.ended_turn(f"{session}/turn/{expired}")
         plain = client.open_session()
-        done = client.post(f"{plain}/turn", said("three"))
+        done = client.post(f"{plain}/turn", turn_body("three"))
         assert (done.headers["x-turn-status"], "failure" in done.json()) == ("completed", False)
         turns = client.get(session)["turns"]
         assert [turn["failure"]["status"] for turn in turns] == ["cancelled", "expired"]

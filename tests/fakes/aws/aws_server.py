@@ -1,7 +1,7 @@
 """DynamoDB and S3 as a process on loopback, which outlives the servers that use it: moto behind plain HTTP.
 
-Requests are answered one after the other, because moto copies its tables without a lock. What is kept ends with the
-process, which takes the place of AWS for those who name it as their endpoint.
+Requests are answered one after the other, because moto copies its tables without a lock. Its records end with the
+process, which replaces AWS for clients that name it as their endpoint.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from tests.support.server.servers import HOST, ROOT, get_json
 
 BUCKET = "turnstone-blobs"
 SCOPE = re.compile(rb"Credential=[^/]+/\d{8}/(?P<region>[a-z0-9-]+)/(?P<service>[a-z0-9]+)/aws4_request")
-ASKED = "/__asked"
+READS_PATH = "/__reads"
 READS = ("GetItem", "BatchGetItem", "Query")
 
 
 @dataclass(frozen=True)
-class Asked:
+class TableRead:
     """A read of a table, as it was sent."""
 
     name: str
@@ -49,11 +49,11 @@ class Asked:
         if self.name == "Query":
             values = self.request["ExpressionAttributeValues"]
             return [(values[":pk"]["S"], values[":start"]["S"])]
-        asked = [self.request["Key"]] if self.name == "GetItem" else self._batched()
-        return [(key["pk"]["S"], key["sk"]["S"]) for key in asked]
+        keys = [self.request["Key"]] if self.name == "GetItem" else self._batched()
+        return [(key["pk"]["S"], key["sk"]["S"]) for key in keys]
 
     def _batched(self) -> list[dict[str, Any]]:
-        return [key for asked in self.request["RequestItems"].values() for key in asked["Keys"]]
+        return [key for items in self.request["RequestItems"].values() for key in items["Keys"]]
 
 
 class AwsProcess:
@@ -66,7 +66,7 @@ class AwsProcess:
 
     @property
     def environment(self) -> dict[str, str]:
-        """An environment for processes that shall take it for AWS, and know no other."""
+        """An environment in which processes use it as AWS, and no other endpoint."""
         return cloud_environment(f"http://{HOST}:{self.port}")
 
     def client(self, service: str) -> Any:
@@ -76,18 +76,18 @@ class AwsProcess:
         return session.create_client(service, region_name=REGION, endpoint_url=f"http://{HOST}:{self.port}")
 
     def new_table(self) -> str:
-        """Return the name of a table that nobody has used."""
+        """Return the name of an unused table."""
         self._tables += 1
         name = f"turnstone-{self._tables}"
         create_table(self.client("dynamodb"), name)
         return name
 
-    def asked(self, table: str) -> list[Asked]:
-        """Return what was read from the table since this was last called for any."""
-        told = get_json(self.port, ASKED)
-        assert told is not None, "moto does not answer"
-        requests: Any = told["requests"]
-        reads = [Asked(name, request) for name, request in requests]
+    def table_reads(self, table: str) -> list[TableRead]:
+        """Return the reads of the table since the last call for any table."""
+        answer = get_json(self.port, READS_PATH)
+        assert answer is not None, "moto does not answer"
+        requests: Any = answer["requests"]
+        reads = [TableRead(name, request) for name, request in requests]
         return [read for read in reads if read.table == table]
 
     def __enter__(self) -> Self:
@@ -95,7 +95,7 @@ class AwsProcess:
         self._process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         first_line = self._process.stdout.readline()
-        assert first_line.strip().isdecimal(), f"moto told no port but {first_line!r}"
+        assert first_line.strip().isdecimal(), f"moto printed no port but {first_line!r}"
         self.port = int(first_line)
         location: Any = {"LocationConstraint": REGION}
         self.client("s3").create_bucket(Bucket=BUCKET, CreateBucketConfiguration=location)
@@ -109,7 +109,7 @@ class AwsProcess:
         self._process.stdout.close()
 
 
-_asked: list[tuple[str, str]] = []
+_reads: list[tuple[str, str]] = []
 
 
 async def app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -117,23 +117,23 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
     assert scope["type"] == "http"
     body = await _body(receive)
     headers = dict(scope["headers"])
-    if scope["path"] == ASKED:
-        told = b'{"requests": [' + b", ".join(f'["{name}", {text}]'.encode() for name, text in _asked) + b"]}"
-        _asked.clear()
-        return await _send(send, 200, [], told)
+    if scope["path"] == READS_PATH:
+        reads = b'{"requests": [' + b", ".join(f'["{name}", {text}]'.encode() for name, text in _reads) + b"]}"
+        _reads.clear()
+        return await _send(send, 200, [], reads)
     if (name := headers.get(b"x-amz-target", b"").decode().partition(".")[2]) in READS:
-        _asked.append((name, body.decode()))
+        _reads.append((name, body.decode()))
     signed_for = SCOPE.search(headers[b"authorization"])
-    assert signed_for is not None, "only signed requests tell which service is meant"
+    assert signed_for is not None, "only signed requests name their service"
     host = f"{signed_for['service'].decode()}.{signed_for['region'].decode()}.amazonaws.com"
     target = scope["raw_path"].decode() + (f"?{query}" if (query := scope["query_string"].decode()) else "")
-    told = HTTPHeaders()
+    sent_headers = HTTPHeaders()
     for name, value in headers.items():
-        told[name.decode()] = host if name == b"host" else value.decode()
+        sent_headers[name.decode()] = host if name == b"host" else value.decode()
     answer = BotocoreStubber().process_request(
-        AWSPreparedRequest(scope["method"], f"https://{host}{target}", told, body, stream_output=False)
+        AWSPreparedRequest(scope["method"], f"https://{host}{target}", sent_headers, body, stream_output=False)
     )
-    assert answer is not None, f"moto does not know {host}"
+    assert answer is not None, f"moto has no {host}"
     status, more, content = answer
     encoded = content.encode() if isinstance(content, str) else content
     own = [(name.lower().encode(), str(value).encode()) for name, value in more.items()]

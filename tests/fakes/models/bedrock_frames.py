@@ -1,4 +1,4 @@
-"""What Bedrock says: frames of an event stream, made byte by byte, and the events of ConverseStream in them."""
+"""Answers of Bedrock: frames of an event stream, made byte by byte, and the events of ConverseStream in them."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def frame(headers: Mapping[str, str], payload: bytes) -> bytes:
 
 
 def _header(name: str, value: str) -> bytes:
-    told_name, told_value = name.encode(), value.encode()
-    return bytes([len(told_name)]) + told_name + struct.pack("!BH", STRING, len(told_value)) + told_value
+    encoded_name, encoded_value = name.encode(), value.encode()
+    return bytes([len(encoded_name)]) + encoded_name + struct.pack("!BH", STRING, len(encoded_value)) + encoded_value
 
 
 def event(event_type: str, **fields: Any) -> bytes:
@@ -37,14 +37,14 @@ def event(event_type: str, **fields: Any) -> bytes:
 
 
 def exception(exception_type: str, message: str) -> bytes:
-    """Return the frame by which a stream that has begun tells that it fails."""
+    """Return the frame by which a stream that has begun reports a failure."""
     headers = {":exception-type": exception_type, ":content-type": "application/json", ":message-type": "exception"}
     return frame(headers, json.dumps({"message": message}).encode())
 
 
 def text(*deltas: str, index: int = 0) -> tuple[bytes, ...]:
-    told = [event("contentBlockDelta", contentBlockIndex=index, delta={"text": delta}) for delta in deltas]
-    return (*told, event("contentBlockStop", contentBlockIndex=index))
+    events = [event("contentBlockDelta", contentBlockIndex=index, delta={"text": delta}) for delta in deltas]
+    return (*events, event("contentBlockStop", contentBlockIndex=index))
 
 
 def call(name: str, *pieces: str, index: int = 1, call_id: str = "") -> tuple[bytes, ...]:
@@ -73,8 +73,8 @@ def text_answer(*deltas: str) -> tuple[bytes, ...]:
 
 def call_answer(*calls: tuple[str, str]) -> tuple[bytes, ...]:
     """Return an answer that calls tools: (name, arguments as JSON)."""
-    told = [part for index, (name, arguments) in enumerate(calls) for part in call(name, arguments, index=index)]
-    return (START, *told, *ending("tool_use"))
+    events = [part for index, (name, arguments) in enumerate(calls) for part in call(name, arguments, index=index)]
+    return (START, *events, *ending("tool_use"))
 
 
 def whole_answer(content: Sequence[Mapping[str, Any]], stop_reason: str = "end_turn") -> HttpAnswer:

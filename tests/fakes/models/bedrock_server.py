@@ -15,18 +15,18 @@ class BedrockServer(ModelServer):
     """The server, while its `with` block lasts. Its script's streams are made of frames.
 
     Attributes:
-        asked: which model was asked for what, `converse` or `converse-stream`, request by request.
+        model_requests: model and verb, `converse` or `converse-stream`, of each request.
     """
 
     def __init__(self, script: Script, *, split: int | None = None) -> None:
         """Prepare a server.
 
         Args:
-            script: what to answer to a body, or the answers to one request after the other.
+            script: a function from body to answer, or the answers to successive requests.
             split: send streams in HTTP chunks of so many bytes; None sends one chunk per frame.
         """
         super().__init__(script, strict=False, split=split)
-        self.asked: list[tuple[str, str]] = []
+        self.model_requests: list[tuple[str, str]] = []
 
     @property
     def url(self) -> str:
@@ -40,7 +40,7 @@ class BedrockServer(ModelServer):
         body: dict[str, Any] = json.loads(await reader.readexactly(int(headers["content-length"])))
         _, kind, model, verb = head[0].split(" ")[1].split("/")
         assert kind == "model"
-        self.asked.append((unquote(model), verb))
+        self.model_requests.append((unquote(model), verb))
         self.requests.append(body)
         self.headers.append(headers)
         answer = self._answer(body)

@@ -1,4 +1,4 @@
-"""Models that make images, as OpenAI and Bedrock's user guide describe how they are asked and answer.
+"""Models that make images, as OpenAI and Bedrock's user guide describe their requests and answers.
 
 Source: the OpenAI API reference, and the inference parameters of Bedrock's image models. No image is in them.
 """
@@ -22,35 +22,35 @@ def encoded(image: bytes) -> str:
 
 
 def openai_images(request: WebRequest) -> WebAnswer:
-    """Answer as OpenAI's endpoint: by value only if asked for it, or the model knows nothing else."""
+    """Answer as OpenAI's endpoint: by value only on request, or if the model has no other form."""
     assert (request.method, request.path) == ("POST", "/v1/images/generations")
     if request.headers.get("authorization") != f"Bearer {KEY}":
         return _error(401, f"Incorrect API key provided: {request.headers.get('authorization')}")
-    told: dict[str, Any] = request.told
-    is_gpt = told["model"].rpartition("/")[2].startswith("gpt-image-")
-    if is_gpt and "response_format" in told:
+    parameters: dict[str, Any] = request.json_body
+    is_gpt = parameters["model"].rpartition("/")[2].startswith("gpt-image-")
+    if is_gpt and "response_format" in parameters:
         return _error(400, "Unknown parameter: 'response_format'.")
-    if "forbidden" in told["prompt"]:
-        return _error(400, f"Your request was rejected by the safety system: {told['prompt']}")
-    by_value = is_gpt or told.get("response_format") == "b64_json"
+    if "forbidden" in parameters["prompt"]:
+        return _error(400, f"Your request was rejected by the safety system: {parameters['prompt']}")
+    by_value = is_gpt or parameters.get("response_format") == "b64_json"
     image = {"b64_json": encoded(PNG)} if by_value else {"url": "https://images.test/1.png"}
     return json_answer({"created": 1_713_833_628, "data": [image], "usage": {"total_tokens": 100}})
 
 
-def bedrock_images(told: dict[str, Any]) -> HttpAnswer:
-    """Answer as Amazon's models or Stability's, by what is asked."""
-    if "taskType" in told:
-        return _amazon_image(told)
-    assert set(told) <= {"prompt", "mode", "aspect_ratio", "output_format", "seed", "negative_prompt"}
-    if "forbidden" in told["prompt"]:
+def bedrock_images(parameters: dict[str, Any]) -> HttpAnswer:
+    """Answer as Amazon's models or Stability's, by the request's form."""
+    if "taskType" in parameters:
+        return _amazon_image(parameters)
+    assert set(parameters) <= {"prompt", "mode", "aspect_ratio", "output_format", "seed", "negative_prompt"}
+    if "forbidden" in parameters["prompt"]:
         return HttpAnswer(200, {"finish_reasons": ["Filter reason: prompt"]})
-    return HttpAnswer(200, {"seeds": [told["seed"]], "finish_reasons": [None], "images": [encoded(PNG)]})
+    return HttpAnswer(200, {"seeds": [parameters["seed"]], "finish_reasons": [None], "images": [encoded(PNG)]})
 
 
-def _amazon_image(told: dict[str, Any]) -> HttpAnswer:
-    assert told["taskType"] == "TEXT_IMAGE"
-    prompt = told["textToImageParams"]["text"]
-    config = told["imageGenerationConfig"]
+def _amazon_image(parameters: dict[str, Any]) -> HttpAnswer:
+    assert parameters["taskType"] == "TEXT_IMAGE"
+    prompt = parameters["textToImageParams"]["text"]
+    config = parameters["imageGenerationConfig"]
     assert 0 <= config["seed"] <= 858_993_459
     if len(prompt) > 1_024:
         body = {"message": f"Malformed input request: expected maxLength: 1024, actual: {prompt}"}

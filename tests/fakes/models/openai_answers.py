@@ -1,4 +1,4 @@
-"""What the fake model server says: the pieces of a streamed answer, and the answers of its built-in models."""
+"""Answers of the fake model server: the pieces of a streamed answer, and the answers of its built-in models."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ BUILT_IN_MODEL = re.compile(r"(?P<kind>words-|slow-|stream-|tool:)(?P<argument>.
 
 @dataclass(frozen=True)
 class Pause:
-    """Send what there is, then wait."""
+    """Send the buffered bytes, then wait."""
 
     seconds: float
 
 
 @dataclass(frozen=True)
 class BreakOff:
-    """Send what there is, then hang up in the middle of the answer."""
+    """Send the buffered bytes, then hang up in the middle of the answer."""
 
 
 @dataclass(frozen=True)
 class HangUp:
-    """Hang up without a word."""
+    """Hang up without an answer."""
 
 
 @dataclass(frozen=True)
@@ -111,9 +111,9 @@ def prompt_answer(*texts: str, finish_reason: str = "stop") -> tuple[Item, ...]:
 
 
 def built_in_answer(body: Mapping[str, Any]) -> Answer:
-    """Return the answer of the model asked for; every id that is not special answers "ok"."""
-    known = BUILT_IN_MODEL.fullmatch(str(body.get("model")))
-    kind, argument = (known["kind"], known["argument"]) if known else ("", "")
+    """Return the answer of the requested model; every id that is not special answers "ok"."""
+    built_in = BUILT_IN_MODEL.fullmatch(str(body.get("model")))
+    kind, argument = (built_in["kind"], built_in["argument"]) if built_in else ("", "")
     match kind:
         case "words-":
             return text_answer(*(f"word{number} " for number in range(int(argument))))
@@ -121,8 +121,8 @@ def built_in_answer(body: Mapping[str, Any]) -> Answer:
             return (Pause(float(argument)), *text_answer("ok"))
         case "stream-":
             count = max(1, round(float(argument) / STREAM_PAUSE_S))
-            told = (item for number in range(count) for item in (text_chunk(f"word{number} "), Pause(STREAM_PAUSE_S)))
-            return (*told, *ending("stop", count))
+            pieces = (item for number in range(count) for item in (text_chunk(f"word{number} "), Pause(STREAM_PAUSE_S)))
+            return (*pieces, *ending("stop", count))
         case "tool:" if body["messages"][-1]["role"] != "tool":
             call_id = f"call-{len(body['messages'])}"
             return (call_chunk(0, argument, "{}", call_id), *ending("tool_calls"))
@@ -131,7 +131,7 @@ def built_in_answer(body: Mapping[str, Any]) -> Answer:
 
 
 def embeddings_answer(body: Mapping[str, Any]) -> HttpAnswer:
-    """Return vectors of a text's length and its place, in as many dimensions as asked for; the last text's is first."""
+    """Return vectors of a text's length and its index, in as many dimensions as requested; the last text's is first."""
     if body["model"] == "broken":
         return error_answer(400, f"can't read {body['input'][0]}")
     rest = [0.0] * (body.get("dimensions", 3) - 2)
@@ -142,7 +142,7 @@ def embeddings_answer(body: Mapping[str, Any]) -> HttpAnswer:
 
 
 def whole_answer(items: Sequence[Item]) -> HttpAnswer:
-    """Return a streamed answer as one JSON body, for a client that did not ask for a stream."""
+    """Return a streamed answer as one JSON body, for a client that did not request a stream."""
     choices = [item["choices"][0] for item in items if isinstance(item, Mapping) and item.get("choices")]
     deltas = [choice["delta"] for choice in choices]
     calls = [{k: v for k, v in call.items() if k != "index"} for d in deltas for call in d.get("tool_calls", ())]

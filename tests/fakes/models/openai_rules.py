@@ -1,4 +1,4 @@
-"""What real model servers refuse: the rules of a chat-completions request that a history can break."""
+"""Refusals of real model servers: the rules of a chat-completions request that a history can break."""
 
 from __future__ import annotations
 

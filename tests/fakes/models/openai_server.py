@@ -43,10 +43,10 @@ class ModelServer:
     """The server, while its `with` block lasts.
 
     Attributes:
-        requests: the bodies of the chat completions asked for, in order.
+        requests: the bodies of the requested chat completions, in order.
         headers: their headers, names in lower case.
         connections: how many connections were ever opened.
-        tls: what to speak TLS with, set before the block; None for plain HTTP.
+        tls: the TLS context, set before the block; None for plain HTTP.
         on_request: called with method, path, headers and body of each request before it is answered.
     """
 
@@ -64,13 +64,13 @@ class ModelServer:
         """Prepare a server.
 
         Args:
-            script: what to answer to a body, or the answers to one request after the other.
-            strict: refuse what real servers refuse.
+            script: a function from body to answer, or the answers to successive requests.
+            strict: refuse the requests that real servers refuse.
             split: send event streams in HTTP chunks of so many bytes; None sends one chunk per event.
             port: 0 takes a free one.
             listed: the answer to `GET /v1/models`.
-            embed: what to answer to a body that asks for embeddings.
-            complete: what to answer to a body whose prompt is to be continued; None for a server without that route.
+            embed: returns the answer to a body of an embeddings request.
+            complete: returns the answer to a body of a text completion; None for a server without that route.
         """
         self._answer = script if callable(script) else one_after_the_other(script)
         self._strict = strict
@@ -223,7 +223,7 @@ class ModelServer:
 
 
 def one_after_the_other(answers: Iterable[Answer]) -> Callable[[dict[str, Any]], Answer]:
-    """Return a script of these answers; what is asked beyond them is refused as no real server would."""
+    """Return a script of these answers; further requests get a refusal that no real server sends."""
     remaining: Iterator[Answer] = iter(answers)
     return lambda body: next(remaining, error_answer(418, "the script has no more answers"))
 
@@ -241,7 +241,7 @@ def encoded_http(answer: HttpAnswer) -> bytes:
     return "\r\n".join([*lines, "", ""]).encode("latin-1") + body
 
 
-async def serve_until_told(server: ModelServer) -> None:
+async def serve_until_stdin_closes(server: ModelServer) -> None:
     loop = asyncio.get_running_loop()
     for signal_number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(signal_number, server.stop)
@@ -253,7 +253,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
     parser.add_argument("--lenient", action="store_true", help="accept histories that real servers refuse")
     arguments = parser.parse_args()
-    asyncio.run(serve_until_told(ModelServer(strict=not arguments.lenient, port=arguments.port)))
+    asyncio.run(serve_until_stdin_closes(ModelServer(strict=not arguments.lenient, port=arguments.port)))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The one model double and the one double of server tools: they do as told and remember what they were asked."""
+"""The one model double and the one double of server tools: they follow their scripts and keep their requests."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ USAGE = TokenUsage(prompt_tokens=10, completion_tokens=5, total_tokens=15)
 
 
 @dataclass(frozen=True)
-class Says:
+class ScriptedReply:
     """An answer in so many chunks, with calls after it.
 
     Attributes:
@@ -51,7 +51,7 @@ class Says:
     gate: threading.Event | None = None
 
 
-Reply = str | ToolCall | Says | BaseException
+Reply = str | ToolCall | ScriptedReply | BaseException
 Scripted = Reply | Callable[[InferenceRequest], Reply]
 
 
@@ -59,16 +59,16 @@ def call(tool_name: str, call_id: str, **arguments: Any) -> ToolCall:
     return ToolCall(call_id=call_id, tool_name=tool_name, arguments=arguments)
 
 
-def calls(*tool_calls: ToolCall, text: str = "") -> Says:
-    return Says(texts=(text,) if text else (), calls=tool_calls)
+def calls(*tool_calls: ToolCall, text: str = "") -> ScriptedReply:
+    return ScriptedReply(texts=(text,) if text else (), calls=tool_calls)
 
 
-def words(count: int) -> Says:
-    return Says(texts=tuple(f"word{number} " for number in range(count)))
+def words(count: int) -> ScriptedReply:
+    return ScriptedReply(texts=tuple(f"word{number} " for number in range(count)))
 
 
-def cut_off(text: str) -> Says:
-    return Says(texts=(text,), is_cut_off=True)
+def cut_off(text: str) -> ScriptedReply:
+    return ScriptedReply(texts=(text,), is_cut_off=True)
 
 
 class ScriptedInference:
@@ -102,7 +102,7 @@ class ScriptedInference:
 
 
 def spoken(scripted: Scripted, request: InferenceRequest) -> Iterator[TextChunk | Inferred]:
-    reply = as_says(scripted(request) if callable(scripted) else scripted)
+    reply = scripted_reply(scripted(request) if callable(scripted) else scripted)
     if reply.gate is not None:
         assert reply.gate.wait(GATE_TIMEOUT_S), "nobody opened the gate"
     for text in reply.texts:
@@ -114,25 +114,25 @@ def spoken(scripted: Scripted, request: InferenceRequest) -> Iterator[TextChunk 
     yield Inferred(message, reply.usage)
 
 
-def as_says(reply: Reply) -> Says:
+def scripted_reply(reply: Reply) -> ScriptedReply:
     match reply:
-        case Says():
+        case ScriptedReply():
             return reply
         case str():
-            return Says(texts=(reply,) if reply else ())
+            return ScriptedReply(texts=(reply,) if reply else ())
         case ToolCall():
-            return Says(calls=(reply,))
+            return ScriptedReply(calls=(reply,))
         case _:
-            return Says(error=reply)
+            return ScriptedReply(error=reply)
 
 
 ToolFunction = Callable[[Mapping[str, Any]], Content | ToolResult]
 
 
 class ScriptedTools:
-    """Runs the functions it was given, by group and name; `invocations` are those it got, `listings` how often it told.
+    """Runs the functions it was given, by group and name; `invocations` are its calls, `listings` the number of lists.
 
-    It is what the engine runs tools by, one after the other, and what services make toolboxes of.
+    The engine runs its tools one after the other, and services make toolboxes of it.
     """
 
     max_characters = 1_000
@@ -171,11 +171,11 @@ class ScriptedTools:
     def run(self, calls: Sequence[ServerCall], stop: StopSignal) -> Generator[ToolResult, None, None]:
         for planned in calls:
             asker = ToolAsker("local")
-            told = ToolInvocation(
+            invocation = ToolInvocation(
                 planned.call, planned.arguments, planned.idempotency_key, "s1", asker, timeout_s=1, stop=stop
             )
             try:
-                yield self.invoke(told)
+                yield self.invoke(invocation)
             except ToolFailed as failed:
                 yield ToolResult(str(failed), {"error": True})
 

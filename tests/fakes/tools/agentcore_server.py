@@ -20,20 +20,20 @@ class AgentCoreServer(BedrockServer):
     """The server, while its `with` block lasts.
 
     Attributes:
-        told: what was asked for, in order: `start`, `stop`, or a tool's name, of which session, with what.
-        refusal: what starting a session is answered with instead.
+        session_requests: the requests in order: `start`, `stop` or a tool's name, the session, the body.
+        refusal: the answer to the start of a session instead.
     """
 
     def __init__(self, answers: Mapping[str, Answer | list[Answer]], refusal: HttpAnswer | None = None) -> None:
         """Prepare a server that answers each tool so, or with one answer after the other."""
         super().__init__(())
-        self._answers = {name: iter(told) if isinstance(told, list) else told for name, told in answers.items()}
+        self._answers = {name: iter(answer) if isinstance(answer, list) else answer for name, answer in answers.items()}
         self.refusal = refusal
-        self.told: list[tuple[str, str, dict[str, Any]]] = []
+        self.session_requests: list[tuple[str, str, dict[str, Any]]] = []
 
     @property
     def names(self) -> list[str]:
-        return [name for name, _, _ in self.told]
+        return [name for name, _, _ in self.session_requests]
 
     async def _serve_request(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
@@ -53,33 +53,33 @@ class AgentCoreServer(BedrockServer):
         return await self._send_stream(answer, reader, writer)
 
     def _answer_to_call(
-        self, asked: tuple[str, ...], body: dict[str, Any], headers: dict[str, str], query: dict[str, list[str]]
+        self, path: tuple[str, ...], body: dict[str, Any], headers: dict[str, str], query: dict[str, list[str]]
     ) -> Answer:
-        match asked:
+        match path:
             case ("PUT", "sessions", "start"):
                 session_id = f"session{self.names.count('start') + 1}"
-                self.told.append(("start", session_id, body))
+                self.session_requests.append(("start", session_id, body))
                 started = {"codeInterpreterIdentifier": "x", "sessionId": session_id, "createdAt": DAY}
                 return self.refusal or HttpAnswer(200, started)
             case ("PUT", "sessions", "stop"):
                 (session_id,) = query["sessionId"]
-                self.told.append(("stop", session_id, body))
+                self.session_requests.append(("stop", session_id, body))
                 stopped = {"codeInterpreterIdentifier": "x", "sessionId": session_id, "lastUpdatedAt": DAY}
                 return HttpAnswer(200, stopped)
             case ("POST", "tools", "invoke"):
                 name = body["name"]
-                self.told.append((name, headers["x-amzn-code-interpreter-session-id"], body["arguments"]))
-                told = self._answers[name]
-                return next(told) if hasattr(told, "__next__") else told
-        raise AssertionError(f"AgentCore has no {asked}")
+                self.session_requests.append((name, headers["x-amzn-code-interpreter-session-id"], body["arguments"]))
+                answer = self._answers[name]
+                return next(answer) if hasattr(answer, "__next__") else answer
+        raise AssertionError(f"AgentCore has no {path}")
 
 
 def result(*content: dict[str, Any], **fields: Any) -> bytes:
     return event("result", content=list(content), **fields)
 
 
-def text(told: str) -> dict[str, Any]:
-    return {"type": "text", "text": told}
+def text(content: str) -> dict[str, Any]:
+    return {"type": "text", "text": content}
 
 
 def listing(*names: str, folders: tuple[str, ...] = ()) -> tuple[bytes, ...]:
@@ -92,5 +92,5 @@ def _link(name: str, description: str) -> dict[str, Any]:
 
 
 def ran(stdout: str = "", stderr: str = "", exit_code: int = 0) -> tuple[bytes, ...]:
-    told = {"stdout": stdout, "stderr": stderr, "exitCode": exit_code, "executionTime": 0.1}
-    return (result(text(stdout or stderr), structuredContent=told, isError=exit_code != 0),)
+    structured = {"stdout": stdout, "stderr": stderr, "exitCode": exit_code, "executionTime": 0.1}
+    return (result(text(stdout or stderr), structuredContent=structured, isError=exit_code != 0),)

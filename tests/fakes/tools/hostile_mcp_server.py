@@ -1,4 +1,4 @@
-"""A server that speaks as much of MCP over HTTP as it wants to, by hand, in a thread over loopback."""
+"""A server that speaks an arbitrary part of MCP over HTTP, by hand, in a thread over loopback."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class HostileMcpServer:
     """The server, while its block lasts.
 
     Attributes:
-        requests: the methods of JSON-RPC that were asked for, in order.
+        requests: the called methods of JSON-RPC, in order.
         headers: the headers of the requests, names in lower case.
     """
 
     def __init__(self, reply: Callable[[Message], Reply]) -> None:
-        """Prepare a server that answers each message that is posted as it is told; to a GET it says 405."""
+        """Prepare a server that answers each posted message by `reply`, and a GET with 405."""
         self.reply = reply
         self.requests: list[str] = []
         self.headers: list[dict[str, str]] = []
@@ -122,7 +122,7 @@ def _bytes(reply: Reply) -> Iterator[bytes]:
     yield from (chunk for chunk in reply.chunks if isinstance(chunk, bytes))
 
 
-def told(message: Message, result: Any) -> Reply:
+def result_reply(message: Message, result: Any) -> Reply:
     """Return the answer of JSON-RPC to a request."""
     return Reply([json.dumps({"jsonrpc": "2.0", "id": message.get("id"), "result": result}).encode()])
 
@@ -138,12 +138,12 @@ def decent(message: Message) -> Reply:
     match message.get("method"):
         case "initialize":
             began = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}}
-            answer = told(message, {**began, "serverInfo": {"name": "hand-made", "version": "1"}})
+            answer = result_reply(message, {**began, "serverInfo": {"name": "hand-made", "version": "1"}})
             return Reply(answer.chunks, headers=(("mcp-session-id", f"s{time.monotonic_ns()}"),))
         case "tools/list":
-            return told(message, {"tools": [{"name": "echo", "inputSchema": {"type": "object"}}]})
+            return result_reply(message, {"tools": [{"name": "echo", "inputSchema": {"type": "object"}}]})
         case "tools/call":
-            return told(message, {"content": [{"type": "text", "text": "echoed"}]})
+            return result_reply(message, {"content": [{"type": "text", "text": "echoed"}]})
         case "server/discover":
             error = {"code": -32601, "message": "Method not found"}
             return Reply([json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": error}).encode()])
@@ -152,7 +152,7 @@ def decent(message: Message) -> Reply:
 
 
 def decent_but(**by_method: Callable[[Message], Reply]) -> Callable[[Message], Reply]:
-    """Return what answers decently, but to these methods, whose `/` is written `_`."""
+    """Return a correct server's `reply`, except for these methods, whose `/` is written `_`."""
 
     def reply(message: Message) -> Reply:
         return by_method.get(message.get("method", "").replace("/", "_"), decent)(message)

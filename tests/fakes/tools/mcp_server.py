@@ -46,7 +46,7 @@ class McpServer:
 
 
 class McpServers:
-    """Starts servers, and ends what is left of them with its block."""
+    """Starts servers, and ends the remaining ones with its block."""
 
     def __enter__(self) -> Self:
         self._process = subprocess.Popen(
@@ -91,7 +91,7 @@ def main() -> None:
 
 
 def listening_at(port: int) -> socket.socket:
-    # asyncio spares sockets the wait for more to send only if they are said to be of TCP
+    # asyncio spares sockets the wait for more to send only if they are declared as TCP
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listening.bind((HOST, port))

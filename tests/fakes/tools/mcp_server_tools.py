@@ -1,4 +1,4 @@
-"""The tools of the test's MCP servers: what calls may run into. Loads the `mcp` package."""
+"""The tools of the test's MCP servers, with the outcomes that calls may meet. Loads the `mcp` package."""
 
 import asyncio
 import base64
@@ -22,7 +22,7 @@ from tests.fakes.tools.mcp_server import ONE_PIXEL
 
 
 class Tools:
-    """What the tools do, and what they saw."""
+    """The tools, and a record of their calls."""
 
     def __init__(self, server: MCPServer) -> None:
         self._server = server
@@ -89,8 +89,17 @@ class Tools:
 def server_with_tools() -> MCPServer:
     server = MCPServer("test", log_level="CRITICAL")
     tools = Tools(server)
-    told = (tools.add, tools.nothing, tools.slow, tools.what_was_seen, tools.fails, tools.image, tools.parts, tools.big)
-    for tool in (*told, tools.header, tools.grow):
+    functions = (
+        tools.add,
+        tools.nothing,
+        tools.slow,
+        tools.what_was_seen,
+        tools.fails,
+        tools.image,
+        tools.parts,
+        tools.big,
+    )
+    for tool in (*functions, tools.header, tools.grow):
         server.add_tool(tool, structured_output=False)
     server.add_tool(tools.weather, structured_output=True)
     server.add_tool(lambda: "odd", name="odd.name/with spaces", structured_output=False)

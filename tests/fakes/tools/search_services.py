@@ -50,14 +50,20 @@ def question(number: int) -> dict[str, Any]:
     }
 
 
-def place(kind: str, index: int | None = None) -> dict[str, Any]:
+def mixed_slot(kind: str, index: int | None = None) -> dict[str, Any]:
     return {"type": kind, "all": True} if index is None else {"type": kind, "index": index, "all": False}
 
 
-MIXED_PLACES = [place("web", 1), place("videos"), place("faq"), place("web", 0), place("web", 2)]
+MIXED_SLOTS = [
+    mixed_slot("web", 1),
+    mixed_slot("videos"),
+    mixed_slot("faq"),
+    mixed_slot("web", 0),
+    mixed_slot("web", 2),
+]
 BRAVE_ANSWER: dict[str, Any] = {
     "query": {"original": "rain in spain", "show_strict_warning": False, "more_results_available": True},
-    "mixed": {"type": "mixed", "main": MIXED_PLACES, "top": [], "side": []},
+    "mixed": {"type": "mixed", "main": MIXED_SLOTS, "top": [], "side": []},
     "type": "search",
     "videos": {"type": "videos", "results": [video(n) for n in range(5)], "mutated_by_goggles": False},
     "faq": {"type": "faq", "results": [question(0)]},
@@ -161,8 +167,8 @@ def brave(request: WebRequest) -> WebAnswer:
 def bing(request: WebRequest) -> WebAnswer:
     assert (request.method, request.path) == ("GET", "/v7.0/search")
     if request.headers.get("ocp-apim-subscription-key") != KEY:
-        said = "Access denied due to invalid subscription key or wrong API endpoint."
-        return json_answer({"error": {"code": "401", "message": said}}, 401)
+        reason = "Access denied due to invalid subscription key or wrong API endpoint."
+        return json_answer({"error": {"code": "401", "message": reason}}, 401)
     assert request.params["q"]
     return json_answer(BING_ANSWER)
 
@@ -172,9 +178,9 @@ def tavily(request: WebRequest) -> WebAnswer:
     assert request.headers["content-type"] == "application/json"
     if request.headers.get("authorization") != f"Bearer {KEY}":
         return json_answer({"detail": {"error": "Unauthorized: missing or invalid API key."}}, 401)
-    told = request.told
-    assert told["query"]
-    return json_answer({**TAVILY_ANSWER, "results": TAVILY_ANSWER["results"][: told["max_results"]]})
+    body = request.json_body
+    assert body["query"]
+    return json_answer({**TAVILY_ANSWER, "results": TAVILY_ANSWER["results"][: body["max_results"]]})
 
 
 def wolfram(request: WebRequest) -> WebAnswer:
@@ -184,8 +190,8 @@ def wolfram(request: WebRequest) -> WebAnswer:
         error = {"code": "1", "msg": "Invalid appid"}
         return json_answer({"queryresult": {"success": False, "error": error, "numpods": 0, "version": "2.6"}})
     if request.params["input"] == ["gibberish"]:
-        means = {"score": "0.5", "level": "medium", "val": "gibbous"}
-        return json_answer({"queryresult": {"success": False, "error": False, "numpods": 0, "didyoumeans": means}})
+        suggestion = {"score": "0.5", "level": "medium", "val": "gibbous"}
+        return json_answer({"queryresult": {"success": False, "error": False, "numpods": 0, "didyoumeans": suggestion}})
     return json_answer(WOLFRAM_ANSWER)
 
 

@@ -21,12 +21,12 @@ def invocation(
     **more: Any,
 ) -> ToolInvocation:
     call = ToolCall(call_id="c1", tool_name=tool_name, arguments=dict(arguments))
-    told: dict[str, Any] = {"idempotency_key": "turn:1:c1", "timeout_s": 10.0, "stop": StopSignal(), **more}
+    fields: dict[str, Any] = {"idempotency_key": "turn:1:c1", "timeout_s": 10.0, "stop": StopSignal(), **more}
     return ToolInvocation(
         call=call,
         arguments=arguments,
         session_id="s1",
         asker=ToolAsker("acme", ProviderData(provider_data or {})),
         options=options or ToolOptions(),
-        **told,
+        **fields,
     )

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 
 def loopback_tls(folder: Path, *names: str) -> tuple[ssl.SSLContext, Path]:
-    """Return what a server speaks TLS with on 127.0.0.1 and by the names, and the file that a client trusts it by."""
+    """Return a TLS context for 127.0.0.1 and the names, and the certificate file that a client trusts."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
     now = datetime.now(UTC)

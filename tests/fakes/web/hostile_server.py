@@ -1,4 +1,4 @@
-"""A hostile server that speaks as Turnstone does: its turns ask for calls of client tools, one after the other."""
+"""A hostile server that speaks as Turnstone does: its turns call client tools, one after the other."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TURN = {"turn_id": "t", "session_id": "s", "input_messages": [], "steps": [], "o
 
 
 class HostileServer:
-    """Opens turns while the `with` block lasts; each pauses for the calls given, then says what they were answered.
+    """Opens turns while the `with` block lasts; each pauses for the given calls, then repeats their results.
 
     Attributes:
         answers: what the client answered, in order.
@@ -32,8 +32,8 @@ class HostileServer:
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                told: Json = {"turns": []} if self.path.endswith("/s") else outer._turn()
-                self._answer("application/json", json.dumps(told).encode())
+                content: Json = {"turns": []} if self.path.endswith("/s") else outer._turn()
+                self._answer("application/json", json.dumps(content).encode())
 
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["content-length"])))
@@ -66,8 +66,8 @@ class HostileServer:
 
     def _turn(self) -> Json:
         calls = self._calls[len(self.answers) :][:1]
-        told = json.dumps([answer["content"] for answer in self.answers])
-        message = {"content": "" if calls else told, "stop_reason": "end_of_turn", "tool_calls": calls}
+        content = json.dumps([answer["content"] for answer in self.answers])
+        message = {"content": "" if calls else content, "stop_reason": "end_of_turn", "tool_calls": calls}
         return {**TURN, "output_message": message}
 
     def _payloads(self) -> list[Json]:

@@ -1,4 +1,4 @@
-"""An issuer of tokens on loopback: shows its public keys, and counts how often it is asked for them."""
+"""An issuer of tokens on loopback: serves its public keys, and counts the requests for them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def claims(**changed: Any) -> dict[str, Any]:
 
 
 class Issuer:
-    """Serves what `answer` holds, at `url`, while the `with` block lasts."""
+    """Serves `answer` at `url` while the `with` block lasts."""
 
     def __init__(self) -> None:
         self.keys: dict[str, PrivateKey] = {}

@@ -1,4 +1,4 @@
-"""A web server on loopback that answers as it is told to, and remembers what it was asked."""
+"""A web server on loopback with scripted answers, which keeps its requests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HOST = "127.0.0.1"
 
 @dataclass(frozen=True)
 class WebRequest:
-    """What was asked, as it was sent; names of headers in lower case, each parameter with all its values."""
+    """A request, as it was sent; names of headers in lower case, each parameter with all its values."""
 
     method: str
     target: str
@@ -32,7 +32,7 @@ class WebRequest:
         return parse_qs(urlsplit(self.target).query, keep_blank_values=True, strict_parsing="?" in self.target)
 
     @property
-    def told(self) -> Any:
+    def json_body(self) -> Any:
         return json.loads(self.body)
 
 
@@ -44,8 +44,8 @@ class WebAnswer:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-def json_answer(told: Any, status: int = 200) -> WebAnswer:
-    return WebAnswer(status, json.dumps(told).encode())
+def json_answer(json_body: Any, status: int = 200) -> WebAnswer:
+    return WebAnswer(status, json.dumps(json_body).encode())
 
 
 Answers = Callable[[WebRequest], WebAnswer]
@@ -55,12 +55,12 @@ class WebServer:
     """The server, while its `with` block lasts.
 
     Attributes:
-        asked: the requests, in order.
+        requests: the requests, in order.
     """
 
     def __init__(self, answers: Answers) -> None:
         self._answers = answers
-        self.asked: list[WebRequest] = []
+        self.requests: list[WebRequest] = []
         self._server = ThreadingHTTPServer((HOST, 0), self._handler())
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), name="web-server")
 
@@ -89,8 +89,8 @@ class WebServer:
                 headers = {name.lower(): value for name, value in self.headers.items()}
                 body = self.rfile.read(int(headers.get("content-length", 0)))
                 request = WebRequest(self.command, self.path, headers, body)
-                server.asked.append(request)
-                with suppress(ConnectionError):  # who asked may have gone
+                server.requests.append(request)
+                with suppress(ConnectionError):  # the client may have gone
                     self._send(server._answers(request))
 
             do_GET = do_POST = do_PUT = do_DELETE = handle_any
@@ -106,6 +106,6 @@ class WebServer:
                 self.wfile.write(answer.body)
 
             def log_message(self, *args: Any) -> None:
-                """Say nothing on the terminal."""
+                """Print nothing on the terminal."""
 
         return Handler

@@ -1,4 +1,4 @@
-"""A place on loopback that answers as it is told, byte by byte, and counts who comes."""
+"""A listener on loopback with scripted answers, byte by byte, which counts its connections."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Answer = bytes | Callable[[socket.socket], None]
 
 
 def http_answer(body: bytes = b"hello", *headers: str, status: str = "200 OK") -> bytes:
-    """Return a whole answer that tells its length."""
+    """Return a whole answer with its length."""
     lines = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", *headers]
     return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body
 
@@ -76,7 +76,7 @@ class WebTarget:
 
     def _serve(self, sock: socket.socket) -> None:
         self._open.add(sock)
-        with suppress(OSError), sock:  # who comes may leave at any time
+        with suppress(OSError), sock:  # a client may leave at any time
             if self._tls is not None:
                 self._open.discard(sock)
                 sock = self._tls.wrap_socket(sock, server_side=True)
@@ -92,12 +92,14 @@ class WebTarget:
                 return
             sent += part
         head, _, body = sent.partition(b"\r\n\r\n")
-        told = head.decode("latin-1")
-        length = next((int(line[15:]) for line in told.lower().split("\r\n") if line.startswith("content-length:")), 0)
+        request = head.decode("latin-1")
+        length = next(
+            (int(line[15:]) for line in request.lower().split("\r\n") if line.startswith("content-length:")), 0
+        )
         while len(body) < length and (part := sock.recv(65_536)):
             body += part
-        self.requests.append((told, body))
-        path = told.split(" ")[1].partition("?")[0]
+        self.requests.append((request, body))
+        path = request.split(" ")[1].partition("?")[0]
         answer = self.answers.get(path, self.answers["/"])
         if callable(answer):
             answer(sock)

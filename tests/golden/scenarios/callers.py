@@ -46,7 +46,7 @@ def with_keys(world: World) -> None:
     "tests/integration/access/test_who_sees_what.py",
 )
 def of_one_tenant(world: World) -> None:
-    """Roles and teams say who of a tenant sees what, and an administrator may remove it."""
+    """Roles and teams limit access within a tenant, and an administrator may delete every resource."""
     world.serve(auth="api_keys", owner_only=True)
     world.key("boss", roles=("admin",))
     world.key("ann", teams=("red",))

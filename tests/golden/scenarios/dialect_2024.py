@@ -1,14 +1,14 @@
-"""What a client of September 2024 sends, at both of its prefixes."""
+"""Requests of a client of September 2024, at both of its prefixes."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tests.golden.models import looks
+from tests.golden.models import tool_loop
 from tests.golden.scenarios.registry import scenario
 from tests.golden.world import World
 
-LOOK = {
+CLIENT_TOOL = {
     "type": "function_call",
     "function_name": "look",
     "description": "Look at a place.",
@@ -33,9 +33,9 @@ def user(text: str) -> dict[str, str]:
 
 @scenario("tests/e2e/clients/test_2024_clients.py", "tests/unit/turns/test_2024_dialect.py")
 def conversation(world: World) -> None:
-    world.serve(model_url=world.model(looks))
+    world.serve(model_url=world.model(tool_loop))
     for prefix in PREFIXES:
-        agent = world.post(f"{prefix}/create", {"agent_config": {**CONFIG, "tools": [LOOK]}})
+        agent = world.post(f"{prefix}/create", {"agent_config": {**CONFIG, "tools": [CLIENT_TOOL]}})
         session = {**agent, **world.post(f"{prefix}/session/create", {**agent, "session_name": "s"})}
         turn = f"{prefix}/turn/create"
         world.send("POST", turn, {**session, "messages": [user("hi")], "stream": True})
@@ -66,7 +66,7 @@ def conversation(world: World) -> None:
 
 @scenario("tests/e2e/clients/test_2024_clients.py")
 def server_tools_and_refusals(world: World) -> None:
-    world.serve(model_url=world.model(looks))
+    world.serve(model_url=world.model(tool_loop))
     agent = world.post(
         "/agents/create",
         {"agent_config": {"model": "tool:current_time", "instructions": "", "toolgroups": ["builtin::clock"]}},

@@ -26,7 +26,7 @@ CHAT = "/v1/openai/v1/chat/completions"
 
 
 def failing(body: dict[str, Any]) -> Answer:
-    """Fail as the model's name says."""
+    """Fail in the way that the model's name states."""
     match body["model"]:
         case "refuses":
             return error_answer(400, "too long")
@@ -114,7 +114,7 @@ def of_ends(world: World) -> None:
 def of_processes(world: World) -> None:
     """`handed_over` and `lease_lost`: another process continues a turn."""
     for stream in (False, True):
-        for is_handed in (True, False):
+        for is_delegated in (True, False):
             hold = Hold()
             answers = iter((held(hold.items), text_answer("by another")))
             url = world.model(lambda _, answers=answers: next(answers))
@@ -122,7 +122,7 @@ def of_processes(world: World) -> None:
             session = world.session()
             begun, path = running(world, hold, session, stream=stream)
             first = world.process
-            if is_handed:
+            if is_delegated:
                 world.note("the process leaves the turn to another")
                 first.hand_over(*ids_of(path))
                 world.finish(begun, settles=False)
@@ -132,7 +132,7 @@ def of_processes(world: World) -> None:
             world.process.take_over(*ids_of(path))
             world.send("GET", path, settles=False)
             hold.open()
-            if not is_handed:
+            if not is_delegated:
                 world.finish(begun)
             world.settle()
             world.get(session)
@@ -194,7 +194,7 @@ def of_the_store(world: World) -> None:
 
 @scenario("tests/e2e/turns/test_waiting.py", "tests/integration/turns/test_crowds.py", "tests/unit/turns/test_slots.py")
 def of_crowds(world: World) -> None:
-    """No place is free: for anybody, for a tenant, and for who would wait."""
+    """No slot is free: for every caller, for a tenant, and for a request that would wait."""
     hold = Hold()
 
     def answer(body: dict[str, Any]) -> Answer:
@@ -261,14 +261,14 @@ def of_a_stop(world: World) -> None:
     "tests/integration/turns/supervision/test_expiry_and_supervisor.py", "tests/e2e/server/test_server_process.py"
 )
 def taken_over_after_a_pause(world: World) -> None:
-    """The process is gone while a turn waits for its client; another one resumes it."""
+    """The process ends while a turn waits for its client; another one resumes it."""
     url = world.model()
     world.serve(model_url=url)
     session = world.session(client_tools=[WEATHER])
     turn = world.turn(session, CALL).json()
     world.note("another process serves")
     world.serve(model_url=url)
-    world.attend()
+    world.reconcile()
     world.send("POST", f"{session}/turn/{turn['turn_id']}/resume", {**answer_to(turn), "stream": True})
     world.get(session)
 

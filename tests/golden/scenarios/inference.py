@@ -94,7 +94,7 @@ def models_that_fail(world: World) -> None:
             for path, name in ((CHAT, "model"), ("/v1/inference/chat-completion", "model_id")):
                 holds.append(Hold())
                 begun = world.begin("POST", path, {name: model, **from_user("hello"), "stream": stream})
-                if model == "breaks" and stream:  # which breaks off a stream that has begun
+                if model == "breaks" and stream:  # which aborts a stream that has begun
                     world.until_answered(begun)
                 holds[-1].open()
                 world.finish(begun)

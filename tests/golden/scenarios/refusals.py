@@ -1,4 +1,4 @@
-"""Requests that are refused for what they are, in the envelope of each dialect."""
+"""Requests that are refused for their form, in the envelope of each dialect."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def of_other_clients(world: World) -> None:
 
 @scenario("tests/e2e/clients/test_first_requests.py")
 def first_requests(world: World) -> None:
-    """An agent as it was first shown, with names of nothing that there is."""
+    """An agent in the form of the first documented example, with ids that do not exist."""
     tool = {"name": "string", "parameter_type": "string", "description": "string", "required": True, "default": None}
     nothing = {"property1": None, "property2": None}
     config: dict[str, Any] = {

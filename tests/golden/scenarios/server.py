@@ -66,7 +66,7 @@ def names_in(values: Any) -> list[str]:
 
 @scenario("tests/e2e/clients/test_agents_resources.py")
 def other_prefixes(world: World) -> None:
-    """Agents below /v1alpha, as clients of 0.3 ask for them."""
+    """Agents below /v1alpha, as clients of 0.3 request them."""
     world.serve()
     session = world.session(client_tools=[WEATHER])
     other = session.replace("/v1/", "/v1alpha/")

@@ -1,4 +1,4 @@
-"""Tools that the server runs, and who has them: toolgroups, MCP servers, searches, images, calls that run elsewhere."""
+"""Tools that the server runs, and their providers: toolgroups, MCP servers, searches, images, remote calls."""
 
 from __future__ import annotations
 
@@ -132,14 +132,14 @@ def mcp_server(world: World) -> None:
 @scenario("tests/e2e/tools/test_mcp_tools.py")
 def mcp_server_with_credentials(world: World) -> None:
     """Missing credentials are a 401, insufficient ones a 403; a call within a turn has that as its result."""
-    wants, refuses, lists = (
+    requires, refuses, lists = (
         world.mcp(keyed(MCP_KEY), "wants"),
         world.mcp(keyed(MCP_KEY, 403), "refuses"),
         world.mcp(keyed(MCP_KEY, 401, "initialize", "tools/list", "notifications/initialized"), "lists"),
     )
     gone = "http://127.0.0.1:9/mcp"
-    world.serve(fetch_allow=f"{world.allowed(wants, refuses, lists)},127.0.0.1:9")
-    for name, url in (("wants", wants), ("refuses", refuses), ("lists", lists), ("gone", gone)):
+    world.serve(fetch_allow=f"{world.allowed(requires, refuses, lists)},127.0.0.1:9")
+    for name, url in (("wants", requires), ("refuses", refuses), ("lists", lists), ("gone", gone)):
         group = {"toolgroup_id": f"mcp::{name}", "provider_id": "model-context-protocol", "mcp_endpoint": {"uri": url}}
         world.post("/v1/toolgroups", group)
         session = world.session(toolgroups=[f"mcp::{name}"])

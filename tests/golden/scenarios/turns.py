@@ -1,4 +1,4 @@
-"""Agents, sessions and turns: what is said in them, and what is read of them."""
+"""Agents, sessions and turns: their messages, and reads of them."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def expired(world: World) -> None:
     path = f"{session}/turn/{turn['turn_id']}"
     world.pass_time(61)
     world.send("GET", path)
-    world.attend()
+    world.reconcile()
     world.send("GET", path)
     world.send("POST", f"{path}/resume", answer_to(turn))
     world.turn(session, "hello")
@@ -223,7 +223,7 @@ ONE_PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwA
     fails_by=("content_lost",),
 )
 def lost_content(world: World) -> None:
-    """The payload of a turn is gone."""
+    """The payload of a turn is missing."""
     world.serve()
     session = world.session()
     words = " ".join(f"{number * number * 7919 % 100_003:x}" for number in range(900))

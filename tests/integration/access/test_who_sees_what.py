@@ -45,7 +45,7 @@ class World:
         self.session_id = core.sessions.create(owner, self.agent_id, "hers", attempt())
         self.ref = self._ref(owner)
         broadcast = core.turns.start(owner, self.ref, SAYING, attempt())
-        server.hear(broadcast)
+        server.drain(broadcast)
         self.turn_id = broadcast.ref.turn_id
 
     def acts(self, caller: Caller) -> dict[str, Callable[[], Any]]:
@@ -101,8 +101,8 @@ def test_a_caller_with_a_common_group_in_every_category_may_read_and_continue(se
     acts = world.acts(MATE)
     for name in ("get agent", "get session", "get turn", "create session", "list sessions"):
         acts[name]()
-    world.server.hear(acts["resume turn"]())
-    world.server.hear(acts["create turn"]())
+    world.server.drain(acts["resume turn"]())
+    world.server.drain(acts["create turn"]())
     _, agents = core.agents.list(MATE, ListQuery())
     assert len(list(agents)) == 1
 

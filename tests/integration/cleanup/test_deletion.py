@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.models.scripted import Says, Scripted, call
+from tests.fakes.models.scripted import Scripted, ScriptedReply, call
 from tests.support.engine.harness import (
     LEASE_S,
     Harness,
@@ -121,7 +121,7 @@ def test_a_deleted_session_is_gone_for_every_reader_before_and_after_it_is_clean
             with pytest.raises(NotFound) as gone:
                 use()
             assert gone.value.kind == "session", name
-        assert server.attend(turn) is None or delete is delete_agent
+        assert server.reconcile_turn(turn) is None or delete is delete_agent
         server.clean_up()
     assert left_of(server, ref) == []
     assert server.core.turn_store.open_turns() == []
@@ -132,7 +132,7 @@ def test_a_deleted_agent_is_gone_for_every_reader_and_leaves_nothing(serve: Serv
     agent_id = server.agent()
     others = server.session()
     ref = server.session(agent_id)
-    server.say(ref)
+    server.whole_turn(ref)
     core = server.core
     core.deleting.delete_agent(LOCAL_CALLER, agent_id)
     for use in (
@@ -231,7 +231,7 @@ def test_a_running_turn_stores_nothing_more_and_its_listener_receives_that_it_is
         server.run_jobs()
 
     server.store.before(WRITES[write], delete_and_clean)
-    assert outline(server.say(ref)).endswith("failed:gone")
+    assert outline(server.whole_turn(ref)).endswith("failed:gone")
     server.clean_up()
     assert left_of(server, ref) == []
 
@@ -248,7 +248,7 @@ def test_a_turn_does_not_pause_into_a_deleted_session(
         server.run_jobs()
 
     server.store.before(pauses_turn, delete_and_clean)
-    assert outline(server.say(ref)).endswith("failed:gone")
+    assert outline(server.whole_turn(ref)).endswith("failed:gone")
     server.clean_up()
     assert left_of(server, ref) == []
 
@@ -278,13 +278,13 @@ def test_a_turn_whose_session_another_process_deletes_restores_nothing(
         left.append(server.dump())
 
     server.store.before(writes, delete_elsewhere)
-    assert outline(server.say(ref)).endswith("failed:gone")
+    assert outline(server.whole_turn(ref)).endswith("failed:gone")
     assert left == [server.dump()]
 
 
 @pytest.mark.slow
 def test_a_renewal_finds_out_that_the_session_is_deleted_and_the_engine_stops(serve: Serve) -> None:
-    thinking = Held(Says(texts=("a", "b", "c")))
+    thinking = Held(ScriptedReply(texts=("a", "b", "c")))
     server = serve([thinking], lease_seconds=0.3)
     ref = server.session()
     broadcast = server.start(ref)
@@ -296,7 +296,7 @@ def test_a_renewal_finds_out_that_the_session_is_deleted_and_the_engine_stops(se
     assert lease is not None
     eventually(lambda: lease.is_lost)
     thinking.open()
-    assert outline(server.hear(broadcast)) == "start S:infer failed:gone"
+    assert outline(server.drain(broadcast)) == "start S:infer failed:gone"
     assert (renewed, left_of(server, ref)[:0]) == ([], [])
     server.clean_up()
     assert left_of(server, ref) == []
@@ -306,7 +306,7 @@ def test_a_renewal_finds_out_that_the_session_is_deleted_and_the_engine_stops(se
 def test_a_listener_in_the_deleting_process_is_notified_at_once_and_the_run_ends_at_its_next_event(
     serve: Serve, delete: Callable[[Harness, SessionRef], None]
 ) -> None:
-    thinking, also_thinking = Held(Says(texts=("a", "b", "c"))), Held("done")
+    thinking, also_thinking = Held(ScriptedReply(texts=("a", "b", "c"))), Held("done")
     server = serve([thinking, also_thinking])
     ref, other = server.session(), server.session()
     broadcast = server.start(ref)
@@ -322,7 +322,7 @@ def test_a_listener_in_the_deleting_process_is_notified_at_once_and_the_run_ends
     eventually(lambda: server.core.leases.find(broadcast.ref) is None)
     assert "write" not in [found.verb for found in server.store.calls[calls:]]
     also_thinking.open()
-    assert outline(server.hear(neighbour)).endswith("complete")
+    assert outline(server.drain(neighbour)).endswith("complete")
 
 
 def test_a_turn_of_a_dead_process_is_not_taken_over_in_a_deleted_session(serve: Serve) -> None:
@@ -330,13 +330,13 @@ def test_a_turn_of_a_dead_process_is_not_taken_over_in_a_deleted_session(serve: 
     ref = server.session()
     server.store.before(completes_turn, server.store.die)
     broadcast = server.start(ref)
-    server.hear(broadcast)
+    server.drain(broadcast)
     heir = server.another(["never told"])
     delete_agent(heir, ref)
     server.clock.advance(LEASE_S)
-    assert heir.attend(broadcast.ref) is None
+    assert heir.reconcile_turn(broadcast.ref) is None
     heir.clean_up()
-    assert heir.attend(broadcast.ref) is None
+    assert heir.reconcile_turn(broadcast.ref) is None
     assert (left_of(heir, ref), heir.inference.requests) == ([], [])
 
 
@@ -347,10 +347,10 @@ def test_a_deletion_succeeds_while_a_turn_moves_the_header(serve: Serve) -> None
     def moves(found: Any) -> bool:
         return found.verb == "write" and any(isinstance(o.when[0], RevIs) for o in found.operations if o.when)
 
-    server.store.before(moves, lambda: server.another(["one"]).say(ref))
+    server.store.before(moves, lambda: server.another(["one"]).whole_turn(ref))
     delete_session(server, ref)
     with pytest.raises(NotFound):
-        server.say(ref)
+        server.whole_turn(ref)
 
 
 def test_a_session_whose_agent_is_deleted_during_its_creation_does_not_begin(serve: Serve) -> None:
@@ -392,13 +392,13 @@ def test_a_request_with_a_key_that_is_repeated_resurrects_nothing(serve: Serve) 
     by = attempt("session", key="s")
     session_id = core.sessions.create(LOCAL_CALLER, agent_id, "s", by)
     ref = SessionRef(tenant="local", agent_id=agent_id, session_id=session_id)
-    server.say(ref, by=KEY)
+    server.whole_turn(ref, by=KEY)
     assert any(sk.startswith("idempotency:") for pk, sk in left_of(server, ref))
     delete_session(server, ref)
     server.clean_up()
     assert core.sessions.create(LOCAL_CALLER, agent_id, "s", by) == session_id
     with pytest.raises(NotFound):
-        server.say(ref, by=KEY)
+        server.whole_turn(ref, by=KEY)
     with pytest.raises(NotFound):
         core.sessions.read(LOCAL_CALLER, ref, None)
 
@@ -421,7 +421,7 @@ def test_payloads_are_removed_too_also_those_that_a_dying_process_left(
     )
     session_id = core.sessions.create(LOCAL_CALLER, agent_id, large(), attempt())
     ref = SessionRef(tenant="local", agent_id=agent_id, session_id=session_id)
-    server.say(ref, large())
+    server.whole_turn(ref, large())
     kept = 2 if delete is delete_session else 0
     assert len(server.blobs()) > 4
     delete(server, ref)
@@ -539,7 +539,7 @@ def scene(fresh: Serve) -> tuple[Harness, SessionRef]:
     script: list[Scripted] = [call("roll", "r"), "done", CLIENT_CALL]
     server = fresh(script, DICE)
     ref = server.session(toolgroups=["dice"], client_tools=[client_tool()])
-    server.say(ref)
+    server.whole_turn(ref)
     server.paused(ref, by=KEY)
     return server, ref
 

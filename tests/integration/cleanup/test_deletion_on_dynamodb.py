@@ -76,7 +76,7 @@ def test_an_agent_with_a_running_turn_and_large_payloads_leaves_nothing(bench: B
     ref = cloud.session(toolgroups=["dice"])
     cloud.store.before(saves_step, lambda: cloud.core.deleting.delete_agent(LOCAL_CALLER, ref.agent_id))
     cloud.store.before(saves_step, cloud.run_all)
-    events = cloud.say(ref, Random(0).randbytes(RECORD_BYTES).hex())
+    events = cloud.whole_turn(ref, Random(0).randbytes(RECORD_BYTES).hex())
     assert outline(events).endswith("failed:gone")
     with pytest.raises(NotFound):
         cloud.core.sessions.read(LOCAL_CALLER, ref, None)

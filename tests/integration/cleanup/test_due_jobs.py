@@ -15,7 +15,7 @@ import pytest
 from tests.fakes.jobs import RecordedJobs
 from tests.support.aws.aws_events import Context
 from tests.support.aws.state_machine import TABLE, Bench
-from tests.support.aws.supervised import nobody
+from tests.support.aws.supervised import refuse_worker_call
 from turnstone.adapters.aws.dynamodb import DynamoRangeStore
 from turnstone.adapters.aws.sqs import SqsJobs
 from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
@@ -122,7 +122,7 @@ def test_a_job_that_the_queue_does_not_accept_is_sent_by_the_next_sweep(store: S
 
 @pytest.fixture(scope="module")
 def bench() -> Iterator[Bench]:
-    with Bench(nobody) as bench:
+    with Bench(refuse_worker_call) as bench:
         yield bench
 
 

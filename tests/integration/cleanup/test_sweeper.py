@@ -100,7 +100,7 @@ def test_a_turn_that_runs_is_left_alone(make: Make) -> None:
     thinking.wait()
     assert swept(sweeper).taken_over == ()
     thinking.open()
-    server.hear(broadcast)
+    server.drain(broadcast)
     assert server.state(broadcast.ref).status is TurnStatus.COMPLETED
 
 

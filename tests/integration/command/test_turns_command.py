@@ -71,7 +71,7 @@ def test_the_list_shows_open_turns(command: Make, capsys: pytest.CaptureFixture[
     assert output_of(capsys, "list", "--tenant", "another") == []
     assert len(output_of(capsys, "list", "--tenant", "another", "--all")) == 2
     thinking.open()
-    server.hear(running)
+    server.drain(running)
 
 
 def test_turns_that_are_named_are_cancelled_and_no_others(command: Make, capsys: pytest.CaptureFixture[str]) -> None:
@@ -95,7 +95,7 @@ def test_all_of_a_tenant_are_cancelled_while_their_server_runs(
     assert output_of(capsys, "cancel", "--all", "--tenant", "another") == []
     assert len(output_of(capsys, "cancel", "--all")) == 2
     thinking.open()
-    assert outline(server.hear(running)).endswith("failed:ended")
+    assert outline(server.drain(running)).endswith("failed:ended")
     assert {server.state(each).status for each in (turn, running.ref)} == {TurnStatus.CANCELLED}
     assert output_of(capsys, "list") == []
 

@@ -166,7 +166,7 @@ class Client:
         return self._receive(server, broadcast)
 
     def _receive(self, server: Process, broadcast: TurnBroadcast) -> str:
-        events = server.hear(broadcast)
+        events = server.drain(broadcast)
         self.published += (step for step in finished_steps(events) if step not in self.published)
         received = outline(events)
         if server.is_dead:

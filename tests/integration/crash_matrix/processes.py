@@ -146,14 +146,14 @@ class Process(Server):
         """Let time pass, and reconcile due turns until none is left; a failure is retried a little later."""
         self.clock.advance(after_s)
         for _ in range(ROUNDS):
-            self.supervisor.attend_due(self._reconcile)
+            self.supervisor.reconcile_due(self._reconcile)
             self.settle()
             self.clock.advance(SOON_S)
 
     def reconcile_open(self) -> None:
         """Reconcile every open turn, as a starting process does."""
         for turn in self.core.turn_store.open_turns():
-            self.supervisor.attend_at(turn, self.clock.now())
+            self.supervisor.schedule_check(turn, self.clock.now())
         self.pass_time(0)
 
     def see_through(self, turn: TurnRef) -> None:

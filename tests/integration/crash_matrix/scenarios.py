@@ -127,7 +127,7 @@ def taken_over(world: World, client: Client) -> None:
     first.store.before(completes_turn, first.store.die)
     broadcast = first.start(client.ref, "roll")
     client.messages.append("roll")
-    first.hear(broadcast)
+    first.drain(broadcast)
     world.clock.advance(LEASE_S)
     world.faults.begin()
     worker.see_through(broadcast.ref)

@@ -18,7 +18,7 @@ import pytest
 from tests.fakes.models import bedrock_frames as frames
 from tests.fakes.models.bedrock_server import BedrockServer
 from tests.fakes.models.openai_answers import Answer, Item, Pause
-from tests.support.models.bedrock_client import MODEL, QUESTION, Asking, asking, request
+from tests.support.models.bedrock_client import MODEL, QUESTION, BedrockAdapters, bedrock_adapters, request
 from tests.support.models.model_client import texts_of
 from turnstone.adapters.aws.aws_clients import AwsClients
 from turnstone.adapters.models.bedrock.bedrock_wire import BedrockOptions
@@ -32,13 +32,13 @@ from turnstone.domain.tools.tools import ToolDef
 from turnstone.domain.usage.usage import TokenUsage
 from turnstone.domain.values.content import Image, ImageItem
 
-__all__ = ["asking"]
+__all__ = ["bedrock_adapters"]
 WEATHER = ToolDef(name="get weather")
 
 
-def test_an_answer_arrives_in_its_deltas_with_usage_at_the_end(asking: Asking) -> None:
+def test_an_answer_arrives_in_its_deltas_with_usage_at_the_end(bedrock_adapters: BedrockAdapters) -> None:
     with BedrockServer([frames.text_answer("a", "b")]) as server:
-        assert asking.asked(server) == [
+        assert bedrock_adapters.streamed(server) == [
             TextChunk("a"),
             TextChunk("b"),
             Inferred(
@@ -46,13 +46,13 @@ def test_an_answer_arrives_in_its_deltas_with_usage_at_the_end(asking: Asking) -
                 TokenUsage(prompt_tokens=10, completion_tokens=2, total_tokens=12),
             ),
         ]
-    assert server.asked == [(MODEL, "converse-stream")]
+    assert server.model_requests == [(MODEL, "converse-stream")]
     assert server.requests[0]["messages"] == [{"role": "user", "content": [{"text": QUESTION.content}]}]
     assert server.headers[0]["authorization"].startswith("AWS4-HMAC-SHA256 Credential=")
 
 
 @pytest.mark.parametrize("split", [1, 2, 7, 100_000])
-def test_an_answer_cut_into_any_pieces_is_the_same(asking: Asking, split: int) -> None:
+def test_an_answer_cut_into_any_pieces_is_the_same(bedrock_adapters: BedrockAdapters, split: int) -> None:
     answer = (
         frames.START,
         *frames.text("ü😀", "!"),
@@ -61,7 +61,7 @@ def test_an_answer_cut_into_any_pieces_is_the_same(asking: Asking, split: int) -
         *frames.ending("tool_use"),
     )
     with BedrockServer([answer], split=split) as server:
-        *texts, inferred = asking.asked(server, request(tools=(WEATHER,)))
+        *texts, inferred = bedrock_adapters.streamed(server, request(tools=(WEATHER,)))
     assert texts == [TextChunk("ü😀"), TextChunk("!")]
     assert isinstance(inferred, Inferred)
     found = [(call.tool_name, call.arguments) for call in inferred.message.tool_calls]
@@ -69,7 +69,7 @@ def test_an_answer_cut_into_any_pieces_is_the_same(asking: Asking, split: int) -
     assert len({call.call_id for call in inferred.message.tool_calls}) == 2
 
 
-def test_the_first_delta_is_out_before_the_model_continues(asking: Asking) -> None:
+def test_the_first_delta_is_out_before_the_model_continues(bedrock_adapters: BedrockAdapters) -> None:
     has_arrived = threading.Event()
 
     def until_it_arrived() -> Iterator[Item]:
@@ -80,17 +80,17 @@ def test_the_first_delta_is_out_before_the_model_continues(asking: Asking) -> No
         yield from (*frames.text("b"), *frames.ending())
 
     with BedrockServer(lambda body: until_it_arrived()) as server:
-        stream = asking.inference(server.url).stream(request())
+        stream = bedrock_adapters.inference(server.url).stream(request())
         assert next(stream) == TextChunk("a")
         has_arrived.set()
         assert texts_of(list(stream)) == ["b"]
 
 
-def test_a_tool_loop_sends_the_call_and_its_answer_in_bedrocks_shapes(asking: Asking) -> None:
+def test_a_tool_loop_sends_the_call_and_its_answer_in_bedrocks_shapes(bedrock_adapters: BedrockAdapters) -> None:
     with BedrockServer([frames.call_answer(("get_weather", "{}")), frames.text_answer("rain")]) as server:
-        called = asking.asked(server, request(tools=(WEATHER,)))[-1].message
+        called = bedrock_adapters.streamed(server, request(tools=(WEATHER,)))[-1].message
         answer = ToolResponseMessage(call_id=called.tool_calls[0].call_id, content="4 degrees")
-        second = asking.asked(server, request(QUESTION, called, answer, tools=(WEATHER,)))[-1]
+        second = bedrock_adapters.streamed(server, request(QUESTION, called, answer, tools=(WEATHER,)))[-1]
     assert second.message.content == "rain"
     _, assistant, user = server.requests[1]["messages"]
     use = {"toolUseId": "tooluse_get_weather_0", "name": "get_weather", "input": {}}
@@ -99,36 +99,36 @@ def test_a_tool_loop_sends_the_call_and_its_answer_in_bedrocks_shapes(asking: As
     assert user == {"role": "user", "content": [{"toolResult": result}]}
 
 
-def test_a_call_of_a_tool_that_was_not_offered_is_not_passed_on(asking: Asking) -> None:
+def test_a_call_of_a_tool_that_was_not_offered_is_not_passed_on(bedrock_adapters: BedrockAdapters) -> None:
     answer = (frames.START, *frames.text("well"), *frames.call("f", "{}"), *frames.ending("tool_use"))
     with BedrockServer([answer]) as server:
-        inferred = asking.asked(server)[-1]
+        inferred = bedrock_adapters.streamed(server)[-1]
     assert (inferred.message.content, inferred.message.tool_calls) == ("well", ())
 
 
-def test_a_call_id_that_the_history_has_already_is_replaced(asking: Asking) -> None:
+def test_a_call_id_that_the_history_has_already_is_replaced(bedrock_adapters: BedrockAdapters) -> None:
     with BedrockServer([frames.call_answer(("f", "{}"))] * 2) as server:
         tools = (ToolDef(name="f"),)
-        called = asking.asked(server, request(tools=tools))[-1].message
+        called = bedrock_adapters.streamed(server, request(tools=tools))[-1].message
         answer = ToolResponseMessage(call_id=called.tool_calls[0].call_id, content="done")
-        again = asking.asked(server, request(QUESTION, called, answer, tools=tools))[-1].message
+        again = bedrock_adapters.streamed(server, request(QUESTION, called, answer, tools=tools))[-1].message
     assert called.tool_calls[0].call_id == "tooluse_f_0"
     assert again.tool_calls[0].call_id.startswith("call_")
 
 
-def test_a_model_that_does_not_stream_is_called_by_converse(asking: Asking) -> None:
+def test_a_model_that_does_not_stream_is_called_by_converse(bedrock_adapters: BedrockAdapters) -> None:
     use = {"toolUse": {"toolUseId": "t1", "name": "f", "input": {"x": 1}}}
     answer = frames.whole_answer([{"text": "hi"}, use], "tool_use")
     options = BedrockOptions(is_streaming=False)
     with BedrockServer([answer]) as server:
-        text, inferred = asking.asked(server, request(tools=(ToolDef(name="f"),)), options)
-    assert server.asked == [(MODEL, "converse")]
+        text, inferred = bedrock_adapters.streamed(server, request(tools=(ToolDef(name="f"),)), options)
+    assert server.model_requests == [(MODEL, "converse")]
     assert text == TextChunk("hi")
     assert [call.arguments for call in inferred.message.tool_calls] == [{"x": 1}]
     assert inferred.usage.total_tokens == 12
 
 
-def test_every_request_field_passes_botocores_own_checks(asking: Asking) -> None:
+def test_every_request_field_passes_botocores_own_checks(bedrock_adapters: BedrockAdapters) -> None:
     png = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(20)).decode()
     question = request(
         SystemMessage(content="be kind"),
@@ -142,8 +142,8 @@ def test_every_request_field_passes_botocores_own_checks(asking: Asking) -> None
     cache_point = {"cachePoint": {"type": "default"}}
     schema = {"type": "object", "properties": {}, "required": []}
     with BedrockServer([frames.text_answer("a"), frames.whole_answer([{"text": "a"}])]) as server:
-        asking.asked(server, question, options)
-        asking.asked(server, question, replace(options, is_streaming=False))
+        bedrock_adapters.streamed(server, question, options)
+        bedrock_adapters.streamed(server, question, replace(options, is_streaming=False))
     assert server.requests[0] == server.requests[1]
     assert server.requests[0] == {
         "system": [{"text": "be kind"}, cache_point],
@@ -164,17 +164,17 @@ def test_every_request_field_passes_botocores_own_checks(asking: Asking) -> None
     }
 
 
-def test_a_slow_answer_that_is_never_silent_for_long_is_no_timeout(asking: Asking) -> None:
+def test_a_slow_answer_that_is_never_silent_for_long_is_no_timeout(bedrock_adapters: BedrockAdapters) -> None:
     items = [item for _ in range(6) for item in (frames.text("a")[0], Pause(0.1))]
     with BedrockServer([(frames.START, *items, *frames.ending())]) as server:
-        assert len(texts_of(list(asking.inference(server.url, timeout_s=0.4).stream(request())))) == 6
+        assert len(texts_of(list(bedrock_adapters.inference(server.url, timeout_s=0.4).stream(request())))) == 6
 
 
-def test_one_connection_serves_request_after_request_whatever_the_answers(asking: Asking) -> None:
+def test_one_connection_serves_request_after_request_whatever_the_answers(bedrock_adapters: BedrockAdapters) -> None:
     refused = frames.refusal(400, "ValidationException", "no")
     whole = frames.text_answer("a")
     with BedrockServer([whole, refused, refused, frames.call_answer(("f", "{}")), whole]) as server:
-        inference = asking.inference(server.url)
+        inference = bedrock_adapters.inference(server.url)
         list(inference.stream(request()))
         for _ in range(2):
             with pytest.raises(ModelFailed):
@@ -187,10 +187,12 @@ def test_one_connection_serves_request_after_request_whatever_the_answers(asking
     assert server.connections == 1
 
 
-def test_closing_early_drops_the_connection_and_the_next_request_gets_another(asking: Asking) -> None:
+def test_closing_early_drops_the_connection_and_the_next_request_gets_another(
+    bedrock_adapters: BedrockAdapters,
+) -> None:
     endless = (item for _ in range(1000) for item in (frames.text("a")[0], Pause(0.005)))
     with BedrockServer([endless, frames.text_answer("b")]) as server:
-        inference = asking.inference(server.url)
+        inference = bedrock_adapters.inference(server.url)
         stream = inference.stream(request())
         next(stream)
         stream.close()
@@ -202,16 +204,18 @@ def test_closing_early_drops_the_connection_and_the_next_request_gets_another(as
     assert server.connections == 2
 
 
-def test_a_response_left_open_after_its_answer_does_not_delay_the_caller(asking: Asking) -> None:
+def test_a_response_left_open_after_its_answer_does_not_delay_the_caller(
+    bedrock_adapters: BedrockAdapters,
+) -> None:
     with BedrockServer([(*frames.text_answer("a"), Pause(5))]) as server:
         started = time.monotonic()
-        assert texts_of(asking.asked(server)) == ["a"]
+        assert texts_of(bedrock_adapters.streamed(server)) == ["a"]
         assert time.monotonic() - started < 2
 
 
-def test_a_kept_connection_that_went_stale_is_replaced(asking: Asking) -> None:
+def test_a_kept_connection_that_went_stale_is_replaced(bedrock_adapters: BedrockAdapters) -> None:
     with BedrockServer([frames.text_answer("a")]) as server:
-        inference = asking.inference(server.url)
+        inference = bedrock_adapters.inference(server.url)
         assert texts_of(list(inference.stream(request()))) == ["a"]
     again = BedrockServer([frames.text_answer("b")])
     again.port = server.port
@@ -219,12 +223,12 @@ def test_a_kept_connection_that_went_stale_is_replaced(asking: Asking) -> None:
         assert texts_of(list(inference.stream(request()))) == ["b"]
 
 
-def test_many_threads_each_get_their_own_answer(asking: Asking) -> None:
+def test_many_threads_each_get_their_own_answer(bedrock_adapters: BedrockAdapters) -> None:
     def echo(body: dict) -> Answer:
         return frames.text_answer(*(body["messages"][0]["content"][0]["text"] for _ in range(10)))
 
     with BedrockServer(echo) as server:
-        inference = asking.inference(server.url)
+        inference = bedrock_adapters.inference(server.url)
 
         def texts_for(number: int) -> set[str]:
             return set(texts_of(list(inference.stream(request(UserMessage(content=f"n{number}"))))))
@@ -234,7 +238,7 @@ def test_many_threads_each_get_their_own_answer(asking: Asking) -> None:
 
 
 def test_a_provider_of_the_operators_file_is_called_by_its_options(
-    asking: Asking, monkeypatch: pytest.MonkeyPatch
+    bedrock_adapters: BedrockAdapters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     guardrail = {"identifier": "gr1", "version": "2"}
     entry = {"type": "bedrock", "region": "eu-west-1", "streams": False, "caches": True, "guardrail": guardrail}
@@ -243,11 +247,11 @@ def test_a_provider_of_the_operators_file_is_called_by_its_options(
         monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", server.url)
         inference = build_inference(catalogue, ProviderDeps(5, lambda name, entry: None, AwsClients))
         assert texts_of(list(inference.stream(request(SystemMessage(content="be kind"), QUESTION)))) == ["a"]
-    assert server.asked == [(MODEL, "converse")]
+    assert server.model_requests == [(MODEL, "converse")]
     assert "/eu-west-1/bedrock/" in server.headers[0]["authorization"]
     assert server.requests[0]["system"][-1] == {"cachePoint": {"type": "default"}}
     assert server.requests[0]["guardrailConfig"] == {"guardrailIdentifier": "gr1", "guardrailVersion": "2"}
 
 
-def test_the_models_are_those_that_the_operator_named(asking: Asking) -> None:
-    assert asking.inference("http://127.0.0.1:1", BedrockOptions(models=("a", "b"))).models() == ("a", "b")
+def test_the_models_are_those_that_the_operator_named(bedrock_adapters: BedrockAdapters) -> None:
+    assert bedrock_adapters.inference("http://127.0.0.1:1", BedrockOptions(models=("a", "b"))).models() == ("a", "b")

@@ -19,7 +19,7 @@ from tests.fakes.models import bedrock_frames as frames
 from tests.fakes.models.bedrock_server import BedrockServer
 from tests.fakes.models.openai_answers import Answer, BreakOff, HangUp, HttpAnswer, Item, Pause
 from tests.fakes.web.certificates import loopback_tls
-from tests.support.models.bedrock_client import KEY, QUESTION, SECRET, Asking, asking, request
+from tests.support.models.bedrock_client import KEY, QUESTION, SECRET, BedrockAdapters, bedrock_adapters, request
 from tests.support.models.model_client import LateStop, texts_of
 from turnstone.adapters.models.bedrock.bedrock_wire import BedrockOptions
 from turnstone.domain.agents.agents import SamplingParams
@@ -28,7 +28,7 @@ from turnstone.domain.messages.messages import UserMessage
 from turnstone.domain.tools.tools import ToolDef
 from turnstone.domain.values.cancellation import StopSignal
 
-__all__ = ["asking"]
+__all__ = ["bedrock_adapters"]
 SILENCE_S = 20
 AT_ONCE_S = 5
 OK = frames.text_answer("ok")
@@ -40,10 +40,12 @@ def no_credentials_service(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
 
 
-def test_a_request_that_bedrock_calls_invalid_is_distinguished_from_its_other_failures(asking: Asking) -> None:
+def test_a_request_that_bedrock_calls_invalid_is_distinguished_from_its_other_failures(
+    bedrock_adapters: BedrockAdapters,
+) -> None:
     for code, kind in (("ValidationException", ModelRefused), ("AccessDeniedException", ModelFailed)):
         with BedrockServer([frames.refusal(400, code, "no")]) as server, pytest.raises(ModelFailed) as caught:
-            asking.asked(server)
+            bedrock_adapters.streamed(server)
         assert type(caught.value) is kind
 
 
@@ -79,9 +81,11 @@ def test_a_request_that_bedrock_calls_invalid_is_distinguished_from_its_other_fa
         ((frames.START, *frames.ending("guardrail_intervened")), r"withheld the answer \(guardrail_intervened\)"),
     ],
 )
-def test_a_failure_has_its_reason_and_is_not_repeated(asking: Asking, answer: Answer, reason: str) -> None:
+def test_a_failure_has_its_reason_and_is_not_repeated(
+    bedrock_adapters: BedrockAdapters, answer: Answer, reason: str
+) -> None:
     with BedrockServer([answer, OK]) as server, pytest.raises(ModelFailed, match=reason):
-        asking.asked(server)
+        bedrock_adapters.streamed(server)
     assert len(server.requests) == 1
 
 
@@ -100,9 +104,9 @@ IN_THE_STREAM = (
 )
 
 
-def test_the_error_of_a_broken_stream_has_its_cause(asking: Asking) -> None:
+def test_the_error_of_a_broken_stream_has_its_cause(bedrock_adapters: BedrockAdapters) -> None:
     with BedrockServer([(*STARTED, frames.BROKEN_FRAME)]) as server, pytest.raises(ModelFailed) as caught:
-        asking.asked(server)
+        bedrock_adapters.streamed(server)
     assert type(caught.value.__cause__).__name__ == "ChecksumMismatch"
 
 
@@ -111,35 +115,35 @@ def test_the_error_of_a_broken_stream_has_its_cause(asking: Asking) -> None:
     [*((busy, True) for busy in (*AT_THE_DOOR, *IN_THE_STREAM)), *((busy, False) for busy in AT_THE_DOOR)],
 )
 def test_a_transient_failure_before_the_answer_is_retried_at_most_twice(
-    asking: Asking, busy: Any, is_streaming: bool
+    bedrock_adapters: BedrockAdapters, busy: Any, is_streaming: bool
 ) -> None:
     options = BedrockOptions(is_streaming=is_streaming)
     fine = OK if is_streaming else frames.whole_answer([{"text": "ok"}])
     with BedrockServer([busy, busy, fine]) as server:
-        assert texts_of(asking.asked(server, options=options)) == ["ok"]
+        assert texts_of(bedrock_adapters.streamed(server, options=options)) == ["ok"]
     with BedrockServer([busy, busy, busy, fine]) as server, pytest.raises(ModelFailed) as caught:
-        asking.asked(server, options=options)
+        bedrock_adapters.streamed(server, options=options)
     assert len(server.requests) == 3
     assert caught.value.is_outage
 
 
-def test_a_short_retry_after_is_waited_for_and_a_long_one_is_not(asking: Asking) -> None:
+def test_a_short_retry_after_is_waited_for_and_a_long_one_is_not(bedrock_adapters: BedrockAdapters) -> None:
     short, long = (frames.refusal(429, "ThrottlingException", "busy", {"Retry-After": wait}) for wait in ("1", "60"))
     with BedrockServer([short, OK]) as server:
         started = time.monotonic()
-        assert texts_of(asking.asked(server)) == ["ok"]
+        assert texts_of(bedrock_adapters.streamed(server)) == ["ok"]
         assert time.monotonic() - started >= 1
     with BedrockServer([long, OK]) as server, pytest.raises(ModelFailed, match="no more requests"):
-        asking.asked(server)
+        bedrock_adapters.streamed(server)
     assert len(server.requests) == 1
 
 
-def test_an_unreachable_bedrock_is_named_by_its_region(asking: Asking) -> None:
+def test_an_unreachable_bedrock_is_named_by_its_region(bedrock_adapters: BedrockAdapters) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
     with pytest.raises(ModelFailed, match="can't connect to Bedrock in eu-central-1") as caught:
-        list(asking.inference(url).stream(request()))
+        list(bedrock_adapters.inference(url).stream(request()))
     assert caught.value.is_outage
 
 
@@ -153,24 +157,28 @@ def test_an_unreachable_bedrock_is_named_by_its_region(asking: Asking) -> None:
     ],
 )
 def test_silence_before_and_within_an_answer_is_a_timeout_and_not_repeated(
-    asking: Asking, items: Any, reason: str
+    bedrock_adapters: BedrockAdapters, items: Any, reason: str
 ) -> None:
     with BedrockServer([items, OK]) as server, pytest.raises(ModelTimedOut, match=reason):
-        list(asking.inference(server.url, timeout_s=0.2).stream(request()))
+        list(bedrock_adapters.inference(server.url, timeout_s=0.2).stream(request()))
     assert len(server.requests) == 1
 
 
-def test_without_credentials_nothing_is_sent(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_credentials_nothing_is_sent(
+    bedrock_adapters: BedrockAdapters, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     with BedrockServer([OK]) as server, pytest.raises(ModelFailed, match="no AWS credentials"):
-        asking.asked(server)
+        bedrock_adapters.streamed(server)
     assert not server.requests
 
 
-def test_a_parameter_that_converse_does_not_offer_is_refused_before_anything_is_sent(asking: Asking) -> None:
+def test_a_parameter_that_converse_does_not_offer_is_refused_before_anything_is_sent(
+    bedrock_adapters: BedrockAdapters,
+) -> None:
     with BedrockServer([OK]) as server, pytest.raises(InvalidRequest, match="repetition_penalty"):
-        asking.asked(server, request(sampling=SamplingParams(repetition_penalty=1.1)))
+        bedrock_adapters.streamed(server, request(sampling=SamplingParams(repetition_penalty=1.1)))
     assert not server.requests
 
 
@@ -183,14 +191,14 @@ def test_a_parameter_that_converse_does_not_offer_is_refused_before_anything_is_
     ],
 )
 def test_neither_credentials_nor_a_message_nor_an_account_gets_into_an_error_or_a_log(
-    asking: Asking, wrap: Any, caplog: pytest.LogCaptureFixture
+    bedrock_adapters: BedrockAdapters, wrap: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
     context = "a context just as private"
     role = "arn:aws:sts::123456789012:assumed-role/secret-role/x"
     echo = f"{role} asks {QUESTION.content} and {context} in arn:aws:bedrock:eu-central-1:123456789012:model/y"
     with BedrockServer([wrap(echo)] * 3) as server, pytest.raises(ModelFailed) as caught:
-        asking.asked(server, request(QUESTION, UserMessage(content="hi", context=context)))
+        bedrock_adapters.streamed(server, request(QUESTION, UserMessage(content="hi", context=context)))
     error: BaseException | None = caught.value
     shown = caplog.text
     while error is not None:
@@ -200,10 +208,10 @@ def test_neither_credentials_nor_a_message_nor_an_account_gets_into_an_error_or_
     assert not [secret for secret in secrets if secret in shown]
 
 
-def test_a_request_that_botocore_refuses_is_not_repeated_in_the_error(asking: Asking) -> None:
+def test_a_request_that_botocore_refuses_is_not_repeated_in_the_error(bedrock_adapters: BedrockAdapters) -> None:
     refused = request(tools=(ToolDef(name="f"),))
     with BedrockServer([OK]) as server, pytest.raises(ModelFailed, match="check the model's id") as caught:
-        asking.asked(server, request(**{**{"model": ""}, "tools": refused.tools}))
+        bedrock_adapters.streamed(server, request(**{**{"model": ""}, "tools": refused.tools}))
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None
 
@@ -222,27 +230,33 @@ def test_a_request_that_botocore_refuses_is_not_repeated_in_the_error(asking: As
 )
 @pytest.mark.parametrize("is_streaming", [True, False])
 def test_a_caller_waiting_for_a_silent_model_is_freed_by_the_signal_without_a_retry(
-    asking: Asking, answer: tuple[Item, ...], is_streaming: bool
+    bedrock_adapters: BedrockAdapters, answer: tuple[Item, ...], is_streaming: bool
 ) -> None:
-    assert_the_signal_frees(asking, answer, is_streaming=is_streaming)
+    assert_the_signal_frees(bedrock_adapters, answer, is_streaming=is_streaming)
 
 
 def test_over_tls_too_an_answer_is_read_and_a_waiting_caller_is_freed(
-    asking: Asking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bedrock_adapters: BedrockAdapters, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tls, trusted = loopback_tls(tmp_path)
     monkeypatch.setenv("AWS_CA_BUNDLE", str(trusted))
     server = BedrockServer([OK, OK])
     server.tls = tls
     with server:
-        inference = asking.inference(server.url)
+        inference = bedrock_adapters.inference(server.url)
         assert [texts_of(list(inference.stream(request()))) for _ in range(2)] == [["ok"]] * 2
     assert server.connections == 1
-    assert_the_signal_frees(asking, (*STARTED, Pause(SILENCE_S), *frames.ending()), is_streaming=True, tls=tls)
+    assert_the_signal_frees(
+        bedrock_adapters, (*STARTED, Pause(SILENCE_S), *frames.ending()), is_streaming=True, tls=tls
+    )
 
 
 def assert_the_signal_frees(
-    asking: Asking, answer: tuple[Item, ...], *, is_streaming: bool, tls: ssl.SSLContext | None = None
+    bedrock_adapters: BedrockAdapters,
+    answer: tuple[Item, ...],
+    *,
+    is_streaming: bool,
+    tls: ssl.SSLContext | None = None,
 ) -> None:
     stop = StopSignal()
     received, failed = Event(), Event()
@@ -254,7 +268,9 @@ def assert_the_signal_frees(
     server = BedrockServer(reply)
     server.tls = tls
     with server:
-        inference = asking.inference(server.url, BedrockOptions(is_streaming=is_streaming), timeout_s=SILENCE_S)
+        inference = bedrock_adapters.inference(
+            server.url, BedrockOptions(is_streaming=is_streaming), timeout_s=SILENCE_S
+        )
 
         def wait() -> None:
             with pytest.raises(ModelFailed):
@@ -272,7 +288,7 @@ def assert_the_signal_frees(
 
 
 def test_the_signal_ends_the_wait_for_a_busy_model_without_a_retry(
-    asking: Asking, monkeypatch: pytest.MonkeyPatch
+    bedrock_adapters: BedrockAdapters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("turnstone.adapters.models.bedrock.bedrock.FIRST_BACKOFF_S", 8.0)
     stop = LateStop()
@@ -282,18 +298,20 @@ def test_the_signal_ends_the_wait_for_a_busy_model_without_a_retry(
         return frames.refusal(429, "ThrottlingException", "busy")
 
     with BedrockServer(reply) as server, pytest.raises(ModelBusy):
-        list(asking.inference(server.url).stream(request(stop=stop.signal)))
+        list(bedrock_adapters.inference(server.url).stream(request(stop=stop.signal)))
     assert stop.since_s < 2
     assert len(server.requests) == 1
 
 
-def test_a_signal_that_was_set_before_the_request_cuts_the_connection_once_it_is_open(asking: Asking) -> None:
+def test_a_signal_that_was_set_before_the_request_cuts_the_connection_once_it_is_open(
+    bedrock_adapters: BedrockAdapters,
+) -> None:
     stop = StopSignal()
     stop.set()
     with BedrockServer([(Pause(SILENCE_S), *OK)]) as server:
         began = time.monotonic()
         with pytest.raises(ModelFailed):
-            list(asking.inference(server.url, timeout_s=SILENCE_S).stream(request(stop=stop)))
+            list(bedrock_adapters.inference(server.url, timeout_s=SILENCE_S).stream(request(stop=stop)))
         assert time.monotonic() - began < AT_ONCE_S
         while (
             not server.connections or server.open_connections
@@ -302,10 +320,12 @@ def test_a_signal_that_was_set_before_the_request_cuts_the_connection_once_it_is
             time.sleep(0.01)
 
 
-def test_a_signal_after_the_answer_leaves_the_kept_connection_to_the_next_request(asking: Asking) -> None:
+def test_a_signal_after_the_answer_leaves_the_kept_connection_to_the_next_request(
+    bedrock_adapters: BedrockAdapters,
+) -> None:
     stop = StopSignal()
     with BedrockServer([OK, OK]) as server:
-        inference = asking.inference(server.url)
+        inference = bedrock_adapters.inference(server.url)
         list(inference.stream(request(stop=stop)))
         stop.set()
         assert texts_of(list(inference.stream(request(stop=StopSignal())))) == ["ok"]

@@ -212,7 +212,7 @@ def test_a_client_that_leaves_cancels_the_continuation(tmp_path: Path, path: str
         began = time.monotonic()
         prompt = ["One", "Two"] if path == OPENAI else "One"
         leaver = Leaver(request_to(path, prompt, stream=stream))
-        serving.client._loop.run_until_complete(leaver.ask(serving.client.app, path))
+        serving.client._loop.run_until_complete(leaver.send_and_leave(serving.client.app, path))
         serving._settle()
         assert time.monotonic() - began < PATIENCE_S
         assert len(model.requests) == 1
@@ -303,7 +303,7 @@ def test_of_an_answer_whose_client_leaves_nothing_is_stored(tmp_path: Path, stre
     endless = (text_chunk("Once"), *[Pause(0.1), text_chunk(" more")] * 600)
     with world(tmp_path, script=lambda _: endless) as (serving, _):
         leaver = Leaver(chat(store=True, stream=stream))
-        serving.client._loop.run_until_complete(leaver.ask(serving.client.app, STORED))
+        serving.client._loop.run_until_complete(leaver.send_and_leave(serving.client.app, STORED))
         serving._settle()
         assert ids_of(serving) == []
 

@@ -333,7 +333,9 @@ def test_a_client_that_leaves_cancels_the_answer(tmp_path: Path, path: str, stre
     endless = (text_chunk("Once"), *[Pause(0.1), text_chunk(" more")] * 600)
     with world(tmp_path, lambda _: endless) as (serving, model):
         began = time.monotonic()
-        serving.client._loop.run_until_complete(Leaver(request_to(path, stream=stream)).ask(serving.client.app, path))
+        serving.client._loop.run_until_complete(
+            Leaver(request_to(path, stream=stream)).send_and_leave(serving.client.app, path)
+        )
         serving._settle()
         assert time.monotonic() - began < PATIENCE_S
         assert len(model.requests) == 1

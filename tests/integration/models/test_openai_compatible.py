@@ -24,7 +24,7 @@ from tests.fakes.models.openai_answers import (
     text_chunk,
 )
 from tests.fakes.models.openai_server import ModelServer
-from tests.support.models.model_client import KEY, QUESTION, asked, request, texts_of
+from tests.support.models.model_client import KEY, QUESTION, request, streamed_answer, texts_of
 from turnstone.adapters.models.openai.openai_compatible import OpenAICompatibleInference
 from turnstone.adapters.models.openai.openai_wire import GrammarServer
 from turnstone.adapters.models.prompted.prompted_tools import PromptedTools
@@ -38,7 +38,7 @@ from turnstone.domain.usage.usage import TokenUsage
 
 def test_an_answer_arrives_in_its_chunks_with_usage_at_the_end():
     with ModelServer([text_answer("a", "b")]) as server:
-        assert asked(server) == [
+        assert streamed_answer(server) == [
             TextChunk("a"),
             TextChunk("b"),
             Inferred(
@@ -56,7 +56,7 @@ def test_an_answer_cut_into_any_pieces_is_the_same(split: int):
     raw = tuple(item if isinstance(item, bytes) else json.dumps(item, ensure_ascii=False) for item in items)
     sent = tuple(item if isinstance(item, bytes) else f"data: {item}\r\n\r\n".encode() for item in raw)
     with ModelServer([sent], split=split) as server:
-        text, inferred = asked(server)
+        text, inferred = streamed_answer(server)
     assert text == TextChunk("ü😀")
     found = [(call.tool_name, call.arguments) for call in inferred.message.tool_calls]
     assert found == [("f", {"x": "ü"}), ("g", {})]
@@ -67,7 +67,7 @@ def test_arguments_split_over_chunks_without_index_or_id_are_one_call():
     pieces = [("f", '{"x'), (None, '": '), (None, "1}")]
     parts = [{"function": {"name": name, "arguments": arguments}} for name, arguments in pieces]
     with ModelServer([(*(chunk({"tool_calls": [part]}) for part in parts), *ending("tool_calls"))]) as server:
-        (inferred,) = asked(server)
+        (inferred,) = streamed_answer(server)
     (call,) = inferred.message.tool_calls
     assert (call.tool_name, call.arguments) == ("f", {"x": 1})
 
@@ -92,19 +92,19 @@ def test_the_first_chunk_is_out_before_the_server_continues():
 def test_a_tool_loop_passes_the_rules_of_a_strict_server_and_a_dangling_call_does_not():
     tools = (ToolDef(name="f"),)
     with ModelServer() as server:
-        called = asked(server, request(model="tool:f", tools=tools))[-1].message
+        called = streamed_answer(server, request(model="tool:f", tools=tools))[-1].message
         response = ToolResponseMessage(call_id=called.tool_calls[0].call_id, content="done")
-        second = asked(server, request(QUESTION, called, response, model="tool:f", tools=tools))
+        second = streamed_answer(server, request(QUESTION, called, response, model="tool:f", tools=tools))
         assert second[-1].message.content == "ok"
         with pytest.raises(ModelFailed, match=r"HTTP 400.*must be followed by tool messages"):
-            asked(server, request(QUESTION, called, model="tool:f", tools=tools))
+            streamed_answer(server, request(QUESTION, called, model="tool:f", tools=tools))
 
 
 def test_a_call_id_that_the_history_has_already_is_replaced():
     with ModelServer([call_answer(("f", "{}")), call_answer(("f", "{}"))]) as server:
-        called = asked(server)[-1].message
+        called = streamed_answer(server)[-1].message
         response = ToolResponseMessage(call_id=called.tool_calls[0].call_id, content="done")
-        again = asked(server, request(QUESTION, called, response))[-1].message
+        again = streamed_answer(server, request(QUESTION, called, response))[-1].message
     assert called.tool_calls[0].call_id == "call-f-0"
     assert again.tool_calls[0].call_id.startswith("call_")
 
@@ -120,7 +120,7 @@ def test_a_kept_connection_that_went_stale_is_replaced():
 def test_a_slow_answer_that_is_never_silent_for_long_is_no_timeout():
     items = [item for _ in range(6) for item in (text_chunk("a"), Pause(0.1))]
     with ModelServer([(*items, *ending("stop"))]) as server:
-        assert len(texts_of(asked(server, timeout_s=0.4))) == 6
+        assert len(texts_of(streamed_answer(server, timeout_s=0.4))) == 6
 
 
 def test_a_server_that_does_not_stream_is_read_too():
@@ -128,7 +128,7 @@ def test_a_server_that_does_not_stream_is_read_too():
     choice = {"index": 0, "message": {"role": "assistant", "content": "hi", "tool_calls": [call]}}
     body = {"choices": [{**choice, "finish_reason": "tool_calls"}], "usage": {"prompt_tokens": 3}}
     with ModelServer([HttpAnswer(200, body)]) as server:
-        text, inferred = asked(server)
+        text, inferred = streamed_answer(server)
     assert text == TextChunk("hi")
     assert [call.arguments for call in inferred.message.tool_calls] == [{"x": 1}]
     assert inferred.usage.prompt_tokens == 3
@@ -137,7 +137,7 @@ def test_a_server_that_does_not_stream_is_read_too():
 def test_events_with_the_wrong_content_type_are_read():
     body = b'data: {"choices":[{"delta":{"content":"hi"},"finish_reason":"stop"}]}\n\n' + DONE
     with ModelServer([HttpAnswer(200, body)]) as server:
-        assert texts_of(asked(server)) == ["hi"]
+        assert texts_of(streamed_answer(server)) == ["hi"]
 
 
 def test_one_connection_serves_request_after_request_whatever_the_answers():
@@ -175,7 +175,7 @@ def test_closing_early_drops_the_connection_and_the_next_request_gets_another():
 def test_a_response_left_open_after_its_answer_does_not_delay_the_caller():
     with ModelServer([(*text_answer("a"), Pause(5))]) as server:
         started = time.monotonic()
-        assert texts_of(asked(server)) == ["a"]
+        assert texts_of(streamed_answer(server)) == ["a"]
         assert time.monotonic() - started < 2
 
 

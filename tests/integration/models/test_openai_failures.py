@@ -25,7 +25,7 @@ from tests.fakes.models.openai_answers import (
     text_chunk,
 )
 from tests.fakes.models.openai_server import ModelServer, Script
-from tests.support.models.model_client import KEY, QUESTION, asked, request, texts_of
+from tests.support.models.model_client import KEY, QUESTION, request, streamed_answer, texts_of
 from turnstone.adapters.models.openai.model_access import ModelAccess, SettingNames
 from turnstone.adapters.models.openai.openai_compatible import OpenAICompatibleInference
 from turnstone.adapters.outgoing.quoting import without_address
@@ -39,7 +39,7 @@ from turnstone.domain.values.content import TextItem
 def failure_of(script: Script, error: type[Exception] = ModelFailed, timeout_s: float = 5) -> tuple[str, int]:
     """Return the message of the failure, and how many requests the server received."""
     with ModelServer(script) as server, pytest.raises(error) as caught:
-        asked(server, timeout_s=timeout_s)
+        streamed_answer(server, timeout_s=timeout_s)
     return str(caught.value), len(server.requests)
 
 
@@ -69,7 +69,7 @@ def failure_of(script: Script, error: type[Exception] = ModelFailed, timeout_s: 
 )
 def test_a_failure_has_its_reason_and_is_not_repeated(answer: Answer, reason: str):
     with ModelServer([answer, text_answer("again")]) as server, pytest.raises(ModelFailed, match=reason):
-        asked(server)
+        streamed_answer(server)
     assert len(server.requests) == 1
 
 
@@ -111,7 +111,7 @@ def test_the_servers_text_is_cut_short():
 def test_an_overloaded_server_is_retried_at_most_twice(status: int):
     busy = HttpAnswer(status, {"error": "busy"}, {"Retry-After": "0"})
     with ModelServer([busy, busy, text_answer("ok")]) as server:
-        assert texts_of(asked(server)) == ["ok"]
+        assert texts_of(streamed_answer(server)) == ["ok"]
     assert failure_of([busy, busy, busy, text_answer("ok")])[1] == 3
 
 
@@ -134,14 +134,14 @@ def test_a_short_retry_after_is_waited_for_and_a_long_one_is_not_retried():
     short, long = (HttpAnswer(503, {"error": "busy"}, {"Retry-After": seconds}) for seconds in ("1", "60"))
     with ModelServer([short, text_answer("ok")]) as server:
         started = time.monotonic()
-        assert texts_of(asked(server)) == ["ok"]
+        assert texts_of(streamed_answer(server)) == ["ok"]
         assert time.monotonic() - started >= 1
     assert failure_of([long, text_answer("ok")])[1] == 1
 
 
 def test_a_server_that_hangs_up_before_it_answers_is_retried_at_most_twice():
     with ModelServer([HangUp(), HangUp(), text_answer("ok")]) as server:
-        assert texts_of(asked(server)) == ["ok"]
+        assert texts_of(streamed_answer(server)) == ["ok"]
     reason, count = failure_of([HangUp()] * 4)
     assert "hung up before it answered" in reason
     assert count == 3
@@ -182,7 +182,7 @@ def test_the_address_of_a_server_that_is_not_there_is_logged_and_not_shown(caplo
 def test_no_failure_shows_the_address_wherever_it_appears(answer: Callable[[str], Answer]):
     server = ModelServer(lambda _: answer(f"127.0.0.1:{server.port}"))
     with server, pytest.raises(ModelFailed) as caught:
-        asked(server)
+        streamed_answer(server)
     assert not re.search(rf"127\.0\.0\.1|{server.port}|secret", str(caught.value))
 
 
@@ -210,15 +210,15 @@ def test_addresses_and_nothing_else_are_redacted_from_a_servers_message(text: st
 def test_a_busy_server_s_wait_is_passed_on(retry_after: str, expected_s: int | None):
     busy = HttpAnswer(429, {"error": "busy"}, {"Retry-After": retry_after})
     with ModelServer(lambda _: busy) as server, pytest.raises(ModelBusy) as caught:
-        asked(server)
+        streamed_answer(server)
     assert caught.value.retry_after_s == expected_s
 
 
 def test_a_missing_model_is_distinguished_from_a_wrong_address():
     with pytest.raises(ModelNotFound), ModelServer([HttpAnswer(404, {"error": "The model `m` is unknown"})]) as server:
-        asked(server)
+        streamed_answer(server)
     with pytest.raises(ModelFailed) as caught, ModelServer([HttpAnswer(404, {"detail": "no such path"})]) as server:
-        asked(server)
+        streamed_answer(server)
     assert type(caught.value) is ModelFailed
 
 
@@ -246,7 +246,7 @@ def test_neither_the_key_nor_a_message_gets_into_an_error_or_a_log(wrap: Any, ca
     context = "a context just as private"
     echo = f"{KEY} is wrong for {QUESTION.content} and {context}"
     with ModelServer([wrap(echo)]) as server, pytest.raises(ModelFailed) as caught:
-        asked(server, request(QUESTION, UserMessage(content="hi", context=context)))
+        streamed_answer(server, request(QUESTION, UserMessage(content="hi", context=context)))
     error: BaseException | None = caught.value
     shown = caplog.text
     while error is not None:
@@ -270,7 +270,7 @@ def test_no_part_of_a_repeated_request_gets_into_an_error_however_it_is_escaped(
         return HttpAnswer(400, {"error": f"bad: {wrap(body['messages'])}"})
 
     with ModelServer(repeats) as server, pytest.raises(ModelFailed) as caught:
-        asked(server, request(*messages))
+        streamed_answer(server, request(*messages))
     assert "bad: " in str(caught.value)
     assert "private" not in str(caught.value)
 

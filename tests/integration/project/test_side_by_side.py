@@ -14,16 +14,24 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmarks.clients import Asked, Operation
+from tests.benchmarks.client_operations import Furnishing, Kind
+from tests.benchmarks.clients import DrivenLoad, Operation
 from tests.benchmarks.http_client import encoded
-from tests.benchmarks.model_server import said_last
-from tests.benchmarks.operations_asked import Kind, Place
+from tests.benchmarks.model_server import last_user_text
 from tests.benchmarks.peer_server import PeerHistory, models_of
 from tests.benchmarks.processes import Server, model_server
-from tests.benchmarks.side_by_side import Comparison, Pace, Party, Told, compared, messages_of_last, table_of_rates
+from tests.benchmarks.side_by_side import (
+    Comparison,
+    Observation,
+    Pace,
+    Party,
+    compared,
+    messages_of_last,
+    table_of_rates,
+)
 from tests.fakes.models.openai_server import ModelServer
 
-NO_HISTORY = Place("", "", "", "", deque(), deque(), deque(), deque(), deque())
+NO_HISTORY = Furnishing("", "", "", "", deque(), deque(), deque(), deque(), deque())
 MODELS = encoded("GET", "/v1/models")
 SESSION = {"session_id": "s1", "session_name": "past", "turns": []}
 ANSWER = {"role": "assistant", "content": "ok", "tool_calls": []}
@@ -49,12 +57,12 @@ def parties() -> Iterator[list[Party]]:
 
 def comparison(ours: int, peer: int, bar: float | None) -> Comparison:
     """Return a comparison with so many requests answered in one second."""
-    measured = [Told(Asked([0.001] * number, took_s=1.0)) for number in (ours, peer)]
+    measured = [Observation(DrivenLoad([0.001] * number, took_s=1.0)) for number in (ours, peer)]
     return Comparison("get agent", 8, bar, *measured)
 
 
 def kind_noted_in(order: list[str]) -> Kind:
-    def operations(history: Place) -> Iterator[Operation]:
+    def operations(history: Furnishing) -> Iterator[Operation]:
         while True:
             order.append(history.model)
             yield _one()
@@ -89,13 +97,13 @@ def test_a_ratio_below_its_bar_is_marked(ours: int, peer: int, bar: float | None
 
 
 def test_quantiles_are_times_that_were_seen() -> None:
-    measured = Told(Asked([number / 1_000 for number in range(100, 0, -1)]))
+    measured = Observation(DrivenLoad([number / 1_000 for number in range(100, 0, -1)]))
     assert [measured.quantile_ms(share) for share in (0.5, 0.99, 1.0)] == [50, 99, 100]
-    assert Told().quantile_ms(0.99) == 0
+    assert Observation().quantile_ms(0.99) == 0
 
 
 def test_processor_time_is_reported_per_thousand_requests() -> None:
-    measured = Told(Asked([0.1] * 50, took_s=10.0, own_cpu_s=2.0), cpu_s=5.0)
+    measured = Observation(DrivenLoad([0.1] * 50, took_s=10.0, own_cpu_s=2.0), cpu_s=5.0)
     assert (measured.rate, measured.cpu_s_of_a_thousand, measured.client_share) == (5.0, 100.0, 0.2)
 
 
@@ -133,7 +141,7 @@ def test_a_history_of_the_peers_has_ids_of_its_own_and_texts_as_long_as_ours(tmp
 def test_the_model_answers_by_the_last_user_message() -> None:
     parts = [{"type": "text", "text": "words-"}, {"type": "text", "text": "2"}]
     messages = [{"role": "user", "content": "instant"}, {"role": "user", "content": parts}]
-    assert said_last([*messages, {"role": "assistant", "content": "ok"}]) == "words-2"
+    assert last_user_text([*messages, {"role": "assistant", "content": "ok"}]) == "words-2"
     with model_server("as-told") as model, model.connect() as connection:
         body = {"model": "as-told", "stream": True, "messages": messages}
         answer = connection.post("/v1/chat/completions", body).body

@@ -155,8 +155,8 @@ def test_a_server_starts_and_does_its_work_over_odd_keys_broken_turns_and_broken
 def test_a_session_is_read_beside_unreadable_turns(make: Make, caplog: pytest.LogCaptureFixture) -> None:
     server = make(CLIENT_CALL, "ok", "ok")
     broken = paused(server)
-    server.say(broken)
-    server.say(broken)
+    server.whole_turn(broken)
+    server.whole_turn(broken)
     ended, last = (state.order for state in server.states(broken)[1:])
     break_turn(server, broken)
     server.records.write([Put(turn_key(broken, ended), SECRET.encode(), {"status": "completed"})])

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.models.scripted import Reply, Says
+from tests.fakes.models.scripted import Reply, ScriptedReply
 from tests.support.engine.either_store import Make
 from tests.support.engine.harness import Server, contents, outline
 from turnstone.domain.access.caller import LOCAL_CALLER, Caller
@@ -53,7 +53,7 @@ def numbered(text: str, number: int) -> str:
 
 def send_questions(server: Server, ref: SessionRef, times: int, first: int = 0) -> None:
     for number in range(first, first + times):
-        server.say(ref, numbered(QUESTION, number))
+        server.whole_turn(ref, numbered(QUESTION, number))
 
 
 def questions(server: Server) -> list[int]:
@@ -80,11 +80,11 @@ def test_a_window_wider_than_the_records_read_is_filled_by_one_more_read(make: M
     send_questions(server, ref, 20)
     assert len(questions(server)) < 6
     before = len(server.store.calls)
-    with_window(server, 100_000).say(ref, numbered(QUESTION, 20))
+    with_window(server, 100_000).whole_turn(ref, numbered(QUESTION, 20))
     assert questions(server) == list(range(21))
     ranges = [call for call in server.store.calls[before:] if call.verb == "range"]
     assert len(ranges) == 1
-    with_window(server, None).say(ref, numbered(QUESTION, 21))
+    with_window(server, None).whole_turn(ref, numbered(QUESTION, 21))
     assert [call for call in server.store.calls if call.verb == "range"] == ranges
 
 
@@ -98,7 +98,7 @@ def counting(factor: float) -> Callable[[InferenceRequest], Reply]:
     """Return a reply of a model that counts `factor` tokens for each estimated one."""
 
     def reply(request: InferenceRequest) -> Reply:
-        return Says((ANSWER,), usage=TokenUsage(prompt_tokens=int(factor * prompt_tokens_of(request))))
+        return ScriptedReply((ANSWER,), usage=TokenUsage(prompt_tokens=int(factor * prompt_tokens_of(request))))
 
     return reply
 
@@ -155,7 +155,7 @@ def test_turns_beyond_the_window_are_replaced_by_their_summary(make: Make) -> No
         text="They like tea.", first_turn_id=orders[0], last_turn_id=summary.last_order, model_id="scripted"
     )
     assert [turn.turn_id for turn in shown.turns] == orders[covered:]
-    server.say(ref, numbered(QUESTION, 7))
+    server.whole_turn(ref, numbered(QUESTION, 7))
     assert last_request(server)[0] == "[Summary of the earlier conversation]\nThey like tea."
     assert questions(server) == list(range(covered, 8))
     server.assert_whole(ref)
@@ -169,7 +169,7 @@ def test_a_summary_rolls_on_and_only_the_newest_is_sent(make: Make) -> None:
     assert "Summary of what came before:\nThey like tea.\n" in model.summary_requests[1]
     assert (second.first_order, second.last_order > first.last_order) == (first.first_order, True)
     newest = summaries(server, ref)[-1]
-    server.say(ref)
+    server.whole_turn(ref)
     assert [text for text in last_request(server) if text.startswith("[Summary")] == [
         f"[Summary of the earlier conversation]\n{newest.text}"
     ]
@@ -193,7 +193,7 @@ def test_a_summary_that_fails_ends_no_turn_and_the_oldest_is_dropped_as_ever(mak
     server, model = remembering(make, *[reply] * 20)
     ref = server.session()
     for number in range(10):
-        assert outline(server.say(ref, numbered(QUESTION, number))).endswith("complete")
+        assert outline(server.whole_turn(ref, numbered(QUESTION, number))).endswith("complete")
     assert (len(model.summary_requests) > 1, summaries(server, ref)) == (True, [])
     assert questions(server)[-1] == 9
     assert 0 not in questions(server)
@@ -208,7 +208,9 @@ def test_no_summary_is_requested_unless_it_is_configured(make: Make) -> None:
 
 
 def test_a_summary_counts_in_the_usage_of_its_turn(make: Make) -> None:
-    server, _ = remembering(make, Says(("Tea.",), usage=TokenUsage(prompt_tokens=1_000, completion_tokens=100)))
+    server, _ = remembering(
+        make, ScriptedReply(("Tea.",), usage=TokenUsage(prompt_tokens=1_000, completion_tokens=100))
+    )
     ref = server.session()
     send_questions(server, ref, 7)
     assert max(state.spent["scripted"].total_tokens for state in server.states(ref)) == 1_115
@@ -222,7 +224,7 @@ def test_nothing_is_missing_between_a_summary_and_now_however_the_log_is_cut(mak
     for number in range(7, 30):
         newest = summaries(server, ref)[-1]
         orders = [state.order for state in server.states(ref)]
-        server.say(ref, numbered(QUESTION, number))
+        server.whole_turn(ref, numbered(QUESTION, number))
         assert last_request(server)[0].startswith("[Summary")
         assert questions(server) == list(range(orders.index(newest.last_order) + 1, number + 1))
     assert len(summaries(server, ref)) > 3
@@ -255,19 +257,19 @@ def test_the_context_of_another_callers_session_is_not_found(make: Make) -> None
 def test_the_context_shows_the_part_of_a_turn_that_does_not_fit(make: Make, answer: str, sent: list[str]) -> None:
     server = make("first", answer, "third", context_tokens=2_000)
     ref = server.session()
-    server.say(ref, "first question")
-    server.say(ref, "q" * 1_000_000)
+    server.whole_turn(ref, "first question")
+    server.whole_turn(ref, "q" * 1_000_000)
     shown = server.core.contexts.read(LOCAL_CALLER, ref)
     assert sum(turn.tokens for turn in shown.turns) <= shown.budget_tokens
     assert [turn.tokens for turn in shown.turns] == [4 + len(text) // 4 for text in sent]
-    server.say(ref, "third question")
+    server.whole_turn(ref, "third question")
     assert [text for text in last_request(server) if text[0] in "aq"] == sent
 
 
 def test_the_context_has_no_summary_that_does_not_fit(make: Make) -> None:
     server = make("first", "second", context_tokens=2_000)
     ref = server.session()
-    server.say(ref, "first question")
+    server.whole_turn(ref, "first question")
     object.__setattr__(server.core.contexts, "context_tokens", 0)
     shown = server.core.contexts.read(LOCAL_CALLER, ref)
     assert (shown.budget_tokens, shown.summary, shown.turns) == (0, None, ())

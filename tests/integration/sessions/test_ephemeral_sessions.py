@@ -80,12 +80,12 @@ def test_a_session_of_an_agent_that_keeps_its_sessions_stays(serve: Serve) -> No
 def test_a_turn_extends_the_session_from_its_opening_and_so_does_a_resume(serve: Serve) -> None:
     server = serve(["hello", CLIENT_CALL, "done"])
     ref = ephemeral(server)
-    for use in (lambda: server.say(ref), lambda: server.paused(ref)):
+    for use in (lambda: server.whole_turn(ref), lambda: server.paused(ref)):
         server.clock.advance(TTL_S - 1)
         use()
     turn = server.core.turn_store.open_turns()[0]
     server.clock.advance(TTL_S - 1)
-    server.hear(server.resume(turn, answer("c1")))
+    server.drain(server.resume(turn, answer("c1")))
     server.clock.advance(TTL_S - 1)
     assert is_there(server, ref)
     server.clean_up()
@@ -103,7 +103,7 @@ def test_a_turn_that_took_long_can_be_read_for_as_long_after_its_end(serve: Serv
     thinking.wait()
     server.clock.advance(TTL_S * 2)
     thinking.open()
-    server.hear(broadcast)
+    server.drain(broadcast)
     server.clock.advance(TTL_S - 1)
     assert is_there(server, ref)
     server.clock.advance(2)
@@ -115,7 +115,7 @@ def test_a_turn_costs_no_more_calls_of_the_store(serve: Serve) -> None:
     counts = []
     for ref in (ephemeral(server), server.session(enable_session_persistence=True)):
         before = len(server.store.calls)
-        server.say(ref)
+        server.whole_turn(ref)
         counts.append([found.verb for found in server.store.calls[before:]])
     assert counts[0] == counts[1]
 
@@ -131,7 +131,7 @@ def test_a_waiting_turn_keeps_the_session_alive_until_it_ends(serve: Serve) -> N
     server.run_jobs()
     assert is_there(server, ref)
     server.clock.advance(AWAIT_S)
-    server.attend_due()
+    server.reconcile_due()
     assert turn not in server.core.turn_store.open_turns()
     server.clock.advance(TTL_S - 1)
     assert is_there(server, ref)
@@ -147,7 +147,7 @@ def test_the_end_of_a_session_used_since_is_deferred(serve: Serve, used_after_s:
     server = serve(["hello"])
     ref = ephemeral(server)
     server.clock.advance(used_after_s)
-    server.say(ref)
+    server.whole_turn(ref)
     ends_at = server.header(ref).ends_at
     server.clock.advance(TTL_S - used_after_s)
     server.run_jobs()
@@ -184,7 +184,7 @@ def test_a_session_that_is_used_while_it_is_being_ended_stays(serve: Serve) -> N
 
     def used_where_the_clock_is_behind() -> None:
         server.clock.advance(-1)
-        server.say(ref)
+        server.whole_turn(ref)
         server.clock.advance(1)
 
     other.store.before(lambda found: found.verb == "write", used_where_the_clock_is_behind)

@@ -64,7 +64,7 @@ def attach(server: Server, ref: SessionRef) -> None:
 def lost_turn(server: Server, ref: SessionRef) -> TurnRef:
     """Return a turn of the session that has ended, and whose payload is lost."""
     broadcast = server.start(ref, noise())
-    server.hear(broadcast)
+    server.drain(broadcast)
     lose(server, turn_key_of(broadcast.ref))
     return broadcast.ref
 
@@ -78,9 +78,9 @@ def read(server: Server, ref: SessionRef) -> tuple[list[str], list[str]]:
 def test_a_session_shows_its_remaining_turns_and_the_model_reads_of_the_lost_ones(make: Make) -> None:
     server = make("one", "two", "three", context_tokens=1_000_000)
     ref = server.session()
-    server.say(ref, "first")
+    server.whole_turn(ref, "first")
     lost = lost_turn(server, ref)
-    assert outline(server.say(ref, "last")) == "start S:infer P C:infer complete"
+    assert outline(server.whole_turn(ref, "last")) == "start S:infer P C:infer complete"
     wires, lost_ids = read(server, ref)
     assert (len(wires), lost_ids) == (3, [lost.turn_id])
     assert [LOST in wire for wire in wires] == [False, True, False]
@@ -90,7 +90,7 @@ def test_a_session_shows_its_remaining_turns_and_the_model_reads_of_the_lost_one
 def test_a_turn_that_is_deleted_while_its_session_is_read_is_left_out(make: Make) -> None:
     server = make("one", CLIENT_CALL)
     ref = server.session(client_tools=[client_tool()])
-    server.say(ref)
+    server.whole_turn(ref)
     server.paused(ref)
     _, turns = server.core.sessions.read(LOCAL_CALLER, ref, None)
     draining = iter(turns)
@@ -109,7 +109,7 @@ def test_a_lost_turn_or_file_is_refused_for_good_and_only_to_callers_with_access
     session_id = core.sessions.create(ANN, agent_id, "hers", attempt())
     ref = SessionRef(tenant=ANN.tenant, agent_id=agent_id, session_id=session_id)
     broadcast = core.turns.start(ANN, ref, NewTurn(messages=(UserMessage(content=noise()),)), attempt())
-    server.hear(broadcast)
+    server.drain(broadcast)
     turn = broadcast.ref
     lose(server, turn_key_of(turn))
     attach(server, ref)
@@ -132,9 +132,9 @@ def test_a_repeated_request_receives_that_the_turn_it_opened_is_lost(make: Make)
     ref = server.session()
     by = attempt("same", key="k")
     broadcast = server.start(ref, noise(), by)
-    server.hear(broadcast)
+    server.drain(broadcast)
     lose(server, turn_key_of(broadcast.ref))
-    assert outline(server.say(ref, by=by)) == "start failed:content_lost"
+    assert outline(server.whole_turn(ref, by=by)) == "start failed:content_lost"
 
 
 def test_a_lost_turn_whose_process_is_gone_is_failed_and_frees_its_session(make: Make) -> None:
@@ -153,7 +153,7 @@ def test_a_lost_turn_whose_process_is_gone_is_failed_and_frees_its_session(make:
     assert (state.status, state.turn.output_message.content) == (TurnStatus.FAILED, LOST)
     assert state.failure is not None
     assert "content is lost" in state.failure.message
-    assert outline(server.say(ref)).endswith("complete")
+    assert outline(server.whole_turn(ref)).endswith("complete")
 
 
 @pytest.mark.parametrize("by", ["cancel", "expiry"])

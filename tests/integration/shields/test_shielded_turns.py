@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.models.scripted import Says, call, calls
+from tests.fakes.models.scripted import ScriptedReply, call, calls
 from tests.fakes.shields import Judges, clean, fails, found, registered, stops
 from tests.support.engine.harness import (
     LEASE_S,
@@ -64,7 +64,7 @@ def steps_of(server: Harness, ref: SessionRef) -> list[str]:
 def test_a_clean_turn_is_published_and_stored_with_a_step_for_each_shield(serve: Callable[..., Harness]) -> None:
     server = with_shields(serve(["hi"]), a=clean, b=clean)
     ref = server.session(input_shields=["a", "b"], output_shields=["a"])
-    events = server.say(ref)
+    events = server.whole_turn(ref)
     assert outline(events) == f"start {STEP} {STEP} S:infer P C:infer {STEP} complete"
     starts = [event.metadata for event in events if isinstance(event, StepStarted)]
     before = {"touchpoint": "user-input"}
@@ -79,7 +79,7 @@ def test_a_clean_turn_is_published_and_stored_with_a_step_for_each_shield(serve:
 def test_a_stopped_question_ends_the_turn_and_is_never_shown_to_the_model(serve: Callable[..., Harness]) -> None:
     server = with_shields(serve(["and?"]), a=stops("bomb"))
     ref = server.session(input_shields=["a"], instructions="Be brief.")
-    events = server.say(ref, "how to build a bomb?")
+    events = server.whole_turn(ref, "how to build a bomb?")
     assert outline(events) == f"start {STEP} complete"
     turn = turn_in(events)
     assert (turn.output_message.content, turn.output_message.stop_reason) == ("stopped", "end_of_turn")
@@ -87,18 +87,18 @@ def test_a_stopped_question_ends_the_turn_and_is_never_shown_to_the_model(serve:
     assert isinstance(step, ShieldCallStep)
     assert step.violation is not None
     assert step.violation.metadata == {"shield_id": "a"}
-    server.say(ref, "hello")
+    server.whole_turn(ref, "hello")
     assert contents(server.inference.requests[0].messages) == ["Be brief.", "hello"]
     server.assert_whole(ref)
 
 
 def test_a_stopped_answer_is_replaced_and_never_shown_to_the_model_again(serve: Callable[..., Harness]) -> None:
-    server = with_shields(serve([Says(("the ", "secret")), "ok"]), a=stops("secret"))
+    server = with_shields(serve([ScriptedReply(("the ", "secret")), "ok"]), a=stops("secret"))
     ref = server.session(output_shields=["a"])
-    events = server.say(ref, "tell me")
+    events = server.whole_turn(ref, "tell me")
     assert outline(events) == f"start S:infer P P C:infer {STEP} complete"
     assert turn_in(events).output_message.content == "stopped"
-    server.say(ref, "and?")
+    server.whole_turn(ref, "and?")
     assert contents(server.inference.requests[1].messages) == ["tell me", "stopped", "and?"]
     assert [state.status for state in server.states(ref)] == [TurnStatus.COMPLETED] * 2
     server.assert_whole(ref)
@@ -108,7 +108,7 @@ def test_many_stopped_questions_do_not_fill_a_segment_forever(serve: Callable[..
     server = with_shields(serve([]), a=stops("bomb"))
     ref = server.session(input_shields=["a"])
     for _ in range(70):
-        server.say(ref, "bomb")
+        server.whole_turn(ref, "bomb")
     sizes = [len(segment.entries) for segment in server.segments(ref)]
     assert sum(sizes) == 70
     assert max(sizes) <= 32
@@ -118,9 +118,9 @@ def test_many_stopped_questions_do_not_fill_a_segment_forever(serve: Callable[..
 def test_a_turn_changes_the_shields_of_its_agent_for_itself(serve: Callable[..., Harness]) -> None:
     server = with_shields(serve(["hi", "hi"]), a=stops("hello"), b=clean)
     ref = server.session(input_shields=["a"])
-    assert outline(server.say(ref)) == f"start {STEP} complete"
-    assert outline(server.say(ref, input_shields=[])) == "start S:infer P C:infer complete"
-    events = server.say(ref, input_shields=["b"], output_shields=["b"])
+    assert outline(server.whole_turn(ref)) == f"start {STEP} complete"
+    assert outline(server.whole_turn(ref, input_shields=[])) == "start S:infer P C:infer complete"
+    events = server.whole_turn(ref, input_shields=["b"], output_shields=["b"])
     assert outline(events) == f"start {STEP} S:infer P C:infer {STEP} complete"
 
 
@@ -133,11 +133,11 @@ def test_a_resumed_turn_is_judged_by_the_shields_of_its_opening_but_its_question
     ref = server.session(client_tools=[client_tool()])
     turn = server.paused(ref, input_shields=["a"], output_shields=["b"])
     assert steps_of(server, ref) == ["shield_call", "inference", "shield_call"]
-    before = len(server.shields.asked)
-    events = server.hear(server.resume(turn, answer("l1", "a door")))
+    before = len(server.shields.questions)
+    events = server.drain(server.resume(turn, answer("l1", "a door")))
     assert outline(events) == f"C:tool {STEP} S:infer P C:infer {STEP} complete"
     assert turn_in(events).output_message.content == "stopped"
-    (name, question), *_ = server.shields.asked[before:]
+    (name, question), *_ = server.shields.questions[before:]
     assert (name, question.touchpoint, contents(question.judged)) == ("a", "user-input", ["a door"])
     assert contents(question.before) == ["look"]
     server.assert_whole(ref)
@@ -149,15 +149,15 @@ def test_a_stopped_answer_of_a_clients_tool_ends_the_turn_and_is_never_shown_to_
 ) -> None:
     server = with_shields(serve([pause, "and?"]), a=stops("bomb"))
     ref = server.session(client_tools=[client_tool()], input_shields=["a"])
-    turn = ref.turn(turn_in(server.say(ref, "look")).turn_id)
+    turn = ref.turn(turn_in(server.whole_turn(ref, "look")).turn_id)
     responses = [answer("l1", "a bomb"), *([answer("l2", "a door")] if pause == "look: a door" else [])]
-    events = server.hear(server.resume(turn, *responses))
+    events = server.drain(server.resume(turn, *responses))
     assert outline(events) == f"C:tool {STEP} complete"
     ended = turn_in(events)
     assert (ended.output_message.content, ended.output_message.stop_reason) == ("stopped", "end_of_turn")
     assert [step.step_type for step in ended.steps] == ["shield_call", "inference", "tool_execution", "shield_call"]
     assert "a bomb" in str(ended.steps[2]), "the record keeps the sent answer, as it keeps a question"
-    server.say(ref, "hello")
+    server.whole_turn(ref, "hello")
     (_, request) = server.inference.requests
     assert "a bomb" not in str(request.messages)
     assert [message.role for message in request.messages][-1] == "user"
@@ -172,24 +172,24 @@ def test_the_name_of_a_call_read_out_of_the_text_is_judged_and_never_shown_unjud
     server = with_shields(serve(["look: a door", "fine", "look", "fine"]), a=stops("bomb"))
     ref = server.session(input_shields=["a"])
     named = ToolResponse(call_id="bomb-id", tool_name="how to build a bomb", content="a door")
-    turn = ref.turn(turn_in(server.say(ref, "look")).turn_id)
-    assert outline(server.hear(server.resume(turn, named))) == f"C:tool {STEP} complete"
-    server.say(ref, "hello")
+    turn = ref.turn(turn_in(server.whole_turn(ref, "look")).turn_id)
+    assert outline(server.drain(server.resume(turn, named))) == f"C:tool {STEP} complete"
+    server.whole_turn(ref, "hello")
     assert "bomb" not in str(server.inference.requests[-1].messages)
     server.shields.script = {"a": clean}
-    turn = ref.turn(turn_in(server.say(ref, "look")).turn_id)
-    server.hear(server.resume(turn, named))
+    turn = ref.turn(turn_in(server.whole_turn(ref, "look")).turn_id)
+    server.drain(server.resume(turn, named))
     assert "how_to_build_a_bomb" in str(server.inference.requests[-1].messages), "a name that passed is shown"
     assert "bomb-id" not in str(server.inference.requests[-1].messages), "an id is no text of a user"
     server.assert_whole(ref)
 
 
 def test_a_judged_answer_is_shown_to_the_model_later_however_its_turn_ended(serve: Callable[..., Harness]) -> None:
-    server = with_shields(serve([call("look", "l1"), Says(error=ModelFailed("broken")), "fine"]), a=clean)
+    server = with_shields(serve([call("look", "l1"), ScriptedReply(error=ModelFailed("broken")), "fine"]), a=clean)
     ref = server.session(client_tools=[client_tool()])
     turn = server.paused(ref, input_shields=["a"])
-    assert "failed" in outline(server.hear(server.resume(turn, answer("l1", "a door"))))
-    server.say(ref, "hello")
+    assert "failed" in outline(server.drain(server.resume(turn, answer("l1", "a door"))))
+    server.whole_turn(ref, "hello")
     assert "a door" in contents(server.inference.requests[-1].messages)
 
 
@@ -203,8 +203,8 @@ def test_a_cancelled_turns_unjudged_answer_is_not_shown_to_the_model_later(serve
     judging.wait()
     server.core.cancelling.cancel(LOCAL_CALLER, turn, attempt())
     judging.open()
-    server.hear(running)
-    server.say(ref, "hello")
+    server.drain(running)
+    server.whole_turn(ref, "hello")
     assert "a bomb" not in str(server.inference.requests[-1].messages)
     server.assert_whole(ref)
 
@@ -227,10 +227,10 @@ def test_a_question_that_was_never_judged_is_not_shown_to_the_model_later(
         lease.lose()
         server.clock.advance(LEASE_S)
     judging.open()
-    server.hear(running)
+    server.drain(running)
     server.shields.script = {"a": clean, "b": clean}
-    server.say(ref, "hello", input_shields=[])
-    server.say(ref, "hello")
+    server.whole_turn(ref, "hello", input_shields=[])
+    server.whole_turn(ref, "hello")
     assert "bomb" not in str([request.messages for request in server.inference.requests])
     assert "bomb" not in str(server.core.contexts.read(LOCAL_CALLER, ref))
     assert "bomb" in str(server.states(ref)[0].turn.input_messages), "the record keeps the sent text"
@@ -243,12 +243,12 @@ def test_a_turn_taken_over_has_its_question_judged_and_shown_to_the_model_later(
     first.store.after(saves_step, first.store.die)
     turn = first.start(ref, "a harmless question").ref
     first.settle()
-    heir = first.another([Says(error=ModelFailed("broken")), "fine"])
+    heir = first.another([ScriptedReply(error=ModelFailed("broken")), "fine"])
     heir.shields.script = {"a": clean, "b": clean}
     first.clock.advance(LEASE_S)
-    heir.attend(turn)
+    heir.reconcile_turn(turn)
     heir.settle()
-    heir.say(ref, "hello")
+    heir.whole_turn(ref, "hello")
     assert contents(heir.inference.requests[-1].messages) == ["a harmless question", "hello"]
     heir.assert_whole(ref)
 
@@ -257,17 +257,17 @@ def test_shields_that_have_judged_an_answer_do_not_judge_it_again_after_a_crash(
     server = with_shields(serve([call("look", "l1"), "never"]), a=clean, b=clean)
     ref = server.session(client_tools=[client_tool()])
     turn = server.paused(ref, input_shields=["a", "b"])
-    before = len(server.shields.asked)
+    before = len(server.shields.questions)
     server.store.after(saves_step, server.store.die)
-    server.hear(server.resume(turn, answer("l1")))
+    server.drain(server.resume(turn, answer("l1")))
     heir = server.another(["fine"])
     heir.shields.script = {"a": clean, "b": clean}
     server.clock.advance(LEASE_S)
     outlook = heir.core.recovery.reconcile(turn)
     assert outlook.run is not None
-    heir.hear(outlook.run)
-    assert [name for name, _ in heir.shields.asked] == ["b"]
-    assert len(server.shields.asked) > before
+    heir.drain(outlook.run)
+    assert [name for name, _ in heir.shields.questions] == ["b"]
+    assert len(server.shields.questions) > before
     assert steps_of(heir, ref) == [
         *["shield_call"] * 2,
         "inference",
@@ -297,7 +297,7 @@ def test_a_shield_that_fails_stops_the_turn_unless_configured_otherwise(
     server = serve(["hi"])
     server.shields.script = {"a": fails(ShieldFailed("no answer"))}
     server.core.shields.register(LOCAL_CALLER, registered("a", **params), attempt())
-    turn = turn_in(server.say(server.session(input_shields=["a"])))
+    turn = turn_in(server.whole_turn(server.session(input_shields=["a"])))
     shown = "I can't answer that now" if status == "stopped" else "hi"
     assert shown in str(turn.output_message.content)
     step = turn.steps[0]
@@ -310,7 +310,7 @@ def test_a_shield_that_was_unregistered_while_the_turn_waited_stops_its_answer(s
     server = with_shields(serve([call("look", "l1"), "hi"]), a=clean)
     turn = server.paused(server.session(client_tools=[client_tool()], output_shields=["a"]))
     server.core.shields.unregister(LOCAL_CALLER, "a")
-    ended = turn_in(server.hear(server.resume(turn, answer("l1"))))
+    ended = turn_in(server.drain(server.resume(turn, answer("l1"))))
     assert "I can't answer that now" in str(ended.output_message.content)
 
 
@@ -322,7 +322,7 @@ def test_a_step_of_a_shield_is_stored_before_it_is_published_and_the_last_one_by
 ) -> None:
     server = with_shields(serve(["hi"]), a=clean, b=clean)
     ref = server.session(input_shields=["a", "b"], output_shields=["a", "b"])
-    server.say(ref)
+    server.whole_turn(ref)
     writes = [call for call in server.store.calls if call.verb == "write"]
     opened = next(index for index, call in enumerate(writes) if any("turn:" in op.key.sk for op in call.operations))
     of_the_turn = writes[opened + 1 :]
@@ -336,7 +336,7 @@ def test_a_turn_with_shields_reads_no_more_than_one_without(serve: Callable[...,
 
     def reads(ref: SessionRef) -> list[str]:
         before = len(server.store.calls)
-        server.say(ref)
+        server.whole_turn(ref)
         return [call.verb for call in server.store.calls[before:] if call.verb in ("get", "gather") and call.keys]
 
     for _ in range(2):
@@ -363,9 +363,9 @@ def test_a_takeover_calls_the_shields_whose_verdicts_were_not_stored(
     heir = first.another(["hi"])
     heir.shields.script = first.shields.script
     first.clock.advance(LEASE_S)
-    heir.attend(turn)
+    heir.reconcile_turn(turn)
     heir.settle()
-    assert [name for name, _ in heir.shields.asked] == ["a", "b", "c", "a"][stored if stored < 3 else stored - 1 :]
+    assert [name for name, _ in heir.shields.questions] == ["a", "b", "c", "a"][stored if stored < 3 else stored - 1 :]
     assert len(heir.inference.requests) == (1 if stored < 3 else 0)
     assert [trace.shield_id for trace in heir.state(turn).traces] == ["a", "b", None, "c", "a"]
     assert heir.state(turn).status is TurnStatus.COMPLETED
@@ -376,7 +376,7 @@ def test_a_turn_that_was_cancelled_before_its_answer_was_judged_does_not_show_it
     serve: Callable[..., Harness],
 ) -> None:
     held = Held()
-    server = serve([Says(("unjudged",)), "ok"])
+    server = serve([ScriptedReply(("unjudged",)), "ok"])
 
     def judge(_: ShieldQuestion) -> Verdict:
         held.pass_through()
@@ -389,7 +389,7 @@ def test_a_turn_that_was_cancelled_before_its_answer_was_judged_does_not_show_it
     server.core.cancelling.cancel(LOCAL_CALLER, broadcast.ref, attempt())
     held.open()
     server.settle()
-    server.say(ref, "and?")
+    server.whole_turn(ref, "and?")
     assert contents(server.inference.requests[1].messages) == ["tell me", "and?"]
     server.assert_whole(ref)
 
@@ -409,7 +409,7 @@ def test_a_lost_lease_ends_the_wait_for_a_silent_shield(serve: Callable[..., Har
     assert lease is not None
     lease.lose()
     server.settle()
-    assert outline(server.hear(broadcast)).endswith("failed:lease_lost")
+    assert outline(server.drain(broadcast)).endswith("failed:lease_lost")
     assert server.state(broadcast.ref).turn.steps == ()
     held.open()
 
@@ -427,9 +427,9 @@ def test_a_registry_that_can_not_be_read_leaves_the_turn_to_be_continued(serve: 
 
     server.store.before(read_no_more, unavailable)
     server.store.after(saves_step, lambda: server.clock.advance(10))
-    events = server.hear(server.start(ref))
+    events = server.drain(server.start(ref))
     assert outline(events).endswith("failed:store_unavailable")
-    server.attend_after_leases()
+    server.reconcile_after_leases()
     (state,) = server.states(ref)
     assert state.status is TurnStatus.COMPLETED
 
@@ -453,7 +453,7 @@ def test_two_shields_of_100_ms_take_little_longer_than_one(serve: Callable[..., 
 
     def spans(ref: SessionRef) -> tuple[float, float]:
         began = time.perf_counter()
-        server.say(ref)
+        server.whole_turn(ref)
         return called_at[-1] - began, time.perf_counter() - called_at[-1]
 
     added = [
@@ -466,7 +466,7 @@ def test_two_shields_of_100_ms_take_little_longer_than_one(serve: Callable[..., 
 
 
 def test_a_turn_is_stopped_by_whichever_shield_finds_a_violation(serve: Callable[..., Harness]) -> None:
-    server = with_shields(serve([]), a=clean, b=lambda _: found(), c=lambda _: found(told="third"))
-    events = server.say(server.session(input_shields=["a", "b", "c"]))
+    server = with_shields(serve([]), a=clean, b=lambda _: found(), c=lambda _: found(user_message="third"))
+    events = server.whole_turn(server.session(input_shields=["a", "b", "c"]))
     assert outline(events) == f"start {STEP} {STEP} complete"
     assert turn_in(events).output_message.content == "stopped"

@@ -15,7 +15,7 @@ from tests.fakes.models import bedrock_frames as frames
 from tests.fakes.models.openai_answers import Answer, Pause
 from tests.fakes.tools import agentcore_server as fake
 from tests.fakes.tools.agentcore_server import AgentCoreServer
-from tests.support.models.bedrock_client import REGION, SECRET, Asking, asking
+from tests.support.models.bedrock_client import REGION, SECRET, BedrockAdapters, bedrock_adapters
 from turnstone.adapters.aws.aws_clients import AwsClients
 from turnstone.adapters.tools.code.agentcore import AgentCoreCode
 from turnstone.adapters.tools.code.agentcore_client import build_agentcore_client
@@ -23,7 +23,7 @@ from turnstone.adapters.tools.code.code_runs import CodeRun
 from turnstone.domain.errors import ToolFailed
 from turnstone.domain.values.cancellation import StopSignal
 
-__all__ = ["asking"]
+__all__ = ["bedrock_adapters"]
 EMPTY = fake.listing()
 cached_clients = cache(AwsClients)  # the service's description is read only once
 
@@ -44,7 +44,7 @@ class Interpreter:
 
 
 @pytest.fixture
-def interpreter(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> Interpreter:
+def interpreter(bedrock_adapters: BedrockAdapters, monkeypatch: pytest.MonkeyPatch) -> Interpreter:
     return Interpreter(monkeypatch)
 
 
@@ -56,9 +56,9 @@ def test_code_is_run_in_a_session_of_its_own_which_is_stopped(interpreter: Inter
     with AgentCoreServer(answers(fake.ran("1\n"))) as server:
         assert interpreter.run(server, timeout_s=7) == CodeRun("completed", "1\n", "", 0)
     assert server.names == ["start", "listFiles", "executeCode", "listFiles", "stop"]
-    assert {session_id for _, session_id, _ in server.told} == {"session1"}
-    assert server.told[0][2]["sessionTimeoutSeconds"] == 27
-    assert server.told[2][2] == {"code": "print(1)", "language": "python"}
+    assert {session_id for _, session_id, _ in server.session_requests} == {"session1"}
+    assert server.session_requests[0][2]["sessionTimeoutSeconds"] == 27
+    assert server.session_requests[2][2] == {"code": "print(1)", "language": "python"}
     assert all(headers["authorization"].startswith("AWS4-HMAC-SHA256") for headers in server.headers)
 
 
@@ -68,9 +68,11 @@ def test_no_two_pieces_of_code_share_a_session(interpreter: Interpreter) -> None
         code = interpreter.at(server)
         code.run("a = 1", 5, None)
         code.run("print(a)", 5, None)
-    assert [(name, session_id) for name, session_id, _ in server.told if name in ("start", "executeCode", "stop")] == [
-        (name, session_id) for session_id in ("session1", "session2") for name in ("start", "executeCode", "stop")
-    ]
+    assert [
+        (name, session_id)
+        for name, session_id, _ in server.session_requests
+        if name in ("start", "executeCode", "stop")
+    ] == [(name, session_id) for session_id in ("session1", "session2") for name in ("start", "executeCode", "stop")]
 
 
 def test_code_that_fails_is_an_answer(interpreter: Interpreter) -> None:
@@ -106,7 +108,7 @@ def test_files_that_were_made_are_read_and_others_are_not(interpreter: Interpret
     }
     with AgentCoreServer(script) as server:
         run = interpreter.run(server)
-    assert server.told[-2][2] == {"paths": ["a chart.png", "t.csv"]}
+    assert server.session_requests[-2][2] == {"paths": ["a chart.png", "t.csv"]}
     assert [(file.name, file.mime_type, file.body) for file in run.files] == [
         ("a_chart.png", "image/png", b"\x89PNG"),
         ("t.csv", "text/csv", "ü,1".encode()),
@@ -127,7 +129,7 @@ def test_files_that_are_too_many_or_too_large_are_left_out(interpreter: Interpre
     read = (fake.result(*({"type": "resource", "resource": resource} for resource in resources)),)
     with AgentCoreServer(answers(fake.ran("x"), after=fake.listing(*names), read=read)) as server:
         run = interpreter.run(server)
-    assert server.told[-2][2] == {"paths": names[:16]}
+    assert server.session_requests[-2][2] == {"paths": names[:16]}
     assert [file.name for file in run.files] == ["00.txt"]
     assert run.note == "19 more files were left out: too many, or too large"
 

@@ -19,8 +19,16 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.tools.hostile_mcp_server import HostileMcpServer, Message, Reply, decent, decent_but, event, told
-from tests.support.tools.mcp_client import ASKER, asker_with, asking, call, said, toolbox
+from tests.fakes.tools.hostile_mcp_server import (
+    HostileMcpServer,
+    Message,
+    Reply,
+    decent,
+    decent_but,
+    event,
+    result_reply,
+)
+from tests.support.tools.mcp_client import ASKER, asker_with, call, loopback_connections, text_in_result, toolbox
 from turnstone.adapters.tools.mcp.mcp import McpToolbox
 from turnstone.adapters.tools.mcp.mcp_limits import McpLimits
 from turnstone.domain.errors import CredentialsMissing, CredentialsRefused, ToolFailed, ToolgroupUnavailable
@@ -45,7 +53,7 @@ def hostile(
 ) -> Iterator[tuple[McpToolbox, HostileMcpServer]]:
     """Serve; assert that the block ends soon and leaves no task."""
     began, threads = time.monotonic(), set(threading.enumerate())
-    with HostileMcpServer(reply) as server, asking(server.port, limits=limits) as connections:
+    with HostileMcpServer(reply) as server, loopback_connections(server.port, limits=limits) as connections:
         yield toolbox(server.url(), connections), server
         if connections._loop is not None:
             settled = asyncio.run_coroutine_threadsafe(_until_settled(), connections._loop)
@@ -65,11 +73,11 @@ def of_rpc(**fields: Any) -> Callable[[Message], Reply]:
 
 
 def endless_pages(message: Message) -> Reply:
-    return told(message, {"tools": [], "nextCursor": f"{time.monotonic_ns()}"})
+    return result_reply(message, {"tools": [], "nextCursor": f"{time.monotonic_ns()}"})
 
 
 def many_tools(message: Message) -> Reply:
-    return told(message, {"tools": [{"name": f"t{n}", "inputSchema": {"type": "object"}} for n in range(30)]})
+    return result_reply(message, {"tools": [{"name": f"t{n}", "inputSchema": {"type": "object"}} for n in range(30)]})
 
 
 def silent(_: Message) -> Reply:
@@ -85,7 +93,9 @@ def dripping_events(_: Message) -> Reply:
 
 
 def gigantic(message: Message) -> Reply:
-    return told(message, {"content": [{"type": "text", "text": "x" * 200_000}], "tools": [], "pad": "x" * 200_000})
+    return result_reply(
+        message, {"content": [{"type": "text", "text": "x" * 200_000}], "tools": [], "pad": "x" * 200_000}
+    )
 
 
 def gigantic_event(message: Message) -> Reply:
@@ -121,7 +131,7 @@ def ended_events(_: Message) -> Reply:
 
 
 def of_another_shape(message: Message) -> Reply:
-    return told(message, {"content": "not a list", "tools": {"not": "a list"}})
+    return result_reply(message, {"content": "not a list", "tools": {"not": "a list"}})
 
 
 BROKEN = {
@@ -163,7 +173,7 @@ def test_a_call_that_is_answered_badly_fails_and_is_not_repeated(what: str) -> N
             call(box, "echo", timeout_s=1.0 if "within" in why else SOON_S)
         assert server.requests.count("tools/call") == 1
         server.reply = decent
-        assert said(call(box, "echo")) == "echoed", "the next call is not harmed"
+        assert text_in_result(call(box, "echo")) == "echoed", "the next call is not harmed"
 
 
 @pytest.mark.parametrize("has_rpc_error", [False, True])
@@ -228,7 +238,7 @@ def test_an_answer_that_is_not_read_to_its_end_does_not_stay() -> None:
 def test_a_server_that_does_not_accept_connections_in_time_is_an_error() -> None:
     with (
         socket.create_server(("127.0.0.1", 0), backlog=0) as full,
-        asking(full.getsockname()[1], limits=LIMITS) as made,
+        loopback_connections(full.getsockname()[1], limits=LIMITS) as made,
     ):
         uri = f"http://127.0.0.1:{full.getsockname()[1]}/mcp"
         fillers = [socket.socket() for _ in range(3)]
@@ -260,7 +270,7 @@ def test_a_redirect_to_a_private_address_is_not_followed(status: int, method: st
 def test_headers_are_not_sent_where_a_redirect_points() -> None:
     with HostileMcpServer(decent) as other, HostileMcpServer(decent) as named:
         named.reply = decent_but(tools_call=lambda _: Reply(status=307, headers=(("location", other.url()),)))
-        with asking(named.port, other.port, limits=UNHURRIED) as connections:
+        with loopback_connections(named.port, other.port, limits=UNHURRIED) as connections:
             box = toolbox(named.url(), connections)
             with pytest.raises(ToolFailed):
                 call(box, "echo", asker_with(named.url(), {"Authorization": "Bearer mine"}))
@@ -275,7 +285,7 @@ def test_a_call_in_a_session_that_was_forgotten_runs_once_in_another() -> None:
     forgotten = iter([Reply(status=404)])
     with hostile(decent_but(tools_call=lambda message: next(forgotten, None) or decent(message))) as (box, server):
         box.tools(ASKER)
-        assert said(call(box, "echo")) == "echoed"
+        assert text_in_result(call(box, "echo")) == "echoed"
         assert server.requests.count("tools/call") == 2
         assert server.requests.count("initialize") == 2
 
@@ -290,7 +300,10 @@ def test_a_server_that_forgets_every_session_is_called_twice_at_most() -> None:
 
 def test_an_interrupted_list_is_requested_once_more_over_another_connection() -> None:
     breaks = iter([hung_up])
-    with HostileMcpServer(decent) as server, asking(server.port, limits=McpLimits(listed_s=0)) as connections:
+    with (
+        HostileMcpServer(decent) as server,
+        loopback_connections(server.port, limits=McpLimits(listed_s=0)) as connections,
+    ):
         box = toolbox(server.url(), connections)
         box.tools(ASKER)
         server.reply = decent_but(tools_list=lambda message: next(breaks, decent)(message))
@@ -307,7 +320,10 @@ def tool(name: str, **schema: Any) -> dict[str, Any]:
 
 def test_invalid_names_are_converted_or_left_out() -> None:
     names = ["", "---", "ünï", "a/b", "a.b", "a\nb", "../../etc", "x" * 10_000, "💥", "ok", "\x00"]
-    with hostile(decent_but(tools_list=lambda m: told(m, {"tools": [tool(name) for name in names]}))) as (box, server):
+    with hostile(decent_but(tools_list=lambda m: result_reply(m, {"tools": [tool(name) for name in names]}))) as (
+        box,
+        server,
+    ):
         offered = [each.name for each in box.tools(ASKER)]
         assert offered == ["---", "_n_", "a_b", "______etc", "x" * 64, "ok"]
         called: list[str] = []
@@ -324,7 +340,7 @@ def test_invalid_names_are_converted_or_left_out() -> None:
 
 def test_a_list_that_is_not_of_mcp_is_not_taken() -> None:
     with (
-        hostile(decent_but(tools_list=lambda message: told(message, {"tools": [{"name": "bad"}]}))) as (box, _),
+        hostile(decent_but(tools_list=lambda message: result_reply(message, {"tools": [{"name": "bad"}]}))) as (box, _),
         pytest.raises(ToolgroupUnavailable, match="does not follow MCP"),
     ):
         box.tools(ASKER)
@@ -342,7 +358,7 @@ def test_a_schema_that_can_t_be_offered_costs_its_tool_only(
     schema: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     tools = [{"name": "bad", "inputSchema": schema}, tool("good")]
-    with hostile(decent_but(tools_list=lambda message: told(message, {"tools": tools}))) as (box, _):
+    with hostile(decent_but(tools_list=lambda message: result_reply(message, {"tools": tools}))) as (box, _):
         found = [each.name for each in box.tools(ASKER)]
     assert found == ["good"]
     assert [record.args[1] for record in caplog.records if record.args] == ["bad"]
@@ -350,7 +366,7 @@ def test_a_schema_that_can_t_be_offered_costs_its_tool_only(
 
 def test_neither_the_address_of_a_server_nor_its_messages_are_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG")
-    with hostile(decent_but(tools_call=not_json)) as (_, server), asking(server.port) as connections:
+    with hostile(decent_but(tools_call=not_json)) as (_, server), loopback_connections(server.port) as connections:
         url = server.url("/mcp?key=secret-value")
         box, asker = toolbox(url, connections), asker_with(url, {"Authorization": "Bearer secret-value"})
         box.tools(asker)
@@ -365,7 +381,7 @@ def as_error(text: str) -> Callable[[Message], Reply]:
 
 
 def as_answer(text: str) -> Callable[[Message], Reply]:
-    return lambda message: told(message, {"isError": True, "content": [{"type": "text", "text": text}]})
+    return lambda message: result_reply(message, {"isError": True, "content": [{"type": "text", "text": text}]})
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.tools.mcp_server import ONE_PIXEL, McpServer, McpServers
-from tests.support.tools.mcp_client import ASKER, asker_with, asking, call, said, toolbox
+from tests.support.tools.mcp_client import ASKER, asker_with, call, loopback_connections, text_in_result, toolbox
 from turnstone.adapters.tools.mcp.mcp import McpToolbox
 from turnstone.adapters.tools.mcp.mcp_connections import McpConnections
 from turnstone.adapters.tools.mcp.mcp_limits import McpLimits
@@ -45,7 +45,7 @@ def server(servers: McpServers) -> McpServer:
 
 @pytest.fixture(scope="module")
 def connections(server: McpServer) -> Iterator[McpConnections]:
-    with asking(server.port) as made:
+    with loopback_connections(server.port) as made:
         yield made
 
 
@@ -55,7 +55,7 @@ def box(request: pytest.FixtureRequest, server: McpServer, connections: McpConne
 
 
 def seen(box: McpToolbox) -> dict[str, list[Any]]:
-    headers_seen: dict[str, list[Any]] = json.loads(said(call(box, "what_was_seen")))
+    headers_seen: dict[str, list[Any]] = json.loads(text_in_result(call(box, "what_was_seen")))
     return headers_seen
 
 
@@ -83,7 +83,7 @@ def test_tools_are_listed_as_the_server_describes_them(box: McpToolbox, server: 
 
 def test_a_name_that_models_do_not_accept_is_converted(box: McpToolbox) -> None:
     assert "odd_name_with_spaces" in {tool.name for tool in box.tools(ASKER)}
-    assert said(call(box, "odd_name_with_spaces")) == "odd"
+    assert text_in_result(call(box, "odd_name_with_spaces")) == "odd"
 
 
 def test_a_changed_list_is_requested_again(box: McpToolbox) -> None:
@@ -91,7 +91,7 @@ def test_a_changed_list_is_requested_again(box: McpToolbox) -> None:
     assert name not in {tool.name for tool in box.tools(ASKER)}
     call(box, "grow", name=name)
     until(lambda: name in {tool.name for tool in box.tools(ASKER)})
-    assert said(call(box, name)) == "grown"
+    assert text_in_result(call(box, name)) == "grown"
 
 
 def test_a_list_is_not_requested_again_before_its_time(server: McpServer, connections: McpConnections) -> None:
@@ -101,7 +101,7 @@ def test_a_list_is_not_requested_again_before_its_time(server: McpServer, connec
 
 
 def test_a_list_is_requested_again_after_its_time(server: McpServer) -> None:
-    with asking(server.port, limits=McpLimits(listed_s=0)) as connections:
+    with loopback_connections(server.port, limits=McpLimits(listed_s=0)) as connections:
         box = toolbox(server.url(), connections)
         first = box.tools(ASKER)
         assert not any(one is other for one, other in zip(first, box.tools(ASKER), strict=True))
@@ -111,7 +111,7 @@ def test_a_list_is_requested_again_after_its_time(server: McpServer) -> None:
 
 
 def test_a_call_is_answered_with_the_tools_text(box: McpToolbox) -> None:
-    assert said(call(box, "add", a=2, b=40)) == "42"
+    assert text_in_result(call(box, "add", a=2, b=40)) == "42"
 
 
 def test_a_call_brings_its_idempotency_key_along(box: McpToolbox) -> None:
@@ -126,7 +126,7 @@ def test_an_image_stays_an_image(box: McpToolbox) -> None:
 
 def test_content_other_than_text_and_images_becomes_a_file(box: McpToolbox) -> None:
     result = call(box, "parts")
-    assert said(result).splitlines()[0::2] == ["one", "two", "[report is at https://example.com/report]"]
+    assert text_in_result(result).splitlines()[0::2] == ["one", "two", "[report is at https://example.com/report]"]
     files = [(file.name, file.mime_type, file.body) for file in result.files]
     assert files == [("audio-1.wav", "audio/wav", b"RIFF"), ("2-b_20c.pdf", "application/pdf", b"%PDF-")]
 
@@ -134,7 +134,7 @@ def test_content_other_than_text_and_images_becomes_a_file(box: McpToolbox) -> N
 def test_structured_content_is_kept_beside_the_text(box: McpToolbox) -> None:
     result = call(box, "weather", city="Oslo")
     assert result.metadata == {"structured_content": {"city": "Oslo", "degrees": 21}}
-    assert json.loads(said(result)) == {"city": "Oslo", "degrees": 21}
+    assert json.loads(text_in_result(result)) == {"city": "Oslo", "degrees": 21}
 
 
 def test_a_failing_tool_returns_its_reason_to_the_model(box: McpToolbox) -> None:
@@ -188,7 +188,7 @@ def test_calls_run_side_by_side_over_one_connection(box: McpToolbox) -> None:
     began = time.monotonic()
     with ThreadPoolExecutor(8) as threads:
         calls = [threads.submit(call, box, "slow", seconds=1, name=str(number)) for number in range(8)]
-        assert [said(made.result()) for made in calls] == [f"slept {number}" for number in range(8)]
+        assert [text_in_result(made.result()) for made in calls] == [f"slept {number}" for number in range(8)]
     assert time.monotonic() - began < 5  # one after the other they take 8
 
 
@@ -215,7 +215,7 @@ def test_headers_of_two_callers_never_meet(server: McpServer, connections: McpCo
             ]
         for asker, made in calls:
             sent = asker.provider_data.mapping("mcp_headers").get(uri, {}).get("X-Caller", "none")
-            assert said(made.result()) == sent
+            assert text_in_result(made.result()) == sent
 
 
 def test_tenants_share_no_connection(server: McpServer, connections: McpConnections) -> None:
@@ -229,7 +229,7 @@ def test_tenants_share_no_connection(server: McpServer, connections: McpConnecti
 def test_headers_for_another_server_are_not_sent(server: McpServer, connections: McpConnections) -> None:
     box = toolbox(server.url(), connections)
     asker = asker_with("https://elsewhere.example/mcp", {"X-Caller": "me"})
-    assert said(call(box, "header", asker, name="x-caller")) == "none"
+    assert text_in_result(call(box, "header", asker, name="x-caller")) == "none"
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,7 @@ def test_headers_of_another_shape_are_refused_without_repeating_them(
 
 def test_nothing_is_sent_over_plain_http_that_is_not_allowed(server: McpServer) -> None:
     uri = server.url()
-    with asking() as connections, pytest.raises(ToolgroupUnavailable, match="it is not https") as refused:
+    with loopback_connections() as connections, pytest.raises(ToolgroupUnavailable, match="it is not https") as refused:
         toolbox(uri, connections).tools(asker_with(uri, {"Authorization": "Bearer secret-value"}))
     assert "secret-value" not in str(refused.value)
 
@@ -270,7 +270,7 @@ def test_nothing_is_sent_over_plain_http_that_is_not_allowed(server: McpServer) 
 def test_an_unreachable_server_is_named_without_its_query(way: str, servers: McpServers) -> None:
     gone = servers.start()
     gone.kill()
-    with asking(gone.port) as connections:
+    with loopback_connections(gone.port) as connections:
         box = toolbox(gone.url(f"{way}?key=secret-value"), connections)
         with pytest.raises(ToolgroupUnavailable, match="can't be reached") as unavailable:
             box.tools(ASKER)
@@ -283,12 +283,12 @@ def test_an_unreachable_server_is_named_without_its_query(way: str, servers: Mcp
 @pytest.mark.parametrize("way", WAYS)
 def test_a_restarted_server_is_called_again(way: str, servers: McpServers) -> None:
     first = servers.start()
-    with asking(first.port, limits=McpLimits(listed_s=0)) as connections:
+    with loopback_connections(first.port, limits=McpLimits(listed_s=0)) as connections:
         box = toolbox(first.url(way), connections)
         call(box, "add", a=1, b=1)
         first.kill()
         second = servers.start(first.port)
-        assert said(call(box, "add", a=1, b=2)) == "3"
+        assert text_in_result(call(box, "add", a=1, b=2)) == "3"
         second.kill()
         servers.start(first.port)
         assert box.tools(ASKER)
@@ -297,7 +297,7 @@ def test_a_restarted_server_is_called_again(way: str, servers: McpServers) -> No
 @pytest.mark.parametrize("way", WAYS)
 def test_a_server_that_dies_during_a_call_fails_it_soon_and_it_is_not_repeated(way: str, servers: McpServers) -> None:
     dying = servers.start()
-    with asking(dying.port) as connections, ThreadPoolExecutor(2) as threads:
+    with loopback_connections(dying.port) as connections, ThreadPoolExecutor(2) as threads:
         box = toolbox(dying.url(way), connections)
         made = threads.submit(call, box, "slow", seconds=60, name="unlucky")
         until(lambda: "unlucky" in seen(box)["began"])
@@ -314,31 +314,31 @@ def test_a_server_that_dies_during_a_call_fails_it_soon_and_it_is_not_repeated(w
 
 
 def test_connections_are_bounded_and_those_that_calls_wait_on_end_well(server: McpServer) -> None:
-    with asking(server.port, limits=McpLimits(kept=2)) as connections, ThreadPoolExecutor(8) as threads:
+    with loopback_connections(server.port, limits=McpLimits(kept=2)) as connections, ThreadPoolExecutor(8) as threads:
         box = toolbox(server.url("/old"), connections)
         made = [threads.submit(call, box, "slow", ToolAsker(f"t{n}"), seconds=0.5, name=str(n)) for n in range(6)]
-        assert [said(one.result()) for one in made] == [f"slept {n}" for n in range(6)]
+        assert [text_in_result(one.result()) for one in made] == [f"slept {n}" for n in range(6)]
         assert connections.count() <= 2
 
 
 def test_an_idle_connection_is_closed(server: McpServer) -> None:
-    with asking(server.port, limits=McpLimits(idle_s=0.2)) as connections:
+    with loopback_connections(server.port, limits=McpLimits(idle_s=0.2)) as connections:
         box = toolbox(server.url("/sse"), connections)
         box.tools(ASKER)
         assert connections.count() == 1
         until(lambda: connections.count() == 0)
-        assert said(call(box, "add", a=1, b=1)) == "2"
+        assert text_in_result(call(box, "add", a=1, b=1)) == "2"
 
 
 def test_closing_ends_the_thread_and_the_next_call_begins_another(server: McpServer) -> None:
-    with asking(server.port) as connections:
+    with loopback_connections(server.port) as connections:
         box = toolbox(server.url(), connections)
         before = set(threading.enumerate())
         box.tools(ASKER)
         (thread,) = [thread for thread in set(threading.enumerate()) - before if thread.name == "mcp"]
         connections.close()
         assert not thread.is_alive()
-        assert said(call(box, "add", a=1, b=1)) == "2"
+        assert text_in_result(call(box, "add", a=1, b=1)) == "2"
 
 
 def test_no_module_of_mcp_is_loaded_before_the_first_call() -> None:
@@ -361,7 +361,7 @@ print({"mcp", "mcp_types", "httpx2", "httpcore2", "httpx", "anyio", "opentelemet
     "uri", ["http://[::1", "https://[v1.x]/", "https://a:99999/", "https://%00/", "https://a:secret-value@b.example/"]
 )
 def test_an_invalid_address_makes_no_toolbox(uri: str) -> None:
-    with asking() as connections, pytest.raises(InvalidRequest) as refused:
+    with loopback_connections() as connections, pytest.raises(InvalidRequest) as refused:
         toolbox(uri, connections)
     assert refused.value.location == ("mcp_endpoint", "uri")
     assert "secret-value" not in str(refused.value)

@@ -70,8 +70,8 @@ def test_an_openai_model_s_image_becomes_a_file(model: str) -> None:
     (file,) = result.files
     assert (file.mime_type, file.body, file.name.endswith(".png")) == ("image/png", PNG, True)
     assert file.name in str(result.content)
-    (request,) = server.asked
-    sent = request.told
+    (request,) = server.requests
+    sent = request.json_body
     by_value = {} if "gpt-image" in model else {"response_format": "b64_json"}
     assert sent == {"model": model, "prompt": IMAGE["query"], "n": 1, "size": "1024x1536", **by_value}
 
@@ -150,7 +150,7 @@ def test_an_amazon_model_s_image_becomes_a_file(of_bedrock: Callable[..., Bedroc
     with BedrockServer(bedrock_images) as server:
         (file,) = made(of_bedrock(server, model, "1280x720")).files
     assert (file.mime_type, file.body) == ("image/png", PNG)
-    assert server.asked == [(model, "invoke")]
+    assert server.model_requests == [(model, "invoke")]
     (sent,) = server.requests
     config = sent["imageGenerationConfig"]
     assert (config["width"], config["height"], config["numberOfImages"]) == (1280, 720, 1)

@@ -54,7 +54,7 @@ def called(arguments: dict[str, Any], remote: dict[str, Any], **more: Any) -> An
 def test_a_call_s_arguments_come_into_the_query_after_the_definition_s(server: WebServer, method: str) -> None:
     arguments = {"city": "Köln & Bonn", "days": 3, "raw": True, "tags": ["a", "b"], "at": {"x": 1}, "none": None}
     run(server, "/weather?v=1", method, arguments, params={"units": "metric", "lang": ["de", "en"]})
-    (request,) = server.asked
+    (request,) = server.requests
     assert (request.method, request.path, request.body) == (method, "/weather", b"")
     assert list(request.params.items()) == [
         ("v", ["1"]),
@@ -72,32 +72,32 @@ def test_a_call_s_arguments_come_into_the_query_after_the_definition_s(server: W
 def test_a_call_s_arguments_come_into_the_body_after_the_definition_s(server: WebServer, method: str) -> None:
     body = {"account": 7, "options": {"deep": True}}
     run(server, "/orders", method, {"item": "Tür", "count": 2}, params={"v": 2}, body=body)
-    (request,) = server.asked
+    (request,) = server.requests
     assert (request.method, request.target, request.headers["content-type"]) == (
         method,
         "/orders?v=2",
         "application/json",
     )
-    assert list(request.told.items()) == [*body.items(), ("item", "Tür"), ("count", 2)]
+    assert list(request.json_body.items()) == [*body.items(), ("item", "Tür"), ("count", 2)]
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_an_argument_does_not_replace_a_fixed_value_of_the_definition(server: WebServer, method: str) -> None:
     fixed = {"account": "ours"}
     run(server, "/x?mode=safe", method, {"account": "theirs", "mode": "evil"}, params=fixed, body=fixed)
-    (request,) = server.asked
+    (request,) = server.requests
     assert (request.params["account"], request.params["mode"]) == (["ours"], ["safe"])
-    assert method == "GET" or request.told == {**fixed, "mode": "evil"}
+    assert method == "GET" or request.json_body == {**fixed, "mode": "evil"}
 
 
 def test_an_argument_in_the_url_is_encoded_and_not_sent_again(server: WebServer) -> None:
     arguments = {"city": "a/b?c#d&e é", "day": 5, "q": "x&y=z", "left": "over"}
     run(server, "/in/{city}/on-{day}?q={q}", "GET", arguments)
     run(server, "/in/{city}/on-{day}?q={q}", "POST", arguments)
-    got, posted = server.asked
+    got, posted = server.requests
     assert got.target == "/in/a%2Fb%3Fc%23d%26e%20%C3%A9/on-5?q=x%26y%3Dz&left=over"
     assert posted.target == got.target.removesuffix("&left=over")
-    assert posted.told == {"left": "over"}
+    assert posted.json_body == {"left": "over"}
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_any_text_of_an_argument_stays_in_its_segment_and_its_parameter(name: st
 def test_headers_of_the_definition_are_sent_and_so_is_the_key_of_the_call(server: WebServer) -> None:
     headers = {"Authorization": SECRET, "X-Version": 2, "content-type": "application/vnd.x+json"}
     run(server, "/x", "POST", {}, headers=headers)
-    (request,) = server.asked
+    (request,) = server.requests
     sent = request.headers
     assert (sent["authorization"], sent["x-version"], sent["content-type"]) == (SECRET, "2", "application/vnd.x+json")
     assert sent["idempotency-key"] == "turn:1:c1"
@@ -272,7 +272,7 @@ def test_private_addresses_are_refused_before_a_connection(server: WebServer) ->
     box = RemoteToolbox(GuardedFetcher())
     with pytest.raises(ToolFailed, match="TURNSTONE_FETCH_ALLOW"):
         box.invoke(called({}, {"url": f"{server.url}/latest/meta-data", "method": "GET"}))
-    assert server.asked == []
+    assert server.requests == []
 
 
 def test_a_redirect_to_a_forbidden_address_is_refused() -> None:
@@ -280,7 +280,7 @@ def test_a_redirect_to_a_forbidden_address_is_refused() -> None:
         moved = WebAnswer(302, headers={"Location": f"{inner.url}/admin"})
         with WebServer(lambda _: moved) as outer, pytest.raises(ToolFailed, match="TURNSTONE_FETCH_ALLOW"):
             run(outer, "/", "GET", {})
-        assert inner.asked == []
+        assert inner.requests == []
 
 
 def test_a_silent_server_is_waited_for_until_the_calls_timeout() -> None:

@@ -42,7 +42,7 @@ class Services:
         return self.servers[name].url + PATHS[name]
 
     def request_counts(self) -> dict[str, int]:
-        return {name: len(server.asked) for name, server in self.servers.items() if server.asked}
+        return {name: len(server.requests) for name, server in self.servers.items() if server.requests}
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def test_braves_best_results_keep_its_mixed_order(services: Services) -> None:
     videos = [{name: video(n)[name] for name in ("type", "title", "url", "description")} for n in range(3)]
     faq = {"question": "Question 0?", "answer": "Answer 0.", "title": "FAQ 0", "url": "https://faq.test/0"}
     assert content == {"query": "rain in spain", "top_k": [first, videos, [faq]]}
-    (request,) = services.servers["brave"].asked
+    (request,) = services.servers["brave"].requests
     assert request.params["q"] == ["rain in spain"]
 
 
@@ -85,7 +85,7 @@ def test_a_query_longer_than_brave_takes_is_cut(services: Services) -> None:
     box = searching(services, "brave")
     for query in ("wet " * 60, "w" * 500):
         box.invoke(invocation("web_search", {"query": query}, provider_data={"brave_search_api_key": KEY}))
-    words, letters = (request.params["q"][0] for request in services.servers["brave"].asked)
+    words, letters = (request.params["q"][0] for request in services.servers["brave"].requests)
     assert (len(words.split()), len(letters)) == (50, 400)
 
 
@@ -286,7 +286,7 @@ def test_a_question_that_wolfram_does_not_understand_has_its_suggestion(services
 def test_wolfram_refuses_a_wrong_key_in_the_result(services: Services) -> None:
     with pytest.raises(ToolFailed, match="Invalid appid"):
         wolfram_box(services).invoke(invocation("w", QUERY, provider_data={"wolfram_alpha_api_key": "wrong"}))
-    assert services.servers["wolfram"].asked[0].params["appid"] == ["wrong"]
+    assert services.servers["wolfram"].requests[0].params["appid"] == ["wrong"]
 
 
 @pytest.mark.parametrize("answer", [{}, {"queryresult": []}, {"queryresult": {"error": {"msg": f"no {KEY}"}}}])

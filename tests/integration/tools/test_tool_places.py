@@ -93,7 +93,7 @@ def test_keys_are_those_of_variables_here_and_of_secrets_on_aws(monkeypatch: pyt
         there = on_aws(f'{text}api_key_secret = "prod/tavily"', {"prod/tavily": KEY})
         for kinds in (here, there):
             assert len(json.loads(run(kinds, "builtin::websearch").content)["top_k"]) == 3
-        assert len(server.asked) == 2
+        assert len(server.requests) == 2
 
 
 def test_agents_may_not_call_the_address_of_an_operators_service() -> None:
@@ -101,11 +101,11 @@ def test_agents_may_not_call_the_address_of_an_operators_service() -> None:
         kinds = local(f'[tools.wolfram_alpha]\nurl = "{server.url}/v2/query"')
         with pytest.raises(ToolFailed, match="holds no result"):
             run(kinds, "builtin::wolfram_alpha", {"wolfram_alpha_api_key": KEY})
-        assert len(server.asked) == 1
+        assert len(server.requests) == 1
         options = ToolOptions(remote_execution=RemoteExecution(url=server.url, method="GET"))
         with pytest.raises(ToolFailed, match="TURNSTONE_FETCH_ALLOW"):
             kinds.remote().invoke(invocation("mine", {}, options))
-        assert len(server.asked) == 1
+        assert len(server.requests) == 1
         allowing = local("", fetch_allow=f"127.0.0.1:{server.port}")
         assert allowing.remote().invoke(invocation("mine", {}, options)).content == "{}"
 
@@ -185,7 +185,7 @@ def test_an_mcp_server_is_called_only_if_it_is_public_or_allowed_and_connections
         with pytest.raises(ToolgroupUnavailable, match=r"mcp::x"):
             box.tools(ASKER)
         kinds.close()
-        assert server.asked == []
+        assert server.requests == []
         assert set(threading.enumerate()) <= before
     kinds.close()
 

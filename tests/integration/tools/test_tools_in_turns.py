@@ -56,7 +56,7 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., Harness]]:
 
 def run(server: Harness, ref: SessionRef | None = None) -> Turn:
     """Return the turn that the script leads to, in a session of an agent that has the tools."""
-    return turn_in(server.say(ref or server.session(toolgroups=["tools"])))
+    return turn_in(server.whole_turn(ref or server.session(toolgroups=["tools"])))
 
 
 def responses_of(turn: Turn) -> list[ToolResponse]:
@@ -103,7 +103,7 @@ def test_steps_are_emitted_in_the_order_of_the_calls(serve: Callable[..., Harnes
 
     server = serve([calls(call("a", "1"), call("b", "2")), "ok"], {"tools": {"a": waits, "b": goes}})
     ref = server.session(toolgroups=["tools"])
-    events = server.hear(server.start(ref))
+    events = server.drain(server.start(ref))
     assert outline(events) == "start S:infer P P C:infer S:tool P C:tool S:tool P C:tool S:infer P C:infer complete"
     assert [response.content for response in responses_of(server.states(ref)[0].turn)] == [
         "first called",
@@ -206,7 +206,7 @@ def test_tools_are_listed_once_as_a_turn_opens_and_once_as_it_is_resumed(serve: 
     before = server.tools.listings
     turn = server.paused(ref)
     assert server.tools.listings - before == 1
-    server.hear(server.resume(turn, answer("1", tool_name="ask")))
+    server.drain(server.resume(turn, answer("1", tool_name="ask")))
     assert server.tools.listings - before == 2
 
 
@@ -240,10 +240,10 @@ def test_a_call_that_is_run_again_after_a_crash_leaves_no_second_file(serve: Cal
     first = serve([call("a", "1")], tools)
     ref = first.session(toolgroups=["tools"])
     first.store.before(lambda call: saves_step(call) and len(first.blobs()) == 1, first.store.die)
-    first.hear(first.start(ref))
+    first.drain(first.start(ref))
     heir = first.another(["look"], tools)
     heir.clock.advance(LEASE_S + 1)
-    heir.attend_open()
+    heir.reconcile_open()
     heir.settle()
     assert heir.states(ref)[0].status is TurnStatus.COMPLETED
     (attachment,) = heir.states(ref)[0].turn.output_attachments
@@ -259,7 +259,7 @@ def test_groups_of_the_turn_are_used_beside_those_of_the_agent_and_their_argumen
     )
     ref = server.session(toolgroups=["tools"])
     fixed = ToolGroupWithArgs(name="more/b", args={"x": 2, "y": 3})
-    server.hear(server.start(ref, toolgroups=[fixed]))
+    server.drain(server.start(ref, toolgroups=[fixed]))
     contents = [response.content for response in responses_of(server.states(ref)[0].turn)]
     assert contents == ["{'x': 1}", "{'x': 2, 'y': 3}"]
 
@@ -282,4 +282,4 @@ def test_slow_tools_of_one_tenant_leave_threads_to_others(
     _, result, has_failed = server.core.toolgroups.invoke(other, "b", {}, attempt())
     slow.open()
     assert (result.content, has_failed) == ("quick", False)
-    assert [response.content for response in responses_of(turn_in(server.hear(broadcast)))] == ["at last", "at last"]
+    assert [response.content for response in responses_of(turn_in(server.drain(broadcast)))] == ["at last", "at last"]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.support.engine.harness import PATIENCE_S, eventually, heard_from
+from tests.support.engine.harness import PATIENCE_S, drained_events, eventually
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.turns.events import StepProgressed, TextDelta, TurnEvent, TurnStarted
 from turnstone.http.streams.receiving import received
@@ -98,7 +98,7 @@ def test_late_joiners_receive_the_first_events_too() -> None:
         threads += in_threads(listen)
     joined([publishing, *threads, *in_threads(listen)])
     assert numbers_received == [list(range(EVENTS))] * 6
-    assert numbers(heard_from(broadcast)) == list(range(EVENTS))
+    assert numbers(drained_events(broadcast)) == list(range(EVENTS))
 
 
 def test_a_listener_is_woken_once_between_two_polls() -> None:
@@ -228,7 +228,7 @@ def test_callers_that_expect_a_turn_share_one_broadcast_until_it_ends() -> None:
     assert broadcasts.find(REF) is expected[0]
     broadcasts.end(expected[0], TurnStarted(turn_id="t"))
     assert broadcasts.find(REF) is None
-    assert heard_from(expected[0]) == (TurnStarted(turn_id="t"),)
+    assert drained_events(expected[0]) == (TurnStarted(turn_id="t"),)
     assert broadcasts.expect(REF) is not expected[0]
 
 

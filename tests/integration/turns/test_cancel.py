@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.models.scripted import Says, call, words
+from tests.fakes.models.scripted import ScriptedReply, call, words
 from tests.support.engine.either_store import DICE, Make
 from tests.support.engine.harness import (
     AWAIT_S,
@@ -27,8 +27,8 @@ from tests.support.engine.harness import (
     attempt,
     client_tool,
     completes_turn,
+    drained_events,
     eventually,
-    heard_from,
     opens_turn,
     outline,
     pauses_turn,
@@ -101,7 +101,7 @@ def test_a_running_turn_is_stopped_and_its_finished_steps_stay(make: Make) -> No
     broadcast = server.start(ref)
     thinking.wait()
     state = cancel(server, broadcast.ref)
-    events = heard_from(broadcast)
+    events = drained_events(broadcast)
     assert outline(events) == f"{IN_THE_MIDDLE} failed:ended"
     assert is_cancelled_failure(events[-1], broadcast.ref)
     assert (state.status, len(state.turn.steps)) == (TurnStatus.CANCELLED, 2)
@@ -109,7 +109,7 @@ def test_a_running_turn_is_stopped_and_its_finished_steps_stay(make: Make) -> No
     server.settle()
     assert broadcast.events == list(events), "nothing is published after the end"
     assert_cancelled(server, broadcast.ref, "inference", "tool_execution")
-    assert outline(server.say(ref)).endswith("complete")
+    assert outline(server.whole_turn(ref)).endswith("complete")
     server.assert_whole(ref)
 
 
@@ -147,7 +147,7 @@ def test_a_turn_that_another_process_runs_is_stopped_by_its_next_write(make: Mak
     thinking.wait()
     cancel(other, broadcast.ref)
     thinking.open()
-    events = server.hear(broadcast)
+    events = server.drain(broadcast)
     assert outline(events) == "start S:infer P failed:ended"
     assert is_cancelled_failure(events[-1], broadcast.ref)
     assert_cancelled(server, broadcast.ref)
@@ -164,7 +164,7 @@ def test_a_turn_that_another_process_runs_is_stopped_by_a_renewal(make: Make) ->
     assert lease is not None
     server.core.leases._renew(lease)
     thinking.open()
-    events = server.hear(broadcast)
+    events = server.drain(broadcast)
     assert outline(events) == "start S:infer failed:ended"
     assert is_cancelled_failure(events[-1], broadcast.ref)
 
@@ -177,7 +177,7 @@ def test_a_waiting_turn_is_cancelled_and_the_model_reads_that_its_call_was_not_r
     assert_cancelled(server, turn, "inference")
     with pytest.raises(TurnNotAwaiting):
         server.resume(turn, answer("l"))
-    server.say(turn.session)
+    server.whole_turn(turn.session)
     answers = [message for message in server.inference.requests[-1].messages if message.role == "tool"]
     assert [(message.call_id, str(message.content)[:12]) for message in answers] == [("l", "Not executed")]
 
@@ -206,7 +206,7 @@ def test_a_second_cancellation_returns_the_same_state_and_writes_nothing(make: M
     thinking.wait()
     if state == "waits":
         thinking.open()
-        server.hear(broadcast)
+        server.drain(broadcast)
     first = cancel(server, broadcast.ref).turn
     thinking.open()
     server.settle()
@@ -218,7 +218,7 @@ def test_a_second_cancellation_returns_the_same_state_and_writes_nothing(make: M
 def test_a_superseded_turn_is_cancelled_already(make: Make) -> None:
     server = make(CLIENT_CALL, "next")
     turn = server.paused(opened(server))
-    server.say(turn.session)
+    server.whole_turn(turn.session)
     state = cancel(server, turn)
     assert (state.status, state.failure and "a new turn" in state.failure.message) == (TurnStatus.CANCELLED, True)
 
@@ -227,14 +227,14 @@ def test_a_superseded_turn_is_cancelled_already(make: Make) -> None:
 def test_a_turn_that_ended_otherwise_can_not_be_cancelled(make: Make, status: TurnStatus) -> None:
     script = {
         TurnStatus.COMPLETED: "done",
-        TurnStatus.FAILED: Says(error=StoreUnavailable("x")),
+        TurnStatus.FAILED: ScriptedReply(error=StoreUnavailable("x")),
         TurnStatus.EXPIRED: CLIENT_CALL,
     }
     if status is TurnStatus.FAILED:
-        script[status] = Says(error=RuntimeError("a bug"))
+        script[status] = ScriptedReply(error=RuntimeError("a bug"))
     server = make(script[status])
     broadcast = server.start(opened(server))
-    server.hear(broadcast)
+    server.drain(broadcast)
     if status is TurnStatus.EXPIRED:
         server.clock.advance(AWAIT_S + 1)  # type: ignore[attr-defined]
         expire(server, broadcast.ref)
@@ -290,9 +290,9 @@ def test_subscribers_in_another_process_receive_the_cancellation(make: Make) -> 
     thinking.wait()
     joined = other.start(broadcast.ref, by=by.model_copy(update={"is_retry": True}))
     cancel(other, broadcast.ref)
-    assert is_cancelled_failure(heard_from(joined)[-1], broadcast.ref)
+    assert is_cancelled_failure(drained_events(joined)[-1], broadcast.ref)
     thinking.open()
-    server.hear(broadcast)
+    server.drain(broadcast)
 
 
 def expire(server: Server, turn: TurnRef) -> None:
@@ -311,7 +311,7 @@ def test_a_turn_that_ends_first_was_not_cancelled(make: Make) -> None:
 
     def end() -> None:
         thinking.open()
-        server.hear(broadcast)
+        server.drain(broadcast)
 
     other.store.before(cancels_turn, end)
     with pytest.raises(TurnEnded, match="completed"):
@@ -324,7 +324,7 @@ def test_a_turn_that_is_cancelled_first_does_not_end_otherwise(make: Make) -> No
     server, other = make("done"), make()
     ref = opened(server)
     server.store.before(completes_turn, lambda: cancel(other, turn_of_session(server, ref)))
-    events = server.say(ref)
+    events = server.whole_turn(ref)
     assert outline(events) == "start S:infer P failed:ended"
     assert_cancelled(server, turn_of_session(server, ref))
 
@@ -335,7 +335,7 @@ def test_a_step_that_is_being_saved_is_kept_if_it_was_stored_first(make: Make, m
     ref = opened(server)
     acting = server.store.before if moment == "before" else server.store.after
     acting(saves_step, lambda: cancel(other, turn_of_session(server, ref)))
-    assert outline(server.say(ref)).endswith("failed:ended")
+    assert outline(server.whole_turn(ref)).endswith("failed:ended")
     assert_cancelled(server, turn_of_session(server, ref), *(["inference"] if moment == "after" else []))
 
 
@@ -346,7 +346,7 @@ def test_a_turn_that_is_cancelled_before_its_run_has_its_lease_is_cancelled(make
     by = server if where == "here" else other
     ref = opened(server)
     server.store.after(opens_turn, lambda: cancel(by, turn_of_session(server, ref)))
-    events = server.say(ref)
+    events = server.whole_turn(ref)
     assert outline(events) == "start S:infer P failed:ended"
     assert is_cancelled_failure(events[-1], turn_of_session(server, ref))
     assert server.tools.invocations == []
@@ -371,7 +371,7 @@ def test_a_run_that_fails_before_the_cancellation_is_published_leaves_the_event_
 
     server.store.after(cancels_turn, let_the_run_find_out)
     cancel(server, broadcast.ref)
-    events = server.hear(broadcast)
+    events = server.drain(broadcast)
     assert outline(events) == "start S:infer P failed:ended"
     assert is_cancelled_failure(events[-1], broadcast.ref)
 
@@ -400,7 +400,7 @@ def test_a_pause_that_comes_first_is_cancelled_all_the_same(make: Make) -> None:
 
     def pause() -> None:
         thinking.open()
-        server.hear(broadcast)
+        server.drain(broadcast)
 
     other.store.before(cancels_turn, pause)
     cancel(other, broadcast.ref)
@@ -411,7 +411,7 @@ def test_a_pause_that_comes_too_late_is_none(make: Make) -> None:
     server, other = make(CLIENT_CALL), make()
     ref = opened(server)
     server.store.before(pauses_turn, lambda: cancel(other, turn_of_session(server, ref)))
-    assert outline(server.say(ref)).endswith("failed:ended")
+    assert outline(server.whole_turn(ref)).endswith("failed:ended")
     assert_cancelled(server, turn_of_session(server, ref))
 
 
@@ -428,7 +428,7 @@ def test_a_resume_that_comes_first_is_stopped(make: Make) -> None:
     other.store.before(cancels_turn, resume)
     cancel(other, turn)
     thinking.open()
-    assert outline(server.hear(resumed[0])).endswith("failed:ended")
+    assert outline(server.drain(resumed[0])).endswith("failed:ended")
     assert_cancelled(server, turn, "inference", "tool_execution")
 
 
@@ -482,7 +482,7 @@ def test_a_new_turn_and_a_cancellation_of_the_waiting_one_get_along(make: Make) 
     server, other = make(CLIENT_CALL, "next"), make()
     turn = server.paused(opened(server))
     server.store.before(opens_turn, lambda: cancel(other, turn))
-    assert outline(server.say(turn.session)).endswith("complete")
+    assert outline(server.whole_turn(turn.session)).endswith("complete")
     server.assert_whole(turn)
     assert server.state(turn).status is TurnStatus.CANCELLED
 
@@ -505,7 +505,7 @@ def test_of_a_resume_and_a_cancellation_at_once_there_is_one_end(make: Make, _: 
     turn = server.paused(opened(server))
     resumed, cancelled = together(lambda: server.resume(turn, answer("l")), lambda: cancel(other, turn))
     if not isinstance(resumed, TurnstoneError):
-        server.hear(resumed)
+        server.drain(resumed)
     server.settle()
     is_cancelled = server.state(turn).status is TurnStatus.CANCELLED
     assert is_cancelled == isinstance(cancelled, TurnState)

@@ -71,12 +71,12 @@ def test_under_concurrent_requests_no_published_step_is_lost(server: Harness, se
         each.settle()
     finished = [step for broadcast in begun for step in finished_steps(broadcast.events)]
     server.clock.advance(LEASE_S)
-    servers[1].attend_open()
+    servers[1].reconcile_open()
     servers[1].settle()
     server.assert_whole(ref)
     stored = [step for state in server.states(ref) for step in state.turn.steps]
     assert [step for step in finished if step not in stored] == []
-    assert outline(servers[1].say(ref, "plain")).endswith("complete")
+    assert outline(servers[1].whole_turn(ref, "plain")).endswith("complete")
     server.assert_whole(ref)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.models.scripted import Says
+from tests.fakes.models.scripted import ScriptedReply
 from tests.support.engine.either_store import Make
 from tests.support.engine.harness import LEASE_S, Harness, client_tool, serving
 from turnstone.domain.errors import ModelFailed, ModelTimedOut
@@ -58,9 +58,9 @@ def test_a_turn_that_fails_while_it_runs(
     make: Make, caplog: pytest.LogCaptureFixture, error: BaseException, kind: str, more: dict[str, object]
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    server = make(Says(error=error))
+    server = make(ScriptedReply(error=error))
     broadcast = server.start(server.session(), SECRET)
-    server.hear(broadcast)
+    server.drain(broadcast)
     server.settle()
     assert [without_time(line) for line in warnings_in(caplog)] == [about(broadcast.ref, kind, **more)]
 
@@ -68,7 +68,7 @@ def test_a_turn_that_fails_while_it_runs(
 def test_model_requests_of_a_turn_carry_its_ids_for_the_log(make: Make) -> None:
     server = make("ok")
     broadcast = server.start(server.session(), SECRET)
-    server.hear(broadcast)
+    server.drain(broadcast)
     ref = broadcast.ref
     assert [request.about for request in server.inference.requests] == [
         {"tenant": ref.tenant, "agent_id": ref.agent_id, "session_id": ref.session_id, "turn_id": ref.turn_id}
@@ -80,8 +80,8 @@ def test_a_turn_that_ends_well_waits_or_is_cancelled_is_no_warning(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     server = make("ok", "ok")
-    server.say(server.session(), SECRET)
-    server.say(server.session(client_tools=(client_tool(),)), SECRET)
+    server.whole_turn(server.session(), SECRET)
+    server.whole_turn(server.session(client_tools=(client_tool(),)), SECRET)
     assert warnings_in(caplog) == []
 
 
@@ -95,7 +95,7 @@ def dead(serve: Callable[..., Harness]) -> tuple[Harness, TurnRef]:
     """A turn whose process died while its model thought, and that process."""
     server = serve([lambda _: server.store.die()])
     broadcast = server.start(server.session(), SECRET)
-    server.hear(broadcast)
+    server.drain(broadcast)
     server.clock.advance(LEASE_S)
     return server, broadcast.ref
 
@@ -105,7 +105,7 @@ def test_a_turn_whose_process_died_and_that_a_new_one_supersedes(
 ) -> None:
     server, turn = dead
     caplog.clear()
-    server.another(["ok"]).say(turn)
+    server.another(["ok"]).whole_turn(turn)
     assert [without_time(line) for line in warnings_in(caplog)] == [about(turn, "ended", cause="process gone")]
 
 
@@ -115,10 +115,10 @@ def test_a_turn_that_every_process_abandons(dead: tuple[Harness, TurnRef], caplo
     for _ in range(MAX_TAKEOVERS):
         heir = server.another([lambda _, at=(heirs := []): at[0].store.die()])
         heirs.append(heir)
-        heir.attend_open()
+        heir.reconcile_open()
         heir.settle()
         server.clock.advance(LEASE_S)
     last = server.another(["ok"])
-    last.attend_open()
-    last.attend_open()
+    last.reconcile_open()
+    last.reconcile_open()
     assert [without_time(line) for line in warnings_in(caplog)] == [about(turn, "ended", cause="process gone")]

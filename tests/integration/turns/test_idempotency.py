@@ -11,7 +11,7 @@ from threading import Thread
 
 import pytest
 
-from tests.fakes.models.scripted import Reply, Says, call
+from tests.fakes.models.scripted import Reply, ScriptedReply, call
 from tests.support.engine.harness import (
     LEASE_S,
     PATIENCE_S,
@@ -23,9 +23,9 @@ from tests.support.engine.harness import (
     call_number,
     client_tool,
     completes_turn,
+    drained_events,
     eventually,
     finished_steps,
-    heard_from,
     nth,
     opens_turn,
     outline,
@@ -150,15 +150,15 @@ def test_a_key_opens_one_turn(serve: Serve) -> None:
     server = serve(["one", "two"])
     ref = server.session()
     first = server.start(ref, by=KEY)
-    events = server.hear(first)
+    events = server.drain(first)
     before = server.dump()
     again = server.start(ref, by=KEY)
-    assert (again.ref, outline(server.hear(again))) == (first.ref, outline(events))
+    assert (again.ref, outline(server.drain(again))) == (first.ref, outline(events))
     with pytest.raises(IdempotencyMismatch):
         server.start(ref, by=OTHER_BODY)
     assert before == server.dump()
     server.clock.advance(DAY_S)
-    assert server.hear(server.start(ref, by=OTHER_BODY))
+    assert server.drain(server.start(ref, by=OTHER_BODY))
     assert len(server.states(ref)) == 2
     assert server.start(ref, by=OTHER_BODY).ref.turn_id == server.states(ref)[1].turn_id
     server.assert_whole(ref)
@@ -175,9 +175,9 @@ def test_a_key_resumes_a_turn_once(serve: Serve) -> None:
     with pytest.raises(IdempotencyMismatch):
         server.resume(turn, answer("c1", "otherwise"), by=OTHER_BODY)
     thinking.open()
-    assert outline(server.hear(joined)).endswith(outline(server.hear(resumed)))
-    again = outline(server.hear(server.resume(turn, answer("c1"), by=KEY)))
-    assert (again, again.endswith("C:infer awaiting")) == (outline(server.hear(resumed)), True)
+    assert outline(server.drain(joined)).endswith(outline(server.drain(resumed)))
+    again = outline(server.drain(server.resume(turn, answer("c1"), by=KEY)))
+    assert (again, again.endswith("C:infer awaiting")) == (outline(server.drain(resumed)), True)
     assert len(server.state(turn).turn.steps) == 3
     server.assert_whole(ref)
 
@@ -186,10 +186,10 @@ def test_a_key_whose_turn_was_followed_by_others_still_finds_it(serve: Serve) ->
     server = serve(["one", "two", "three"])
     ref = server.session()
     first = server.start(ref, by=KEY)
-    events = server.hear(first)
-    server.say(ref)
+    events = server.drain(first)
+    server.whole_turn(ref)
     again = server.start(ref, by=attempt("body", key="key", is_retry=True))
-    assert (first.ref, outline(events)) == (again.ref, outline(server.hear(again)))
+    assert (first.ref, outline(events)) == (again.ref, outline(server.drain(again)))
     assert len(server.states(ref)) == 2
 
 
@@ -202,15 +202,15 @@ def test_a_repeated_opening_request_receives_a_resumed_turn_from_its_start(serve
     thinking.wait()
     joined = server.start(ref, "look", by=KEY)
     thinking.open()
-    server.hear(resumed)
-    assert outline(server.hear(joined)) == "start S:infer P C:infer C:tool S:infer P C:infer complete"
+    server.drain(resumed)
+    assert outline(server.drain(joined)) == "start S:infer P C:infer C:tool S:infer P C:infer complete"
 
 
 def test_a_caller_that_joins_a_resumed_turn_receives_the_past_before_the_present(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The run continues in its own thread while the first events are taken but not yet forwarded."""
-    thinking = Held(Says(texts=("A ", "door.")))
+    thinking = Held(ScriptedReply(texts=("A ", "door.")))
     server = serve([CLIENT_CALL, thinking])
     ref = server.session(client_tools=[client_tool()])
     turn = server.paused(ref, by=KEY)
@@ -229,8 +229,8 @@ def test_a_caller_that_joins_a_resumed_turn_receives_the_past_before_the_present
     monkeypatch.setattr(Subscriber, "take", taken_while_the_run_continues)
     joined = server.start(ref, "look", by=KEY)
     monkeypatch.undo()
-    assert outline(server.hear(resumed)) == "C:tool S:infer P P C:infer complete"
-    assert outline(server.hear(joined)) == "start S:infer P C:infer C:tool S:infer P P C:infer complete"
+    assert outline(server.drain(resumed)) == "C:tool S:infer P P C:infer complete"
+    assert outline(server.drain(joined)) == "start S:infer P C:infer C:tool S:infer P P C:infer complete"
 
 
 def test_of_requests_at_once_with_one_key_one_opens_and_the_others_join(serve: Serve) -> None:
@@ -243,7 +243,7 @@ def test_of_requests_at_once_with_one_key_one_opens_and_the_others_join(serve: S
         results = together(*[lambda by=by: server.start(ref, by=by)] * 4)
         gate.open()
         assert {type(result) for result in results} == {TurnBroadcast}, results
-        assert {outline(server.hear(result)) for result in results} == {"start S:infer P C:infer complete"}
+        assert {outline(server.drain(result)) for result in results} == {"start S:infer P C:infer complete"}
         assert len(server.states(ref)) == number + 1
     server.assert_whole(ref)
 
@@ -262,10 +262,10 @@ def test_a_request_that_reads_key_and_lock_at_different_moments_joins_too(serve:
         pytest.fail(f"the request was refused because of its own turn: {refused}")
     finally:
         thinking.open()
-        server.hear(first[0])
+        server.drain(first[0])
     late.clock.advance(LEASE_S)
-    late.attend_due()
-    assert (joined.ref, outline(late.hear(joined))) == (first[0].ref, "start S:infer P C:infer complete")
+    late.reconcile_due()
+    assert (joined.ref, outline(late.drain(joined))) == (first[0].ref, "start S:infer P C:infer complete")
 
 
 @pytest.mark.parametrize("by", [KEY, AGAIN], ids=["key", "retry"])
@@ -296,9 +296,9 @@ def test_a_resume_that_comes_twice_at_the_worst_moment_joins_itself(
         pytest.fail(f"the request was refused because of its own effect: {refused}")
     finally:
         thinking.open()
-        server.hear(first[0])
-    late.attend_after_leases()
-    assert outline(late.hear(joined)).endswith("C:tool S:infer P C:infer complete")
+        server.drain(first[0])
+    late.reconcile_after_leases()
+    assert outline(late.drain(joined)).endswith("C:tool S:infer P C:infer complete")
     server.assert_whole(ref)
 
 
@@ -313,10 +313,10 @@ def test_a_caller_waiting_here_for_a_turn_paused_elsewhere_receives_all_of_it_wh
     second = server.another(["A door."])
     joined = second.start(ref, by=AGAIN)
     thinking.open()
-    server.hear(broadcast)
-    second.hear(second.resume(broadcast.ref, answer("c1")))
-    second.attend_after_leases()
-    assert outline(second.hear(joined)).startswith("start S:infer P C:infer")
+    server.drain(broadcast)
+    second.drain(second.resume(broadcast.ref, answer("c1")))
+    second.reconcile_after_leases()
+    assert outline(second.drain(joined)).startswith("start S:infer P C:infer")
 
 
 def test_a_retry_joins_the_running_turn_from_its_first_event_on(serve: Serve) -> None:
@@ -328,8 +328,8 @@ def test_a_retry_joins_the_running_turn_from_its_first_event_on(serve: Serve) ->
     joined = server.start(ref, by=AGAIN)
     thinking.open()
     expected = "start S:infer P C:infer S:tool P C:tool S:infer P C:infer complete"
-    assert server.hear(first) == server.hear(joined)
-    assert expected == outline(server.hear(joined))
+    assert server.drain(first) == server.drain(joined)
+    assert expected == outline(server.drain(joined))
     server.assert_whole(ref)
 
 
@@ -339,7 +339,7 @@ def test_a_retry_joins_the_running_turn_from_its_first_event_on(serve: Serve) ->
         ("done", "complete"),
         (CLIENT_CALL, "awaiting"),
         (ModelFailed("no"), "failed:model_failed"),
-        (Says(error=RuntimeError("a bug")), "failed:internal"),
+        (ScriptedReply(error=RuntimeError("a bug")), "failed:internal"),
     ],
     ids=["finished", "awaiting", "failed", "crashed"],
 )
@@ -347,10 +347,10 @@ def test_a_retry_of_an_ended_turn_receives_the_same_end(serve: Serve, reply: obj
     server = serve([reply])
     ref = server.session(client_tools=[client_tool()])
     first = server.start(ref, by=FIRST)
-    events = server.hear(first)
+    events = server.drain(first)
     before = server.dump()
     again = server.start(ref, by=AGAIN)
-    received = server.hear(again)
+    received = server.drain(again)
     assert (again.ref, before) == (first.ref, server.dump())
     assert outline(received).endswith(ending)
     assert received[-1] == events[-1]
@@ -366,7 +366,7 @@ def test_a_retry_with_another_body_is_a_request_of_its_own(serve: Serve) -> None
     with pytest.raises(TurnRunning):
         server.start(ref, by=attempt("other body", is_retry=True))
     thinking.open()
-    server.hear(first)
+    server.drain(first)
     assert server.start(ref, by=attempt("other body", is_retry=True)).ref != first.ref
 
 
@@ -375,7 +375,7 @@ def test_a_first_request_never_joins(serve: Serve) -> None:
     ref = server.session()
     assert server.start(ref, by=FIRST).ref is not None
     server.settle()
-    server.hear(server.start(ref, by=FIRST))
+    server.drain(server.start(ref, by=FIRST))
     assert len(server.states(ref)) == 2
 
 
@@ -388,8 +388,8 @@ def test_a_retried_resume_joins_its_run(serve: Serve) -> None:
     thinking.wait()
     joined = server.resume(turn, answer("c1"), by=AGAIN)
     thinking.open()
-    assert outline(server.hear(joined)).endswith(outline(server.hear(resumed)))
-    assert outline(server.hear(server.resume(turn, answer("c1"), by=AGAIN))).endswith("complete")
+    assert outline(server.drain(joined)).endswith(outline(server.drain(resumed)))
+    assert outline(server.drain(server.resume(turn, answer("c1"), by=AGAIN))).endswith("complete")
     assert len(server.state(turn).turn.steps) == 3
 
 
@@ -407,7 +407,7 @@ def test_joining_a_turn_that_is_about_to_end_never_hangs(serve: Serve) -> None:
         joined = together(*[lambda ref=ref, again=again: server.start(ref, by=again)] * 3)
         opener.join(PATIENCE_S)
         for broadcast in (first, *joined):
-            assert outline(server.hear(broadcast)) == "start S:infer P C:infer complete"
+            assert outline(server.drain(broadcast)) == "start S:infer P C:infer complete"
 
 
 def test_a_caller_that_reads_a_turn_before_its_end_and_subscribes_after_it_receives_the_end(serve: Serve) -> None:
@@ -421,13 +421,13 @@ def test_a_caller_that_reads_a_turn_before_its_end_and_subscribes_after_it_recei
 
     def end() -> None:
         thinking.open()
-        server.hear(first)
+        server.drain(first)
 
     other.store.after(reads("step:"), end)
     joined = other.start(ref, by=AGAIN)
     other.clock.advance(LEASE_S)
-    other.attend_due()
-    assert outline(other.hear(joined)) == "start S:infer P C:infer complete"
+    other.reconcile_due()
+    assert outline(other.drain(joined)) == "start S:infer P C:infer complete"
 
 
 LIFE = "start S:infer P C:infer S:tool P C:tool S:infer P C:infer complete"
@@ -452,15 +452,15 @@ def test_when_the_answer_of_a_write_is_lost_nothing_is_done_twice(
     server.store.after(nth(number, lost), unavailable)
     published = ()
     try:
-        published = finished_steps(server.hear(server.start(ref, by=FIRST)))
+        published = finished_steps(server.drain(server.start(ref, by=FIRST)))
     except StoreUnavailable:
         assert lost is opens_turn
     server.settle()
     heir = server if in_process == "the same" else server.another([rolling] * 4, DICE)
     joined = heir.start(ref, by=AGAIN)
     heir.clock.advance(LEASE_S)
-    heir.attend_due()
-    events = heir.hear(joined)
+    heir.reconcile_due()
+    events = heir.drain(joined)
     assert outline(events) == LIFE
     (state,) = heir.states(ref)
     assert state.status is TurnStatus.COMPLETED
@@ -475,16 +475,16 @@ def test_when_the_answer_of_a_pause_or_resume_is_lost_nothing_is_done_twice(serv
     ref = server.session(client_tools=[client_tool()])
     server.store.after(lost, unavailable)
     broadcast = server.start(ref, by=attempt("opening"))
-    server.hear(broadcast)
+    server.drain(broadcast)
     retried = server.start(ref, by=attempt("opening", is_retry=True))
-    assert outline(server.hear(retried)) == "start S:infer P C:infer awaiting"
+    assert outline(server.drain(retried)) == "start S:infer P C:infer awaiting"
     try:
         resumed = server.resume(broadcast.ref, answer("c1"), by=FIRST)
     except StoreUnavailable:
         resumed = server.resume(broadcast.ref, answer("c1"), by=AGAIN)
         server.clock.advance(LEASE_S)
-        server.attend_due()
-    assert outline(server.hear(resumed)).endswith("C:tool S:infer P C:infer complete")
+        server.reconcile_due()
+    assert outline(server.drain(resumed)).endswith("C:tool S:infer P C:infer complete")
     assert len(server.state(broadcast.ref).turn.steps) == 3
     server.assert_whole(ref)
 
@@ -510,12 +510,12 @@ def test_a_superseding_turn_whose_answer_was_lost_is_joined(serve: Serve) -> Non
         server.start(ref, "never mind", by=FIRST)
     joined = server.start(ref, "never mind", by=AGAIN)
     server.clock.advance(LEASE_S)
-    server.attend_due()
-    assert outline(server.hear(joined)) == "start S:infer P C:infer complete"
+    server.reconcile_due()
+    assert outline(server.drain(joined)) == "start S:infer P C:infer complete"
     assert [state.status for state in server.states(ref)] == [TurnStatus.CANCELLED, TurnStatus.COMPLETED]
     assert joined.ref != old
     server.assert_whole(ref)
-    assert outline(heard_from(server.start(ref, "never mind", by=AGAIN))).endswith("complete")
+    assert outline(drained_events(server.start(ref, "never mind", by=AGAIN))).endswith("complete")
     eventually(lambda: len(server.states(ref)) == 2)
 
 
@@ -524,9 +524,9 @@ def test_an_equal_message_long_after_a_turn_ended_opens_a_new_turn(serve: Serve,
     """The user sends "yes" a second time, and the first attempt never reached the server."""
     server = serve(["first", "second"])
     ref = server.session()
-    server.hear(server.start(ref, by=FIRST))
+    server.drain(server.start(ref, by=FIRST))
     server.clock.advance(waited_s)
-    events = server.hear(server.start(ref, by=AGAIN))
+    events = server.drain(server.start(ref, by=AGAIN))
     assert outline(events).endswith("complete")
     assert len(server.states(ref)) == turns
     server.assert_whole(ref)
@@ -536,10 +536,10 @@ def test_a_late_retry_is_recognised_by_its_client_timeout(serve: Serve) -> None:
     """A client that waited for minutes before it tried again means the same request."""
     server = serve(["first", "second"])
     ref = server.session()
-    server.hear(server.start(ref, by=FIRST))
+    server.drain(server.start(ref, by=FIRST))
     server.clock.advance(600)
     patient = AGAIN.model_copy(update={"repeated_within_s": 700})
-    server.hear(server.start(ref, by=patient))
+    server.drain(server.start(ref, by=patient))
     assert len(server.states(ref)) == 1
 
 
@@ -554,16 +554,16 @@ def test_tool_messages_whose_key_is_read_before_their_own_effect_join_it(serve: 
     late.store.after(reads("idempotency:"), lambda: first.append(server.start(ref, responses, by=KEY)))
     joined = late.start(ref, responses, by=KEY)
     thinking.open()
-    server.hear(first[0])
-    late.attend_after_leases()
-    assert outline(late.hear(joined)).endswith("C:tool S:infer P C:infer complete")
+    server.drain(first[0])
+    late.reconcile_after_leases()
+    assert outline(late.drain(joined)).endswith("C:tool S:infer P C:infer complete")
     server.assert_whole(ref)
 
 
 def test_a_second_equal_message_that_the_store_refuses_is_not_to_be_sent_again(serve: Serve) -> None:
     server = serve(["first"])
     ref = server.session()
-    server.hear(server.start(ref, by=FIRST))
+    server.drain(server.start(ref, by=FIRST))
     server.store.before(opens_turn, unavailable)
     with pytest.raises(StoreUnavailable) as refused:
         server.start(ref, by=FIRST)

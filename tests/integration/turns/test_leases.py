@@ -10,7 +10,7 @@ from threading import Event
 
 import pytest
 
-from tests.fakes.models.scripted import Says, Scripted, call
+from tests.fakes.models.scripted import Scripted, ScriptedReply, call
 from tests.support.engine.harness import (
     LEASE_S,
     FakeClock,
@@ -22,9 +22,9 @@ from tests.support.engine.harness import (
     client_tool,
     completes_turn,
     discards_steps,
+    drained_events,
     eventually,
     finished_steps,
-    heard_from,
     nth,
     opens_turn,
     outline,
@@ -76,13 +76,13 @@ def test_until_its_lease_is_over_a_turn_is_left_alone(serve: Serve) -> None:
     rival = server.another(tools=DICE)
     server.clock.advance(LEASE_S - 0.001)
     before = server.dump()
-    rival.attend_open()
+    rival.reconcile_open()
     with pytest.raises(TurnRunning):
         rival.start(ref)
     assert before == server.dump()
     assert rival.supervisor.watched[broadcast.ref] == server.header(ref).lock.lease_until
     thinking.open()
-    assert outline(server.hear(broadcast)).endswith("complete")
+    assert outline(server.drain(broadcast)).endswith("complete")
 
 
 def test_a_lease_that_is_not_renewed_ends_in_its_time_though_the_clock_was_set_back(serve: Serve) -> None:
@@ -93,18 +93,18 @@ def test_a_lease_that_is_not_renewed_ends_in_its_time_though_the_clock_was_set_b
     server.clock.set_back(HOUR_S)
     with pytest.raises(TurnRunning):
         rival.start(ref)
-    heir.attend_open()
+    heir.reconcile_open()
     assert heir.supervisor.watched == {broadcast.ref: server.clock.now() + timedelta(seconds=LEASE_S)}
     server.clock.advance(LEASE_S - 0.001)
     with pytest.raises(TurnRunning):
         rival.start(ref)
     server.clock.advance(0.001)
-    assert outline(rival.say(ref)).endswith("complete")
+    assert outline(rival.whole_turn(ref)).endswith("complete")
     turns = [state.turn_id for state in server.states(ref)]
     assert (len(turns), turns) == (2, sorted(turns))
-    heir.attend_due()
+    heir.reconcile_due()
     thinking.open()
-    assert outline(server.hear(broadcast)).endswith("failed:lease_lost")
+    assert outline(server.drain(broadcast)).endswith("failed:lease_lost")
     server.assert_whole(ref)
 
 
@@ -118,12 +118,12 @@ def test_a_lease_that_is_renewed_stays_though_the_clock_was_set_back(serve: Serv
         for _ in range(RENEWALS_PER_LEASE):
             with pytest.raises(TurnRunning):
                 rival.start(ref)
-            rival.attend_open()
+            rival.reconcile_open()
             server.clock.advance(LEASE_S / RENEWALS_PER_LEASE)
         fence = server.header(ref).lock.fence
         server.core.turn_store.renew(broadcast.ref, fence, server.clock.now() + timedelta(seconds=LEASE_S + HOUR_S))
     thinking.open()
-    assert outline(server.hear(broadcast)).endswith("complete")
+    assert outline(server.drain(broadcast)).endswith("complete")
     server.assert_whole(ref)
 
 
@@ -138,8 +138,8 @@ def test_a_turn_is_watched_for_no_longer_than_leases_last_though_the_clock_was_s
     joined = reader.start(ref, by=by)
     assert reader.supervisor.watched == {broadcast.ref: server.clock.now() + timedelta(seconds=LEASE_S)}
     thinking.open()
-    assert outline(server.hear(broadcast)).endswith("complete")
-    assert outline(reader.hear(joined)).endswith("complete")
+    assert outline(server.drain(broadcast)).endswith("complete")
+    assert outline(reader.drain(joined)).endswith("complete")
 
 
 def test_only_so_many_leases_are_watched() -> None:
@@ -163,10 +163,10 @@ def test_a_writer_whose_turn_was_repaired_by_a_new_one_writes_nothing(serve: Ser
     ref, broadcast = running(server, thinking)
     rival = server.another(["hello from the second"], DICE)
     server.clock.advance(LEASE_S)
-    assert outline(rival.say(ref)) == "start S:infer P C:infer complete"
+    assert outline(rival.whole_turn(ref)) == "start S:infer P C:infer complete"
     before = server.dump()
     thinking.open()
-    assert outline(server.hear(broadcast)) == "start S:infer P failed:lease_lost"
+    assert outline(server.drain(broadcast)) == "start S:infer P failed:lease_lost"
     assert before == server.dump()
     assert [state.status for state in server.states(ref)] == [TurnStatus.FAILED, TurnStatus.COMPLETED]
     server.assert_whole(ref)
@@ -178,9 +178,9 @@ def test_the_repaired_turn_keeps_its_finished_steps(serve: Serve) -> None:
     ref, broadcast = running(server, thinking)
     server.clock.advance(LEASE_S)
     rival = server.another(["ok"], DICE)
-    rival.say(ref)
+    rival.whole_turn(ref)
     thinking.open()
-    finished = finished_steps(server.hear(broadcast))
+    finished = finished_steps(server.drain(broadcast))
     assert (len(finished), finished) == (2, server.state(broadcast.ref).turn.steps)
     server.assert_whole(ref)
 
@@ -192,12 +192,12 @@ def test_a_turn_is_taken_over_from_its_last_stored_step(serve: Serve, is_stored:
     dies = server.store.after if is_stored else server.store.before
     dies(nth(2, saves_step), server.store.die)
     broadcast = server.start(ref, "roll")
-    finished = finished_steps(server.hear(broadcast))
+    finished = finished_steps(server.drain(broadcast))
     second = server.another(["You rolled 4."], DICE)
-    second.attend_open()
+    second.reconcile_open()
     assert not second.inference.requests
     server.clock.advance(LEASE_S)
-    second.attend_due()
+    second.reconcile_due()
     second.settle()
     state = second.state(broadcast.ref)
     assert (state.status, state.takeovers) == (TurnStatus.COMPLETED, 1)
@@ -216,11 +216,11 @@ def test_a_turn_taken_over_has_a_new_fence_that_shuts_out_the_old_writer(serve: 
     fence = server.header(ref).lock.fence
     server.clock.advance(LEASE_S)
     second = server.another([other_thinking], DICE)
-    second.attend_open()
+    second.reconcile_open()
     other_thinking.wait()
     assert server.header(ref).lock.fence == fence + 1
     thinking.open()
-    assert outline(server.hear(broadcast)).endswith("S:infer P failed:lease_lost")
+    assert outline(server.drain(broadcast)).endswith("S:infer P failed:lease_lost")
     assert server.header(ref).lock.state is LockState.RUNNING
     other_thinking.open()
     second.settle()
@@ -237,11 +237,11 @@ def test_a_writer_that_lost_its_lease_keeps_the_steps_of_the_continued_turn(serv
     thinking.wait()
     server.clock.advance(LEASE_S)
     second = server.another([ROLL, other_thinking], DICE)
-    second.attend_open()
+    second.reconcile_open()
     other_thinking.wait()
     assert len(second.reader.read(LOCAL_CALLER, broadcast.ref).turn.steps) == 6
     thinking.open()
-    server.hear(broadcast)
+    server.drain(broadcast)
     shown = second.reader.read(LOCAL_CALLER, broadcast.ref).turn.steps
     second.store.is_dead = True
     other_thinking.open()
@@ -249,7 +249,7 @@ def test_a_writer_that_lost_its_lease_keeps_the_steps_of_the_continued_turn(serv
     assert [step.step_type for step in shown] == ["inference", "tool_execution"] * 3
     server.clock.advance(LEASE_S)
     third = server.another(["done"], DICE)
-    third.attend_open()
+    third.reconcile_open()
     third.settle()
     assert third.state(broadcast.ref).turn.steps[:6] == shown
     assert not third.tools.invocations
@@ -263,12 +263,12 @@ def test_steps_are_kept_while_the_close_could_not_be_stored(serve: Serve, is_dea
     ref, broadcast = running(server, thinking)
     server.store.before(lambda call: bool(call.operations), unavailable)
     thinking.open()
-    finished = finished_steps(server.hear(broadcast))
+    finished = finished_steps(server.drain(broadcast))
     assert finished == server.reader.read(LOCAL_CALLER, broadcast.ref).turn.steps
     server.clock.advance(LEASE_S)
     if is_dead:
         server = server.another(["You rolled 4, I said."], DICE)
-    server.attend_open()
+    server.reconcile_open()
     server.settle()
     state = server.state(broadcast.ref)
     assert (state.status, state.turn.steps[:2]) == (TurnStatus.COMPLETED, finished)
@@ -281,9 +281,9 @@ def test_a_turn_whose_close_could_not_be_stored_is_left_to_the_supervisor(serve:
     ref = server.session(toolgroups=["dice"])
     server.store.before(completes_turn, unavailable)
     broadcast = server.start(ref)
-    assert outline(server.hear(broadcast)).endswith("failed:store_unavailable")
+    assert outline(server.drain(broadcast)).endswith("failed:store_unavailable")
     assert server.state(broadcast.ref).status is TurnStatus.IN_PROGRESS
-    server.attend_after_leases()
+    server.reconcile_after_leases()
     state = server.state(broadcast.ref)
     assert (state.status, len(server.tools.invocations)) == (TurnStatus.COMPLETED, 1)
     server.assert_whole(ref)
@@ -293,12 +293,12 @@ def test_a_paused_turns_clean_up_leaves_the_steps_of_its_resume(serve: Serve) ->
     """The client answers before the previous run has cleaned up."""
     tidying, thinking = Gate(), Held("done")
     client_call = call("look", "c2")
-    server = serve([Says(calls=(ROLL, client_call)), ROLL, thinking], DICE)
+    server = serve([ScriptedReply(calls=(ROLL, client_call)), ROLL, thinking], DICE)
     reader = server.another()
     ref = server.session(toolgroups=["dice"], client_tools=[client_tool()])
     server.store.before(lambda call: discards_steps(call) or reads("step:")(call), tidying.pass_through)
     broadcast = server.start(ref)
-    assert outline(heard_from(broadcast)).endswith("awaiting")
+    assert outline(drained_events(broadcast)).endswith("awaiting")
     resumed = server.resume(broadcast.ref, answer("c2"))
     thinking.wait()
     assert len(reader.reader.read(LOCAL_CALLER, broadcast.ref).turn.steps) == 5
@@ -306,7 +306,7 @@ def test_a_paused_turns_clean_up_leaves_the_steps_of_its_resume(serve: Serve) ->
     eventually(lambda: len(server.core.executor._running) == 1)
     assert len(reader.reader.read(LOCAL_CALLER, broadcast.ref).turn.steps) == 5
     thinking.open()
-    assert len(turn_in(server.hear(resumed)).steps) == 6
+    assert len(turn_in(server.drain(resumed)).steps) == 6
     server.assert_whole(ref)
 
 
@@ -327,9 +327,9 @@ def test_a_step_published_while_the_turn_is_being_repaired_is_kept(serve: Serve)
     server.clock.advance(LEASE_S)
     second = server.another(["ok"], DICE)
     second.store.before(opens_turn, late_step(server, tool, broadcast))
-    second.say(ref)
+    second.whole_turn(ref)
     thinking.open()
-    finished = finished_steps(server.hear(broadcast))
+    finished = finished_steps(server.drain(broadcast))
     assert finished == server.state(broadcast.ref).turn.steps[: len(finished)]
     server.assert_whole(ref)
 
@@ -341,12 +341,12 @@ def test_a_step_published_while_the_turn_is_being_taken_over_is_kept(serve: Serv
     server.clock.advance(LEASE_S)
     second = server.another(["You rolled 4."] * 3, DICE)
     second.store.before(takes_over, late_step(server, tool, broadcast))
-    second.attend_open()
+    second.reconcile_open()
     second.settle()
     thinking.open()
-    finished = finished_steps(server.hear(broadcast))
+    finished = finished_steps(server.drain(broadcast))
     second.clock.advance(1)
-    second.attend_due()
+    second.reconcile_due()
     second.settle()
     state = server.state(broadcast.ref)
     assert (state.status, state.turn.steps[: len(finished)]) == (TurnStatus.COMPLETED, finished)
@@ -354,13 +354,13 @@ def test_a_step_published_while_the_turn_is_being_taken_over_is_kept(serve: Serv
 
 
 def test_a_failed_renewal_stops_the_engine_at_its_next_event(serve: Serve) -> None:
-    thinking = Held(Says(texts=("one", "two", "three")))
+    thinking = Held(ScriptedReply(texts=("one", "two", "three")))
     server = serve([thinking], DICE, lease_seconds=SHORT_LEASE_S)
     rival = server.another(["ok"], DICE)
 
     def lose_the_lease() -> None:
         server.clock.advance(LEASE_S)
-        rival.say(ref)
+        rival.whole_turn(ref)
 
     ref = server.session(toolgroups=["dice"])
     server.store.before(renews, lose_the_lease)
@@ -368,7 +368,7 @@ def test_a_failed_renewal_stops_the_engine_at_its_next_event(serve: Serve) -> No
     thinking.wait()
     eventually(lambda: all(lease.is_lost for lease in server.core.leases._held))
     thinking.open()
-    assert outline(server.hear(broadcast)) == "start S:infer failed:lease_lost"
+    assert outline(server.drain(broadcast)) == "start S:infer failed:lease_lost"
     server.assert_whole(ref)
 
 
@@ -391,7 +391,7 @@ def test_renewals_prolong_the_lease_and_do_not_stand_in_the_way_of_the_close(ser
     assert (held.rev, held.lock.fence) == (opened.rev, opened.lock.fence)
     assert held.lock.is_live(server.clock.now())
     thinking.open()
-    assert outline(server.hear(broadcast)).endswith("complete")
+    assert outline(server.drain(broadcast)).endswith("complete")
     server.assert_whole(ref)
     count_at_end = len([call for call in server.store.calls if renews(call)])
     assert not server.core.leases._held
@@ -407,7 +407,7 @@ def test_a_renewal_that_comes_too_late_changes_nothing(serve: Serve) -> None:
     ref, broadcast = running(server, thinking)
     renewing.wait()
     thinking.open()
-    server.hear(broadcast)
+    server.drain(broadcast)
     before = server.dump()
     renewing.open()
     server.core.leases.close()
@@ -423,7 +423,7 @@ def test_a_store_that_is_unavailable_for_some_renewals_is_survived(serve: Serve)
     ref, broadcast = running(server, thinking)
     assert renewed.wait(5)
     thinking.open()
-    assert outline(server.hear(broadcast)).endswith("complete")
+    assert outline(server.drain(broadcast)).endswith("complete")
     server.assert_whole(ref)
 
 
@@ -436,21 +436,21 @@ def test_after_too_many_takeovers_the_turn_is_failed(serve: Serve) -> None:
     here.append(server)
     ref = server.session(toolgroups=["dice"])
     broadcast = server.start(ref)
-    server.hear(broadcast)
+    server.drain(broadcast)
     for number in range(1, MAX_TAKEOVERS + 1):
         server.clock.advance(LEASE_S)
         at: list[Harness] = []
         heir = server.another([dying(at)], DICE)
         at.append(heir)
-        heir.attend_open()
+        heir.reconcile_open()
         heir.settle()
         assert server.state(broadcast.ref).takeovers == number
     server.clock.advance(LEASE_S)
     last = server.another(["ok"], DICE)
-    last.attend_open()
+    last.reconcile_open()
     state = server.state(broadcast.ref)
     assert (state.status, len(last.inference.requests)) == (TurnStatus.FAILED, 0)
-    assert outline(last.say(ref)).endswith("complete")
+    assert outline(last.whole_turn(ref)).endswith("complete")
     last.assert_whole(ref)
 
 
@@ -458,7 +458,7 @@ def stood_still(server: Harness, broadcast: TurnBroadcast) -> None:
     """Let the lease expire, and a reader and the supervisor find the turn before the keeper wakes up."""
     server.clock.advance(LEASE_S)
     server.reader.read(LOCAL_CALLER, broadcast.ref)
-    server.attend_due()
+    server.reconcile_due()
 
 
 def test_a_process_that_stood_still_continues_its_run(serve: Serve) -> None:
@@ -468,7 +468,7 @@ def test_a_process_that_stood_still_continues_its_run(serve: Serve) -> None:
     stood_still(server, broadcast)
     assert server.header(ref).lock.is_live(server.clock.now())
     thinking.open()
-    assert outline(server.hear(broadcast)) == "start S:infer P C:infer complete"
+    assert outline(server.drain(broadcast)) == "start S:infer P C:infer complete"
     state = server.state(broadcast.ref)
     assert (len(server.inference.requests), state.takeovers, len(state.turn.steps)) == (1, 0, 1)
     server.assert_whole(ref)
@@ -483,7 +483,7 @@ def test_a_caller_that_joins_a_turn_of_a_process_that_stood_still_receives_its_e
     stood_still(server, broadcast)
     joined = server.start(ref, by=attempt("request", is_retry=True))
     thinking.open()
-    assert server.hear(broadcast) == server.hear(joined)
+    assert server.drain(broadcast) == server.drain(joined)
     server.assert_whole(ref)
 
 
@@ -495,7 +495,7 @@ def test_when_the_keeper_closes_held_leases_expire(serve: Serve) -> None:
     renewals = len([call for call in server.store.calls if renews(call)])
     until = server.header(ref).lock.lease_until
     thinking.open()
-    server.hear(broadcast)
+    server.drain(broadcast)
     assert until is not None
     assert renewals == len([call for call in server.store.calls if renews(call)])
 
@@ -509,7 +509,7 @@ def test_a_turn_that_lives_here_is_not_declared_dead_by_a_clock_that_jumped(serv
     with pytest.raises(TurnRunning):
         server.start(ref)
     thinking.open()
-    assert outline(server.hear(broadcast)).endswith("complete")
+    assert outline(server.drain(broadcast)).endswith("complete")
     server.assert_whole(ref)
 
 

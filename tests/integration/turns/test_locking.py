@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.models.scripted import Says, call, calls
+from tests.fakes.models.scripted import ScriptedReply, call, calls
 from tests.support.engine.harness import (
     AWAIT_S,
     Gate,
@@ -18,9 +18,9 @@ from tests.support.engine.harness import (
     client_tool,
     contents,
     discards_steps,
+    drained_events,
     eventually,
     finished_steps,
-    heard_from,
     opens_turn,
     outline,
     puts_turn,
@@ -83,9 +83,9 @@ def test_a_second_turn_is_refused_while_the_first_runs(serve: Serve) -> None:
     with pytest.raises(TurnRunning) as refused:
         server.start(ref)
     assert (refused.value.turn_id, before) == (running.ref.turn_id, server.dump())
-    assert outline(heard_from(server.start(other))).endswith("complete")
+    assert outline(drained_events(server.start(other))).endswith("complete")
     thinking.open()
-    server.hear(running)
+    server.drain(running)
     server.assert_whole(ref)
 
 
@@ -98,7 +98,7 @@ def test_of_turns_at_once_exactly_one_opens(serve: Serve) -> None:
         assert kinds(results) == ["TurnBroadcast", *["TurnRunning"] * (RIVALS - 1)]
         gate.open()
         (opened,) = [result for result in results if isinstance(result, TurnBroadcast)]
-        server.hear(opened)
+        server.drain(opened)
     assert len(server.states(ref)) == ROUNDS
     server.assert_whole(ref)
 
@@ -116,7 +116,7 @@ def test_of_turns_at_once_in_two_processes_exactly_one_opens(serve: Serve) -> No
         gate.open()
         for server, result in zip(servers, results, strict=True):
             if isinstance(result, TurnBroadcast):
-                server.hear(result)
+                server.drain(result)
     first.assert_whole(ref)
 
 
@@ -130,7 +130,7 @@ def test_a_turn_that_opens_before_anothers_write_wins(serve: Serve) -> None:
     with pytest.raises(TurnRunning):
         late.start(ref)
     thinking.open()
-    assert outline(server.hear(first[0])).endswith("complete")
+    assert outline(server.drain(first[0])).endswith("complete")
     assert len(server.states(ref)) == 1
     server.assert_whole(ref)
 
@@ -139,7 +139,7 @@ def test_a_new_turn_supersedes_a_paused_one_in_its_opening_write(serve: Serve) -
     server, ref, old = waiting(serve, "Something else.")
     first_call = len(server.store.calls)
     new = server.start(ref, "never mind")
-    assert outline(server.hear(new)) == "start S:infer P C:infer complete"
+    assert outline(server.drain(new)) == "start S:infer P C:infer complete"
     (opening,) = [call for call in server.store.calls[first_call:] if opens_turn(call)]
     assert puts_turn(TurnStatus.CANCELLED)(opening)
     state = server.state(old)
@@ -164,7 +164,7 @@ def test_tool_responses_as_a_new_turns_messages_resume_the_waiting_turn(serve: S
     turn = server.paused(ref)
     resumed = server.start(ref, [tool_message("c2", "steps"), tool_message("c1", "a door")])
     assert turn == resumed.ref
-    events = server.hear(resumed)
+    events = server.drain(resumed)
     assert outline(events) == "C:tool S:infer P C:infer complete"
     (step, _) = finished_steps(events)
     assert [(r.call_id, r.tool_name, r.content) for r in step.tool_responses] == [
@@ -196,7 +196,7 @@ def test_tool_responses_while_a_turn_runs_change_nothing(serve: Serve) -> None:
         server.start(ref, [tool_message("c1")])
     assert before == server.dump()
     thinking.open()
-    server.hear(resumed)
+    server.drain(resumed)
 
 
 def test_tool_responses_and_user_messages_in_one_turn_are_refused(serve: Serve) -> None:
@@ -227,7 +227,7 @@ def test_responses_must_be_exactly_those_to_the_pending_calls(serve: Serve, resp
     with pytest.raises(CallsMismatch):
         server.resume(turn, *responses)
     assert before == server.dump()
-    assert outline(server.hear(server.resume(turn, answer("c2"), answer("c1")))).endswith("complete")
+    assert outline(server.drain(server.resume(turn, answer("c2"), answer("c1")))).endswith("complete")
 
 
 def test_of_resumes_at_once_exactly_one_wins(serve: Serve) -> None:
@@ -240,7 +240,7 @@ def test_of_resumes_at_once_exactly_one_wins(serve: Serve) -> None:
         assert kinds(results) == ["TurnBroadcast", *["TurnNotAwaiting"] * (RIVALS - 1)]
         gate.open()
         (resumed,) = [result for result in results if isinstance(result, TurnBroadcast)]
-        assert outline(server.hear(resumed)) == "C:tool S:infer P C:infer complete"
+        assert outline(server.drain(resumed)) == "C:tool S:infer P C:infer complete"
         assert len(server.state(turn).turn.steps) == 3
     server.assert_whole(ref)
 
@@ -255,7 +255,7 @@ def test_a_resume_that_comes_before_another_resumes_write_wins(serve: Serve) -> 
         late.resume(turn, answer("c1", "otherwise"))
     assert refused.value.status == "in_progress"
     thinking.open()
-    assert outline(server.hear(first[0])).endswith("complete")
+    assert outline(server.drain(first[0])).endswith("complete")
     assert len(server.state(turn).turn.steps) == 3
     assert late.inference.requests == []
     server.assert_whole(ref)
@@ -271,7 +271,7 @@ def test_of_a_resume_and_a_new_turn_at_once_exactly_one_wins(serve: Serve) -> No
         assert kinds(results) in (["TurnBroadcast", "TurnRunning"], ["TurnBroadcast", "TurnNotAwaiting"])
         gate.open()
         (winner,) = [result for result in results if isinstance(result, TurnBroadcast)]
-        server.hear(winner)
+        server.drain(winner)
         was_resumed = winner.ref == turn
         assert server.state(turn).status is (TurnStatus.COMPLETED if was_resumed else TurnStatus.CANCELLED)
         server.assert_whole(ref)
@@ -286,7 +286,7 @@ def test_a_new_turn_that_comes_before_a_resumes_write_wins(serve: Serve) -> None
         server.resume(turn, answer("c1"))
     assert refused.value.status == "cancelled"
     thinking.open()
-    server.hear(new[0])
+    server.drain(new[0])
     server.assert_whole(ref)
 
 
@@ -298,7 +298,7 @@ def test_a_resume_that_comes_before_a_new_turns_write_wins(serve: Serve) -> None
     with pytest.raises(TurnRunning):
         server.start(ref)
     thinking.open()
-    assert outline(server.hear(resumed[0])).endswith("complete")
+    assert outline(server.drain(resumed[0])).endswith("complete")
     assert len(server.states(ref)) == 1
     server.assert_whole(ref)
 
@@ -317,13 +317,13 @@ def test_a_resume_that_reads_turn_and_lock_at_different_moments_takes_no_foreign
     with pytest.raises(TurnNotAwaiting):
         late.resume(turn, answer("c1"))
     thinking.open()
-    assert outline(server.hear(new[0])).endswith("complete")
+    assert outline(server.drain(new[0])).endswith("complete")
     server.assert_whole(ref)
 
 
 def test_a_finished_turn_is_not_resumed(serve: Serve) -> None:
     server, _, turn = waiting(serve, "done")
-    server.hear(server.resume(turn, answer("c1")))
+    server.drain(server.resume(turn, answer("c1")))
     before = server.dump()
     with pytest.raises(TurnNotAwaiting) as refused:
         server.resume(turn, answer("c1"))
@@ -339,7 +339,7 @@ def test_a_running_turn_is_not_resumed(serve: Serve) -> None:
         server.resume(running.ref, answer("c1"))
     assert refused.value.status == "in_progress"
     thinking.open()
-    server.hear(running)
+    server.drain(running)
 
 
 def test_unknown_and_foreign_turns_are_not_resumed(serve: Serve) -> None:
@@ -373,8 +373,8 @@ def test_over_capacity_nothing_is_stored(serve: Serve) -> None:
         server.resume(paused, answer("c1"))
     assert before == server.dump()
     thinking.open()
-    server.hear(running)
-    assert outline(server.hear(server.resume(paused, answer("c1")))).endswith("complete")
+    server.drain(running)
+    assert outline(server.drain(server.resume(paused, answer("c1")))).endswith("complete")
 
 
 def test_a_slot_is_released_when_a_turn_does_not_start(serve: Serve) -> None:
@@ -397,28 +397,31 @@ def test_a_slot_is_released_when_a_turn_does_not_start(serve: Serve) -> None:
     server.store.before(opens_turn, fail)
     refused(lambda: server.start(ref), StoreUnavailable)
     rival = server.another(["ok"])
-    server.store.before(resumes_turn, lambda: rival.say(ref, "faster"))
+    server.store.before(resumes_turn, lambda: rival.whole_turn(ref, "faster"))
     refused(lambda: server.resume(turn, answer("c1")), TurnNotAwaiting)
-    assert outline(server.say(ref)).endswith("complete")
+    assert outline(server.whole_turn(ref)).endswith("complete")
     server.assert_whole(ref)
 
 
 def test_a_slot_is_released_however_a_turn_ends(serve: Serve) -> None:
-    server = serve([Says(error=RuntimeError("a bug")), Says(error=StoreUnavailable("gone")), "ok"], max_running_turns=1)
-    assert outline(server.say(server.session())).endswith("failed:internal")
-    server.say(server.session())
-    assert outline(server.say(server.session())).endswith("complete")
+    server = serve(
+        [ScriptedReply(error=RuntimeError("a bug")), ScriptedReply(error=StoreUnavailable("gone")), "ok"],
+        max_running_turns=1,
+    )
+    assert outline(server.whole_turn(server.session())).endswith("failed:internal")
+    server.whole_turn(server.session())
+    assert outline(server.whole_turn(server.session())).endswith("complete")
 
 
 def test_a_crash_that_can_not_be_stored_is_published_and_left_to_the_supervisor(serve: Serve) -> None:
-    server = serve([Says(error=RuntimeError("a bug"))])
+    server = serve([ScriptedReply(error=RuntimeError("a bug"))])
 
     def unavailable() -> None:
         raise StoreUnavailable("not now")
 
     server.store.before(puts_turn(TurnStatus.FAILED), unavailable)
     broadcast = server.start(server.session())
-    failed = server.hear(broadcast)[-1]
+    failed = server.drain(broadcast)[-1]
     assert isinstance(failed, TurnFailed)
     assert (failed.turn_id, failed.failure.kind) == (broadcast.ref.turn_id, "internal")
     assert failed.failure.message == f"turn {broadcast.ref.turn_id!r} failed: internal server error"
@@ -439,27 +442,27 @@ def test_a_caller_that_received_the_end_finds_a_slot_for_the_next_turn(serve: Se
         following = server.start(ref)
     finally:
         tidying.open()
-    assert outline(server.hear(following)).endswith("complete")
+    assert outline(server.drain(following)).endswith("complete")
 
 
 def test_a_session_under_endless_contention_is_refused_as_retryable(serve: Serve) -> None:
     server = serve(["ok"])
     ref = server.session()
     rival = server.another(["ok"] * 20)
-    server.store.before(opens_turn, lambda: rival.say(ref), times=20)
+    server.store.before(opens_turn, lambda: rival.whole_turn(ref), times=20)
     with pytest.raises(StoreUnavailable):
         server.start(ref)
     server.assert_whole(ref)
 
 
 def test_the_turn_that_crashed_by_a_bug_leaves_the_session_usable(serve: Serve) -> None:
-    server = serve([call("roll", "a"), Says(error=RuntimeError("a bug")), "ok"], DICE)
+    server = serve([call("roll", "a"), ScriptedReply(error=RuntimeError("a bug")), "ok"], DICE)
     ref = server.session(toolgroups=["dice"])
     broadcast = server.start(ref)
-    assert outline(server.hear(broadcast)) == "start S:infer P C:infer S:tool P C:tool S:infer failed:internal"
+    assert outline(server.drain(broadcast)) == "start S:infer P C:infer S:tool P C:tool S:infer failed:internal"
     state = server.state(broadcast.ref)
     assert (state.status, len(state.turn.steps)) == (TurnStatus.FAILED, 2)
-    assert outline(server.say(ref)).endswith("complete")
+    assert outline(server.whole_turn(ref)).endswith("complete")
     server.assert_whole(ref)
 
 
@@ -467,7 +470,7 @@ def test_turns_keep_their_order_when_the_clock_goes_back(serve: Serve) -> None:
     server = serve([str(number) for number in range(5)])
     ref = server.session()
     for _ in range(5):
-        server.say(ref)
+        server.whole_turn(ref)
         server.clock.advance(-60)
     assert [state.turn.output_message.content for state in server.states(ref)] == ["0", "1", "2", "3", "4"]
 
@@ -483,6 +486,6 @@ def test_a_resume_by_messages_after_the_deadline_is_refused(serve: Serve) -> Non
 
 def test_a_call_is_answered_by_its_id_and_recorded_under_its_name(serve: Serve) -> None:
     server, _, turn = waiting(serve, "done")
-    server.hear(server.resume(turn, answer("c1", tool_name="another")))
+    server.drain(server.resume(turn, answer("c1", tool_name="another")))
     names = [r.tool_name for step in server.state(turn).turn.steps for r in getattr(step, "tool_responses", ())]
     assert names == ["look"]

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.models.scripted import Says, call, calls, cut_off
+from tests.fakes.models.scripted import ScriptedReply, call, calls, cut_off
 from tests.fakes.shields import clean, registered, stops
 from tests.support.engine.either_store import Make, made_over_sqlite
 from tests.support.engine.harness import (
@@ -23,8 +23,8 @@ from tests.support.engine.harness import (
     attempt,
     client_tool,
     contents,
+    drained_events,
     finished_steps,
-    heard_from,
     opens_turn,
     outline,
     reads,
@@ -58,19 +58,19 @@ RESUMED = f"C:tool {PLAIN} complete"
 def completed(server: Server, text: str = "hello", **config: Any) -> TurnRef:
     """Return a turn of a new session that had its answer."""
     ref = server.session(**config)
-    assert outline(server.say(ref, text)) == f"start {PLAIN} complete"
+    assert outline(server.whole_turn(ref, text)) == f"start {PLAIN} complete"
     return ref.turn(server.states(ref)[-1].order)
 
 
 def resumed(server: Server, turn: TurnRef, *responses: ToolResponse, **more: Any) -> str:
-    return outline(server.hear(server.resume(turn, *(responses or (answer("1"),)), **more)))
+    return outline(server.drain(server.resume(turn, *(responses or (answer("1"),)), **more)))
 
 
 def test_a_completed_turn_continues_with_the_calls_its_client_read_out_of_its_text(make: Make) -> None:
     server = make("look: 1", "look: 2", "done", "fine")
     turn = completed(server)
     assert resumed(server, turn, answer("1", "a door")) == RESUMED
-    events = server.hear(server.resume(turn, answer("1", "a wall"), answer("2", "a window")))
+    events = server.drain(server.resume(turn, answer("1", "a wall"), answer("2", "a window")))
     assert outline(events) == RESUMED
     state = server.state(turn)
     assert [step.step_type for step in state.turn.steps] == ["inference", *["tool_execution", "inference"] * 2]
@@ -83,7 +83,7 @@ def test_a_completed_turn_continues_with_the_calls_its_client_read_out_of_its_te
     assert [step.tool_calls for step in tools] == [(), ()]
     assert tools[1].tool_responses == (answer("1", "a wall"), answer("2", "a window"))
     assert replayed(state)[-len(events) :] == events
-    server.say(turn, "thanks")
+    server.whole_turn(turn, "thanks")
     shown = server.inference.requests[-1].messages
     assert contents(shown) == ["hello", "look: 1", "a door", "look: 2", "a wall", "a window", "done", "thanks"]
     assert_calls_are_answered(shown)
@@ -128,7 +128,7 @@ def test_an_answer_without_a_word_can_be_followed_by_answers_of_tools(make: Make
 
 
 REFUSED: dict[str, Callable[[Server, SessionRef], object]] = {
-    "only the newest turn of a session can": lambda server, ref: server.say(ref, "and now?"),
+    "only the newest turn of a session can": lambda server, ref: server.whole_turn(ref, "and now?"),
     "a later turn runs": lambda server, ref: server.start(ref, "wait"),
 }
 
@@ -265,7 +265,7 @@ def test_of_two_resumes_at_once_one_continues(make: Make, other: str) -> None:
 def test_a_new_turn_that_comes_before_the_resumes_write_wins(make: Make) -> None:
     server, late = make("look", "second"), make("never")
     turn = completed(server)
-    late.store.before(resumes_turn, lambda: server.say(turn, "and now?"))
+    late.store.before(resumes_turn, lambda: server.whole_turn(turn, "and now?"))
     with pytest.raises(TurnNotAwaiting, match="only the newest turn"):
         late.resume(turn, answer("1"))
     assert [state.status for state in server.states(turn)] == [TurnStatus.COMPLETED] * 2
@@ -297,8 +297,8 @@ def test_a_resume_whose_session_is_deleted_before_its_write_finds_it_gone(make: 
 def test_a_repeated_resume_receives_the_events_of_the_first(make: Make, by: Any) -> None:
     server = make("look", "done", "never")
     turn = completed(server)
-    first = server.hear(server.resume(turn, answer("1"), by=attempt("same", **{**by, "is_retry": False})))
-    again = heard_from(server.resume(turn, answer("1"), by=attempt("same", **by)))
+    first = server.drain(server.resume(turn, answer("1"), by=attempt("same", **{**by, "is_retry": False})))
+    again = drained_events(server.resume(turn, answer("1"), by=attempt("same", **by)))
     assert outline(first) == RESUMED
     assert finished_steps(again) == finished_steps(first)
     assert len(server.inference.requests) == 2
@@ -316,7 +316,7 @@ def test_the_first_runs_clean_up_leaves_the_steps_of_the_second(tmp_path: Path) 
         thinking.wait()
 
     first.store.before(reads("step:"), resume)
-    first.say(ref)
+    first.whole_turn(ref)
     turn = newest(first, ref)
     assert len(first.state(turn).turn.steps) == 6
     thinking.open()
@@ -341,7 +341,7 @@ def test_a_turn_that_was_opened_again_is_taken_over_and_can_pause_fail_and_be_ca
     heir.core.leases.close()
     outlook = heir.core.recovery.reconcile(turn)
     if outlook.run is not None:
-        heir.hear(outlook.run)
+        heir.drain(outlook.run)
     thinking.open()
     server.settle()
     state = heir.state(turn)
@@ -363,23 +363,23 @@ def test_cancelling_a_turn_that_was_opened_again_keeps_its_steps_and_its_positio
     server.assert_whole(turn)
     server.core.cancelling.cancel(LOCAL_CALLER, turn, attempt())
     thinking.open()
-    server.hear(running)
+    server.drain(running)
     server.assert_whole(turn)
     with pytest.raises(TurnNotAwaiting, match="cancelled"):
         server.resume(turn, answer("1"))
-    server.say(turn, "again")
+    server.whole_turn(turn, "again")
     assert contents(server.inference.requests[-1].messages) == ["hello", "look", "a door", "again"]
 
 
 def test_an_earlier_turn_is_in_the_history_once_while_and_after_a_turn_is_opened_again(make: Make) -> None:
     server = make("one", "two", "two more", "three")
     ref = server.session()
-    server.say(ref, "first")
-    server.say(ref, "second")
+    server.whole_turn(ref, "first")
+    server.whole_turn(ref, "second")
     turn = ref.turn(server.states(ref)[-1].order)
     assert resumed(server, turn, answer("1", "seen")) == RESUMED
     assert contents(server.inference.requests[-1].messages) == ["first", "one", "second", "two", "seen"]
-    server.say(ref, "third")
+    server.whole_turn(ref, "third")
     shown = contents(server.inference.requests[-1].messages)
     assert shown == ["first", "one", "second", "two", "seen", "two more", "third"]
 
@@ -388,11 +388,18 @@ def test_a_summary_of_an_end_is_kept_and_charged_once(make: Make) -> None:
     """The context window has no room for the turns before, so each end summarizes them."""
     long = "x" * 8_000
     server = make(
-        long, long, Says(("the summary",)), "more", Says(("the summary",)), "fine", summaries=True, context_tokens=6_000
+        long,
+        long,
+        ScriptedReply(("the summary",)),
+        "more",
+        ScriptedReply(("the summary",)),
+        "fine",
+        summaries=True,
+        context_tokens=6_000,
     )
     ref = server.session()
-    server.say(ref, "first")
-    server.say(ref, "second")
+    server.whole_turn(ref, "first")
+    server.whole_turn(ref, "second")
     turn = ref.turn(server.states(ref)[-1].order)
     assert server.state(turn).summary is not None
     resumed(server, turn)

@@ -15,13 +15,13 @@ PARTS = 1
 PARTS_AT_NIGHT = 4
 STEPS_AT_LEAST = 2_500
 RULES = {
-    "say",
+    "start turn",
     "answer",
     "repeat",
     "answer wrongly",
     "open again",
     "let go",
-    "attend",
+    "reconcile",
     "hand over",
     "crash",
     "jump",
@@ -30,7 +30,7 @@ RULES = {
     "cancel",
     "delete session",
     "delete agent",
-    "ask the gone",
+    "request deleted",
     "clean up",
 }
 HOW = settings(

@@ -32,13 +32,13 @@ def test_a_turn_that_requests_more_inferences_is_refused_and_stores_nothing(make
     ref = server.session()
     with pytest.raises(InvalidRequest, match="max_infer_iters"):
         server.start(ref, max_infer_iters=10**12)
-    assert outline(server.hear(server.start(ref, max_infer_iters=12))).endswith("complete")
+    assert outline(server.drain(server.start(ref, max_infer_iters=12))).endswith("complete")
 
 
 def test_an_agent_that_was_stored_under_a_higher_bound_runs_with_that_of_today(make: Make) -> None:
     agent_id = make(max_infer_iters=10_000).agent(toolgroups=["dice"], max_infer_iters=5_000)
     server = make(*FOREVER, max_infer_iters=10)
-    assert outline(server.hear(server.start(server.session(agent_id)))).endswith("complete")
+    assert outline(server.drain(server.start(server.session(agent_id)))).endswith("complete")
     assert len(server.inference.requests) == 10
 
 
@@ -57,7 +57,7 @@ def test_a_turn_that_ran_for_as_long_as_it_may_fails_and_keeps_its_steps(make: M
     servers.append(make(*(after(20, reply, servers) for reply in FOREVER), max_turn_seconds=50))
     (server,) = servers
     broadcast = server.start(server.session(toolgroups=["dice"]))
-    assert outline(server.hear(broadcast)).endswith("failed:limit_reached")
+    assert outline(server.drain(broadcast)).endswith("failed:limit_reached")
     state = server.state(broadcast.ref)
     assert state.failure is not None
     assert state.status is TurnStatus.FAILED
@@ -71,7 +71,7 @@ def test_the_wait_for_its_client_is_no_part_of_the_time_that_a_turn_may_run(make
     server = make(calls(call("look", "c1")), "seen", max_turn_seconds=50)
     turn = server.paused(server.session(client_tools=[client_tool()]))
     server.clock.advance(AWAIT_S - 1)  # type: ignore[attr-defined] # as above
-    assert outline(server.hear(server.resume(turn, answer("c1")))).endswith("complete")
+    assert outline(server.drain(server.resume(turn, answer("c1")))).endswith("complete")
 
 
 def test_a_resumed_turn_has_run_for_as_long_as_before_its_pause(make: Make) -> None:
@@ -81,8 +81,8 @@ def test_a_resumed_turn_has_run_for_as_long_as_before_its_pause(make: Make) -> N
     (server,) = servers
     ref = server.session(client_tools=[client_tool()])
     turn = server.paused(ref)
-    assert outline(server.hear(server.resume(turn, answer("c1")))).endswith("awaiting")
-    assert outline(server.hear(server.resume(turn, answer("c1")))).endswith("failed:limit_reached")
+    assert outline(server.drain(server.resume(turn, answer("c1")))).endswith("awaiting")
+    assert outline(server.drain(server.resume(turn, answer("c1")))).endswith("failed:limit_reached")
 
 
 def test_a_turn_without_bounds_runs_on(make: Make) -> None:
@@ -92,4 +92,4 @@ def test_a_turn_without_bounds_runs_on(make: Make) -> None:
     servers.append(make(*(after(1_000, reply, servers) for reply in replies), **settings))
     (server,) = servers
     ref = server.session(toolgroups=["dice"], max_infer_iters=21)
-    assert outline(server.hear(server.start(ref))).endswith("complete")
+    assert outline(server.drain(server.start(ref))).endswith("complete")

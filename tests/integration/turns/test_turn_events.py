@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import turnstone.bootstrap.services.turns
-from tests.fakes.models.scripted import Says, Scripted, call
+from tests.fakes.models.scripted import Scripted, ScriptedReply, call
 from tests.support.engine.either_store import Make
 from tests.support.engine.harness import (
     AWAIT_S,
@@ -22,8 +22,8 @@ from tests.support.engine.harness import (
     answer,
     attempt,
     client_tool,
+    drained_events,
     eventually,
-    heard_from,
     outline,
 )
 from turnstone.domain.access.caller import LOCAL_CALLER, Caller
@@ -40,9 +40,9 @@ from turnstone.store.layout.keys import turn_key
 
 ROLL = call("roll", "r")
 CLIENT_CALL = call("look", "l")
-WORDY = Says(("It ", "is ", "a ", "four."))
-SEARCHING = Says(("Let ", "me ", "see."), (ROLL,))
-CALLING = Says(("Look ", "there."), (CLIENT_CALL,))
+WORDY = ScriptedReply(("It ", "is ", "a ", "four."))
+SEARCHING = ScriptedReply(("Let ", "me ", "see."), (ROLL,))
+CALLING = ScriptedReply(("Look ", "there."), (CLIENT_CALL,))
 EVERY_S = 0.02
 
 
@@ -62,7 +62,7 @@ def follow(server: Server, turn: TurnRef, after: int = 0) -> TurnBroadcast:
 def replay(server: Server, turn: TurnRef, after: int = 0) -> list[Numbered]:
     """Return the events after that number, once the stream is over."""
     broadcast = follow(server, turn, after)
-    heard_from(broadcast)
+    drained_events(broadcast)
     return broadcast.published
 
 
@@ -114,9 +114,9 @@ def assert_resumable(server: Server, turn: TurnRef, live: list[Numbered]) -> Non
 def test_live_events_are_numbered_without_a_gap_over_pauses_and_resumes(make: Make) -> None:
     server = make(SEARCHING, CALLING, WORDY)
     first = started(server)
-    server.hear(first)
+    server.drain(first)
     second = server.resume(first.ref, answer("l"))
-    server.hear(second)
+    server.drain(second)
     assert ids([*first.published, *second.published]) == list(
         range(1, len(first.published) + len(second.published) + 1)
     )
@@ -126,9 +126,9 @@ def test_live_events_are_numbered_without_a_gap_over_pauses_and_resumes(make: Ma
 def test_a_replay_has_the_numbers_of_the_live_stream(make: Make) -> None:
     server = make(SEARCHING, CALLING, WORDY)
     first = started(server)
-    server.hear(first)
+    server.drain(first)
     second = server.resume(first.ref, answer("l"))
-    server.hear(second)
+    server.drain(second)
     live = {one.number: one.event for one in (*first.published, *second.published)}
     replayed = replay(server, first.ref)
     exact = [event for event in replayed if event.first is None or event.first == event.number]
@@ -140,12 +140,13 @@ def test_a_replay_has_the_numbers_of_the_live_stream(make: Make) -> None:
 
 
 @pytest.mark.parametrize(
-    "script", [(WORDY,), (SEARCHING, WORDY), (CALLING,), (SEARCHING, CALLING), (Says(error=ModelFailed("broken")),)]
+    "script",
+    [(WORDY,), (SEARCHING, WORDY), (CALLING,), (SEARCHING, CALLING), (ScriptedReply(error=ModelFailed("broken")),)],
 )
 def test_a_client_that_returns_at_any_event_receives_the_rest(make: Make, script: tuple[Scripted, ...]) -> None:
     server = make(*script)
     broadcast = started(server)
-    server.hear(broadcast)
+    server.drain(broadcast)
     assert_resumable(server, broadcast.ref, broadcast.published)
     assert_resumable(make(), broadcast.ref, broadcast.published)
 
@@ -153,16 +154,16 @@ def test_a_client_that_returns_at_any_event_receives_the_rest(make: Make, script
 def test_a_client_that_returns_after_a_resume_receives_the_rest(make: Make) -> None:
     server = make(CALLING, SEARCHING, WORDY)
     first = started(server)
-    server.hear(first)
+    server.drain(first)
     second = server.resume(first.ref, answer("l"))
-    server.hear(second)
+    server.drain(second)
     assert_resumable(server, first.ref, [*first.published, *second.published])
 
 
 def test_the_partial_answer_of_a_failed_model_call_is_not_replayed(make: Make) -> None:
-    server = make(SEARCHING, Says(("Half ", "an "), error=ModelFailed("broken")))
+    server = make(SEARCHING, ScriptedReply(("Half ", "an "), error=ModelFailed("broken")))
     broadcast = started(server)
-    server.hear(broadcast)
+    server.drain(broadcast)
     last = broadcast.published[-1]
     assert isinstance(last.event, TurnFailed)
     stored = numbered(server.state(broadcast.ref))
@@ -173,7 +174,7 @@ def test_the_partial_answer_of_a_failed_model_call_is_not_replayed(make: Make) -
 def test_a_partly_received_step_is_replayed_from_its_start_without_a_number(make: Make) -> None:
     server = make(WORDY)
     broadcast = started(server)
-    server.hear(broadcast)
+    server.drain(broadcast)
     started_again, text, *_ = replay(server, broadcast.ref, after=4)
     assert (outline([started_again.event]), started_again.number) == ("S:infer", None)
     assert (text.event.delta.text, text.number) == ("It is a four.", 6)  # type: ignore[union-attr]
@@ -195,9 +196,9 @@ def test_a_turn_that_runs_here_is_replayed_exactly_and_followed_to_its_end(make:
     for after, follower in enumerate(followers):
         assert follower.subscribe(lambda: None).take().numbered == tuple(so_far[after:])
     thinking.open()
-    server.hear(broadcast)
+    server.drain(broadcast)
     for after, follower in enumerate(followers):
-        assert heard_from(follower) == tuple(one.event for one in broadcast.published[after:])
+        assert drained_events(follower) == tuple(one.event for one in broadcast.published[after:])
         assert ids(follower.published) == list(range(after + 1, len(broadcast.published) + 1))
 
 
@@ -205,13 +206,13 @@ def test_a_follower_of_a_resumed_turn_receives_the_events_before_the_resume(make
     thinking = Held("done")
     server = make(CALLING, thinking)
     first = started(server)
-    server.hear(first)
+    server.drain(first)
     second = server.resume(first.ref, answer("l"))
     thinking.wait()
     follower = follow(server, first.ref)
     thinking.open()
-    server.hear(second)
-    heard_from(follower)
+    server.drain(second)
+    drained_events(follower)
     assert Client().receives(follower.published).matches(server, first.ref)
     assert ids(follower.published)[-1] == ids(second.published)[-1]
 
@@ -227,15 +228,15 @@ def test_a_turn_that_runs_elsewhere_is_followed_step_by_step(make: Make) -> None
     more.wait()
     eventually(lambda: outline(follower.events) == "start S:infer P P C:infer S:tool P C:tool")
     more.open()
-    server.hear(broadcast)
-    heard_from(follower)
+    server.drain(broadcast)
+    drained_events(follower)
     assert Client().receives(follower.published).matches(server, broadcast.ref)
     assert ids(follower.published)[-1] == ids(broadcast.published)[-1]
 
 
 @pytest.mark.parametrize("ending", ["pauses", "fails", "is cancelled"])
 def test_a_follower_in_another_process_receives_the_pause_or_the_end(make: Make, ending: str) -> None:
-    thinking = Held({"pauses": CALLING, "fails": Says(error=ModelFailed("broken"))}.get(ending, "late"))
+    thinking = Held({"pauses": CALLING, "fails": ScriptedReply(error=ModelFailed("broken"))}.get(ending, "late"))
     server, other = make(SEARCHING, thinking), make()
     broadcast = started(server)
     thinking.wait()
@@ -243,8 +244,8 @@ def test_a_follower_in_another_process_receives_the_pause_or_the_end(make: Make,
     if ending == "is cancelled":
         other.core.cancelling.cancel(LOCAL_CALLER, broadcast.ref, attempt())
     thinking.open()
-    server.hear(broadcast)
-    events = heard_from(follower)
+    server.drain(broadcast)
+    events = drained_events(follower)
     endings = {"pauses": "awaiting", "fails": "failed:model_failed", "is cancelled": "failed:ended"}
     assert outline(events).endswith(endings[ending])
     assert follower.published[-1] == broadcast.published[-1]
@@ -254,7 +255,7 @@ def test_a_follower_in_another_process_receives_the_pause_or_the_end(make: Make,
 def test_a_turn_that_expires_while_it_waits_is_replayed_as_failed(make: Make) -> None:
     server = make(CALLING)
     broadcast = started(server)
-    server.hear(broadcast)
+    server.drain(broadcast)
     server.clock.advance(AWAIT_S + 1)  # type: ignore[attr-defined]
     eventually(lambda: server.core.recovery.reconcile(broadcast.ref).check_at is None)
     for after in range(len(broadcast.published) + 2):
@@ -272,7 +273,7 @@ def test_a_turn_whose_follower_has_left_is_not_polled(make: Make) -> None:
     follower.unsubscribe(listener)
     eventually(lambda: not other.core.turn_services.following._is_polling)
     thinking.open()
-    server.hear(broadcast)
+    server.drain(broadcast)
 
 
 def test_a_store_that_is_briefly_unavailable_is_polled_again(make: Make) -> None:
@@ -290,8 +291,8 @@ def test_a_store_that_is_briefly_unavailable_is_polled_again(make: Make) -> None
     other.store.before(lambda made: made.verb == "gather", fail, times=2)
     eventually(lambda: len(failures) == 2)
     thinking.open()
-    server.hear(broadcast)
-    assert outline(heard_from(follower)).endswith("complete")
+    server.drain(broadcast)
+    assert outline(drained_events(follower)).endswith("complete")
 
 
 def test_a_follower_of_a_removed_turn_receives_that_it_is_gone(make: Make) -> None:
@@ -301,9 +302,9 @@ def test_a_follower_of_a_removed_turn_receives_that_it_is_gone(make: Make) -> No
     thinking.wait()
     follower = follow(other, broadcast.ref)
     server.records.write([Delete(turn_key(broadcast.ref, broadcast.ref.turn_id))])
-    assert "not found" in heard_from(follower)[-1].failure.message  # type: ignore[union-attr]
+    assert "not found" in drained_events(follower)[-1].failure.message  # type: ignore[union-attr]
     thinking.open()
-    server.hear(broadcast)
+    server.drain(broadcast)
 
 
 def test_a_turn_that_can_no_longer_be_followed_ends_only_its_own_followers(make: Make) -> None:
@@ -318,18 +319,18 @@ def test_a_turn_that_can_no_longer_be_followed_ends_only_its_own_followers(make:
     following = other.core.turn_services.following
     server.records.write([Put(turn_key(broken.ref, broken.ref.turn_id), b"broken", {"status": "in_progress"})])
     for follower in (followers[0], followers[2]):
-        end = heard_from(follower)[-1]
+        end = drained_events(follower)[-1]
         assert isinstance(end, TurnFailed)
         assert (end.turn_id, end.failure.kind) == (broken.ref.turn_id, "internal")
     eventually(lambda: len(following._followed) == 1)
     followers.append(follow(other, whole.ref))
     gates[1].open()
-    whole_server.hear(whole)
+    whole_server.drain(whole)
     for follower in (followers[1], followers[3]):
-        assert outline(heard_from(follower)).endswith("complete")
+        assert outline(drained_events(follower)).endswith("complete")
     eventually(lambda: not following._is_polling)
     gates[0].open()
-    server.hear(broken)
+    server.drain(broken)
 
 
 @pytest.mark.parametrize("is_broken", [True, False], ids=["of a broken turn", "of a whole turn"])
@@ -354,11 +355,11 @@ def test_a_follower_that_can_not_be_woken_does_not_stop_the_others(make: Make, i
         gates[0].open()
     eventually(lambda: woken == [1])
     gates[1].open()
-    assert outline(heard_from(follower)).endswith("complete")
+    assert outline(drained_events(follower)).endswith("complete")
     eventually(lambda: not other.core.turn_services.following._is_polling)
     gates[0].open()
-    server.hear(first)
-    runner.hear(second)
+    server.drain(first)
+    runner.drain(second)
 
 
 # ---- a process that dies
@@ -404,7 +405,7 @@ def taken_over(make: Make, turn: TurnRef, *script: Scripted) -> Server:
 @pytest.mark.parametrize("words", [2, 3, 5, 6])
 def test_after_a_crash_a_client_that_received_any_part_gets_the_rest_from_the_heir(make: Make, words: int) -> None:
     """The heir reuses the numbers that the crashed run gave to events it did not store."""
-    _, broadcast = crashed(make, SEARCHING, Says(tuple("abcdefgh")), words=words)
+    _, broadcast = crashed(make, SEARCHING, ScriptedReply(tuple("abcdefgh")), words=words)
     live = [one for one in broadcast.published if one.number is not None]
     heir = taken_over(make, broadcast.ref, *([SEARCHING, WORDY] if words <= 3 else [WORDY]))
     heir.settle()
@@ -414,9 +415,9 @@ def test_after_a_crash_a_client_that_received_any_part_gets_the_rest_from_the_he
 
 
 def test_after_two_crashes_numbers_of_the_first_are_still_doubted(make: Make) -> None:
-    _, broadcast = crashed(make, Says(tuple("abcdefghijklmnopqrst")), words=15)
+    _, broadcast = crashed(make, ScriptedReply(tuple("abcdefghijklmnopqrst")), words=15)
     live = [one for one in broadcast.published if one.number is not None]
-    second = make(SEARCHING, Says(tuple("abc")))
+    second = make(SEARCHING, ScriptedReply(tuple("abc")))
     Dying(second, 5)
     second.clock.advance(LEASE_S + 1)  # type: ignore[attr-defined]
     second.core.recovery.reconcile(broadcast.ref)
@@ -428,7 +429,7 @@ def test_after_two_crashes_numbers_of_the_first_are_still_doubted(make: Make) ->
 
 
 def test_a_follower_during_a_takeover_here_receives_every_event(make: Make) -> None:
-    _, broadcast = crashed(make, SEARCHING, Says(tuple("abcdefgh")), words=6)
+    _, broadcast = crashed(make, SEARCHING, ScriptedReply(tuple("abcdefgh")), words=6)
     live = [one for one in broadcast.published if one.number is not None]
     heir = make(WORDY)
     followers = [(seen, follow(heir, broadcast.ref, max(ids(live[:seen]), default=0))) for seen in range(len(live))]
@@ -436,14 +437,14 @@ def test_a_follower_during_a_takeover_here_receives_every_event(make: Make) -> N
     assert heir.core.recovery.reconcile(broadcast.ref).run is not None
     heir.settle()
     for seen, follower in followers:
-        heard_from(follower)
+        drained_events(follower)
         assert Client().receives(live[:seen]).receives(follower.published).matches(heir, broadcast.ref), (
             f"received {seen}"
         )
 
 
 def test_a_client_that_returns_while_the_heir_runs_receives_every_event(make: Make) -> None:
-    _, broadcast = crashed(make, SEARCHING, Says(tuple("abcdefgh")), words=6)
+    _, broadcast = crashed(make, SEARCHING, ScriptedReply(tuple("abcdefgh")), words=6)
     live = [one for one in broadcast.published if one.number is not None]
     thinking = Held(WORDY)
     heir = taken_over(make, broadcast.ref, thinking)
@@ -452,7 +453,7 @@ def test_a_client_that_returns_while_the_heir_runs_receives_every_event(make: Ma
     thinking.open()
     heir.settle()
     for seen, follower in followers:
-        heard_from(follower)
+        drained_events(follower)
         assert Client().receives(live[:seen]).receives(follower.published).matches(heir, broadcast.ref), (
             f"received {seen}"
         )
@@ -482,7 +483,7 @@ def test_a_hand_off_ends_the_runs_followers_with_an_event_without_a_number(make:
     thinking.wait()
     follower = follow(server, broadcast.ref)
     server.turns.hand_off(broadcast.ref)
-    assert outline(heard_from(follower)).endswith("failed:handed_over")
+    assert outline(drained_events(follower)).endswith("failed:handed_over")
     assert follower.published[-1].number is None
     thinking.open()
     server.settle()
@@ -494,7 +495,7 @@ def test_a_hand_off_ends_the_runs_followers_with_an_event_without_a_number(make:
 def test_a_missing_turn_and_another_callers_are_not_found(make: Make) -> None:
     server = make("done")
     broadcast = started(server)
-    server.hear(broadcast)
+    server.drain(broadcast)
     for changes in ({"turn_id": "x"}, {"session_id": "x"}, {"agent_id": "x"}, {"tenant": "x"}):
         with pytest.raises(NotFound):
             follow(server, broadcast.ref.model_copy(update=changes))
@@ -503,7 +504,7 @@ def test_a_missing_turn_and_another_callers_are_not_found(make: Make) -> None:
 def test_a_caller_without_access_to_the_session_receives_no_event(make: Make) -> None:
     server = make("done")
     broadcast = started(server)
-    server.hear(broadcast)
+    server.drain(broadcast)
     server.core.events._rules._owner_only = True
     with pytest.raises(NotFound):
         server.core.events.follow(Caller(tenant=LOCAL_CALLER.tenant, principal="another"), broadcast.ref, 0)
@@ -522,4 +523,4 @@ def test_a_turn_that_runs_is_read_with_the_steps_it_has_finished(make: Make) -> 
         assert state.status is TurnStatus.IN_PROGRESS
         assert [step.step_type for step in state.turn.steps] == ["inference", "tool_execution"]
     thinking.open()
-    server.hear(broadcast)
+    server.drain(broadcast)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.models.scripted import Says, Scripted, call, calls, cut_off
+from tests.fakes.models.scripted import Scripted, ScriptedReply, call, calls, cut_off
 from tests.support.engine.harness import (
     AWAIT_S,
     Harness,
@@ -74,10 +74,10 @@ def is_about(at: datetime | None, expected: datetime) -> bool:
 
 
 def test_a_plain_turn(serve: Serve) -> None:
-    server = serve([Says(texts=("Hel", "lo"))])
+    server = serve([ScriptedReply(texts=("Hel", "lo"))])
     ref = server.session(instructions="Be brief.")
     broadcast = server.start(ref, "hi")
-    events = server.hear(broadcast)
+    events = server.drain(broadcast)
     assert outline(events) == "start S:infer P P C:infer complete"
     turn = turn_in(events)
     assert (turn.output_message.content, turn.output_message.stop_reason) == ("Hello", "end_of_turn")
@@ -93,9 +93,9 @@ def test_a_plain_turn(serve: Serve) -> None:
 def test_a_plain_turn_takes_three_round_trips(serve: Serve) -> None:
     server = serve(["one", "two"])
     ref = server.session()
-    server.say(ref)
+    server.whole_turn(ref)
     before = len(server.store.calls)
-    server.say(ref)
+    server.whole_turn(ref)
     made = [call.verb for call in server.store.calls[before:] if call.keys or call.operations]
     assert made == ["gather", "write", "write"]
 
@@ -108,7 +108,7 @@ def test_a_turn_with_a_server_tool_stores_each_step_before_it_is_published(serve
     published_when_stored: list[str] = []
     server.store.after(saves_step, lambda: published_when_stored.append(outline(broadcast.events)), times=2)
     thinking.open()
-    events = server.hear(broadcast)
+    events = server.drain(broadcast)
     assert outline(events) == "start S:infer P C:infer S:tool P C:tool S:infer P C:infer complete"
     assert published_when_stored == ["start S:infer P", "start S:infer P C:infer S:tool P"]
     turn = turn_in(events)
@@ -125,7 +125,7 @@ def test_a_failing_tool_is_an_answer(serve: Serve) -> None:
 
     server = serve([ROLL, "Sorry."], {"dice": {"roll": fail}})
     ref = server.session(toolgroups=["dice"])
-    turn = turn_in(server.say(ref))
+    turn = turn_in(server.whole_turn(ref))
     assert turn.steps[1].tool_responses[0].content == "the die fell off the table"
     assert "the die fell off the table" in contents(server.inference.requests[1].messages)
 
@@ -134,7 +134,7 @@ def test_a_turn_pauses_for_a_client_tool_and_continues(serve: Serve) -> None:
     server = serve([calls(CLIENT_CALL, text="Let me see."), "A door."])
     ref = server.session(client_tools=[client_tool()])
     broadcast = server.start(ref, "what is there?")
-    events = server.hear(broadcast)
+    events = server.drain(broadcast)
     assert outline(events) == "start S:infer P P C:infer awaiting"
     output = turn_in(events).output_message
     assert (output.content, output.tool_calls, output.stop_reason) == ("Let me see.", (CLIENT_CALL,), "end_of_message")
@@ -143,7 +143,7 @@ def test_a_turn_pauses_for_a_client_tool_and_continues(serve: Serve) -> None:
     server.assert_whole(ref)
 
     resumed = server.resume(broadcast.ref, answer("c2", "a door"))
-    events = server.hear(resumed)
+    events = server.drain(resumed)
     assert outline(events) == "C:tool S:infer P C:infer complete"
     turn = turn_in(events)
     assert (turn.turn_id, turn.output_message.content) == (broadcast.ref.turn_id, "A door.")
@@ -158,11 +158,11 @@ def test_of_mixed_calls_the_servers_run_first_and_the_client_gets_only_its_own(s
     server = serve([calls(CLIENT_CALL, ROLL), "done"], DICE)
     ref = server.session(toolgroups=["dice"], client_tools=[client_tool()])
     broadcast = server.start(ref)
-    events = server.hear(broadcast)
+    events = server.drain(broadcast)
     assert outline(events) == "start S:infer P P C:infer S:tool P C:tool awaiting"
     assert turn_in(events).output_message.tool_calls == (CLIENT_CALL,)
     assert turn_in(events).steps == server.reader.read(LOCAL_CALLER, broadcast.ref).turn.steps == finished_steps(events)
-    events = server.hear(server.resume(broadcast.ref, answer("c2")))
+    events = server.drain(server.resume(broadcast.ref, answer("c2")))
     assert [step.step_type for step in turn_in(events).steps] == ["inference", *["tool_execution"] * 2, "inference"]
     server.assert_whole(ref)
 
@@ -172,11 +172,11 @@ def test_a_turn_can_pause_twice(serve: Serve) -> None:
     ref = server.session(client_tools=[client_tool()])
     turn = server.paused(ref)
     server.clock.advance(AWAIT_S - 1)
-    again = server.hear(server.resume(turn, answer("a")))
+    again = server.drain(server.resume(turn, answer("a")))
     assert outline(again) == "C:tool S:infer P C:infer awaiting"
     assert [pending.call_id for pending in turn_in(again).output_message.tool_calls] == ["b"]
     server.clock.advance(AWAIT_S - 1)
-    events = server.hear(server.resume(turn, answer("b")))
+    events = server.drain(server.resume(turn, answer("b")))
     assert outline(events) == "C:tool S:infer P C:infer complete"
     assert len(turn_in(events).steps) == 5
     server.assert_whole(ref)
@@ -186,10 +186,10 @@ def test_the_limit_of_inferences_counts_over_resumes(serve: Serve) -> None:
     server = serve([call("look", "a"), call("look", "b"), "next turn"])
     ref = server.session(client_tools=[client_tool()], max_infer_iters=2)
     turn = server.paused(ref)
-    events = server.hear(server.resume(turn, answer("a")))
+    events = server.drain(server.resume(turn, answer("a")))
     assert outline(events) == "C:tool S:infer P C:infer complete"
     assert turn_in(events).output_message.tool_calls == ()
-    server.say(ref)
+    server.whole_turn(ref)
     assert "Not executed: the turn reached its limit" in " ".join(contents(server.inference.requests[-1].messages))
     server.assert_whole(ref)
 
@@ -197,7 +197,7 @@ def test_the_limit_of_inferences_counts_over_resumes(serve: Serve) -> None:
 def test_an_answer_cut_off_by_the_token_limit_ends_the_turn(serve: Serve) -> None:
     server = serve([cut_off("I was about to")])
     ref = server.session()
-    assert turn_in(server.say(ref)).output_message.stop_reason == "out_of_tokens"
+    assert turn_in(server.whole_turn(ref)).output_message.stop_reason == "out_of_tokens"
 
 
 @pytest.mark.parametrize(
@@ -209,10 +209,10 @@ def test_an_answer_cut_off_by_the_token_limit_ends_the_turn(serve: Serve) -> Non
     ],
 )
 def test_when_the_model_fails_the_finished_steps_are_kept(serve: Serve, error: ModelError, kind: str) -> None:
-    server = serve([ROLL, Says(texts=("You",), error=error), "hello again"], DICE)
+    server = serve([ROLL, ScriptedReply(texts=("You",), error=error), "hello again"], DICE)
     ref = server.session(toolgroups=["dice"])
     broadcast = server.start(ref, "roll")
-    events = server.hear(broadcast)
+    events = server.drain(broadcast)
     assert outline(events) == f"start S:infer P C:infer S:tool P C:tool S:infer P failed:{kind}"
     state = server.state(broadcast.ref)
     assert (state.status, state.turn.steps) == (TurnStatus.FAILED, finished_steps(events))
@@ -223,7 +223,7 @@ def test_when_the_model_fails_the_finished_steps_are_kept(serve: Serve, error: M
     assert server.header(ref).lock.state is LockState.IDLE
     server.assert_whole(ref)
 
-    assert outline(server.say(ref, "are you there?")).endswith("complete")
+    assert outline(server.whole_turn(ref, "are you there?")).endswith("complete")
     assert contents(server.inference.requests[-1].messages) == ["roll", "", "4", "are you there?"]
     server.assert_whole(ref)
 
@@ -251,20 +251,20 @@ def test_a_turns_overrides_are_remembered_over_resume(serve: Serve, overrides: d
     usual = SamplingParams(strategy=TopP(temperature=1.0, top_p=0.9), max_tokens=5)
     ref = server.session(instructions="Be brief.", sampling_params=usual, client_tools=[client_tool()])
     turn = server.paused(ref, **overrides)
-    server.hear(server.resume(turn, answer("c2")))
+    server.drain(server.resume(turn, answer("c2")))
     first, second = server.inference.requests
     assert (first.sampling, first.tools, first.tool_choice) == (second.sampling, second.tools, second.tool_choice)
     assert first.messages[:-1] == second.messages[: len(first.messages) - 1]
     assert first.sampling == overrides.get("sampling_params", usual)
-    events = server.hear(server.resume(turn, answer("c2")))
+    events = server.drain(server.resume(turn, answer("c2")))
     assert outline(events).endswith("complete" if "max_infer_iters" in overrides else "awaiting")
 
 
 def test_a_turns_overrides_end_with_it(serve: Serve) -> None:
     server = serve(["Arr.", "Yes."])
     ref = server.session(instructions="Be brief.")
-    server.say(ref, instructions="Speak like a pirate.")
-    server.say(ref)
+    server.whole_turn(ref, instructions="Speak like a pirate.")
+    server.whole_turn(ref)
     assert contents(server.inference.requests[1].messages)[0] == "Be brief."
 
 
@@ -286,7 +286,7 @@ def test_a_turn_can_be_read_while_it_runs_while_it_waits_and_afterwards(serve: S
     running = read(2)
     assert (running.completed_at, running.output_message.content) == (None, "")
     thinking.open()
-    server.hear(broadcast)
+    server.drain(broadcast)
     waiting = read(3)
     assert (waiting.completed_at, waiting.output_message.tool_calls) == (None, (CLIENT_CALL,))
     resumed = server.resume(turn, answer("c2"))
@@ -294,7 +294,7 @@ def test_a_turn_can_be_read_while_it_runs_while_it_waits_and_afterwards(serve: S
     running = read(4)
     assert (running.completed_at, running.output_message.tool_calls) == (None, ())
     seen.open()
-    server.hear(resumed)
+    server.drain(resumed)
     ended = read(5)
     assert (is_about(ended.completed_at, server.clock.now()), ended.output_message.content) == (True, "A door.")
     assert ended.steps[:2] == running.steps[:2]
@@ -314,7 +314,7 @@ def test_a_reader_never_sees_fewer_steps_than_were_published(serve: Serve, at: s
 
     def end_the_turn() -> None:
         thinking.open()
-        server.hear(broadcast)
+        server.drain(broadcast)
 
     reader.store.after(reads("turn:"), end_the_turn)
     shown = reader.reader.read(LOCAL_CALLER, broadcast.ref).turn if at == "the turn" else shown_turns(reader, ref)[0]
@@ -325,7 +325,7 @@ def test_unknown_sessions_and_turns_are_not_found(serve: Serve) -> None:
     server = serve(["hello"])
     ref = server.session()
     broadcast = server.start(ref)
-    server.hear(broadcast)
+    server.drain(broadcast)
     stranger = ref.model_copy(update={"tenant": "another"})
     for nowhere in (stranger, ref.model_copy(update={"session_id": "x"}), ref.model_copy(update={"agent_id": "x"})):
         with pytest.raises(NotFound):
@@ -342,7 +342,7 @@ def test_the_model_sees_the_whole_history_in_order_while_it_fits(serve: Serve) -
     server = serve([f"answer {number}" for number in range(40)])
     ref = server.session(instructions="Be brief.")
     for number in range(40):
-        server.say(ref, f"question {number}")
+        server.whole_turn(ref, f"question {number}")
     texts = [text for number in range(40) for text in (f"question {number}", f"answer {number}")]
     assert contents(server.inference.requests[-1].messages) == ["Be brief.", *texts[:-1]]
     server.assert_whole(ref)
@@ -352,7 +352,7 @@ def test_a_small_budget_cuts_the_oldest_turns_first(serve: Serve) -> None:
     server = serve([f"{number:03}" + "a" * 397 for number in range(30)], context_tokens=1_300)
     ref = server.session(instructions="Be brief.")
     for number in range(30):
-        server.say(ref, f"{number:03}" + "q" * 397)
+        server.whole_turn(ref, f"{number:03}" + "q" * 397)
     shown = [text[:3] for text in contents(server.inference.requests[-1].messages)]
     assert shown == ["Be ", *[f"{number:03}" for number in range(24, 29) for _ in range(2)], "029"]
 
@@ -370,16 +370,16 @@ def test_a_large_budget_is_filled_however_many_pages_the_log_has(serve: Serve) -
     writes = [put_segment(ref, Segment(number=n, entries=(entry,))) for n, entry in enumerate(entries)]
     for first in range(0, turns, 100):
         server.records.write(writes[first : first + 100])
-    server.say(ref, "and now?")
+    server.whole_turn(ref, "and now?")
     assert turns + 1 == len(server.inference.requests[-1].messages)
 
 
 def test_the_last_turn_alone_is_cut_when_it_is_larger_than_the_budget(serve: Serve) -> None:
     server = serve(["short", calls(call("roll", "a"), text="q" * 2_000), "e" * 400, "next"], DICE, context_tokens=600)
     ref = server.session(toolgroups=["dice"])
-    server.say(ref, "forgotten")
-    server.say(ref, "large")
-    server.say(ref, "and now?")
+    server.whole_turn(ref, "forgotten")
+    server.whole_turn(ref, "large")
+    server.whole_turn(ref, "and now?")
     assert contents(server.inference.requests[-1].messages) == ["e" * 400, "and now?"]
 
 
@@ -388,25 +388,25 @@ def test_a_turn_larger_than_the_whole_budget_is_shown_without_history(serve: Ser
     server = serve(["earlier answer", "a summary"] if has_history else ["a summary"], context_tokens=300)
     ref = server.session()
     if has_history:
-        server.say(ref, "earlier question")
-    events = server.say(ref, "x" * 2_000)
+        server.whole_turn(ref, "earlier question")
+    events = server.whole_turn(ref, "x" * 2_000)
     assert outline(events) == "start S:infer P C:infer complete"
     assert contents(server.inference.requests[-1].messages) == ["x" * 2_000]
     server.assert_whole(ref)
 
 
 def complete(server: Harness, ref: SessionRef, text: str) -> None:
-    server.say(ref, text)
+    server.whole_turn(ref, text)
 
 
 def resume(server: Harness, ref: SessionRef, text: str) -> None:
-    server.hear(server.resume(server.paused(ref, text), answer("c2", text)))
+    server.drain(server.resume(server.paused(ref, text), answer("c2", text)))
 
 
 def expire(server: Harness, ref: SessionRef, text: str) -> None:
     server.paused(ref, text)
     server.clock.advance(AWAIT_S)
-    server.attend_due()
+    server.reconcile_due()
 
 
 def leave_waiting(server: Harness, ref: SessionRef, text: str) -> None:
@@ -424,7 +424,7 @@ LIVES: dict[str, tuple[list[Scripted], Callable[[Harness, SessionRef, str], None
     "expired": ([calls(CLIENT_CALL, ROLL)], expire),
     "at the limit": ([ROLL, ROLL, ROLL], complete),
     "superseded after steps": ([ROLL, CLIENT_CALL], leave_waiting),
-    "cut off": ([Says(texts=("I was",), calls=(ROLL,), is_cut_off=True)], complete),
+    "cut off": ([ScriptedReply(texts=("I was",), calls=(ROLL,), is_cut_off=True)], complete),
 }
 ROUNDS = 4
 TURNS = ROUNDS * len(LIVES)
@@ -451,7 +451,7 @@ def test_the_log_equals_the_one_derived_from_the_turns_after_a_mixed_life(serve:
     assert len(MEDIUM) + len(LARGE) <= sum(entry.messages is None for entry in entries) < TURNS
     assert len(list((tmp_path / "blobs").glob("*/*"))) >= len(LARGE)
 
-    server.say(ref, "and now?")
+    server.whole_turn(ref, "and now?")
     ended = [message for state in states for message in ended_messages(state)]
     assert (*ended, UserMessage(content="and now?")) == server.inference.requests[-1].messages
 
@@ -462,7 +462,7 @@ def test_the_step_of_a_clients_tool_lasts_from_the_pause_to_its_answer(serve: Se
     turn = server.paused(ref)
     began = server.clock.now()
     server.clock.advance(60)
-    server.hear(server.resume(turn, answer("c2")))
+    server.drain(server.resume(turn, answer("c2")))
     step = server.state(turn).turn.steps[1]
     assert (step.step_type, step.turn_id) == ("tool_execution", turn.turn_id)
     assert step.started_at > server.state(turn).turn.steps[0].completed_at

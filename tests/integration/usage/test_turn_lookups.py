@@ -49,13 +49,13 @@ def counted_calls() -> Iterator[Counter[str]]:
 def test_a_turn_reads_its_route_and_tools_once_and_decides_at_one_moment(make: Make) -> None:
     server = make("one", "two")
     ref = server.session()
-    server.say(ref)
+    server.whole_turn(ref)
     body = {"messages": [{"role": "user", "content": "again"}], "instructions": "Be brief."}
     server.core.executor._pool = ThreadPoolExecutor(1)  # its thread begins within the count
     with counted_calls() as calls:
         new = CreateTurn.model_validate(body).to_new_turn()
         broadcast = server.turns.start(LOCAL_CALLER, ref, new, attempt())
-        server.hear(broadcast)
+        server.drain(broadcast)
     assert calls["Routing.route"] == 1
     assert calls["Toolboxes.of"] == 1
     assert calls["TurnStore.messages_of"] == 1, "the turn's own thread was counted"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.models.scripted import Says, call, calls
+from tests.fakes.models.scripted import ScriptedReply, call, calls
 from tests.support.engine.either_store import Make
 from tests.support.engine.harness import LEASE_S, Server, answer, attempt, client_tool, completes_turn, outline
 from turnstone.domain.access.caller import LOCAL_CALLER, Caller
@@ -38,9 +38,9 @@ ADMIN = Caller(tenant=TENANT, principal="boss", roles=("admin",))
 FOREIGNER = Caller(tenant="other", principal="local", roles=("admin",))
 
 
-def answer_of(text: str, prompt: int, completion: int) -> Says:
+def answer_of(text: str, prompt: int, completion: int) -> ScriptedReply:
     usage = TokenUsage(prompt_tokens=prompt, completion_tokens=completion, total_tokens=prompt + completion)
-    return Says((text,), usage=usage)
+    return ScriptedReply((text,), usage=usage)
 
 
 def usage(server: Server, caller: Caller = LOCAL_CALLER, **query: Any) -> UsageReport:
@@ -65,7 +65,7 @@ def test_usage_is_reported_by_session_by_agent_and_by_tenant(make: Make) -> None
     first, second = server.session(agent_id), server.session(agent_id)
     other = server.session()
     for ref in (first, first, other):
-        server.say(ref)
+        server.whole_turn(ref)
         server.assert_whole(ref)
     assert tokens(usage(server, **names(first))) == (2, 300, 30)
     assert tokens(usage(server, **names(second))) == (0, 0, 0)
@@ -82,7 +82,7 @@ def test_every_inference_of_an_ended_turn_counts_with_server_and_client_tools(ma
     ref = server.session(toolgroups=["dice"], client_tools=[client_tool()])
     turn = server.paused(ref)
     assert tokens(usage(server, **names(ref))) == (0, 0, 0)
-    server.hear(server.resume(turn, answer("c2")))
+    server.drain(server.resume(turn, answer("c2")))
     assert tokens(usage(server, **names(ref))) == (3, 30, 15)
     server.assert_whole(ref)
 
@@ -91,7 +91,7 @@ def test_a_superseded_turn_counts_too(make: Make) -> None:
     server = make(calls(call("look", "c1")), "done")
     ref = server.session(client_tools=[client_tool()])
     server.paused(ref)
-    server.say(ref, "another")
+    server.whole_turn(ref, "another")
     assert tokens(usage(server, **names(ref))) == (2, 20, 10)
     server.assert_whole(ref)
 
@@ -101,7 +101,7 @@ def test_a_turn_whose_process_died_counts_once_by_its_stored_steps(make: Make) -
     ref = dying.session(toolgroups=["dice"])
     dying.store.before(completes_turn, dying.store.die)
     broadcast = dying.start(ref)
-    dying.hear(broadcast)
+    dying.drain(broadcast)
     advance(worker, LEASE_S)
     worker.core.recovery.reconcile(broadcast.ref)
     worker.settle()
@@ -113,9 +113,9 @@ def test_a_turn_whose_process_died_counts_once_by_its_stored_steps(make: Make) -
 def test_each_day_has_its_own_usage_and_a_range_lists_days_in_order(make: Make) -> None:
     server = make("a", "b")
     ref = server.session()
-    server.say(ref)
+    server.whole_turn(ref)
     advance(server, DAY_S)
-    server.say(ref)
+    server.whole_turn(ref)
     server.assert_whole(ref)
     today = server.clock.now().date()
     days = [today - timedelta(days=number) for number in (2, 1, 0)]
@@ -130,7 +130,7 @@ def test_the_usage_of_a_deleted_session_stays_counted_for_callers_with_access(ma
     agent_id = server.agent()
     first, second = server.session(agent_id), server.session(agent_id)
     for ref in (first, second):
-        server.say(ref)
+        server.whole_turn(ref)
     server.core.deleting.delete_session(LOCAL_CALLER, first)
     assert tokens(usage(server, **names(first))) == (1, 10, 5)
     server.core.deleting.delete_agent(LOCAL_CALLER, agent_id)
@@ -143,7 +143,7 @@ def test_usage_costs_the_registered_price_and_none_after_its_removal(make: Make)
     model = Model(identifier="priced", provider_resource_id="p", provider_id="default", metadata=metadata)
     server.core.models.register(LOCAL_CALLER, model, attempt())
     ref = server.session(model="priced")
-    server.say(ref)
+    server.whole_turn(ref)
     assert [one.cost_usd for one in usage(server, **names(ref)).by_model] == [3.0]
     assert server.core.contexts.read(LOCAL_CALLER, ref).window_tokens == 5_000
     server.core.models.unregister(LOCAL_CALLER, "priced")
@@ -152,7 +152,7 @@ def test_usage_costs_the_registered_price_and_none_after_its_removal(make: Make)
 
 def test_usage_expires_after_more_than_a_year(make: Make) -> None:
     server = make("a")
-    server.say(server.session())
+    server.whole_turn(server.session())
     day = server.clock.now().date()
     (record,) = (one for pk in usage_partitions(TENANT, day) for one in all_records(server.records, Range(pk)))
     kept_s = int(record.attributes["ttl"]) - server.clock.now().timestamp()
@@ -175,7 +175,7 @@ def test_the_usage_of_a_missing_resource_is_not_found(make: Make) -> None:
 def test_a_caller_with_access_to_an_agent_reads_its_usage_and_admins_read_all(make: Make) -> None:
     server = make("a", owner_only=True)
     ref = server.session()
-    server.say(ref)
+    server.whole_turn(ref)
     questions: list[dict[str, str]] = [{}, {"agent_id": ref.agent_id}, names(ref)]
     for caller in (MATE, FOREIGNER):
         assert tokens(usage(server, caller)) == (0, 0, 0)
@@ -212,7 +212,7 @@ def turn_of(server: Server, caller: Caller, agent_id: str) -> SessionRef:
     session_id = server.core.sessions.create(caller, agent_id, "hers", attempt())
     ref = SessionRef(tenant=TENANT, agent_id=agent_id, session_id=session_id)
     new = NewTurn(messages=(UserMessage(content="hello"),))
-    server.hear(server.turns.start(caller, ref, new, attempt()))
+    server.drain(server.turns.start(caller, ref, new, attempt()))
     return ref
 
 
@@ -220,14 +220,14 @@ def turn_of(server: Server, caller: Caller, agent_id: str) -> SessionRef:
 def test_stored_numbers_beyond_the_present_bounds_are_no_error_and_exhaust_no_limit(make: Make, stored: int) -> None:
     server = make("a", "b", max_day_tokens=1_000)
     ref = server.session()
-    server.say(ref)
+    server.whole_turn(ref)
     record = server.records.get(usage_key(ref, server.clock.now().date()))
     assert record is not None
     absurd = record.body.replace(b'"prompt_tokens":10', b'"prompt_tokens":%d' % stored)
     assert absurd != record.body
     server.records.write([Put(record.key, absurd, record.attributes)])
     assert tokens(usage(server)) == (1, 0, 5)
-    server.say(ref)
+    server.whole_turn(ref)
     assert tokens(usage(server)) == (2, 20, 10)
 
 
@@ -238,7 +238,7 @@ def test_a_turn_at_its_token_limit_fails_before_its_next_inference_and_keeps_its
     server = make(calls(call("roll", "c1")), "never said", max_turn_tokens=15)
     ref = server.session(toolgroups=["dice"])
     broadcast = server.start(ref)
-    assert outline(server.hear(broadcast)).endswith("failed:limit_reached")
+    assert outline(server.drain(broadcast)).endswith("failed:limit_reached")
     state = server.state(broadcast.ref)
     assert state.failure is not None
     assert (state.status, state.failure.kind) == (TurnStatus.FAILED, "limit_reached")
@@ -253,14 +253,14 @@ def test_a_turn_at_its_token_limit_fails_before_its_next_inference_and_keeps_its
 def test_a_resumed_turn_continues_with_its_earlier_usage(make: Make) -> None:
     server = make(calls(call("look", "c1")), max_turn_tokens=15)
     turn = server.paused(server.session(client_tools=[client_tool()]))
-    assert outline(server.hear(server.resume(turn, answer("c1")))).endswith("failed:limit_reached")
+    assert outline(server.drain(server.resume(turn, answer("c1")))).endswith("failed:limit_reached")
 
 
 def test_a_tenant_that_spent_the_days_tokens_begins_no_turn_until_midnight(make: Make) -> None:
     server = make("a", "b", "c", max_day_tokens=30)
     ref = server.session()
     for _ in range(2):
-        server.say(ref)
+        server.whole_turn(ref)
         advance(server, 11)
     with pytest.raises(DayLimitReached, match=r"30 tokens of this day .*TURNSTONE_MAX_DAY_TOKENS") as refused:
         server.start(server.session())
@@ -269,23 +269,23 @@ def test_a_tenant_that_spent_the_days_tokens_begins_no_turn_until_midnight(make:
     assert reply.status == 429
     assert reply.headers == {"retry-after": str(refused.value.retry_after_s), "x-should-retry": "false"}
     advance(server, refused.value.retry_after_s)
-    server.say(ref)
+    server.whole_turn(ref)
 
 
 def test_a_waiting_turn_may_be_resumed_though_the_days_tokens_are_spent(make: Make) -> None:
     server = make(calls(call("look", "c1")), "a", "done", max_day_tokens=15)
     turn = server.paused(server.session(client_tools=[client_tool()]))
-    server.say(server.session())
+    server.whole_turn(server.session())
     advance(server, 11)
     with pytest.raises(DayLimitReached):
         server.start(server.session())
-    assert outline(server.hear(server.resume(turn, answer("c1")))).endswith("complete")
+    assert outline(server.drain(server.resume(turn, answer("c1")))).endswith("complete")
 
 
 def test_a_tenant_that_may_begin_no_turn_may_not_infer_directly_either(make: Make) -> None:
     server = make("a", "b", max_day_tokens=15)
     question = Question((UserMessage(content="hi"),), AgentConfig(model="m", instructions=""))
-    server.say(server.session())
+    server.whole_turn(server.session())
     advance(server, 11)
     with pytest.raises(DayLimitReached):
         server.core.inferring.chat(LOCAL_CALLER, question, NO_PROVIDER_DATA)
@@ -297,9 +297,9 @@ def test_a_tenant_that_may_begin_no_turn_may_not_infer_directly_either(make: Mak
 def test_a_repeated_request_receives_its_turn_though_the_days_tokens_are_spent(make: Make) -> None:
     server = make("a", max_day_tokens=15)
     ref = server.session()
-    server.say(ref, by=attempt("first", key="k"))
+    server.whole_turn(ref, by=attempt("first", key="k"))
     advance(server, 11)
-    assert outline(server.hear(server.start(ref, by=attempt("first", key="k")))).endswith("complete")
+    assert outline(server.drain(server.start(ref, by=attempt("first", key="k")))).endswith("complete")
 
 
 def test_a_days_tokens_are_read_every_ten_seconds_and_never_without_a_limit(make: Make) -> None:
@@ -308,7 +308,7 @@ def test_a_days_tokens_are_read_every_ten_seconds_and_never_without_a_limit(make
         ref, lookups = server.session(), []
         for _ in range(3):
             before = len(server.store.calls)
-            server.say(ref)
+            server.whole_turn(ref)
             lookups.append(sum(len(one.keys) == USAGE_SHARDS for one in server.store.calls[before:]))
             advance(server, 6)
         assert lookups == expected

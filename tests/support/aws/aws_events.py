@@ -1,4 +1,4 @@
-"""The events in `events/`, and what has to be stored for their ids to mean something."""
+"""The events in `events/`, and the records that their ids refer to."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ REMAINING_MS = 900_000
 
 
 class Context:
-    """What Lambda tells a function of its invocation."""
+    """The context that Lambda passes to a function."""
 
     aws_request_id = "00000000-0000-4000-8000-000000000000"
     function_name = "function"
@@ -86,11 +86,11 @@ def store_what_events_name(store: RangeStore, *, is_waiting: bool) -> SessionRef
     _store_completion(store)
     AttachmentStore(store).put(ref, attachment_id, ProducedFile("a.txt", "text/plain", b"a file"))
     state = running.turns[0].with_step(_step(ids, is_waiting=is_waiting))
-    said = state.turn.steps[-1].model_response  # type: ignore[union-attr] # the only step is an inference
+    response = state.turn.steps[-1].model_response  # type: ignore[union-attr] # the only step is an inference
     if is_waiting:
-        turns.commit(ref, paused(running.session, state, said, FAR_AWAY))
+        turns.commit(ref, paused(running.session, state, response, FAR_AWAY))
     else:
-        turns.commit(ref, closed(running.session, state.completed(said, AT), turns.view(ref, 1_000).open_segment))
+        turns.commit(ref, closed(running.session, state.completed(response, AT), turns.view(ref, 1_000).open_segment))
     return ref
 
 
@@ -104,7 +104,7 @@ def _store_completion(store: RangeStore) -> None:
 
 
 def store_registered(store: RangeStore) -> None:
-    """Store what the events of the registries name, as the events that register it say."""
+    """Store the entries that the events of the registries name, with the content of the events that register them."""
     model = RegisterModel.model_validate_json(load_event("register_model")["body"]).to_model()
     RegistryStore(store, "model", Model).register(ACCOUNT, model, _attempt("model"), AT)
     toolgroup = RegisterToolgroup.model_validate_json(load_event("register_toolgroup")["body"]).to_toolgroup()
@@ -126,14 +126,14 @@ def _turn(ids: dict[str, str]) -> TurnState:
 
 def _step(ids: dict[str, str], *, is_waiting: bool) -> InferenceStep:
     call = ToolCall(call_id="call_1", tool_name="get_weather", arguments={"city": "Oslo"})
-    asked = CompletionMessage(content="", stop_reason="end_of_turn", tool_calls=(call,))
-    said = CompletionMessage(content="Rain.", stop_reason="end_of_turn")
+    call_message = CompletionMessage(content="", stop_reason="end_of_turn", tool_calls=(call,))
+    response = CompletionMessage(content="Rain.", stop_reason="end_of_turn")
     return InferenceStep(
         turn_id=ids["turn_id"],
         step_id=ids["step_id"],
         started_at=AT,
         completed_at=AT,
-        model_response=asked if is_waiting else said,
+        model_response=call_message if is_waiting else response,
     )
 
 

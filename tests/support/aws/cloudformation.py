@@ -26,7 +26,7 @@ class Template:
     """The template in a file. Parameters that are not given have their defaults; one without must be given.
 
     Attributes:
-        expanded: what the transform made, its conditions and references as they are.
+        expanded: the output of the transform, with unresolved conditions and references.
         resources: the resources that are made, resolved.
     """
 
@@ -81,7 +81,7 @@ class Template:
         return role
 
     def refusals(self) -> list[str]:
-        """Return why CloudFormation would not take the parameters: names of parameters, and what rules say."""
+        """Return why CloudFormation would reject the parameters: their names, and the texts of broken rules."""
         wrong = [name for name, given in self.declared_parameters.items() if not _fits(given, self.parameters[name])]
         rules = [rule for rule in self.expanded.get("Rules", {}).values() if self._applies(rule)]
         asserted = [assertion for rule in rules for assertion in rule["Assertions"]]
@@ -136,8 +136,8 @@ class Template:
         return self.expanded["Mappings"][mapping][first][second]
 
     def _substituted(self, text: str, names: Mapping[str, Any]) -> str | dict[str, str]:
-        known = {**self._pseudo, **self.parameters, **{name: _in_text(given) for name, given in names.items()}}
-        put_in = _SUBSTITUTED.sub(lambda found: str(known.get(found[1], found[0])), text)
+        scope = {**self._pseudo, **self.parameters, **{name: _in_text(given) for name, given in names.items()}}
+        put_in = _SUBSTITUTED.sub(lambda found: str(scope.get(found[1], found[0])), text)
         return {"Fn::Sub": put_in} if _SUBSTITUTED.search(put_in) else put_in
 
 
@@ -154,7 +154,7 @@ def _pseudo_parameters(region: str) -> dict[str, str]:
 
 
 def _in_text(value: Any) -> Any:
-    """Return how a text refers to what the value refers to."""
+    """Return the text of a reference to the target of the value."""
     match value:
         case {"Ref": name}:
             return f"${{{name}}}"
@@ -164,13 +164,13 @@ def _in_text(value: Any) -> Any:
 
 
 def _value(declared: dict[str, Any], given: str | None) -> Any:
-    """Return what a parameter is; a list of nothing has one empty text."""
+    """Return the value of a parameter; an empty list has one empty text."""
     text = declared.get("Default") if given is None else given
     return text.split(",") if declared["Type"] == "CommaDelimitedList" and text is not None else text
 
 
 def _fits(declared: dict[str, Any], value: Any) -> bool:
-    """Tell whether a parameter may have the value, as its declaration says."""
+    """Return whether the declaration of a parameter allows the value."""
     for each in value if isinstance(value, list) else [value]:
         if not re.search(str(declared.get("AllowedPattern", "")), str(each)):
             return False
@@ -195,5 +195,5 @@ def variables(function: dict[str, Any]) -> dict[str, Any]:
 
 
 def listed(value: Any) -> list[Any]:
-    """Return what may be given alone or as a list."""
+    """Return as a list a value that may stand alone or in a list."""
     return value if isinstance(value, list) else [value]

@@ -51,7 +51,7 @@ def create_table(client: Any, name: str) -> None:
 
 
 def shape(description: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what makes a table, given or described, fit to be served from; in one order."""
+    """Return the required properties of a table, given or described, in a fixed order."""
     indexes = {index["IndexName"]: index for index in description.get("GlobalSecondaryIndexes", [])}
     index = indexes.get("open", {"KeySchema": [], "Projection": None})
     types = {entry["AttributeName"]: entry["AttributeType"] for entry in description["AttributeDefinitions"]}
@@ -77,8 +77,8 @@ def delete_items(client: Any, table_name: str, keys: Iterable[Key]) -> None:
 class PartOfTable:
     """A RangeStore over the partitions, and the shards of the open index, whose names begin with a prefix.
 
-    Nobody above sees the prefix. `written` has the keys, as the table knows them, that may have a record. A nonce is
-    replaced by one that nobody else has: a table remembers for minutes what was written under it.
+    The layers above do not see the prefix. `written` has the table's own keys that may have a record. A nonce is
+    replaced by a unique one: a table keeps a nonce and its write for minutes.
     """
 
     def __init__(self, store: RangeStore, prefix: str) -> None:

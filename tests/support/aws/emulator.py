@@ -20,17 +20,17 @@ from tests.support.aws.dynamo_table import create_table
 from tests.support.server.servers import HOST, SHOWN_LOG_CHARACTERS, START_TIMEOUT_S, free_port, get_json, wait_until
 
 REGION = "eu-central-1"
-# The one key whose caller the emulator knows without being told, so that it has an account and an ARN.
+# The one key with a caller built into the emulator, so that it has an account and an ARN.
 KEY_ID = SECRET = "test"
 TABLE = "turnstone"
 BUCKET = "turnstone-blobs"
 
 
 class EmulatorProcess:
-    """ministack, empty, while the `with` block lasts; what it logged is shown when the test fails.
+    """ministack, empty, while the `with` block lasts; its log is shown when the test fails.
 
     It runs functions in its own interpreter, and they inherit its environment: so that is made for the purpose, and
-    says nothing of this process's. All it writes goes to a folder that is removed.
+    has nothing of this process's. All its output goes to a folder that is removed.
     """
 
     def __init__(self, interpreter: Path, **settings: str) -> None:
@@ -38,7 +38,7 @@ class EmulatorProcess:
 
         Args:
             interpreter: a Python in whose environment ministack is installed.
-            settings: further variables of its environment; `SFN_WAIT_SCALE="0.1"` shortens what state machines wait.
+            settings: further variables of its environment; `SFN_WAIT_SCALE="0.1"` shortens the waits of state machines.
         """
         self.port = free_port()
         self._interpreter = interpreter.absolute()
@@ -53,12 +53,12 @@ class EmulatorProcess:
 
     @property
     def log(self) -> str:
-        """What it wrote so far, and what the functions it runs wrote."""
+        """Its output so far, with that of the functions it runs."""
         return self._log_path.read_text(errors="replace") if self._log_path.exists() else ""
 
     @property
     def environment(self) -> dict[str, str]:
-        """An environment for processes that shall take the emulator for the cloud, and know no other."""
+        """An environment in which processes use the emulator as the cloud, and no other endpoint."""
         return cloud_environment(self.url)
 
     def client(self, service: str) -> Any:
@@ -119,7 +119,7 @@ class EmulatorProcess:
 
 
 def cloud_environment(url: str) -> dict[str, str]:
-    """Return an environment for processes that shall take what is at the URL for the cloud, and know no other."""
+    """Return an environment in which processes use the URL as the cloud, and no other endpoint."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "TURNSTONE_"))}
     return {
         **inherited,

@@ -1,4 +1,4 @@
-"""A DynamoDB client that records what it is asked, and what of it at the same time."""
+"""A DynamoDB client that records its requests, and which of them overlap."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -20,8 +20,8 @@ class Request:
 class RecordingClient:
     """Calls that are under way at the same time form a round trip.
 
-    Told how many calls a round trip is to have, it holds each until all have come, so that calls which may overlap do;
-    where the others don't come it gives up and lets the call be a round trip of its own. The calls themselves are made
+    Given the number of calls of a round trip, it holds each until all have come, so that calls which may overlap do;
+    without the others, a call becomes a round trip of its own after a timeout. The calls themselves are made
     one at a time, because moto copies its tables without a lock.
     """
 
@@ -36,14 +36,14 @@ class RecordingClient:
         self.requests: list[Request] = []
 
     def expect(self, sizes: Sequence[int]) -> None:
-        """Begin to record anew; the next round trips are to have so many calls."""
+        """Begin a new recording; the next round trips are to have so many calls."""
         with self._changed:
             assert not self._under_way, "calls are still under way"
             self._round_trips = []
             self._sizes = iter(sizes)
 
     def round_trips(self) -> list[list[str]]:
-        """Return what was called in each round trip, in alphabetical order."""
+        """Return the calls of each round trip, in alphabetical order."""
         with self._changed:
             return [sorted(names) for names in self._round_trips]
 

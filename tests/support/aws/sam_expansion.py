@@ -67,7 +67,7 @@ def _properties(source: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 class _Loader(yaml.SafeLoader):
-    """Knows CloudFormation's short forms."""
+    """Parses CloudFormation's short forms."""
 
 
 def _long_form(loader: yaml.SafeLoader, tag: str, node: yaml.Node) -> dict[str, Any]:

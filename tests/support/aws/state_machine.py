@@ -90,7 +90,7 @@ def load_definition() -> dict[str, Any]:
 
 
 def shortened(definition: dict[str, Any]) -> dict[str, Any]:
-    """Return the definition with a second in place of the one wait that stands in it; the others come with the data."""
+    """Return the definition with its fixed wait shortened to a second; the other waits come with the input."""
     short: dict[str, Any] = json.loads(json.dumps(definition))
     short["States"]["Resumed"]["Result"] = SHORT_S
     return short
@@ -104,10 +104,10 @@ def substituted(definition: dict[str, Any]) -> str:
     return text
 
 
-def wait_for(look: Callable[[], Value | None], missing: Callable[[], str]) -> Value:
-    """Return what there is to be seen once it is there; fail with what `missing` says if it never is."""
+def wait_for(find: Callable[[], Value | None], missing: Callable[[], str]) -> Value:
+    """Return the value once `find` has one; fail with the text of `missing` after the timeout."""
     end = time.monotonic() + PATIENCE_S
-    while (found := look()) is None:
+    while (found := find()) is None:
         assert time.monotonic() < end, missing()
         time.sleep(POLL_S)
     return found
@@ -151,7 +151,7 @@ class Execution:
 
     def _end(self) -> dict[str, Any] | None:
         description: dict[str, Any] = self._states.describe_execution(executionArn=self.arn)
-        # moto tells the end a moment before it has the result
+        # moto reports the end a moment before it has the result
         has_result = description.get("output", "null") != "null" or "error" in description
         return description if description["status"] != "RUNNING" and has_result else None
 
@@ -163,7 +163,7 @@ class Bench:
         dynamo, s3, sqs, states: botocore clients; `states` is that of Step Functions.
         queue_url: where clean-up jobs are sent.
         state_machine_arn: the machine that `start` starts, shortened.
-        worker: what Lambda runs, in the thread of the execution; it may be replaced at any time.
+        worker: the function that Lambda runs, in the thread of the execution; it may be replaced at any time.
         before_token: called by the machine before each try to store its token; may hold it back.
         refusals: error codes with which the table answers the machine's next tries, one for each.
         before_retry: called with the seconds that a retry of any state would wait, in place of the wait.
@@ -185,7 +185,7 @@ class Bench:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment of a function over what is here."""
+        """The environment of a function over these services."""
         return {
             "TURNSTONE_JOBS_QUEUE_URL": self.queue_url,
             "AWS_ACCESS_KEY_ID": "testing",
@@ -215,7 +215,7 @@ class Bench:
         return Execution(self.states, started["executionArn"])
 
     def execution(self, name: str) -> Execution:
-        """Return the execution of that name that somebody started, or will start."""
+        """Return the execution of that name, once it is started."""
         arn = self.state_machine_arn.replace(":stateMachine:", ":execution:")
         wait_for(lambda: name in self.names() or None, lambda: f"nobody started {name}, but {self.names()}")
         return Execution(self.states, f"{arn}:{name}")
@@ -240,7 +240,7 @@ class Bench:
         return wait_for(stored, lambda: f"no token is stored: {self.item(key)}")
 
     def wake(self, token: str) -> None:
-        """Send the token's success. Raises ClientError: TaskTimedOut if nobody waits under it any more."""
+        """Send the token's success. Raises ClientError: TaskTimedOut if no task waits for it any more."""
         self.states.send_task_success(taskToken=token, output="{}")
 
     def __enter__(self) -> Self:
@@ -272,7 +272,7 @@ class Bench:
 
     def _put_right(self, patch: pytest.MonkeyPatch) -> None:
         lock = threading.Lock()
-        # all requests to tables come through here, whoever's client sent them
+        # all requests to tables come through here, of every client
         _wrap(patch, DynamoHandler, "call_action", lambda handle, args: _within(lock, handle, args))
         _wrap(patch, CallbackEndpoint, "wait", _close_token)
         _wrap(patch, StepFunctionsParserBackend, "send_task_success", _send_if_open)
@@ -296,8 +296,8 @@ class Bench:
         self.before_token()
         if self.refusals:
             code = self.refusals.pop(0)
-            told = {"HTTPStatusCode": 400, "RequestId": "-"}
-            answer = {"Error": {"Code": code, "Message": code}, "ResponseMetadata": told}
+            metadata = {"HTTPStatusCode": 400, "RequestId": "-"}
+            answer = {"Error": {"Code": code, "Message": code}, "ResponseMetadata": metadata}
             raise getattr(self.dynamo.exceptions, code, ClientError)(answer, "UpdateItem")
         return self.dynamo.update_item(**request)
 
@@ -309,7 +309,7 @@ class Bench:
             error = JsonRESTError(refusal.code, "refused")
             error.code = refusal.status
             raise error from refusal
-        except Exception as failure:  # noqa: BLE001 - whatever a function raises, Lambda tells of it like this
+        except Exception as failure:  # noqa: BLE001 - Lambda reports every exception of a function like this
             response_headers["x-amz-function-error"] = "Unhandled"
             kind = failure.error_type if isinstance(failure, FunctionFailed) else type(failure).__name__
             answer = {"errorType": kind, "errorMessage": str(failure), "stackTrace": []}
@@ -336,7 +336,7 @@ class Bench:
 def client(service: str) -> Any:
     session = botocore.session.Session()
     session.set_credentials("testing", "testing")
-    # no tries of its own: the machine's are what is tested
+    # no retries of its own: the machine's retries are under test
     once = botocore.config.Config(retries={"total_max_attempts": 1})
     return session.create_client(service, region_name=REGION, config=once)
 
@@ -374,6 +374,6 @@ def _send_if_open(send: Callable[..., Any], args: tuple[Any, ...]) -> Any:
 
 
 def _start_until_seen(start: Callable[..., Any], args: tuple[Any, ...]) -> None:
-    """Return when the execution can be asked for: until then moto trips over it, whichever token is sent."""
+    """Return once the execution can be queried: until then moto fails over it, for every token."""
     start(*args)
     wait_for(lambda: args[0].env, lambda: "the execution does not begin")

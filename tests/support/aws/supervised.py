@@ -79,7 +79,7 @@ class SlowClock:
 
 
 class TableLine:
-    """A process's way to the table: a client that may be refused, or not hear an answer."""
+    """A process's way to the table: a client that may be refused, or receive no answer."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
@@ -130,9 +130,9 @@ class MachineLine:
 
 
 class Process(Server):
-    """A Lambda: it answers what requests ask of its services, or does the worker's work.
+    """A Lambda: it serves requests, or runs the worker.
 
-    `time_left_s` is how long Lambda lets an invocation of it go on.
+    `time_left_s` is how long Lambda lets an invocation run.
     """
 
     def __init__(self, bench: Bench, clock: Clock, script: tuple[Scripted, ...], tools: Tools, **settings: Any) -> None:
@@ -149,7 +149,7 @@ class Process(Server):
         return self._worker(payload, Context(int(self.time_left_s * 1_000)))
 
     def written(self) -> list[frozenset[str]]:
-        """Return what this process wrote, one set of kinds of records for each write."""
+        """Return the writes of this process, a set of kinds of records for each."""
         writes = [call.operations for call in self.store.calls if call.verb == "write"]
         return [frozenset(_kind(operation.key) for operation in operations) for operations in writes]
 
@@ -162,7 +162,7 @@ class Stage:
     """The processes of one test around a machine of its own."""
 
     def __init__(self, bench: Bench, client_waits_s: int | None = None, watches_s: int = SHORT_S) -> None:
-        """Take a bench; the machine waits for a client as its data say, unless a number of seconds is given."""
+        """Take a bench; the machine waits for a client as long as its input states, or so many seconds."""
         self.bench = bench
         self.clock = JumpingClock()
         self.answers: list[dict[str, Any]] = []
@@ -192,7 +192,7 @@ class Stage:
         return process
 
     def execution(self, turn: TurnRef, fence: int | None = None) -> Execution:
-        """Return the turn's execution, or that for its run under this fence, once somebody has started it."""
+        """Return the turn's execution, or that for its run under this fence, once it is started."""
         if fence is None:
             return self.bench.execution(turn.turn_id)
         own = f"{turn.turn_id}-{fence}-"  # and the hour
@@ -204,13 +204,13 @@ class Stage:
         return self.bench.token(turn_key_of(turn), other_than)
 
     def first_seconds(self, turn: TurnRef) -> int:
-        """Return how long whoever had the turn watched meant the machine to wait at first."""
+        """Return the first wait, in seconds, in the input of the turn's execution."""
         described = self.bench.states.describe_execution(executionArn=self.execution(turn).arn)
         seconds: int = json.loads(described["input"])["seconds"]
         return seconds
 
-    def told(self, turn: TurnRef) -> list[str]:
-        """Return the ends of the turn that were told on the bus."""
+    def bus_statuses(self, turn: TurnRef) -> list[str]:
+        """Return the final statuses of the turn that were published on the bus."""
         return [e["Detail"]["status"] for e in self.bench.events if e["Detail"]["turn_id"] == turn.turn_id]
 
     def meanwhile(self, act: Callable[[], Any]) -> Future[Any]:
@@ -218,7 +218,7 @@ class Stage:
         return self._threads.submit(act)
 
     def assert_over(self, turn: TurnRef, status: TurnStatus) -> TurnState:
-        """Wait for the end of every execution; assert that they tell the status, and that all is whole.
+        """Wait for the end of every execution; assert that they publish the status, and that all is whole.
 
         Return the turn.
         """
@@ -227,7 +227,7 @@ class Stage:
         assert [(end.status, end.output and end.output["status"]) for end in ended] == [("SUCCEEDED", status)] * len(
             names
         )
-        assert self.told(turn) == [status] * len(names)
+        assert self.bus_statuses(turn) == [status] * len(names)
         reader = self.process()
         reader.assert_whole(turn)
         state = reader.state(turn)
@@ -266,19 +266,19 @@ def staged(bench: Bench, **seconds: int) -> Iterator[Stage]:
     stage.close()
 
 
-def nobody(payload: dict[str, Any]) -> Mapping[str, Any]:
-    """Be the worker of a bench before there is a stage on it."""
-    raise AssertionError(f"no test expects the worker to be asked about {payload}")
+def refuse_worker_call(payload: dict[str, Any]) -> Mapping[str, Any]:
+    """Refuse calls of the worker: the one of a bench without a stage."""
+    raise AssertionError(f"no test expects a call of the worker with {payload}")
 
 
 def until(turn: TurnRef, reader: Server, holds: Callable[[TurnState], bool]) -> TurnState:
     """Return the turn once this holds."""
 
-    def looked() -> TurnState | None:
+    def state_if_holds() -> TurnState | None:
         state = reader.state(turn)
         return state if holds(state) else None
 
-    return wait_for(looked, lambda: f"it never holds: {reader.state(turn)}")
+    return wait_for(state_if_holds, lambda: f"it never holds: {reader.state(turn)}")
 
 
 def kinds(state: TurnState) -> list[str]:

@@ -19,7 +19,7 @@ class Browser:
 
     Attributes:
         requests: the URL and headers of every request that it sent.
-        complaints: what it wrote to its console, such as breaches of a content security policy.
+        complaints: the messages in its console, such as breaches of a content security policy.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -50,10 +50,10 @@ class Browser:
         )
         os.close(theirs_in)
         os.close(theirs_out)
-        target = self.ask("Target.createTarget", url="about:blank")["targetId"]
-        self._session = self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        target = self.command("Target.createTarget", url="about:blank")["targetId"]
+        self._session = self.command("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Network", "Log"):
-            self.ask(f"{domain}.enable")
+            self.command(f"{domain}.enable")
         return self
 
     def __exit__(self, *exc_info: object) -> None:
@@ -62,31 +62,31 @@ class Browser:
         os.close(self._write)
         os.close(self._read)
 
-    def ask(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """Return the browser's answer; what it tells meanwhile is noted."""
+    def command(self, method: str, **parameters: Any) -> dict[str, Any]:
+        """Return the browser's answer; note the events that come before it."""
         self._number += 1
         message = {"id": self._number, "method": method, "params": parameters}
         if self._session is not None:
             message["sessionId"] = self._session
         os.write(self._write, json.dumps(message).encode() + b"\0")
         while True:
-            told = self._next()
-            if told.get("id") == self._number:
-                assert "error" not in told, told
-                answer: dict[str, Any] = told["result"]
+            received = self._next()
+            if received.get("id") == self._number:
+                assert "error" not in received, received
+                answer: dict[str, Any] = received["result"]
                 return answer
-            self._note(told)
+            self._note(received)
 
     def open(self, url: str) -> None:
         """Open the page and wait until it is loaded."""
-        self.ask("Page.navigate", url=url)
+        self.command("Page.navigate", url=url)
         self.until("document.readyState === 'complete' && location.href !== 'about:blank'")
 
     def value(self, expression: str) -> Any:
-        """Return what the JavaScript expression is, once it is settled."""
-        told = self.ask("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
-        assert "exceptionDetails" not in told, told
-        return told["result"].get("value")
+        """Return the value of the JavaScript expression, once it is settled."""
+        received = self.command("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
+        assert "exceptionDetails" not in received, received
+        return received["result"].get("value")
 
     def until(self, expression: str) -> Any:
         """Return the expression's value as soon as it is one."""
@@ -102,12 +102,12 @@ class Browser:
             assert part, "the browser ended"
             self._unread += part
         message, _, self._unread = self._unread.partition(b"\0")
-        told: dict[str, Any] = json.loads(message)
-        return told
+        received: dict[str, Any] = json.loads(message)
+        return received
 
-    def _note(self, told: dict[str, Any]) -> None:
-        details = told.get("params", {})
-        match told.get("method"):
+    def _note(self, received: dict[str, Any]) -> None:
+        details = received.get("params", {})
+        match received.get("method"):
             case "Network.requestWillBeSent":
                 self.requests.append((details["request"]["url"], details["request"]["headers"]))
             case "Log.entryAdded":

@@ -1,4 +1,4 @@
-"""The columns of the table of clients: which clients there are, and how each runs its rows.
+"""The columns of the table of clients: the clients, and how each runs its rows.
 
 A column is one process with one client, unmodified, on its path. It runs all rows one after the other.
 """
@@ -29,7 +29,7 @@ class Column:
 
     Attributes:
         client: how the table calls it.
-        script: what runs its rows.
+        script: the program that runs its rows.
         folder: where below `.clients` it is installed.
         store: over which store the server runs.
         is_nightly: whether it is too much for every run.
@@ -105,7 +105,7 @@ def answered(process: subprocess.Popen[str]) -> Iterator[dict[str, Any]]:
     assert process.stdout is not None
     with process.stdin, process.stdout:
         for line in process.stdout:
-            if not line.startswith("{"):  # what the client itself prints
+            if not line.startswith("{"):  # the client's own output
                 continue
             yield json.loads(line)
             process.stdin.write("\n")

@@ -1,4 +1,4 @@
-"""Runs a column of the table of clients once, against a server of its own, for all tests that look at it."""
+"""Runs a column of the table of clients once, against a server of its own, for all tests that check it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KEY_TIMEOUT_S = 30.0
 
 @dataclass(frozen=True)
 class ColumnRun:
-    """What came of a column.
+    """The results of a column.
 
     Attributes:
         outcomes: the outcome of each row, by its name.
@@ -41,7 +41,7 @@ class ColumnRun:
 
 
 def run_of(column: Column, folders: pytest.TempPathFactory, request: pytest.FixtureRequest) -> ColumnRun:
-    """Return what came of a column, which the first test of any worker that needs it runs."""
+    """Return the results of a column; the first test of any worker that needs them runs it."""
     if column.is_javascript:
         need_programs("node")
     need_clients(column.folder)
@@ -51,13 +51,13 @@ def run_of(column: Column, folders: pytest.TempPathFactory, request: pytest.Fixt
         if not kept.exists():
             folder = folders.mktemp(column.name)
             try:
-                told = asdict(run_column(column, folder, request))
+                stored = asdict(run_column(column, folder, request))
             except Exception as error:  # noqa: BLE001 - fails every test of the column, not the first alone
-                told = {"broken": f"{type(error).__name__}: {error}"}
-            kept.write_text(json.dumps(told))
-    told = json.loads(kept.read_text())
-    assert "broken" not in told, told["broken"]
-    return ColumnRun(**told)
+                stored = {"broken": f"{type(error).__name__}: {error}"}
+            kept.write_text(json.dumps(stored))
+    stored = json.loads(kept.read_text())
+    assert "broken" not in stored, stored["broken"]
+    return ColumnRun(**stored)
 
 
 @contextmanager

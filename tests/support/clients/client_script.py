@@ -17,11 +17,11 @@ VERSIONS = ("0.2.12", "0.2.23")
 SCRIPTS = ROOT / "tests" / "support" / "clients" / "scripts"
 TIMEOUT_S = 60.0
 
-Told = dict[str, Any]
+ScriptReport = dict[str, Any]
 
 
 class ClientScript:
-    """A running script, which tells what it sees in lines of JSON and may wait for a word from us."""
+    """A running script, which reports its results in lines of JSON and may wait for a line from the test."""
 
     def __init__(self, version: str, name: str, *arguments: str, timeout_s: float = TIMEOUT_S) -> None:
         self._command = [sys.executable, str(path_of(name)), *arguments]
@@ -59,22 +59,22 @@ class ClientScript:
     def is_running(self) -> bool:
         return self._process.poll() is None
 
-    def hear(self) -> Told:
-        """Return what the script tells next."""
+    def next_report(self) -> ScriptReport:
+        """Return the next report of the script."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
-        assert line, f"the script ended instead of telling more: {self._ending()}"
-        told: Told = json.loads(line)
-        return told
+        assert line, f"the script ended without a further report: {self._ending()}"
+        report: ScriptReport = json.loads(line)
+        return report
 
     def go_on(self) -> None:
-        """Let a script that waits go on."""
+        """Let a waiting script continue."""
         assert self._process.stdin is not None
         self._process.stdin.write("\n")
         self._process.stdin.flush()
 
-    def hear_all(self) -> Told:
-        """Return everything the script has still to tell, as one, once it has ended well."""
+    def whole_report(self) -> ScriptReport:
+        """Return the remaining reports as one, once the script has ended well."""
         assert self._process.stdout is not None
         lines = list(self._process.stdout)
         assert self._process.wait() == 0, self._ending()
@@ -92,7 +92,7 @@ def path_of(name: str) -> Path:
     return path
 
 
-def run_script(version: str, name: str, *arguments: str) -> Told:
-    """Return everything a script tells."""
+def run_script(version: str, name: str, *arguments: str) -> ScriptReport:
+    """Return everything that a script reports."""
     with ClientScript(version, name, *arguments) as script:
-        return script.hear_all()
+        return script.whole_report()

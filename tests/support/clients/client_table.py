@@ -1,4 +1,4 @@
-"""The table of clients: what a user does with each, and what the client then sees. The same for all clients that can.
+"""The table of clients: the actions of a user, and the results in the client, equal for all clients that have them.
 
 The rows themselves are in `scripts/rows/`, one function each; those of Llama Stack in Python and in TypeScript.
 """
@@ -257,7 +257,7 @@ OLDEST = ("python-0.1.9", "python-0.2.0")
 BEFORE_LISTS = (*OLDEST, "python-0.2.12")
 NEWEST = ("python-0.3.5",)
 OLDER = ("python-0.1.9", "python-0.2.0", "python-0.2.12", "python-0.2.23")
-# the rows for which a client has no method; each client is asked whether that is true
+# the rows for which a client has no method; each client is checked for that
 LACKING: Mapping[str, tuple[str, ...]] = {
     "agents_and_sessions_are_listed": BEFORE_LISTS,
     "models_are_listed_in_openais_words": BEFORE_LISTS,

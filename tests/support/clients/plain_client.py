@@ -41,12 +41,12 @@ class PlainClient:
         """Return the whole answer, whatever its status. An underscore in a header's name stands for a dash."""
         return self._http.post(path, json=body, headers=named(headers))
 
-    def ask(self, path: str) -> httpx.Response:
+    def fetch(self, path: str) -> httpx.Response:
         """Return the whole answer to a GET, whatever its status."""
         return self._http.get(path)
 
     def get(self, path: str) -> Json:
-        response = self.ask(path)
+        response = self.fetch(path)
         assert response.status_code == 200, response.text
         answer: Json = response.json()
         return answer
@@ -56,8 +56,8 @@ class PlainClient:
 
     def port(self) -> int:
         """Return the port that its connection has on this side."""
-        told = self._http.get("/v1/health").extensions["network_stream"].get_extra_info("client_addr")
-        return int(told[1])
+        address = self._http.get("/v1/health").extensions["network_stream"].get_extra_info("client_addr")
+        return int(address[1])
 
     def delete(self, path: str) -> httpx.Response:
         return self._http.delete(path)
@@ -69,9 +69,9 @@ class PlainClient:
 
     @contextmanager
     def streaming(self, path: str, body: Json, **headers: str) -> Iterator[Iterator[Json]]:
-        """Ask for a stream and give its events as they come; leaving the block hangs up."""
-        asked = {**body, "stream": True}
-        with self._http.stream("POST", path, json=asked, headers=named(headers)) as response:
+        """Request a stream and give its events as they come; leaving the block hangs up."""
+        streamed_body = {**body, "stream": True}
+        with self._http.stream("POST", path, json=streamed_body, headers=named(headers)) as response:
             if response.status_code != 200:
                 response.read()
             assert response.status_code == 200, response.text
@@ -106,8 +106,8 @@ def events_in(lines: Iterable[str]) -> Iterator[Json]:
             yield chunk["event"]["payload"] if "event" in chunk else chunk
 
 
-def said(text: str) -> Json:
-    """Return the body of a turn in which a user says something."""
+def turn_body(text: str) -> Json:
+    """Return the body of a turn with one message of a user."""
     return {"messages": [{"role": "user", "content": text}]}
 
 

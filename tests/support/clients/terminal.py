@@ -27,13 +27,13 @@ def chat_command(*arguments: str | Path) -> list[str]:
 
 
 def chat_environment(url: str, **more: str) -> dict[str, str]:
-    """Return the environment of a chat with the server there, at a terminal that knows no colours."""
+    """Return the environment of a chat with the server there, at a terminal without colours."""
     path = os.pathsep.join([str(ROOT / "shared"), str(ROOT)])
     return {**server_environment({"url": url}), "TERM": "dumb", "PYTHONPATH": path, **more}
 
 
 def chatted(url: str, *arguments: str | Path, typed: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
-    """Return what came of a chat without a terminal."""
+    """Return the result of a chat without a terminal."""
     return subprocess.run(
         chat_command(*arguments),
         env=chat_environment(url, **environment),
@@ -46,7 +46,7 @@ def chatted(url: str, *arguments: str | Path, typed: str = "", **environment: st
 
 
 class Terminal:
-    """A chat that somebody sits before, while the `with` block lasts.
+    """A chat at a terminal, while the `with` block lasts.
 
     Attributes:
         shown: everything it wrote so far.
@@ -88,7 +88,7 @@ class Terminal:
         print(f"--- the terminal\n{self.shown}")
 
     def expect(self, text: str) -> str:
-        """Return what was shown since the last time, up to this text; read until it comes."""
+        """Return the output since the last call, up to this text; read until it comes."""
         deadline = time.monotonic() + TIMEOUT_S
         while (found := self.shown.find(text, self._read_up_to)) < 0:
             assert self._read(deadline), f"it ended without {text!r}: {self.shown[self._read_up_to :]!r}"
@@ -111,7 +111,7 @@ class Terminal:
             time.sleep(POLL_S)
         self.type(CTRL_C)
 
-    def say(self, line: str) -> None:
+    def enter_line(self, line: str) -> None:
         """Type a line at the prompt."""
         self.expect("> ")
         self.type(f"{line}\n")
@@ -127,13 +127,13 @@ class Terminal:
         return self._process.wait(TIMEOUT_S)
 
     def _read(self, deadline: float) -> bool:
-        """Read what there is, waiting for it; return whether there may be more."""
+        """Wait for output and read it; return whether there may be more."""
         left_s = deadline - time.monotonic()
         assert left_s > 0, f"nothing more came after {self.shown[self._read_up_to :]!r}"
         if is_readable(self._terminal, left_s):
             try:
                 read = os.read(self._terminal, READ_BYTES)
-            except OSError:  # so Linux tells that nobody writes there any more
+            except OSError:  # so Linux reports the end of the last writer
                 return False
             self.shown += read.decode(errors="replace").replace("\r\n", "\n")
             return bool(read)

@@ -1,4 +1,4 @@
-"""Processes over one store, on SQLite and on DynamoDB alike: what the fixture `make` makes."""
+"""Processes over one store, on SQLite and on DynamoDB alike: the products of the fixture `make`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DICE = {"dice": {"roll": lambda arguments: "4"}}
 
 
 def made_over_sqlite(folder: Path) -> Iterator[Make]:
-    """Yield what makes processes, each with a script for its model, and settings of its own."""
+    """Yield a factory of processes, each with a script for its model, and settings of its own."""
     made: list[Harness] = []
 
     def harness(*script: Scripted, **settings: Any) -> Harness:

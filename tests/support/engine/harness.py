@@ -1,6 +1,6 @@
 """A whole server over a real database, with a script for a model, a clock that is set by hand and a store that counts.
 
-One `Harness` is one process; `another()` is a second process over the same database. Both look at the same clock.
+One `Harness` is one process; `another()` is a second process over the same database. Both read the same clock.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ from turnstone.store.usage.usage import UsageStore
 
 LEASE_S = 30
 AWAIT_S = 3_600
-PATIENCE_S = 30.0  # how long before what does not come counts as never coming, on a busy machine, too
+PATIENCE_S = 30.0  # the timeout of every wait, long enough for a busy machine
 _SHORT = {"inference": "infer", "tool_execution": "tool", "shield_call": "shield"}
 
 
 class ProcessDied(Exception):
-    """The process is dead: what it was about to do does not happen."""
+    """The process is dead: its next action does not happen."""
 
 
 class FakeClock:
@@ -85,7 +85,7 @@ class FakeClock:
 
 
 class Gate:
-    """Where a thread is held: `wait` until it has come, `open` to let it go on."""
+    """A point at which a thread is held: `wait` until it has come, `open` to release it."""
 
     def __init__(self) -> None:
         self.reached = threading.Event()
@@ -179,7 +179,7 @@ def renews(call: StoreCall) -> bool:
 
 
 class CountingStore:
-    """A RangeStore that logs its calls and, told to, does something before or after one of them.
+    """A RangeStore that logs its calls and, on request, does something before or after one of them.
 
     The reads of a gather are made one after the other, and something can happen after each: no store promises that
     they see the same moment. `is_backwards` makes them in the opposite order, which no store rules out either.
@@ -197,7 +197,7 @@ class CountingStore:
         self._rules.append(("before", matches, act, [times]))
 
     def after(self, matches: Matches, act: Act, times: int = 1) -> None:
-        """Act when the effect has happened, and before anybody learns of it."""
+        """Act when the effect has happened, and before the caller returns."""
         self._rules.append(("after", matches, act, [times]))
 
     def die(self) -> None:
@@ -257,7 +257,7 @@ class CountingStore:
 
 
 class ManualSupervisor:
-    """Attends to watched turns when told to, as the local supervisor does by itself."""
+    """Reconciles watched turns on call, as the local supervisor does by itself."""
 
     def __init__(self, clock: FakeClock) -> None:
         self._clock = clock
@@ -267,23 +267,23 @@ class ManualSupervisor:
 
     def watch(self, turn: TurnRef, lock: SessionLock) -> None:
         self.on_watch()
-        self.attend_at(turn, lock.check_at() or self._clock.now())
+        self.schedule_check(turn, lock.check_at() or self._clock.now())
 
     def wake(self, token: str) -> None:
         self.woken.append(token)
 
-    def attend_at(self, turn: TurnRef, due_at: datetime) -> None:
+    def schedule_check(self, turn: TurnRef, due_at: datetime) -> None:
         self.watched[turn] = min(due_at, self.watched.get(turn, due_at))
 
-    def attend_due(self, attend: Callable[[TurnRef], datetime | None]) -> None:
+    def reconcile_due(self, reconcile_turn: Callable[[TurnRef], datetime | None]) -> None:
         for turn in [turn for turn, due_at in self.watched.items() if due_at <= self._clock.now()]:
             del self.watched[turn]
-            if (again_at := attend(turn)) is not None:
-                self.attend_at(turn, again_at)
+            if (again_at := reconcile_turn(turn)) is not None:
+                self.schedule_check(turn, again_at)
 
 
 class Server:
-    """One process over some records: what its clients have it do, and what they find stored."""
+    """One process over some records: the actions of its clients, and the records they find."""
 
     def __init__(
         self,
@@ -331,30 +331,32 @@ class Server:
     def start(
         self,
         ref: SessionRef,
-        said: str | Sequence[InputMessage] = "hello",
+        message: str | Sequence[InputMessage] = "hello",
         by: Attempt | None = None,
         **overrides: Any,
     ) -> TurnBroadcast:
-        messages = (UserMessage(content=said),) if isinstance(said, str) else tuple(said)
+        messages = (UserMessage(content=message),) if isinstance(message, str) else tuple(message)
         new = NewTurn(messages=messages, overrides=TurnOverrides(**overrides))
         return self.turns.start(LOCAL_CALLER, ref, new, by or attempt())
 
-    def say(self, ref: SessionRef, said: str | Sequence[InputMessage] = "hello", **more: Any) -> tuple[TurnEvent, ...]:
+    def whole_turn(
+        self, ref: SessionRef, message: str | Sequence[InputMessage] = "hello", **more: Any
+    ) -> tuple[TurnEvent, ...]:
         """Start a turn and return its events once its run is over, clean-up included."""
-        return self.hear(self.start(ref, said, **more))
+        return self.drain(self.start(ref, message, **more))
 
-    def paused(self, ref: SessionRef, said: str = "look", **more: Any) -> TurnRef:
+    def paused(self, ref: SessionRef, message: str = "look", **more: Any) -> TurnRef:
         """Start a turn that is scripted to pause; return which."""
-        broadcast = self.start(ref, said, **more)
-        assert outline(self.hear(broadcast)).endswith("awaiting")
+        broadcast = self.start(ref, message, **more)
+        assert outline(self.drain(broadcast)).endswith("awaiting")
         return broadcast.ref
 
     def resume(self, turn: TurnRef, *responses: ToolResponse, by: Attempt | None = None) -> TurnBroadcast:
         return self.turns.resume(LOCAL_CALLER, turn, responses, by or attempt())
 
-    def hear(self, broadcast: TurnBroadcast) -> tuple[TurnEvent, ...]:
+    def drain(self, broadcast: TurnBroadcast) -> tuple[TurnEvent, ...]:
         """Return all events of the run once it is over, clean-up included; also those of a run whose process died."""
-        events = heard_from(broadcast, lambda: self.store.is_dead and self._is_idle)
+        events = drained_events(broadcast, lambda: self.store.is_dead and self._is_idle)
         self.settle()
         return events
 
@@ -387,7 +389,7 @@ class Server:
         return tuple(segment_of(record) for record in all_records(self.records, log))
 
     def assert_whole(self, ref: SessionRef) -> None:
-        """Assert what holds between any two calls: one open turn at most, which the lock names, and a true log."""
+        """Assert the invariants between calls: one open turn at most, which the lock names, and a true log."""
         lock = self.header(ref).lock
         states = self.states(ref)
         still_open = {state.order: state.status for state in states if not state.status.is_terminal}
@@ -411,9 +413,9 @@ class Server:
         self._assert_counted_once(ref, states)
 
     def _assert_counted_once(self, ref: SessionRef, states: Sequence[TurnState]) -> None:
-        """Assert that what the session spent on each day is what its turns had spent when they ended.
+        """Assert that the session's usage of each day is the sum of its ended turns.
 
-        A turn that was opened again does not tell when it had ended before, so each end is remembered once it is seen.
+        A turn that was opened again does not record its earlier end, so each end is remembered once it is seen.
         """
         spent: SpentToday | None = None
         by_day: dict[date, dict[str, Tokens]] = {}
@@ -468,22 +470,22 @@ class Harness(Server):
         self.core.leases.close()
         self._sqlite.close()
 
-    def attend(self, turn: TurnRef) -> datetime | None:
+    def reconcile_turn(self, turn: TurnRef) -> datetime | None:
         return self.core.recovery.reconcile(turn).check_at
 
-    def attend_due(self) -> None:
-        self.supervisor.attend_due(self.attend)
+    def reconcile_due(self) -> None:
+        self.supervisor.reconcile_due(self.reconcile_turn)
 
-    def attend_open(self) -> None:
-        """Attend to every open turn, as a process does that starts."""
+    def reconcile_open(self) -> None:
+        """Reconcile every open turn, as a process does that starts."""
         for turn in self.core.turn_store.open_turns():
-            self.supervisor.attend_at(turn, self.clock.now())
-        self.attend_due()
+            self.supervisor.schedule_check(turn, self.clock.now())
+        self.reconcile_due()
 
-    def attend_after_leases(self) -> None:
-        """Attend to what is due when every lease has run out that is held now."""
+    def reconcile_after_leases(self) -> None:
+        """Reconcile the turns that are due once every current lease has run out."""
         self.clock.advance(LEASE_S)
-        self.attend_due()
+        self.reconcile_due()
         self.settle()
 
     def run_jobs(self) -> int:
@@ -497,7 +499,7 @@ class Harness(Server):
         return parts
 
     def clean_up(self) -> None:
-        """Do the jobs that are due, and those that look once more later."""
+        """Run the jobs that are due, and those that check again later."""
         self.run_jobs()
         self.clock.advance(LATE_PAYLOADS.total_seconds())
         self.run_jobs()
@@ -513,7 +515,7 @@ class Harness(Server):
 
 
 def serving(folder: Path) -> Iterator[Callable[..., Harness]]:
-    """Yield what makes servers over the folder, and stop them afterwards: the body of a fixture."""
+    """Yield a factory of servers over the folder, and stop them afterwards: the body of a fixture."""
     servers: list[Harness] = []
 
     def serve(*arguments: Any, **settings: Any) -> Harness:
@@ -538,17 +540,17 @@ def answer(call_id: str, content: str = "seen", tool_name: str = "look") -> Tool
     return ToolResponse(call_id=call_id, tool_name=tool_name, content=content)
 
 
-def heard_from(broadcast: TurnBroadcast, is_enough: Callable[[], bool] = lambda: False) -> tuple[TurnEvent, ...]:
+def drained_events(broadcast: TurnBroadcast, is_enough: Callable[[], bool] = lambda: False) -> tuple[TurnEvent, ...]:
     """Return the events until the run is over, or until it is enough; fail rather than hang."""
     ready = threading.Event()
     listener = broadcast.subscribe(ready.set)
     deadline = time.monotonic() + PATIENCE_S
     events: list[TurnEvent] = []
     while True:
-        is_last_look = is_enough()
+        is_last_poll = is_enough()
         news = listener.take()
         events += news.events
-        if news.is_last or is_last_look:
+        if news.is_last or is_last_poll:
             broadcast.unsubscribe(listener)
             return tuple(events)
         assert time.monotonic() < deadline, f"the run does not end, so far: {outline(events)}"
@@ -576,7 +578,7 @@ def _word(event: TurnEvent) -> str:
 
 
 def finished_steps(events: Iterable[TurnEvent]) -> tuple[Step, ...]:
-    """Return the steps whose completion was told."""
+    """Return the steps whose completion was emitted."""
     return tuple(event.step_details for event in events if isinstance(event, StepCompleted))
 
 
@@ -588,12 +590,12 @@ def turn_in(events: Sequence[TurnEvent]) -> Turn:
 
 
 def contents(messages: Iterable[Message]) -> list[str]:
-    """Return what the messages say, one text each."""
+    """Return the content of the messages, one text each."""
     return [str(message.content) for message in messages]
 
 
 def together(*actions: Callable[[], Any]) -> list[Any]:
-    """Return what the actions return, or the errors they raise, all released at once in threads of their own."""
+    """Return the results or errors of the actions, all released at once in threads of their own."""
     barrier = threading.Barrier(len(actions))
 
     def act(action: Callable[[], Any]) -> Any:
@@ -608,7 +610,7 @@ def together(*actions: Callable[[], Any]) -> list[Any]:
 
 
 def eventually(holds: Callable[[], bool], patience_s: float = PATIENCE_S) -> None:
-    """Wait, a millisecond at a time, for what another thread is about to do."""
+    """Wait, a millisecond at a time, for an effect of another thread."""
     deadline = time.monotonic() + patience_s
     while not holds():
         assert time.monotonic() < deadline, "it does not happen"

@@ -1,4 +1,4 @@
-"""Some sessions, two processes and three clients at once, beside a model that says what must come of everything.
+"""Some sessions, two processes and three clients at once, next to a model that computes the expected results.
 
 A turn may be held while its model speaks, so that leases run out under it, others take it over or cancel it, or delete
 its session, and it comes back late.
@@ -18,7 +18,7 @@ from typing import Any
 import hypothesis.strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from tests.fakes.models.scripted import Reply, ToolCall, as_says, call, calls
+from tests.fakes.models.scripted import Reply, ToolCall, call, calls, scripted_reply
 from tests.support.engine.harness import (
     Gate,
     Harness,
@@ -57,7 +57,7 @@ REPLIES: dict[str, tuple[Reply, ...]] = {
     "look-and-roll": (calls(call("look", "l"), call("roll", "r")), LAST_WORDS),
     "write": ("look: here", "look: there", LAST_WORDS),  # calls that only its client sees
 }
-# mostly the same process and the same session, so that what meets, meets often
+# mostly the same process and the same session, so that conflicts are frequent
 PROCESSES, CLIENTS, SESSIONS = st.sampled_from([0, 0, 1]), st.integers(0, 2), st.sampled_from([0, 0, 0, 1])
 TEXTS_BETWEEN_DELETIONS = 6
 JUMPS_S = (-1_000, -LEASE_S, 1, 60, LEASE_S, AWAIT_S)
@@ -71,7 +71,7 @@ class ModelTurn:
         answers: how many the model has given that are stored.
         until: when its lease or its client's time is over.
         runner: the process that runs it under the lock's fence.
-        rev: the revision of its record once it has ended: nobody touches it any more.
+        rev: the revision of its record once it has ended: it does not change any more.
     """
 
     turn_id: str
@@ -91,23 +91,23 @@ class ModelTurn:
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        """What the client is asked for."""
+        """The calls that the client has to answer."""
         if not self.answers:
             return ()
-        return tuple(made for made in as_says(self.said).calls if made.tool_name == "look")
+        return tuple(made for made in scripted_reply(self.reply).calls if made.tool_name == "look")
 
     @property
-    def said(self) -> Reply:
+    def reply(self) -> Reply:
         return reply_to(self.word, self.answers - 1)
 
     @property
-    def may_go_on(self) -> bool:
-        """Tell whether it ended with an answer out of which its client may have read calls."""
+    def can_reopen(self) -> bool:
+        """Return whether it ended with an answer in which its client may have read calls."""
         return self.status is TurnStatus.COMPLETED
 
 
 def reply_to(word: str, answers: int) -> Reply:
-    """Return what the model says in a turn after so many answers; it repeats its last words."""
+    """Return the model's reply in a turn after so many answers; it repeats its last one."""
     return REPLIES[word][min(answers, len(REPLIES[word]) - 1)]
 
 
@@ -124,7 +124,7 @@ class ModelSession:
 
 @dataclass
 class Request:
-    """What a client asked for last, to be asked for again."""
+    """The last request of a client, to be sent again."""
 
     session: ModelSession
     by: Attempt
@@ -146,7 +146,7 @@ class SessionMachine(RuleBasedStateMachine):
         self.freed: set[str] = set()
         self.remembered: dict[str, ModelTurn] = {}
         self.requests: dict[int, Request] = {}
-        self.heard: list[tuple[ModelSession, TurnBroadcast]] = []
+        self.followed: list[tuple[ModelSession, TurnBroadcast]] = []
         self.gone: list[ModelSession] = []
         self.texts = self.texts_at_deletion = 0
         self.watched_since_s: dict[tuple[object, ...], float] = {}
@@ -168,32 +168,32 @@ class SessionMachine(RuleBasedStateMachine):
         held_at=st.sampled_from(["never", "0", "1"]),
         has_key=st.booleans(),
     )
-    def say(self, at: int, client: int, session: int, word: str, held_at: str, has_key: bool) -> None:
+    def start_turn(self, at: int, client: int, session: int, word: str, held_at: str, has_key: bool) -> None:
         self.texts += 1
         by = attempt(f"request {self.texts}", key=f"key {self.texts}" if has_key else None)
         self.requests[client] = Request(self.sessions[session], by, text=f"{word} {held_at} {self.texts}")
-        self._ask(self.processes[at], self.requests[client])
-        self._count("say")
+        self._send(self.processes[at], self.requests[client])
+        self._count("start turn")
 
     @precondition(lambda self: any(session.turns for session in self.sessions))
     @rule(at=PROCESSES, client=CLIENTS, session=SESSIONS, has_key=st.booleans())
     def answer(self, at: int, client: int, session: int, has_key: bool) -> None:
-        asked = self.sessions[session]
-        if not asked.turns:
+        of_turn = self.sessions[session]
+        if not of_turn.turns:
             return
         self.texts += 1
         by = attempt(f"request {self.texts}", key=f"key {self.texts}" if has_key else None)
-        self.requests[client] = Request(asked, by, answered=asked.turns[-1])
-        self._ask(self.processes[at], self.requests[client])
+        self.requests[client] = Request(of_turn, by, answered=of_turn.turns[-1])
+        self._send(self.processes[at], self.requests[client])
         self._count("answer")
 
     @precondition(lambda self: self.requests)
     @rule(at=PROCESSES, client=CLIENTS)
     def repeat(self, at: int, client: int) -> None:
-        """Send the client's last request again, as its key or its count of retries tells."""
+        """Send the client's last request again, with its key or its count of retries."""
         if (request := self.requests.get(client)) is None:
             return
-        self._ask(
+        self._send(
             self.processes[at], Request(**{**vars(request), "by": request.by.model_copy(update={"is_retry": True})})
         )
         self._count("repeat")
@@ -203,8 +203,11 @@ class SessionMachine(RuleBasedStateMachine):
     def answer_wrongly(self, at: int) -> None:
         for session, turn in self._all_open(TurnStatus.AWAITING_INPUT):
             if not self._is_over(turn):
-                asked = self._ref(session, turn)
-                assert self._refusal(lambda asked=asked: self.processes[at].resume(asked, answer("x"))) is CallsMismatch
+                of_turn = self._ref(session, turn)
+                assert (
+                    self._refusal(lambda of_turn=of_turn: self.processes[at].resume(of_turn, answer("x")))
+                    is CallsMismatch
+                )
                 self._count("answer wrongly")
 
     @precondition(lambda self: self._all_open(TurnStatus.AWAITING_INPUT))
@@ -215,20 +218,20 @@ class SessionMachine(RuleBasedStateMachine):
         self.first.clock.at = max(self._now, turn.until)
         self.texts += 1
         self.requests[client] = Request(session, attempt(f"request {self.texts}"), answered=turn)
-        self._ask(self.processes[at], self.requests[client])
+        self._send(self.processes[at], self.requests[client])
         self._count("answer too late")
 
     @precondition(lambda self: self.texts % 3 == 0 and any(session.turns for session in self.sessions))
     @rule(at=PROCESSES, session=SESSIONS)
     def cancel(self, at: int, session: int) -> None:
-        asked, process = self.sessions[session], self.processes[at]
-        if not asked.turns:
+        of_turn, process = self.sessions[session], self.processes[at]
+        if not of_turn.turns:
             return
-        turn = asked.turns[-1]
+        turn = of_turn.turns[-1]
         if not turn.status.is_terminal:
             self._end(turn, TurnStatus.CANCELLED)
         expected = None if turn.status is TurnStatus.CANCELLED else TurnEnded
-        ref = self._ref(asked, turn)
+        ref = self._ref(of_turn, turn)
         assert self._refusal(lambda: process.core.cancelling.cancel(LOCAL_CALLER, ref, attempt())) is expected
         self._quiesce(process)
         self._count("cancel")
@@ -252,23 +255,23 @@ class SessionMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.gone)
     @rule(at=PROCESSES)
-    def ask_the_gone(self, at: int) -> None:
-        """Ask for what was deleted, in every way there is to change it, and attend to its last turn."""
+    def request_deleted(self, at: int) -> None:
+        """Request every change of a deleted session, and reconcile its last turn."""
         process, gone = self.processes[at], self.gone[-1]
-        asks: list[Callable[[], object]] = [
+        changes: list[Callable[[], object]] = [
             lambda: process.start(gone.ref, "plain never"),
             lambda: process.core.deleting.delete_session(LOCAL_CALLER, gone.ref),
         ]
         if gone.turns:
             ref = self._ref(gone, gone.turns[-1])
-            asks += [
+            changes += [
                 lambda: process.core.cancelling.cancel(LOCAL_CALLER, ref, attempt()),
                 lambda: process.resume(ref, answer("l")),
             ]
             process.core.recovery.reconcile(ref)
-        assert [self._refusal(ask) for ask in asks] == [NotFound] * len(asks)
+        assert [self._refusal(change) for change in changes] == [NotFound] * len(changes)
         self._quiesce(process)
-        self._count("ask the gone")
+        self._count("request deleted")
 
     @precondition(lambda self: self.gone)
     @rule(at=PROCESSES)
@@ -296,18 +299,18 @@ class SessionMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: any(session.turns for session in self.sessions))
     @rule(at=PROCESSES, session=SESSIONS)
-    def attend(self, at: int, session: int) -> None:
-        asked = self.sessions[session]
-        if not asked.turns:
+    def reconcile(self, at: int, session: int) -> None:
+        of_turn = self.sessions[session]
+        if not of_turn.turns:
             return
-        process, turn = self.processes[at], asked.turns[-1]
+        process, turn = self.processes[at], of_turn.turns[-1]
         if turn.status is TurnStatus.AWAITING_INPUT and self._is_over(turn):
             self._end(turn, TurnStatus.EXPIRED)
         elif turn.status is TurnStatus.IN_PROGRESS and self._is_over(turn, process):
-            self._attended_to(turn, process)
-        process.core.recovery.reconcile(self._ref(asked, turn))
+            self._reconciled(turn, process)
+        process.core.recovery.reconcile(self._ref(of_turn, turn))
         self._quiesce(process)
-        self._count("attend")
+        self._count("reconcile")
 
     @precondition(lambda self: self._all_open(TurnStatus.IN_PROGRESS))
     @rule(at=PROCESSES)
@@ -323,7 +326,7 @@ class SessionMachine(RuleBasedStateMachine):
     @precondition(lambda self: len(self.waiting) < PROCESSES_AT_MOST)
     @rule(at=PROCESSES)
     def crash(self, at: int) -> None:
-        """End the process without a word, and start another."""
+        """Kill the process, and start another."""
         process = self.processes[at]
         process.store.is_dead = True
         for session in self.sessions:
@@ -350,7 +353,7 @@ class SessionMachine(RuleBasedStateMachine):
         self.first.clock.at = max(self._now, *(at for at in until if at is not None))
         self._count("wait in vain")
 
-    # ---- what must hold
+    # ---- invariants
 
     @invariant()
     def every_turn_is_where_it_must_be(self) -> None:
@@ -372,7 +375,7 @@ class SessionMachine(RuleBasedStateMachine):
             )
 
     @invariant()
-    def nothing_told_is_lost_and_all_is_whole(self) -> None:
+    def emitted_steps_are_stored_and_records_whole(self) -> None:
         if type(self).steps % 8 == 0:
             self._assert_whole()
 
@@ -388,26 +391,26 @@ class SessionMachine(RuleBasedStateMachine):
 
     # ---- the model
 
-    def _ask(self, process: Harness, request: Request) -> None:
+    def _send(self, process: Harness, request: Request) -> None:
         session = request.session
         if session in self.gone:
             assert self._refusal(self._asker(process, request)) is NotFound
             return
-        known = self._joined(process, request)
-        is_elsewhere = known is not None and process.core.broadcasts.find(self._ref(session, known)) is None
-        if known is not None and is_elsewhere and known.status is TurnStatus.IN_PROGRESS:
-            self._is_over(known, process)  # which begins to watch it
-        expected = known or self._expected(process, request)
-        asked = self._asker(process, request)
+        joined = self._joined(process, request)
+        is_elsewhere = joined is not None and process.core.broadcasts.find(self._ref(session, joined)) is None
+        if joined is not None and is_elsewhere and joined.status is TurnStatus.IN_PROGRESS:
+            self._is_over(joined, process)  # which begins to watch it
+        expected = joined or self._expected(process, request)
+        of_turn = self._asker(process, request)
         if isinstance(expected, type):
-            assert self._refusal(asked) is expected
+            assert self._refusal(of_turn) is expected
             self._quiesce(process)
             return
-        broadcast = asked()
-        self.heard.append((session, broadcast))
-        if known is None:
+        broadcast = of_turn()
+        self.followed.append((session, broadcast))
+        if joined is None:
             self._taken(process, request, expected, broadcast.ref.turn_id)
-        assert (known or session.turns[-1]).turn_id == broadcast.ref.turn_id
+        assert (joined or session.turns[-1]).turn_id == broadcast.ref.turn_id
         self._quiesce(process)
 
     def _asker(self, process: Harness, request: Request) -> Callable[[], TurnBroadcast]:
@@ -426,15 +429,15 @@ class SessionMachine(RuleBasedStateMachine):
         if not request.by.is_retry or session.last_request != request.by.fingerprint:
             return None
         turn = session.turns[-1]
-        is_told_here = process.core.broadcasts.find(self._ref(session, turn)) is not None
-        if turn.status is TurnStatus.IN_PROGRESS or is_told_here:
+        is_broadcast_here = process.core.broadcasts.find(self._ref(session, turn)) is not None
+        if turn.status is TurnStatus.IN_PROGRESS or is_broadcast_here:
             return turn
         assert turn.rested_at is not None
         is_recent = self._now - turn.rested_at <= timedelta(seconds=request.by.repeated_within_s)
         return turn if is_recent else None
 
     def _expected(self, process: Harness, request: Request) -> type[TurnstoneError] | ModelTurn | None:
-        """Return why the request must be refused, else what it goes on with: the turn it resumes or the one it ends."""
+        """Return the error that must refuse the request, else the turn that it resumes or ends."""
         turn = request.session.open
         if request.text is not None:
             is_busy = turn is not None and turn.status is TurnStatus.IN_PROGRESS
@@ -442,7 +445,7 @@ class SessionMachine(RuleBasedStateMachine):
                 return TurnRunning
             return turn
         newest = request.session.turns[-1] if request.session.turns else None
-        if request.answered is newest and newest is not None and newest.may_go_on:
+        if request.answered is newest and newest is not None and newest.can_reopen:
             self._count("open again")
             return newest
         if turn is not request.answered or turn is None or turn.status is not TurnStatus.AWAITING_INPUT:
@@ -470,7 +473,7 @@ class SessionMachine(RuleBasedStateMachine):
         return TurnStatus.EXPIRED if self._is_over(holder) else TurnStatus.CANCELLED
 
     def _run_on(self, turn: ModelTurn, process: Harness) -> None:
-        """Have the turn run to where it is held, pauses or ends."""
+        """Advance the turn to its gate, its pause or its end."""
         turn.rev = None
         turn.status, turn.runner = TurnStatus.IN_PROGRESS, process
         turn.until = self._now + timedelta(seconds=LEASE_S)
@@ -481,11 +484,11 @@ class SessionMachine(RuleBasedStateMachine):
                 turn.status, turn.runner = TurnStatus.AWAITING_INPUT, None
                 turn.until = self._now + timedelta(seconds=AWAIT_S)
                 return
-            if not as_says(turn.said).calls:
+            if not scripted_reply(turn.reply).calls:
                 self._end(turn, TurnStatus.COMPLETED)
                 return
 
-    def _attended_to(self, turn: ModelTurn, process: Harness) -> None:
+    def _reconciled(self, turn: ModelTurn, process: Harness) -> None:
         if turn.runner is process:
             turn.until = self._now + timedelta(seconds=LEASE_S)
             return
@@ -500,12 +503,12 @@ class SessionMachine(RuleBasedStateMachine):
         turn.status, turn.runner, turn.until, turn.rested_at = status, None, None, self._now
 
     def _may_delete(self) -> bool:
-        """Tell whether there was enough since the last deletion for something to happen in."""
+        """Return whether there were enough requests since the last deletion."""
         return self.texts >= self.texts_at_deletion + TEXTS_BETWEEN_DELETIONS
 
     def _lose(self, *sessions: ModelSession) -> None:
         self.gone += sessions
-        self.heard = [(of, broadcast) for of, broadcast in self.heard if of not in sessions]
+        self.followed = [(of, broadcast) for of, broadcast in self.followed if of not in sessions]
         self.texts_at_deletion = self.texts
 
     def _sessions_of_a_new_agent(self) -> list[ModelSession]:
@@ -513,7 +516,7 @@ class SessionMachine(RuleBasedStateMachine):
         return [ModelSession(self.first.session(agent_id)) for _ in range(2)]
 
     def _is_over(self, turn: ModelTurn, process: Harness | None = None) -> bool:
-        """Tell whether the turn's time is over, for a process that looks at it now.
+        """Return whether the turn's time is over, for a process that checks it now.
 
         A lease that ends later than any granted now was granted before the clock was set back. It is over for a process
         that has watched it for as long as a lease lasts.
@@ -544,9 +547,9 @@ class SessionMachine(RuleBasedStateMachine):
         replying = threading.Lock()
 
         def reply(request: InferenceRequest) -> Reply:
-            asked = max(n for n, message in enumerate(request.messages) if message.role == "user")
-            text = str(request.messages[asked].content)
-            answers = len([message for message in request.messages[asked:] if message.role == "assistant"])
+            of_turn = max(n for n, message in enumerate(request.messages) if message.role == "user")
+            text = str(request.messages[of_turn].content)
+            answers = len([message for message in request.messages[of_turn:] if message.role == "assistant"])
             if self._is_held(text, answers):
                 gate = PatientGate()
                 with replying:
@@ -584,24 +587,26 @@ class SessionMachine(RuleBasedStateMachine):
             stored = [step for state in self.first.states(session.ref) for step in state.turn.steps]
             ids = {step.step_id: step for step in stored}
             assert len(ids) == len(stored)
-            told = [step for of, broadcast in self.heard if of is session for step in finished_steps(broadcast.events)]
-            assert [step for step in told if ids.get(step.step_id) != step] == []
+            emitted = [
+                step for of, broadcast in self.followed if of is session for step in finished_steps(broadcast.events)
+            ]
+            assert [step for step in emitted if ids.get(step.step_id) != step] == []
 
     def _assert_usable(self) -> None:
-        """Assert that whatever happened, a new process can go on once every lease is over."""
+        """Assert that a new process can continue every session once the leases are over."""
         self._assert_whole()
         self.latest = max(self.latest, self._now)
         self.first.clock.at = self.latest + timedelta(seconds=LEASE_S + AWAIT_S)
         last = self._process()
         for session in self.sessions:
             broadcast = last.start(session.ref, "plain never again")
-            last.hear(broadcast)
+            last.drain(broadcast)
             state = last.state(broadcast.ref)
             assert state.status is TurnStatus.COMPLETED
         self._assert_whole()
 
     def _assert_nothing_left(self) -> None:
-        """Assert that the jobs come to their end, and that nothing is left then of what was deleted."""
+        """Assert that the jobs come to their end, and that no record of deleted sessions is left then."""
         self.first.clean_up()
         assert self.first.core.cleaning.due() == ()
         kept = {session.ref.session_id for session in self.sessions}

@@ -1,4 +1,4 @@
-"""Steps of shields in the engine's journal, and what they show."""
+"""Steps of shields in the engine's journal, and their content."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LEFT_TO_THE_CLOSE = ["S shield_call"]
 
 
 def touchpoints(engine: Engine) -> list[object]:
-    return [event.metadata.get("touchpoint") for event in engine.told if isinstance(event, StepStarted)]
+    return [event.metadata.get("touchpoint") for event in engine.emitted if isinstance(event, StepStarted)]
 
 
 def violations(state: TurnState) -> list[object]:

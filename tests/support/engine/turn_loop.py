@@ -41,7 +41,7 @@ CONFIG = AgentConfig(model="m", instructions="Be brief.", toolgroups=("shop",), 
 BOTH_GROUPS = CONFIG.model_copy(update={"toolgroups": ("shop", "weather")})
 PRICE = call("price", "c1", item="tea")
 STOCK = call("stock", "c2", item="tea")
-ASK = call("ask", "c3", question="how many?")
+CLIENT_CALL = call("ask", "c3", question="how many?")
 RAIN = call("rain", "c4")
 UNKNOWN = call("fly", "c5")
 UNPARSABLE = call_from_json("c6", "price", '{"item": "te')
@@ -75,7 +75,7 @@ class CountingIds:
 
 
 class Engine:
-    """The engine over fakes, and the recorder of its steps: `journal` is what it stored and told, in one row."""
+    """The engine over fakes, and the recorder of its steps: `journal` has stored steps and events in order."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class Engine:
         )
 
     @property
-    def told(self) -> list[TurnEvent]:
+    def emitted(self) -> list[TurnEvent]:
         return [entry for entry in self.journal if not isinstance(entry, Saved)]
 
     @property
@@ -142,7 +142,7 @@ def shop() -> ScriptedTools:
 
 
 def counted(engine: Engine) -> TokenUsage:
-    """Return what is kept of the tokens that the scripted model tells of its first answer."""
+    """Return the stored token usage of the scripted model's first answer."""
     estimated = prompt_tokens_of(engine.inference.requests[0])
     return USAGE.model_copy(update={"estimated_prompt_tokens": estimated})
 

@@ -16,7 +16,7 @@ def events_of(answer: Answered) -> list[dict[str, Any]]:
 
 
 class Leaver:
-    """A client that is gone after the first piece of an answer, or a moment after it has asked."""
+    """A client that is gone after the first piece of an answer, or a moment after its request."""
 
     def __init__(self, body: Mapping[str, Any]) -> None:
         self._incoming = [{"type": "http.request", "body": json.dumps(body).encode(), "more_body": False}]
@@ -32,6 +32,6 @@ class Leaver:
         if message.get("body"):
             self._leaves.set()
 
-    async def ask(self, app: Any, path: str) -> None:
+    async def send_and_leave(self, app: Any, path: str) -> None:
         asyncio.get_running_loop().call_later(0.2, self._leaves.set)
         await app(scope_of(Raw("POST", path.encode())), self.receive, self.send)

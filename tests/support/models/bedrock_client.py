@@ -1,4 +1,4 @@
-"""Asking a loopback Bedrock as Turnstone does: signed, by a client of botocore."""
+"""Requests to a loopback Bedrock as Turnstone sends them: signed, by a client of botocore."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ SECRET = "not-to-be-seen-anywhere"
 QUESTION = UserMessage(content="a question that nobody else shall read")
 
 
-class Asking:
-    """Makes adapters that ask a server which listens here."""
+class BedrockAdapters:
+    """Makes adapters of a Bedrock server on loopback."""
 
     def __init__(self, environment: pytest.MonkeyPatch) -> None:
         self._environment = environment
@@ -31,22 +31,22 @@ class Asking:
         self._environment.setenv("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", url)
         return BedrockInference(build_bedrock_client(AwsClients(), REGION, timeout_s), options)
 
-    def asked(
+    def streamed(
         self, server: BedrockServer, question: InferenceRequest | None = None, options: BedrockOptions | None = None
     ) -> list[TextChunk | Inferred]:
         return list(self.inference(server.url, options).stream(question or request()))
 
 
 @pytest.fixture
-def asking(monkeypatch: pytest.MonkeyPatch) -> Asking:
-    """Sign with made-up credentials, and with nothing that this machine knows."""
+def bedrock_adapters(monkeypatch: pytest.MonkeyPatch) -> BedrockAdapters:
+    """Sign with made-up credentials, and with none of this machine."""
     for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK", "HTTP_PROXY", "http_proxy"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
     monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
-    return Asking(monkeypatch)
+    return BedrockAdapters(monkeypatch)
 
 
 def request(*messages: Message, **fields: Any) -> InferenceRequest:

@@ -1,4 +1,4 @@
-"""Asking a loopback model server as Turnstone does."""
+"""Requests to a loopback model server as Turnstone sends them."""
 
 import time
 from threading import Timer
@@ -18,7 +18,7 @@ def request(*messages: Message, **fields: Any) -> InferenceRequest:
     return InferenceRequest(**{"model": "m", "messages": messages or (QUESTION,), **fields})
 
 
-def asked(server: ModelServer, question: InferenceRequest | None = None, timeout_s: float = 5) -> list:
+def streamed_answer(server: ModelServer, question: InferenceRequest | None = None, timeout_s: float = 5) -> list:
     return list(OpenAICompatibleInference(server.url, KEY, timeout_s).stream(question or request()))
 
 

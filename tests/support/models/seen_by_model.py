@@ -1,4 +1,4 @@
-"""What the model server was asked, in a form that reads well in an assert."""
+"""Requests of the model server, in a form that reads well in an assert."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ def seen(request: Mapping[str, Any]) -> list[str]:
     return [line_of(message) for message in request["messages"]]
 
 
-def asked(requests: Sequence[Mapping[str, Any]], text: str) -> list[Mapping[str, Any]]:
-    """Return the requests in which the user said this last; in other sessions others may say other things."""
-    return [request for request in requests if last_said(request) == text]
+def requests_ending_with(requests: Sequence[Mapping[str, Any]], text: str) -> list[Mapping[str, Any]]:
+    """Return the requests whose last message of the user has this text."""
+    return [request for request in requests if last_user_text(request) == text]
 
 
-def last_said(request: Mapping[str, Any]) -> str | None:
+def last_user_text(request: Mapping[str, Any]) -> str | None:
     return next((m["content"] for m in reversed(request["messages"]) if m["role"] == "user"), None)
 
 

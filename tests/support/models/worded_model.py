@@ -1,4 +1,4 @@
-"""A model that does what the user's last words direct, so that any server in front of it gives the same answers.
+"""A model directed by the user's last message, so that any server in front of it gives the same answers.
 
 `hello` · `call TOOL JSON` calls a tool and then repeats its answer · `react`, `react clock` and `parse` write calls as
 text · `json` writes JSON if it has a schema to follow · `what system?` repeats the system message · `wait SECONDS` ·
@@ -21,7 +21,7 @@ MODELS = (
     "all-MiniLM-L6-v2",
 )
 LISTED: HttpAnswer = listed(*MODELS)
-PLACE = {"city": "Oslo"}
+CITY = {"city": "Oslo"}
 REACT_CALLS = {
     "react": {"tool_name": "add", "tool_params": [{"name": "a", "value": 3}, {"name": "b", "value": 4}]},
     "react clock": {"tool_name": "current_time", "tool_params": [{"name": "timezone", "value": "UTC"}]},
@@ -29,12 +29,12 @@ REACT_CALLS = {
 
 
 def answer_by_words(body: Mapping[str, Any]) -> Answer:
-    """Return what the user's last words direct."""
+    """Return the answer that the user's last message directs."""
     messages = body["messages"]
     if "Guard" in body["model"]:
         return text_answer("unsafe\nS9" if "bomb" in text_of(messages[-1]) else "safe")
-    asked = next((text_of(message) for message in reversed(messages) if message["role"] == "user"), "")
-    words = asked.split(maxsplit=2)
+    question = next((text_of(message) for message in reversed(messages) if message["role"] == "user"), "")
+    words = question.split(maxsplit=2)
     result = text_of(messages[-1]) if messages[-1]["role"] == "tool" else None
     match words:
         case ["hello", *_]:
@@ -44,9 +44,9 @@ def answer_by_words(body: Mapping[str, Any]) -> Answer:
         case ["parse"]:
             return text_answer("CALL add 3 4" if result is None else f"It is {result}.")
         case ["react", *_]:
-            return text_answer(reaction(asked, result))
+            return text_answer(reaction(question, result))
         case ["json"]:
-            return text_answer(json.dumps(PLACE) if {"response_format", "guided_json"} & body.keys() else "no schema")
+            return text_answer(json.dumps(CITY) if {"response_format", "guided_json"} & body.keys() else "no schema")
         case ["what", "system?"]:
             return text_answer(text_of(messages[0]) if messages[0]["role"] == "system" else "none")
         case ["wait", seconds]:
@@ -62,9 +62,9 @@ def called(body: Mapping[str, Any], name: str, arguments: str) -> Answer:
     return call_answer((name, arguments)) if name in offered else text_answer(f"There is no {name}.")
 
 
-def reaction(asked: str, result: str | None) -> str:
+def reaction(question: str, result: str | None) -> str:
     if result is None:
-        return json.dumps({"thought": "A tool helps.", "action": REACT_CALLS[asked], "answer": None})
+        return json.dumps({"thought": "A tool helps.", "action": REACT_CALLS[question], "answer": None})
     return json.dumps({"thought": "Done.", "action": None, "answer": f"It is {result}."})
 
 

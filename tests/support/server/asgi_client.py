@@ -1,4 +1,4 @@
-"""A whole server in this process, asked with raw requests as uvicorn would hand them to its app."""
+"""A whole server in this process, called with raw requests as uvicorn would pass them to its app."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Raw:
     Attributes:
         target: path and query in visible ASCII characters, percent-encoded or not.
         body: in the parts in which it arrives.
-        hangs_up: the client is gone after the last part, without having said that it was the last.
+        hangs_up: the client is gone after the last part, without marking it as the last.
     """
 
     method: str
@@ -52,7 +52,7 @@ class Raw:
 
 @dataclass(frozen=True)
 class Answered:
-    """What came back. Header names are in lower case; the one that differs each time, the request's id, is apart."""
+    """An answer. Header names are in lower case; the one that differs each time, the request's id, is apart."""
 
     status: int
     headers: Mapping[str, str]
@@ -64,7 +64,7 @@ class Answered:
         return strict_json(self.body.decode())
 
     def refusal(self) -> str:
-        """Return what the answer objects to, field by field; it has to be in one of the dialects' envelopes."""
+        """Return the problems in the answer, field by field; it has to be in one of the dialects' envelopes."""
         assert self.headers.get("content-type") == "application/json", self
         assert not INSIDE.search(self.body), self
         match self.json():
@@ -79,7 +79,7 @@ class Answered:
                 return message
             case {"error": {"detail": {"errors": [_, *_] as problems, "code": code}}} if self.status == 400:
                 assert code in list(ErrorCode)
-                return "\n".join(map(problem_said, problems))
+                return "\n".join(map(problem_message, problems))
         raise AssertionError(f"{self} is in no envelope")
 
 
@@ -91,7 +91,7 @@ class Begun(NamedTuple):
 
 
 class AsgiClient:
-    """Asks an app, on one event loop that goes on from request to request. For one thread at a time."""
+    """Calls an app, on one event loop that continues from request to request. For one thread at a time."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -121,11 +121,11 @@ class AsgiClient:
             self._loop.close()
 
     def send(self, request: Raw) -> Answered:
-        """Return the answer. An exception the app lets out is raised: a server would have broken off."""
+        """Return the answer. An exception the app lets out is raised: a server would have cut the connection."""
         return answer_of(self._loop.run_until_complete(self._exchange(request)))
 
     def begin(self, request: Raw) -> Begun:
-        """Send a request that goes on while others are sent; `finish` returns its answer."""
+        """Send a request that continues while others are sent; `finish` returns its answer."""
         sent: list[Mapping[str, Any]] = []
         return Begun(self._loop.create_task(self._exchange(request, sent)), sent)
 
@@ -133,7 +133,7 @@ class AsgiClient:
         return answer_of(self._loop.run_until_complete(begun.task))
 
     def go_on_until(self, is_so: Callable[[], bool]) -> None:
-        """Let the app go on with what was begun until that is so."""
+        """Run the app's pending work until the condition holds."""
 
         async def wait() -> None:
             async with asyncio.timeout(SETTLED_WITHIN_S):
@@ -143,7 +143,7 @@ class AsgiClient:
         self._loop.run_until_complete(wait())
 
     def is_unanswered(self, request: Raw) -> bool:
-        """Tell whether the app has nothing to say to the request."""
+        """Return whether the app leaves the request unanswered."""
         return not self._loop.run_until_complete(self._exchange(request))
 
     def post(self, path: str, body: object) -> Answered:
@@ -192,7 +192,7 @@ class Served:
         return version, sum(1 for _ in (self.data_dir / "blobs").glob("*/*"))
 
     def _settle(self) -> None:
-        """Wait until no turn runs: one goes on, and tidies up, after it was answered."""
+        """Wait until no turn runs: a turn continues, and cleans up, after its answer."""
         deadline = time.monotonic() + SETTLED_WITHIN_S
         while self.server.core.executor._running:
             assert time.monotonic() < deadline, "a turn does not end"
@@ -201,7 +201,7 @@ class Served:
 
 @contextmanager
 def served(data_dir: Path, **settings: Any) -> Iterator[Served]:
-    """Serve what `make run` serves, without the socket."""
+    """Serve the app of `make run`, without the socket."""
     chosen = LocalSettings(data_dir=data_dir, drain_seconds=SETTLED_WITHIN_S, **settings)
     server = LocalServer(chosen)
     client = AsgiClient(build_local_app(chosen, server))
@@ -249,11 +249,11 @@ def answer_of(sent: list[Mapping[str, Any]]) -> Answered:
     return Answered(start["status"], headers, b"".join(message.get("body", b"") for message in bodies), request_id)
 
 
-def problem_said(problem: Mapping[str, Any]) -> str:
+def problem_message(problem: Mapping[str, Any]) -> str:
     assert set(problem) == {"loc", "msg", "type"}, problem
     assert problem["msg"], problem
     assert problem["type"], problem
-    assert all(isinstance(place, str | int) for place in problem["loc"]), problem
+    assert all(isinstance(part, str | int) for part in problem["loc"]), problem
     return f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}"
 
 

@@ -74,7 +74,7 @@ EITHER_WAY = st.booleans()
 
 @dataclass(frozen=True)
 class Case:
-    """A request, before it is known what is there. `odd_id` is (parameter, text), where `@` stands for the true id."""
+    """A request, before ids are filled in. `odd_id` is (parameter, text), where `@` stands for the true id."""
 
     body: bytes
     odd_id: tuple[str, str] | None
@@ -103,8 +103,8 @@ def changed(valid: Any, changes: Sequence[tuple[int, str, Any]]) -> Any:
     """Return the body with a change here and there, at any depth."""
     holder = {"body": copy.deepcopy(valid)}
     for where, way, value in changes:
-        places = list(places_in(holder))
-        within, key = places[where % len(places)]
+        slots = list(slots_in(holder))
+        within, key = slots[where % len(slots)]
         if way == "remove" and within is not holder:
             del within[key]
         elif way == "add" and isinstance(within[key], dict):
@@ -121,12 +121,12 @@ def written(body: Any, *, in_ascii: bool) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def places_in(holder: Any) -> Iterator[tuple[Any, Any]]:
+def slots_in(holder: Any) -> Iterator[tuple[Any, Any]]:
     """Yield where each value within the holder is, at any depth."""
     for key in list(holder) if isinstance(holder, dict) else range(len(holder)):
         yield holder, key
         if isinstance(holder[key], dict | list):
-            yield from places_in(holder[key])
+            yield from slots_in(holder[key])
 
 
 def spoilt(raw: bytes, how: str | bytes, where: int) -> bytes:
@@ -165,7 +165,7 @@ class World:
         self._begin_again()
 
     def check(self, case: Case) -> None:
-        """Send the request; see that the answer is true, and that nothing happened unless it says so."""
+        """Send the request; check that the answer is true, and that nothing changed unless it reports that."""
         request = self._request(case)
         before = self._server.marks()
         answer = self._server.client.send(request)
@@ -209,7 +209,7 @@ class World:
             self._begin_again()
 
     def _check_stored(self, request: Raw, answer: Answered, *, has_changed: bool) -> None:
-        """See that a chat completion is stored, changed or gone, as was wanted."""
+        """Check that a chat completion is stored, changed or gone, as requested."""
         client = self._server.client
         if self._route.path == STORED:
             is_stored = understood(b"".join(request.body)).get("store") in (True, "true")
@@ -227,7 +227,7 @@ class World:
         self._ids["completion_id"] = self._server.client.post(STORED, body).json()["id"]
 
     def _check_registered(self, request: Raw) -> None:
-        """See that what was registered is there, or what was removed is gone; and have things as they were."""
+        """Check that a registered entry exists, or that a removed one is gone; then restore the entries."""
         client = self._server.client
         if request.method == "DELETE":
             assert client.get(self._at(self._route.path)).status == 404
@@ -238,12 +238,12 @@ class World:
         target = f"{self._route.path}/{quote(entry_id, safe='/')}".encode()
         found = client.send(Raw("GET", target))
         if found.status == 404 and any(name == b"idempotency-key" and value for name, value in request.headers):
-            return  # a repetition of a request that was done before what it made was removed here
+            return  # a repetition of a request whose result was removed here
         assert found.json()["identifier"] == entry_id
         assert client.send(Raw("DELETE", target)).status == 200
 
     def _register(self) -> None:
-        """Register what the paths name, where that is what they are about."""
+        """Register the entries that the paths name."""
         for path in REGISTRIES:
             is_named = self._runs_shield and path == "/v1/shields"
             if self._route.path.removeprefix("/v1/openai").startswith(path + "/") or is_named:
@@ -257,7 +257,7 @@ class World:
         return path.format_map(self._ids)
 
     def _begin_again(self) -> None:
-        """Have a new session with a turn: an ended one to read, one that waits for its client to resume."""
+        """Make a new session with a turn: an ended one to read, one that waits for its client to resume."""
         client = self._server.client
         session = client.post(self._at("/v1/agents/{agent_id}/session"), {"session_name": "s"}).json()
         self._ids["session_id"] = session["session_id"]
@@ -274,7 +274,7 @@ class World:
             self._pending = [call["call_id"] for call in turn["output_message"]["tool_calls"]]
 
     def _made(self, answer: Answered) -> str:
-        """Return where that which the answer tells of can be read."""
+        """Return the path of the object in the answer."""
         found = re.search(r'"(agent_id|session_id|turn_id)":"([^"]*)"', answer.body.decode())
         assert found is not None
         kind, identifier = found.groups()
@@ -327,7 +327,7 @@ class World:
         return true | {409} if b"idempotency-key" in named and request.method == "POST" else true
 
     def _is_named(self, request: Raw) -> bool:
-        """Tell whether the request names what is there, as far as it names anything, in its query or its body."""
+        """Return whether every id in the query and body of the request exists."""
         named: dict[str, Any] = {}
         if request.method == "GET" or self._route.query:
             query = request.target.partition(b"?")[2].decode(errors="replace")
@@ -366,12 +366,12 @@ def quoted_all(identifier: str) -> str:
 
 @lru_cache(maxsize=1)
 def is_object_or_null(body: bytes) -> bool:
-    """Tell what the body is, at once where it is that of the answer before: the document, thousands of times."""
+    """Return the parsed body; reuse it where it equals the last one: the document comes thousands of times."""
     return isinstance(strict_json(body.decode()), dict | None)
 
 
 def check_success(answer: Answered) -> None:
-    """See that the body is JSON, a page, the attachment, or a stream of JSON that ends as a turn ends."""
+    """Check that the body is JSON, a page, the attachment, or a stream of JSON that ends as a turn ends."""
     if answer.headers["content-type"] == "application/json":
         assert is_object_or_null(answer.body)
         return
@@ -382,13 +382,13 @@ def check_success(answer: Answered) -> None:
         assert answer.body.startswith(b"<!doctype html>")
         return
     assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
-    told = [event.rpartition("data: ")[2] for event in answer.body.decode().split("\n\n") if event]
-    if told and told[-1] == "[DONE]":
-        assert strict_json(told[-2])["object"] in ("chat.completion.chunk", "text_completion")
+    data = [event.rpartition("data: ")[2] for event in answer.body.decode().split("\n\n") if event]
+    if data and data[-1] == "[DONE]":
+        assert strict_json(data[-2])["object"] in ("chat.completion.chunk", "text_completion")
         return
-    if not told:
-        return  # to who has heard all
-    events = [strict_json(event) for event in told]
+    if not data:
+        return  # to a client that received all
+    events = [strict_json(event) for event in data]
     if "delta" in events[-1]:
         assert events[-1]["stop_reason"]
         return

@@ -1,6 +1,6 @@
 """The bodies that routes accept, as functions that grade a value: right, wrong, or either.
 
-The rules are written once more here, apart from the models that parse bodies, so that a rule lost there fails a test.
+The rules are repeated here, apart from the models that parse bodies, so that a rule lost there fails a test.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-# How a value stands to the contract: wrong; written otherwise than it says, so that either answer is true; right.
+# Grades of a value by the contract: wrong; written in another form, so that either answer is true; right.
 WRONG, UNSURE, RIGHT = 0, 1, 2
 Shape = Callable[[Any], int]
 
@@ -36,7 +36,7 @@ def flag(value: Any) -> int:
     return UNSURE if isinstance(value, int | float | str) else WRONG
 
 
-MOST_INFER_ITERS = 100  # unless a setting says otherwise
+MOST_INFER_ITERS = 100  # the default of a setting
 
 
 def number(above: float = float("-inf"), whole_from: int | None = None, whole_to: float = float("inf")) -> Shape:
@@ -79,7 +79,7 @@ def values(shape: Shape) -> Shape:
 
 
 def record(required: Mapping[str, Shape], optional: Mapping[str, Shape] | None = None) -> Shape:
-    """An object. What it has beyond these fields is ignored; whether an optional one may be null is not said."""
+    """An object. Other fields are ignored; whether an optional one may be null is left open."""
 
     def grade(value: Any) -> int:
         if not isinstance(value, dict) or not required.keys() <= value.keys():
@@ -94,7 +94,7 @@ def record(required: Mapping[str, Shape], optional: Mapping[str, Shape] | None =
 
 
 def exactly(optional: Mapping[str, Shape]) -> Shape:
-    """An object that has nothing beyond these fields; whether one more may be null is not said."""
+    """An object without other fields; whether an optional one may be null is left open."""
     fields = record({}, optional)
 
     def grade(value: Any) -> int:
@@ -263,14 +263,14 @@ TURN = record(
 )
 RESPONSE = record({"call_id": text, "tool_name": text, "content": CONTENT}, {"metadata": nullable(mapping)})
 RESUME = record({"tool_responses": many(RESPONSE, least=1)}, {"stream": flag})
-WANTED = either(many(text), record({}, {"turn_ids": nullable(many(text))}))
+TURN_QUERY = either(many(text), record({}, {"turn_ids": nullable(many(text))}))
 
 
 GROUPS = {"builtin::clock", "builtin::clock/current_time"}
 
 
 def is_format(response_format: Mapping[str, Any]) -> bool:
-    """Tell whether it is no grammar, or one as it is written."""
+    """Return whether it is no grammar, or one in its written form."""
     if response_format.get("type") != "grammar":
         return True
     grammar = response_format["bnf"].get("grammar")
@@ -278,9 +278,9 @@ def is_format(response_format: Mapping[str, Any]) -> bool:
 
 
 def agreement(config: Mapping[str, Any], *, names_count: bool = True) -> int:
-    """Grade what fields that are right each for itself ask for together, of a server that has no more than it has.
+    """Grade the combination of fields that are each right, by the tools and models of the server.
 
-    Toolgroups may have any name where names don't count yet, and then nobody knows which tools could be chosen.
+    Toolgroups may have any name where names don't count yet, and then the tools to choose from are undefined.
     """
     deprecated = {name: config[name] for name in ("tool_choice", "tool_prompt_format") if config.get(name) is not None}
     offer = deprecated if config.get("tool_config") is None else config["tool_config"]
@@ -308,7 +308,7 @@ def agent_grade(body: Any, _: Sequence[str]) -> int:
 CALL = record(
     {"call_id": text, "tool_name": text, "arguments": either(text, mapping)}, {"arguments_json": nullable(text)}
 )
-SAID = tagged(
+MESSAGE = tagged(
     "role",
     {
         "system": record({"content": CONTENT}),
@@ -321,7 +321,7 @@ SAID = tagged(
     },
 )
 CHAT = record(
-    {"model_id": text, "messages": many(SAID, least=1)},
+    {"model_id": text, "messages": many(MESSAGE, least=1)},
     {
         "tools": nullable(
             many(record({"tool_name": some}, {"description": nullable(text), "parameters": nullable(values(PARAM))}))
@@ -336,7 +336,7 @@ TEXT_PART = of_kind("text", {"text": text})
 IMAGE_PART = of_kind("image_url", {"image_url": record({"url": text}, {"detail": one_of("auto", "low", "high")})})
 TEXTS = either(text, many(TEXT_PART, least=1))
 OPENAI_CALL = of_kind("function", {"id": text, "function": record({"name": some, "arguments": text})})
-OPENAI_SAID = tagged(
+OPENAI_MESSAGE = tagged(
     "role",
     {
         **dict.fromkeys(("system", "developer"), record({"role": text, "content": TEXTS}, {"name": text})),
@@ -374,7 +374,7 @@ def off(value: Any) -> int:
 
 
 def nothing(value: Any) -> int:
-    """Grade what may be there as long as it asks for nothing."""
+    """Grade a field that may be present as long as it requests nothing."""
     return RIGHT if value in (0, {}) and not isinstance(value, bool) else WRONG
 
 
@@ -392,7 +392,7 @@ def one(value: Any) -> int:
 TAKEN_NOWHERE = ("audio", "function_call", "functions", "top_logprobs", "web_search_options")
 HINTS = ("prompt_cache_key", "reasoning_effort", "safety_identifier", "service_tier", "user", "verbosity")
 OPENAI_CHAT = record(
-    {"model": text, "messages": many(OPENAI_SAID, least=1)},
+    {"model": text, "messages": many(OPENAI_MESSAGE, least=1)},
     {
         "stream": flag,
         "stream_options": exact({}, {"include_usage": flag, "include_obfuscation": off}),

@@ -18,7 +18,7 @@ SIGNED = openapi_document(ROUTES, SIGV4)
 
 
 def closed(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the document with objects that may hold only what is said of them, which is how a server's are judged."""
+    """Return the document with objects closed to undeclared fields, the form in which a server's answers are judged."""
     shut = copy.deepcopy(dict(document))
 
     def shut_objects(schema: Any) -> None:

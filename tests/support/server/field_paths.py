@@ -1,4 +1,4 @@
-"""The fields of a wire model, found in the model itself, so that a new one is seen by whoever goes through them all."""
+"""The fields of a wire model, found in the model itself, so that every test over all fields includes a new one."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def paths_of(model: type[BaseModel], before: str = "") -> Iterator[str]:
 
 
 def leaves_of(annotation: Any) -> Iterator[Any]:
-    """Yield what a value may be, of lists and objects what is in them; null is not told."""
+    """Yield the types of a value, of lists and objects those of their items; null is left out."""
     origin = get_origin(annotation)
     if origin is Annotated:
-        said, *about = get_args(annotation)
+        declared, *about = get_args(annotation)
         late = next((each for each in about if isinstance(each, Late)), None)
-        yield from leaves_of(said if late is None else late.load())
+        yield from leaves_of(declared if late is None else late.load())
     elif origin is dict:
         yield from leaves_of(get_args(annotation)[1])
     elif origin in (Union, types.UnionType, tuple):
@@ -47,7 +47,7 @@ def leaves_of(annotation: Any) -> Iterator[Any]:
 
 
 def tag_of(model: type[BaseModel]) -> str:
-    """Return what tells the model from the others of its union, empty if nothing does."""
+    """Return the field that distinguishes the model in its union, empty if none does."""
     for name in TAGS:
         if name in model.model_fields:
             return str(get_args(model.model_fields[name].annotation)[0])

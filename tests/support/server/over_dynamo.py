@@ -1,4 +1,4 @@
-"""The server of one machine over DynamoDB and S3 in place of its disk; all else is what `make run` starts.
+"""The server of one machine over DynamoDB and S3 in place of its disk; the rest is the server of `make run`.
 
 `python -m tests.support.server.over_dynamo TABLE BUCKET` starts it. The supervisor of one machine reconciles its turns,
 not a state machine, which has tests of its own.

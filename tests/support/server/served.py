@@ -1,4 +1,4 @@
-"""What the tests of the server's lives have in common: a model that takes its time, and a kill in the midst of it."""
+"""Helpers for tests of a server's restarts: a slow model, and a kill in the middle of its answer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.fakes.models.openai_answers import Answer, Pause, built_in_answer, call_answer, ending, text_chunk
 from tests.fakes.models.openai_server import ModelServer
-from tests.support.clients.plain_client import Json, PlainClient, said, text_in
+from tests.support.clients.plain_client import Json, PlainClient, text_in, turn_body
 from tests.support.server.servers import ServerProcess
 
 TOOL = {"name": "get_weather", "description": "Tell the weather.", "parameters": []}
@@ -18,7 +18,7 @@ WORDS = "word0 word1 word2 word3 "
 
 
 def answer_of(body: Mapping[str, Any]) -> Answer:
-    """Answer as the built-in models do; `clock-then-slow` asks for the time and then takes a second to tell it."""
+    """Answer as the built-in models do; `clock-then-slow` calls the clock and then takes a second to answer."""
     if body["model"] != "clock-then-slow":
         return built_in_answer(body)
     if body["messages"][-1]["role"] == "user":
@@ -39,20 +39,20 @@ class Served:
         return server, self._stack.enter_context(PlainClient(server.url))
 
 
-def heard_until_killed(server: ServerProcess, client: PlainClient, path: str, body: Json) -> list[Json]:
-    """Listen to a turn and kill the server as soon as the model says a word; return what was heard."""
-    heard = []
+def received_until_killed(server: ServerProcess, client: PlainClient, path: str, body: Json) -> list[Json]:
+    """Stream a turn and kill the server at the first delta; return the received events."""
+    received = []
     with client.streaming(path, body) as events:
         for event in events:
-            heard.append(event)
+            received.append(event)
             if text_in([event]):
                 break
         server.kill()
-    return heard
+    return received
 
 
 def begin_and_leave(client: PlainClient, session: str) -> str:
     """Start a turn, hang up after its first event, and return its id."""
-    with client.streaming(f"{session}/turn", said("a story")) as events:
+    with client.streaming(f"{session}/turn", turn_body("a story")) as events:
         turn_id: str = next(events)["turn_id"]
     return turn_id

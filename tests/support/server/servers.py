@@ -26,7 +26,7 @@ SHOWN_LOG_CHARACTERS = 8_000
 class ServerProcess:
     """The local server over a data directory; it can be killed and restarted at the same address.
 
-    Within the `with` block it runs, unless it was ended; what it logged is shown when the test fails.
+    It runs within the `with` block, unless it was ended; its log is shown when the test fails.
     """
 
     def __init__(
@@ -42,8 +42,8 @@ class ServerProcess:
 
         Args:
             folder: where its data and its log go.
-            authorization: the header with which to ask whether it answers, if it wants one.
-            before_start: what its process does to itself before it becomes the server.
+            authorization: the header for the readiness check, if the server requires one.
+            before_start: called in its process before the server starts.
             settings: further settings, named as in `config.py`; None leaves one out.
         """
         self.data_dir = folder / "data"
@@ -60,7 +60,7 @@ class ServerProcess:
 
     @property
     def log(self) -> str:
-        """What the server wrote so far, all its lives together."""
+        """The output of the server so far, over all restarts."""
         return self._log_path.read_text(errors="replace") if self._log_path.exists() else ""
 
     def __enter__(self) -> Self:
@@ -89,14 +89,14 @@ class ServerProcess:
         wait_until(self._answers, START_TIMEOUT_S, "the server did not answer")
 
     def kill(self) -> None:
-        """End it by SIGKILL: no time for a last word."""
+        """End it by SIGKILL, without a shutdown."""
         process = self._running()
         process.kill()
         process.wait()
         self._process = None
 
     def terminate(self, by: signal.Signals = signal.SIGTERM) -> None:
-        """Send the signal and return at once; `wait` tells when it has ended."""
+        """Send the signal and return at once; `wait` returns when it has ended."""
         self._running().send_signal(by)
 
     def wait(self, timeout_s: float) -> int:
@@ -160,10 +160,10 @@ class ModelProcess:
 
     @property
     def calls(self) -> int:
-        """How many chat completions were asked for."""
-        told = get_json(self.port, "/__calls")
-        assert told is not None, "the model server does not answer"
-        return int(str(told["calls"]))
+        """The number of requested chat completions."""
+        counts = get_json(self.port, "/__calls")
+        assert counts is not None, "the model server does not answer"
+        return int(str(counts["calls"]))
 
     def __enter__(self) -> Self:
         command = [sys.executable, "-m", "tests.fakes.models.openai_server", "--port", "0"]
@@ -194,7 +194,7 @@ def server_environment(settings: dict[str, object]) -> dict[str, str]:
 
 
 def free_port() -> int:
-    """Return a port that nobody listens on."""
+    """Return a port without a listener."""
     while True:
         port = random.choice(PORTS)
         with socket.socket() as probe:
@@ -206,7 +206,7 @@ def free_port() -> int:
 
 
 def get_json(port: int, path: str, authorization: str | None = None) -> dict[str, object] | None:
-    """Return what the address answers with 200, None if nobody listens there yet."""
+    """Return the body of a 200 answer, None if no server listens there yet."""
     connection = http.client.HTTPConnection(HOST, port, timeout=START_TIMEOUT_S)
     try:
         connection.request("GET", path, headers={"Authorization": authorization} if authorization else {})

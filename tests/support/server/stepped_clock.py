@@ -1,7 +1,7 @@
 """A server whose wall clock can be set while it runs, as an operator or a time service sets a machine's.
 
 Run as a module it is `turnstone serve` with a wall clock that reads its offset from a file.
-`time.monotonic` goes on as ever.
+`time.monotonic` is unchanged.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ VARIABLE = "STEPPED_CLOCK"
 
 
 class SteppedServer(ServerProcess):
-    """A server process whose wall clock is as far off as `set_clock` says; several lives share it."""
+    """A server process whose wall clock is off by the value of `set_clock`; restarts share the value."""
 
     def __init__(self, folder: Path, **settings: Any) -> None:
         super().__init__(folder, **settings)
@@ -50,7 +50,7 @@ def main() -> None:
     from functions.local import server as local
     from turnstone.adapters.machine import system
 
-    system.datetime = SteppedDatetime  # type: ignore[misc] # the one place that reads a server's wall clock
+    system.datetime = SteppedDatetime  # type: ignore[misc] # the one function that reads a server's wall clock
     local.serve()
 
 

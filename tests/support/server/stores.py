@@ -1,4 +1,4 @@
-"""Servers over either store, for tests of what holds over both."""
+"""Servers over either store, for tests of both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything somebody can have on a server, made over HTTP, with a mark in every text that is theirs to choose."""
+"""Everything that a caller can have on a server, made over HTTP, with a mark in every text the caller chooses."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ def is_registry(route: Route) -> bool:
 
 
 class Tenant:
-    """A caller with an agent, a session with an ended and a waiting turn, and what can be registered.
+    """A caller with an agent, a session with an ended and a waiting turn, and one entry of each registry.
 
     Attributes:
-        ids: what stands for the parameters of paths; `turn_id` is that of the waiting turn.
-        bodies: what made these things, by the route's path.
-        keys: the headers that came with some of them, which tell a repetition.
-        secrets: the marks, and every id the server told of these things.
+        ids: the values of path parameters; `turn_id` is that of the waiting turn.
+        bodies: the bodies that created these objects, by the route's path.
+        keys: the headers that came with some of them, which mark a repetition.
+        secrets: the marks, and every id that the server returned for these objects.
     """
 
-    def __init__(self, serving: Served, caller: Caller, mark: str, said: str = "") -> None:
+    def __init__(self, serving: Served, caller: Caller, mark: str, text: str = "") -> None:
         self.caller = caller
         self._client = serving.client
         self._token = key_for(serving, caller)
         self.ids = {**SERVERS_OWN, "model_id": f"{mark}-model"}
         self.ids |= {"toolgroup_id": f"{mark}-group", "identifier": f"{mark}-shield"}
-        self.bodies = _bodies(mark, said)
+        self.bodies = _bodies(mark, text)
         self.secrets = marks_in(json.dumps(self.bodies))
         self.keys = {path: [(b"idempotency-key", f"{mark} {path}".encode())] for path in KEYED}
         self._make()
@@ -65,14 +65,14 @@ class Tenant:
         return self._client.send(Raw(method, target.encode(), (sent,), (bearer(self._token), *headers)))
 
     def snapshot(self) -> dict[str, Answered]:
-        """Return what the owner finds under each path that names something of theirs."""
+        """Return the owner's answers under each path of an owned object."""
         targets = [route.path for route in ROUTES if route.method == "GET" and _names_something(route)]
         return {target: self.send("GET", target.format_map(self.ids)) for target in targets}
 
     def unregister(self, ids: Mapping[str, str]) -> set[int]:
-        """Remove what was registered under these ids; return the statuses.
+        """Remove the registry entries of these ids; return the statuses.
 
-        Who lists tools asks every group there is, in vain here: with those of all worlds that takes minutes.
+        A list of tools queries every group, without success here: with the groups of all worlds that takes minutes.
         """
         return {self.send("DELETE", target.format_map(ids)).status for target in REMOVED}
 
@@ -93,7 +93,7 @@ class Tenant:
         self.bodies = {**self.bodies, **self._bodies_2024()}
 
     def _bodies_2024(self) -> Mapping[str, Any]:
-        """Return what asks, in the words of September 2024, for these things or for more of them."""
+        """Return requests in the form of September 2024 for these objects, or for more of them."""
         agent, session, turn, step = (
             {name: self.ids[name] for name in ("agent_id", "session_id", "turn_id", "step_id")[:number]}
             for number in (1, 2, 3, 4)
@@ -111,10 +111,10 @@ class Tenant:
         }
 
 
-def attach(serving: Served, ref: SessionRef, said: str) -> str:
-    """Store what a tool might have made in the session; return its id."""
+def attach(serving: Served, ref: SessionRef, text: str) -> str:
+    """Store an attachment like that of a tool in the session; return its id."""
     attachment_id = "0" * 32
-    body = frame({"name": said, "mime_type": "text/plain"}, said.encode())
+    body = frame({"name": text, "mime_type": "text/plain"}, text.encode())
     records = serving.server.core.attachments.store._store
     records.write([Put(attachment_key(ref, attachment_id), body, is_apart=True)])
     return attachment_id
@@ -126,12 +126,12 @@ def _names_something(route: Route) -> bool:
 
 
 def marks_in(text: str) -> set[bytes]:
-    """Return the marks in a text. They say whose thing it is of, and which one."""
+    """Return the marks in a text. A mark names its owner and object."""
     return {found.encode() for found in MARK.findall(text)}
 
 
-def _bodies(mark: str, said: str) -> Mapping[str, Any]:
-    agent, session, turn, model, group, shield, stored = (f"{mark}-{thing} {said}" for thing in THINGS)
+def _bodies(mark: str, text: str) -> Mapping[str, Any]:
+    agent, session, turn, model, group, shield, stored = (f"{mark}-{thing} {text}" for thing in THINGS)
     parameter = {"name": "city", "parameter_type": "string", "description": agent, "default": agent}
     tool = {"name": "look", "description": agent, "parameters": [parameter], "metadata": {agent: agent}}
     config = {"model": agent, "instructions": agent, "name": agent, "client_tools": [tool]}

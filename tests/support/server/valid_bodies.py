@@ -24,8 +24,8 @@ from tests.support.server.body_shapes import (
     STRATEGY,
     TOOLGROUP,
     TOOLS,
+    TURN_QUERY,
     USER_MESSAGE,
-    WANTED,
     WRONG,
     Shape,
     agent_grade,
@@ -236,12 +236,12 @@ RESPONSES = [
 
 @dataclass(frozen=True)
 class Bodies:
-    """What a route takes: valid bodies to begin with, and how to grade any other. None where bodies are not read.
+    """The bodies of a route: valid ones to begin with, and a grade of any other. None where bodies are not read.
 
     Attributes:
         by_query: the grade of a request whose query decides it, whatever its body; None where it does not.
-        names: what the body names, where paths don't: in it, `@agent_id@` stands for the true id, and so on.
-        query: what comes before the query of a case.
+        names: the ids in the body, where paths have none: in it, `@agent_id@` stands for the true id, and so on.
+        query: the text before the query of a case.
     """
 
     valid: tuple[Any, ...]
@@ -252,9 +252,9 @@ class Bodies:
 
 
 def list_grade(query: Mapping[str, list[str]]) -> int:
-    """Return the grade of what is asked of a list: numbers have to be numbers, a cursor one that was given.
+    """Return the grade of a list's query: numbers have to be numbers, a cursor one that was issued.
 
-    Nothing may be asked for twice; `name` is one of agents only, but no request here asks for it.
+    No parameter may come twice; `name` is one of agents only, but no request here has it.
     """
     numbers = [text for name in ("start_index", "limit") for text in query.get(name, ())]
     are_right = all(text in ("", "null") or re.fullmatch(r"[0-9]{1,9}", text) for text in numbers)
@@ -266,7 +266,7 @@ COMPLETION_ID = r"chatcmpl-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 
 
 def completions_grade(query: Mapping[str, list[str]], after: str = COMPLETION_ID) -> int:
-    """Return the grade of what is wanted of a list of OpenAI's: one value each, a place that there can be."""
+    """Return the grade of the query of one of OpenAI's lists: one value each, a possible position."""
     filters = [name for name in query if name == "model" or re.fullmatch(r"metadata\[[^]]+\]", name)]
     names = [name for name in query if name in ("after", "limit", "order")] + (
         filters if after == COMPLETION_ID else []
@@ -290,7 +290,7 @@ def after_grade(query: Mapping[str, list[str]]) -> int:
 
 
 def usage_grade(query: Mapping[str, list[str]]) -> int:
-    """Return the grade of what is asked of usage: days have to be such, in their order, and not too many."""
+    """Return the grade of the query of usage: days have to be such, in their order, and not too many."""
     if any(len(query.get(name, ())) > 1 for name in ("agent_id", "session_id", "from", "to")):
         return WRONG
     if any(query.get("session_id", ())) and not any(query.get("agent_id", ())):
@@ -329,7 +329,7 @@ SAMPLING_2024 = record(
 
 
 def sampling_2024(value: Any) -> int:
-    """Grade sampling parameters whose strategy may be told by its name, its numbers beside it."""
+    """Grade sampling parameters whose strategy may be a name, with its numbers next to it."""
     grade = SAMPLING_2024(value)
     if grade and value.get("strategy") == "top_k" and value.get("top_k") in (None, 0, "0", 0.0):
         return WRONG
@@ -380,7 +380,7 @@ BODIES = {
     ),
     ("GET", SESSION_PATH): Bodies(
         ({"turn_ids": ["a", "b"]}, ["a"], {}),
-        lambda body, _: WANTED(body),
+        lambda body, _: TURN_QUERY(body),
     ),
     ("POST", SESSION_PATH + "/turn"): Bodies((FULL_TURN, AGENTS[0] | {"messages": MESSAGES[-1:]}), turn_grade),
     ("POST", TURN_PATH + "/resume"): Bodies(({"tool_responses": RESPONSES, "stream": False},), resume_grade),

@@ -1,6 +1,6 @@
-"""What a disk holds when the power is lost, by what the system was asked to do: read from the output of strace.
+"""The content of a disk after a loss of power, from the system calls before it: read from the output of strace.
 
-Only what a process waited for (fsync, fdatasync) is sure to be there: of a file its bytes, of a folder its names. Of
+Only synced changes (fsync, fdatasync) are sure to be there: of a file its bytes, of a folder its names. Of
 all else, any part may be there and any part missing.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-# A question mark: where a system does not have the call, nobody makes it.
+# A question mark: strace accepts a system without the call.
 CALLS = (
     "?openat,?creat,?write,?writev,?pwrite64,?pwritev,?pwritev2,?ftruncate,?truncate,?fallocate,?fsync,?fdatasync,?unlink,"
     "?unlinkat,?rename,?renameat,?renameat2,?link,?linkat,?mkdir,?mkdirat,?rmdir,?sync_file_range,?copy_file_range"
@@ -52,15 +52,15 @@ class Call:
 
 @dataclass(eq=False, slots=True)
 class _Change:
-    """What has been asked for and may not be on the disk yet: bytes of a file, its size, or a name in a folder."""
+    """A requested change that may not be on the disk yet: bytes of a file, its size, or a name in a folder."""
 
-    asked_at: float
+    requested_at: float
     what: tuple[int, bytes] | int | tuple[str, _Node | None]
 
 
 @dataclass(eq=False, slots=True)
 class _Node:
-    """A file or a folder: what of it is on the disk, and what may be."""
+    """A file or a folder: its content on the disk, and the changes that may be there."""
 
     names: dict[str, _Node] | None = None
     data: bytearray = field(default_factory=bytearray)
@@ -68,11 +68,11 @@ class _Node:
     position: int = 0
 
     def sync(self, began_at: float) -> None:
-        """Have all that was asked for before that moment on the disk."""
+        """Put every change requested before that moment on the disk."""
         for change in self.pending:
-            if change.asked_at <= began_at:
+            if change.requested_at <= began_at:
                 self.apply(change)
-        self.pending = [change for change in self.pending if change.asked_at > began_at]
+        self.pending = [change for change in self.pending if change.requested_at > began_at]
 
     def apply(self, change: _Change) -> None:
         match change.what:
@@ -90,9 +90,9 @@ class _Node:
                 self.names.pop(name, None)
 
     def write_to(self, path: Path, chance: random.Random) -> None:
-        """Make what is left of it: with what is sure, a part of what is not, in pieces that a disk writes whole."""
+        """Make the remains of it: the synced content, and a part of the rest, in pieces that a disk writes whole."""
         left = _Node(None if self.names is None else dict(self.names), bytearray(self.data))
-        # Names change in the order in which they were asked to; bytes in any.
+        # Names change in the order of the calls; bytes in any.
         pending = self.pending[: chance.randint(0, len(self.pending))] if self.names is not None else self.pending
         share = chance.random()
         for change in pending:
@@ -116,7 +116,7 @@ class Disk:
         self._seen: dict[str, _Node] = {str(root): self._sure}
 
     def take(self, call: Call) -> None:
-        """Do what the call did. Raises AssertionError for one that is not known here."""
+        """Replay the call. Raises AssertionError for an unsupported call."""
         match call.name:
             case "fsync" | "fdatasync":
                 if node := self._seen.get(call.path):
@@ -133,7 +133,7 @@ class Disk:
                 self._change(call)
 
     def left(self, path: Path, chance: random.Random) -> None:
-        """Make, as the folder `path`, what could be found after a loss of power now."""
+        """Make, as the folder `path`, a possible state after a loss of power now."""
         self._sure.write_to(path, chance)
 
     def _change(self, call: Call) -> None:
@@ -194,7 +194,7 @@ def calls_in(trace: Iterable[str]) -> list[Call]:
 
 
 def has_ended(trace: Path) -> bool:
-    """Tell whether every process in the trace is told to have ended."""
+    """Return whether the trace has the end of every process."""
     lines = [line.split(maxsplit=2) for line in trace.read_text(errors="surrogateescape").splitlines()]
     ended = {parts[0] for parts in lines if len(parts) > 2 and parts[2].startswith("+++ ")}
     return bool(lines) and {parts[0] for parts in lines} == ended
@@ -228,7 +228,7 @@ def _pieces(change: _Change) -> Iterator[_Change]:
             begin = 0
             while begin < len(written):
                 end = min(len(written), (offset + begin) // SECTOR_BYTES * SECTOR_BYTES + SECTOR_BYTES - offset)
-                yield _Change(change.asked_at, (offset + begin, written[begin:end]))
+                yield _Change(change.requested_at, (offset + begin, written[begin:end]))
                 begin = end
         case _:
             yield change

@@ -1,4 +1,4 @@
-"""What a RangeStore promises about writes, in the fewest words, to compare a real one with."""
+"""A minimal model of a RangeStore's writes, to compare a real one with."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _holds(condition: Condition, record: Record | None) -> bool:
 
 
 def new_partition() -> str:
-    """Return a partition key that nobody has used."""
+    """Return an unused partition key."""
     return f"local|session:a:{uuid.uuid4().hex}"
 
 

@@ -50,7 +50,7 @@ INDEX_LAG_S = 10.0
 
 
 class ReadConformance:
-    """What is read, in which order, and that continuing visits everything once."""
+    """Reads: the records, their order, and that continued reads visit each record once."""
 
     @settings(PROPERTY)
     @given(
@@ -67,8 +67,8 @@ class ReadConformance:
         query = Range(pk, limit=limit, reverse=reverse)
         if bounds is not None:
             query = query._replace(start=bounds[0], end=bounds[1])
-        wanted = sorted((sk for sk in sks if _between(query, sk)), key=str.encode, reverse=reverse)
-        assert wanted == [record.key.sk for record in read_all(store, query)]
+        expected = sorted((sk for sk in sks if _between(query, sk)), key=str.encode, reverse=reverse)
+        assert expected == [record.key.sk for record in read_all(store, query)]
 
     @settings(PROPERTY)
     @given(sks=st.sets(SORT_KEYS, min_size=2, max_size=12), data=st.data(), reverse=st.booleans())
@@ -153,7 +153,7 @@ class ReadConformance:
 class OpenIndexConformance:
     """The index of the records whose attribute `open` is set. It may lag."""
 
-    def test_a_record_is_open_as_long_as_its_attribute_says_so(self, store: RangeStore, pk: str) -> None:
+    def test_a_record_is_open_as_long_as_its_attribute_is_set(self, store: RangeStore, pk: str) -> None:
         shard, other = pk, f"{pk}:2"
         put, updated, moved, deleted = keys = [Key(f"{pk}:{n}", "turn:1") for n in range(4)]
         store.write([Put(key, b"", {"open": shard}) for key in keys] + [Put(Key(pk, "closed"), b"", {"n": 1})])

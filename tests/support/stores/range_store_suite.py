@@ -1,4 +1,4 @@
-"""What every RangeStore must do. Subclass `RangeStoreConformance` and give it a fixture `store`.
+"""The conformance suite of every RangeStore. Subclass `RangeStoreConformance` and give it a fixture `store`.
 
 The store is the one that is served: composed with OversizeStore, so that bodies of any size fit.
 No test needs an empty store; each works in partitions of its own.

@@ -1,4 +1,4 @@
-"""URLs that somebody would send a server to places with that are not his, each with its trick and the rule it breaks.
+"""URLs with which an attacker would make a server fetch forbidden addresses, each with its trick and broken rule.
 
 `{port}` stands for a port on this machine where something listens. The names are those of `NAMES`.
 """
@@ -22,9 +22,9 @@ TOO_LONG = "it is longer than"
 LONG_HOST = "its host is too long"
 NO_SCRIPT = "its host is not a valid name"
 
-# what a resolver in a stranger's hands, or one of a private network, says
+# answers of an attacker's resolver, or of one in a private network
 NAMES: dict[str, list[str]] = {
-    "good.test": ["127.0.0.1"],  # allowed by the tests that need somebody who answers
+    "good.test": ["127.0.0.1"],  # allowed by the tests that need a server
     "loopback.test": ["127.0.0.1"],
     "loopback6.test": ["::1"],
     "intranet.test": ["10.1.2.3"],
@@ -52,7 +52,7 @@ NAMES: dict[str, list[str]] = {
 
 
 class Hostile(NamedTuple):
-    """A URL, why somebody would send it, and a part of the sentence that refuses it."""
+    """A URL, its trick, and a part of the sentence that refuses it."""
 
     url: str
     trick: str
@@ -219,7 +219,7 @@ HOSTILE = [
     Hostile("https:/127.0.0.1:{port}/", "one slash", NO_URL),
     Hostile("https:127.0.0.1:{port}/", "no slash", NO_URL),
     Hostile("", "nothing", NO_URL),
-    # what two readers understand differently
+    # URLs that two parsers read differently
     Hostile("https://good.test:{port}@127.0.0.1:{port}/", "a host for a user's name", CREDENTIALS),
     Hostile("https://good.test@127.0.0.1/", "a host for a user's name", CREDENTIALS),
     Hostile("https://user:secret@good.test:{port}/", "a password", CREDENTIALS),
@@ -250,7 +250,7 @@ HOSTILE = [
     Hostile("https://*.test/", "a pattern", BAD_HOST),
     Hostile("https://{{host}}/", "a placeholder that was left", BAD_HOST),
     Hostile("https://$(hostname)/", "a shell's expansion", BAD_HOST),
-    # what would end a request line or a header
+    # characters that would end a request line or a header
     Hostile("https://good.test:{port}/\r\nX-Injected: 1", "a header in the path", UNSPEAKABLE),
     Hostile("https://good.test:{port}/ HTTP/1.1\r\nHost: x\r\n\r\nGET /", "a second request", UNSPEAKABLE),
     Hostile("https://good.test:{port}/?x=\n", "a line's end in the query", UNSPEAKABLE),

@@ -1,7 +1,7 @@
-"""Hostile code that hunts for what its server is: paths and numbers, by every means that a process has.
+"""Hostile code that searches for paths and numbers of its server, in every way that a process has.
 
-It is given each wanted text backwards and each wanted number negated, so that it does not find what it brought itself.
-It prints one line for each find, and at the end how many places it looked at.
+It gets each text reversed and each number negated, so that it does not find its own copies.
+It prints one line for each find, and at the end the number of searched objects.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def hunt(texts: Mapping[str, str], numbers: Mapping[str, int]) -> str:
 
 
 def finds_in(stdout: str, numbers: Mapping[str, int]) -> list[str]:
-    """Return what was found, each once, but for numbers that an interpreter far from any server holds as well.
+    """Return the distinct finds, except numbers that an interpreter apart from any server holds as well.
 
     Raises:
         AssertionError: the hunt did not come to its end.

@@ -1,4 +1,4 @@
-"""Code in jails: run, and what is left of it on this machine afterwards."""
+"""Code in jails: its runs, and its remains on this machine afterwards."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ JAILS_OWN = {"/tmp", "/tmp/.outside-of-the-jail", "/tmp/work", "/.outside-of-the
 
 
 class Jails:
-    """Runs code in jails whose processes can be told from all others."""
+    """Runs code in jails whose processes can be distinguished from all others."""
 
     def __init__(self, mark: str) -> None:
         self.mark = mark
@@ -31,19 +31,19 @@ class Jails:
         self._tmp_work = os.path.exists("/tmp/work")
 
     def run(self, code: str, timeout_s: float = 30, stop: StopSignal | None = None) -> CodeRun:
-        """Return what came of it, when nothing is left of it."""
+        """Return the result, once every process of the run is gone."""
         run = JailedCode(MEMORY_MB).run(code, timeout_s, stop)
         self.expect_nothing_left()
         return run
 
     def expect_nothing_left(self) -> None:
-        # what was killed is gone from the table of processes when the kernel comes to it
+        # the kernel removes a killed process from its table with a delay
         wait_until(lambda: not self.running(), QUICKLY_S, "not all of the code's processes ended")
         assert not (mounted() - self._mounts) & JAILS_OWN
         assert os.path.exists("/tmp/work") == self._tmp_work
 
     def running(self) -> list[int]:
-        """Return the processes of these jails, by what they were started with."""
+        """Return the processes of these jails, by their command lines."""
         found = []
         for entry in os.listdir("/proc"):
             try:

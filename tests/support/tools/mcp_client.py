@@ -1,4 +1,4 @@
-"""Asking MCP servers on loopback, which an operator has to allow."""
+"""Connections to MCP servers on loopback, which an operator has to allow."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TIMEOUT_S = 20.0
 
 
 @contextmanager
-def asking(*ports: int, limits: McpLimits = DEFAULT_LIMITS) -> Iterator[McpConnections]:
+def loopback_connections(*ports: int, limits: McpLimits = DEFAULT_LIMITS) -> Iterator[McpConnections]:
     connections = guarded_connections(Allowed.of([("127.0.0.1", port) for port in ports]), limits)
     try:
         yield connections
@@ -43,7 +43,7 @@ def asker_with(uri: str, headers: Mapping[str, Any], tenant: str = "acme") -> To
     return ToolAsker(tenant, ProviderData({"mcp_headers": {uri: headers}}))
 
 
-def said(result: ToolResult) -> str:
+def text_in_result(result: ToolResult) -> str:
     """Return the text of an answer, which is a list however short it is."""
     assert isinstance(result.content, tuple)
     return text_of(result.content)

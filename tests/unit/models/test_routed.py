@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from tests.fakes.models.scripted import Says, Scripted, ScriptedInference
+from tests.fakes.models.scripted import Scripted, ScriptedInference, ScriptedReply
 from turnstone.adapters.models.breaker import FAILURES, MOST_KEPT, REST_S, CircuitBreaker
 from turnstone.adapters.models.routed import RoutedInference
 from turnstone.domain.errors import InvalidRequest, ModelFailed, ModelTimedOut, StoreUnavailable, TurnstoneError
@@ -90,7 +90,7 @@ def test_a_failure_before_the_first_word_moves_to_the_next_target(problem: Turns
 
 
 def test_a_failure_after_the_first_word_is_final() -> None:
-    inference = routed(a=[Says(("half",), error=AWAY)], b=["never"])
+    inference = routed(a=[ScriptedReply(("half",), error=AWAY)], b=["never"])
     answer = inference.stream(question(A, B))
     assert next(answer) == TextChunk("half")
     with pytest.raises(ModelFailed, match="away"):
@@ -190,10 +190,10 @@ def test_a_cancelled_question_is_no_outage() -> None:
         request.stop.set()
         return AWAY
 
-    def half(request: InferenceRequest) -> Says:
+    def half(request: InferenceRequest) -> ScriptedReply:
         assert request.stop is not None
         request.stop.set()
-        return Says(("half",), error=AWAY)
+        return ScriptedReply(("half",), error=AWAY)
 
     inference = routed(a=[cut] * FAILURES + [half] * FAILURES + ["yes"], b=["never"])
     for _ in range(2 * FAILURES):

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from tests.fakes.models.scripted import Says, ScriptedInference, ScriptedTools, call, calls, cut_off, words
+from tests.fakes.models.scripted import ScriptedInference, ScriptedReply, ScriptedTools, call, calls, cut_off, words
 from turnstone.domain.agents.agents import ToolGroupWithArgs
 from turnstone.domain.errors import ModelFailed, ToolFailed, Unsupported
 from turnstone.domain.messages.messages import CompletionMessage, UserMessage
@@ -31,7 +31,7 @@ def test_replies_come_in_order_and_requests_are_recorded():
 
 
 def test_an_error_is_raised_at_once_or_after_some_text():
-    model = ScriptedInference([ModelFailed("no"), Says(("a",), error=ModelFailed("broke"))])
+    model = ScriptedInference([ModelFailed("no"), ScriptedReply(("a",), error=ModelFailed("broke"))])
     with pytest.raises(ModelFailed, match="no"):
         next(model.stream(REQUEST))
     stream = model.stream(REQUEST)
@@ -47,7 +47,7 @@ def test_a_request_beyond_the_script_is_an_assertion():
 
 def test_a_gate_holds_the_answer_back():
     gate = threading.Event()
-    stream = ScriptedInference([Says(("a",), gate=gate)]).stream(REQUEST)
+    stream = ScriptedInference([ScriptedReply(("a",), gate=gate)]).stream(REQUEST)
     received: list[object] = []
     thread = threading.Thread(target=lambda: received.extend(stream))
     thread.start()

@@ -20,7 +20,7 @@ import pytest
 import turnstone.bootstrap.places.aws
 import turnstone.bootstrap.services.turns
 from functions.local.routes import ROUTES
-from tests.fakes.models.scripted import Says, Scripted, call
+from tests.fakes.models.scripted import Scripted, ScriptedReply, call
 from tests.support.aws.aws_events import Context
 from tests.support.engine.harness import Harness, Held, client_tool, eventually
 from tests.support.server.asgi_client import AsgiClient, Raw, scope_of
@@ -584,7 +584,7 @@ def test_an_answer_that_is_too_large_is_refused_in_the_envelope_of_its_route(
 
 
 def test_a_turn_too_large_for_a_function_is_refused_there_and_streamed_elsewhere(deployment_of: MakeDeployment) -> None:
-    deployment = deployment_of(Says(texts=("x" * LAMBDA_LIMIT_BYTES,)))
+    deployment = deployment_of(ScriptedReply(texts=("x" * LAMBDA_LIMIT_BYTES,)))
     gateway, adapter = Gateway(deployment), Adapter(deployment)
     path = gateway.session()
     answer = gateway.fetch("POST", f"{path}/turn", turn_body())
@@ -606,7 +606,7 @@ def logged(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
 def test_each_request_is_one_line_of_json_without_contents(
     door_to: OpenDoor, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    door = door_to("an answer of secret words", Says(error=ModelFailed("broken")))
+    door = door_to("an answer of secret words", ScriptedReply(error=ModelFailed("broken")))
     headers = {"Idempotency-Key": "secret-key", "Authorization": "secret-signature"}
     path = door.session()
     logged(capsys)
@@ -737,7 +737,7 @@ def test_a_retry_receives_the_end_of_a_turn_that_continued_elsewhere(door_to: Op
     (state,) = server.states(ref_of(path))
     turn = TurnRef(**ref_of(path).model_dump(), turn_id=state.order)
     heir = on_lambda(server.another([worker_thinking], DICE))
-    heir.attend(turn)
+    heir.reconcile_turn(turn)
     worker_thinking.wait()
     waiting = door.fetch("POST", f"{path}/turn", turn_body(), headers=again, left_ms=BEFORE_HAND_OVER_MS + 100)
     assert_continues_elsewhere(waiting, turn.turn_id, stream=False)

@@ -29,7 +29,7 @@ from pydantic_core import from_json
 import turnstone.dialects
 from functions.local.routes import ROUTES as SERVED
 from tests.support.server.asgi_client import Answered, Raw, Served, served, strict_json
-from tests.support.server.bad_requests import CHANGES, JUNK, changed, named, places_in, written
+from tests.support.server.bad_requests import CHANGES, JUNK, changed, named, slots_in, written
 from tests.support.server.document import CLOSED, CLOSED_SIGNED, DOCUMENT, ROUTES, SIGNED, named_validator, validator
 from tests.support.server.valid_bodies import BODIES, FULL_AGENT, STORED
 from turnstone.dialects.llama_stack.lists import QUERY as LIST_QUERY
@@ -723,7 +723,7 @@ def test_the_document_and_the_server_accept_and_refuse_the_same_bodies(route: Ro
     validator_of_body = body_validator(route)
     for valid in BODIES[route.method, route.path].valid:
         assert validator_of_body.is_valid(valid)
-        for where, _ in enumerate(places_in({"body": valid})):
+        for where, _ in enumerate(slots_in({"body": valid})):
             for way, value in [("remove", None), ("wrap", None), *(("replace", value) for value in VALUES)]:
                 check_body(route, validator_of_body, changed(valid, [(where, way, value)]))
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.fakes.models.scripted import Says, ScriptedInference, call, calls
-from tests.support.engine.turn_loop import ASK, CONFIG, NOW, PRICE, STOCK, UNPARSABLE, Engine, new_turn
+from tests.fakes.models.scripted import ScriptedInference, ScriptedReply, call, calls
+from tests.support.engine.turn_loop import CLIENT_CALL, CONFIG, NOW, PRICE, STOCK, UNPARSABLE, Engine, new_turn
 from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.errors import ModelFailed
 from turnstone.domain.messages.messages import MESSAGES, CompletionMessage, Message, ToolResponseMessage, UserMessage
@@ -70,22 +70,22 @@ def answers_seen_after(ended: TurnState) -> list[tuple[str, Content]]:
 
 
 def test_a_model_refuses_the_turn_as_it_was_left() -> None:
-    left = waiting(ASK).turn
+    left = waiting(CLIENT_CALL).turn
     with pytest.raises(ModelFailed, match="c3"):
         next(ScriptedInference(["fine"]).stream(InferenceRequest("m", current_messages(left))))
 
 
 def test_calls_beyond_the_iteration_limit_are_answered_as_not_executed() -> None:
-    ended = completed(PRICE, calls(STOCK, ASK), config=CONFIG.model_copy(update={"max_infer_iters": 2}))
+    ended = completed(PRICE, calls(STOCK, CLIENT_CALL), config=CONFIG.model_copy(update={"max_infer_iters": 2}))
     assert answers_seen_after(ended) == [("c1", "3 coins"), ("c2", LIMIT), ("c3", LIMIT)]
 
 
 def test_calls_of_an_expired_turn_are_answered_as_not_executed() -> None:
-    assert answers_seen_after(ended_unanswered(waiting(ASK), TurnStatus.EXPIRED, NOW)) == [("c3", EXPIRED)]
+    assert answers_seen_after(ended_unanswered(waiting(CLIENT_CALL), TurnStatus.EXPIRED, NOW)) == [("c3", EXPIRED)]
 
 
 def test_calls_of_a_superseded_turn_are_answered_as_not_executed() -> None:
-    assert answers_seen_after(ended_unanswered(waiting(ASK), TurnStatus.CANCELLED, NOW)) == [("c3", CANCELLED)]
+    assert answers_seen_after(ended_unanswered(waiting(CLIENT_CALL), TurnStatus.CANCELLED, NOW)) == [("c3", CANCELLED)]
 
 
 def test_calls_of_a_failed_turn_are_answered_as_not_executed() -> None:
@@ -98,7 +98,7 @@ def test_calls_of_a_failed_turn_are_answered_as_not_executed() -> None:
 
 
 def test_calls_of_a_truncated_answer_are_answered_as_not_executed() -> None:
-    ended = completed(Says(("so",), calls=(PRICE, UNPARSABLE), is_cut_off=True))
+    ended = completed(ScriptedReply(("so",), calls=(PRICE, UNPARSABLE), is_cut_off=True))
     assert answers_seen_after(ended) == [("c1", CUT_OFF), ("c6", CUT_OFF)]
 
 
@@ -107,7 +107,7 @@ def test_calls_of_a_truncated_answer_are_answered_as_not_executed() -> None:
     [(TurnStatus.EXPIRED, EXPIRED), (TurnStatus.CANCELLED, CANCELLED), (TurnStatus.FAILED, FAILED)],
 )
 def test_of_mixed_calls_only_the_unanswered_are_answered_as_not_executed(status: TurnStatus, reason: str) -> None:
-    ended = ended_unanswered(waiting(ASK, PRICE), status, NOW)
+    ended = ended_unanswered(waiting(CLIENT_CALL, PRICE), status, NOW)
     assert [("c1", "3 coins"), ("c3", reason)] == answers_seen_after(ended)
 
 
@@ -122,13 +122,13 @@ def test_an_empty_inference_is_left_out() -> None:
 
 
 def test_unanswered_calls_are_those_of_the_last_inference_that_no_step_answers() -> None:
-    engine = Engine(calls(PRICE, STOCK, ASK), PRICE)
+    engine = Engine(calls(PRICE, STOCK, CLIENT_CALL), PRICE)
     assert unanswered_calls(new_turn().turn) == ()
     inferred = engine.move(new_turn())
-    assert unanswered_calls(inferred.state.turn) == (PRICE, STOCK, ASK)
+    assert unanswered_calls(inferred.state.turn) == (PRICE, STOCK, CLIENT_CALL)
     ran = engine.move(inferred.state)
     assert isinstance(ran, RunAgain)
-    assert unanswered_calls(ran.state.turn) == (ASK,)
+    assert unanswered_calls(ran.state.turn) == (CLIENT_CALL,)
 
 
 IDS = st.sampled_from(["c1", "c2", "c3"])
@@ -241,7 +241,7 @@ def test_a_turn_is_kept_in_the_log_itself_up_to_four_kilobytes(excess_bytes: int
 
 
 def test_an_entry_holds_the_messages_that_later_turns_see() -> None:
-    ended = ended_unanswered(waiting(ASK), TurnStatus.EXPIRED, NOW)
+    ended = ended_unanswered(waiting(CLIENT_CALL), TurnStatus.EXPIRED, NOW)
     messages = ended_messages(ended)
     assert Entry(order="t1", tokens=tokens_of(messages), messages=messages) == entry_of(ended)
 

@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 import pytest
 
-from tests.fakes.models.scripted import USAGE, Says, ScriptedInference
+from tests.fakes.models.scripted import USAGE, ScriptedInference, ScriptedReply
 from turnstone.adapters.shields.llama_guard import (
     HAZARDS,
     MARKER,
@@ -156,7 +156,7 @@ def test_an_empty_message_causes_no_request() -> None:
     [
         ModelFailed("overheated"),
         InvalidRequest("overheated by images that are not sent as data"),
-        Says(("un",), error=ModelFailed("overheated")),
+        ScriptedReply(("un",), error=ModelFailed("overheated")),
     ],
 )
 def test_a_model_that_fails_is_a_shield_that_fails(reply: Any) -> None:

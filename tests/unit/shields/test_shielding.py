@@ -138,7 +138,9 @@ def test_the_slow_shields_of_a_tenant_leave_threads_to_those_of_another(
 
 
 def test_a_violation_names_its_shield_with_the_registered_level_and_words_for_the_user(store: SqliteRangeStore) -> None:
-    process = Process(store, a=lambda _: found(told=None, where="x"), b=lambda _: found(told="own words"))
+    process = Process(
+        store, a=lambda _: found(user_message=None, where="x"), b=lambda _: found(user_message="own words")
+    )
     process.register("a")
     process.register("b", violation_level="info")
     first, second = map(violation_of, process.judge("a", "b"))
@@ -347,7 +349,7 @@ def test_a_shield_can_be_run_outside_of_turns(store: SqliteRangeStore) -> None:
     violation = process.shields.run(LOCAL_CALLER, "a", (user, model), keys)
     assert violation is not None
     assert violation.metadata["shield_id"] == "a"
-    (_, first), (_, second) = process.kinds.asked
+    (_, first), (_, second) = process.kinds.questions
     assert (first.judged, first.before) == ((model, user), ())
     assert (second.judged, second.before) == ((model,), (user,))
     assert second.provider_data is keys
@@ -373,7 +375,7 @@ def test_the_model_of_a_shield_follows_the_tenant_s_routes(store: SqliteRangeSto
     process.models["guard-8b"] = ModelRoute("guard-8b", targets)
     process.shields.register(LOCAL_CALLER, guard, attempt())
     assert process.judge("guard") == [Verdict(shield_id="guard")]
-    assert process.kinds.asked[0][1].targets == targets
+    assert process.kinds.questions[0][1].targets == targets
     del process.models["guard-8b"]
     assert "no 'guard-8b'" in violation_of(process.judge("guard")[0]).metadata["failure"]
 

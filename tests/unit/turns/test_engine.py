@@ -10,11 +10,11 @@ from itertools import pairwise
 
 import pytest
 
-from tests.fakes.models.scripted import USAGE, Says, Scripted, calls, cut_off
+from tests.fakes.models.scripted import USAGE, Scripted, ScriptedReply, calls, cut_off
 from tests.fakes.shields import clean
 from tests.support.engine.turn_loop import (
-    ASK,
     BOTH_GROUPS,
+    CLIENT_CALL,
     CONFIG,
     INFERENCE_KEPT,
     NOW,
@@ -47,7 +47,7 @@ from turnstone.engine.steps import AwaitClientTools, Finish, RunAgain
 
 
 def test_a_plain_answer_is_emitted_in_chunks_and_its_step_is_left_to_the_close() -> None:
-    engine = Engine(Says(("Hel", "lo")))
+    engine = Engine(ScriptedReply(("Hel", "lo")))
     ending = engine.run(new_turn())
     assert outline(engine.journal) == ["S inference", "P Hel", "P lo"]
     answer = CompletionMessage(content="Hello", stop_reason="end_of_turn")
@@ -66,21 +66,21 @@ def test_a_server_tool_is_a_step_of_its_own_between_two_inferences() -> None:
 
 
 def test_a_client_tool_is_awaited_without_a_step_of_it_and_the_inference_is_left_to_the_pause() -> None:
-    engine = Engine(calls(ASK, text="Let me ask."))
+    engine = Engine(calls(CLIENT_CALL, text="Let me ask."))
     ending = engine.run(new_turn())
     assert outline(engine.journal) == ["S inference", "P Let me ask.", "P c3 succeeded"]
-    output = CompletionMessage(content="Let me ask.", stop_reason="end_of_message", tool_calls=(ASK,))
+    output = CompletionMessage(content="Let me ask.", stop_reason="end_of_message", tool_calls=(CLIENT_CALL,))
     assert AwaitClientTools(ending.state, output, unsaved=ending.state.turn.steps[0]) == ending
 
 
 def test_of_mixed_calls_ours_run_first_and_the_client_receives_only_its_own() -> None:
-    engine = Engine(calls(ASK, PRICE, RAIN, text="Looking."), config=BOTH_GROUPS)
+    engine = Engine(calls(CLIENT_CALL, PRICE, RAIN, text="Looking."), config=BOTH_GROUPS)
     ending = engine.run(new_turn())
     inference = ["S inference", "P Looking.", "P c3 succeeded", "P c1 succeeded", "P c4 succeeded", *INFERENCE_KEPT]
     price = ["S tool_execution", "P c1 in_progress", *TOOL_KEPT]
     rain = ["S tool_execution", "P c4 in_progress", *TOOL_KEPT]
     assert [*inference, *price, *rain] == outline(engine.journal)
-    output = CompletionMessage(content="Looking.", stop_reason="end_of_message", tool_calls=(ASK,))
+    output = CompletionMessage(content="Looking.", stop_reason="end_of_message", tool_calls=(CLIENT_CALL,))
     assert AwaitClientTools(engine.stored, output, unsaved=None) == ending
 
 
@@ -88,8 +88,8 @@ SCRIPTS: dict[str, tuple[Scripted, ...]] = {
     "plain": ("hi",),
     "server tool": (PRICE, "done"),
     "several server tools": (calls(STOCK, PRICE), calls(RAIN, text="and"), "done"),
-    "client tool": (ASK,),
-    "mixed": (calls(PRICE, ASK),),
+    "client tool": (CLIENT_CALL,),
+    "mixed": (calls(PRICE, CLIENT_CALL),),
     "calls that can't run": (calls(UNKNOWN, UNPARSABLE), "done"),
 }
 
@@ -124,7 +124,7 @@ def test_a_step_that_could_not_be_stored_is_not_emitted() -> None:
     assert outline(engine.journal) == ["S inference", "P c1 succeeded"]
 
 
-@pytest.mark.parametrize("pending", [PRICE, ASK, UNKNOWN, UNPARSABLE], ids=lambda pending: pending.call_id)
+@pytest.mark.parametrize("pending", [PRICE, CLIENT_CALL, UNKNOWN, UNPARSABLE], ids=lambda pending: pending.call_id)
 def test_calls_of_the_last_inference_allowed_are_not_run_and_not_in_the_output(pending: ToolCall) -> None:
     engine = Engine(PRICE, calls(pending, text="one more"), config=CONFIG.model_copy(update={"max_infer_iters": 2}))
     ending = engine.run(new_turn())
@@ -136,25 +136,25 @@ def test_calls_of_the_last_inference_allowed_are_not_run_and_not_in_the_output(p
 
 def test_the_count_of_inferences_survives_a_resume() -> None:
     config = CONFIG.model_copy(update={"max_infer_iters": 2})
-    waiting = Engine(ASK, config=config).run(new_turn())
-    engine = Engine(calls(ASK, text="again"), config=config)
-    ending = engine.run(answered_by_client(waiting.state, ASK))
+    waiting = Engine(CLIENT_CALL, config=config).run(new_turn())
+    engine = Engine(calls(CLIENT_CALL, text="again"), config=config)
+    ending = engine.run(answered_by_client(waiting.state, CLIENT_CALL))
     output = CompletionMessage(content="again", stop_reason="end_of_turn")
     assert Finish(ending.state, output, unsaved=ending.state.turn.steps[-1]) == ending
     assert ending.state.inference_count == 2
 
 
 def test_a_resumed_turn_continues_with_the_client_answers() -> None:
-    waiting = Engine(ASK).run(new_turn())
+    waiting = Engine(CLIENT_CALL).run(new_turn())
     engine = Engine("two it is")
-    engine.run(answered_by_client(waiting.state, ASK))
+    engine.run(answered_by_client(waiting.state, CLIENT_CALL))
     assert outline(engine.journal) == ["S inference", "P two it is"]
     assert ToolResponseMessage(call_id="c3", content="two") == engine.inference.requests[0].messages[-1]
 
 
-@pytest.mark.parametrize("partial", [(), (PRICE,), (ASK, UNPARSABLE)], ids=["no call", "a call", "half a call"])
+@pytest.mark.parametrize("partial", [(), (PRICE,), (CLIENT_CALL, UNPARSABLE)], ids=["no call", "a call", "half a call"])
 def test_an_answer_cut_off_by_its_token_limit_ends_the_turn_and_runs_nothing(partial: tuple[ToolCall, ...]) -> None:
-    engine = Engine(Says(("so",), calls=partial, is_cut_off=True))
+    engine = Engine(ScriptedReply(("so",), calls=partial, is_cut_off=True))
     ending = engine.run(new_turn())
     output = CompletionMessage(content="so", stop_reason="out_of_tokens")
     assert Finish(ending.state, output, unsaved=ending.state.turn.steps[0]) == ending
@@ -169,14 +169,14 @@ def test_an_answer_cut_off_at_the_iteration_limit_is_cut_off() -> None:
 
 @pytest.mark.parametrize("texts", [(), ("half an ans",)], ids=["at once", "midway"])
 def test_a_failing_model_ends_the_move_and_stores_nothing_of_it(texts: tuple[str, ...]) -> None:
-    engine = Engine(PRICE, Says(texts, error=ModelFailed("overheated")))
+    engine = Engine(PRICE, ScriptedReply(texts, error=ModelFailed("overheated")))
     with pytest.raises(ModelFailed, match="overheated"):
         engine.run(new_turn())
     assert [step.step_type for step in engine.stored.turn.steps] == ["inference", "tool_execution"]
 
 
 def test_the_deltas_and_the_tokens_of_an_inference_are_kept() -> None:
-    engine = Engine(Says(("a", "b"), calls=(ASK, UNPARSABLE)), "c")
+    engine = Engine(ScriptedReply(("a", "b"), calls=(CLIENT_CALL, UNPARSABLE)), "c")
     ending = engine.run(new_turn())
     assert StepTrace(deltas=4, usage=counted(engine), model="m") == ending.state.traces[0]
     assert {"m": USAGE.spent} == ending.state.spent

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.models.scripted import Says, calls, cut_off
+from tests.fakes.models.scripted import ScriptedReply, calls, cut_off
 from tests.fakes.shields import clean, found, stops
 from tests.support.engine.shield_steps import KEPT, LEFT_TO_THE_CLOSE, touchpoints, violations
 from tests.support.engine.turn_loop import (
-    ASK,
+    CLIENT_CALL,
     CONFIG,
     INFERENCE_KEPT,
     PRICE,
@@ -76,7 +76,7 @@ def test_the_user_s_messages_are_judged_before_and_only_the_answer_behind() -> N
     engine = guarded("hi", inputs=("a",), outputs=("a",), a=clean)
     state = new_turn("hello")
     engine.run(state)
-    (_, before), (_, behind) = engine.shields.asked
+    (_, before), (_, behind) = engine.shields.questions
     assert (before.judged, before.before, before.touchpoint) == (state.turn.input_messages, (), "user-input")
     answer = CompletionMessage(content="hi", stop_reason="end_of_turn")
     assert (behind.judged, behind.before, behind.touchpoint) == (
@@ -89,7 +89,7 @@ def test_the_user_s_messages_are_judged_before_and_only_the_answer_behind() -> N
 def test_a_shield_named_twice_judges_once() -> None:
     engine = guarded("hi", inputs=("a", "a"), outputs=("a", "a"), a=clean)
     engine.run(new_turn())
-    assert [name for name, _ in engine.shields.asked] == ["a", "a"]
+    assert [name for name, _ in engine.shields.questions] == ["a", "a"]
     assert touchpoints(engine) == ["user-input", None, "assistant-output"]
 
 
@@ -102,10 +102,10 @@ def test_shields_judge_a_question_once_and_an_answer_not_before_it_is_the_output
 
 
 def test_text_beside_a_client_s_call_is_an_output_too() -> None:
-    engine = guarded(calls(ASK, text="my secret"), outputs=("a",), a=stops("secret"))
+    engine = guarded(calls(CLIENT_CALL, text="my secret"), outputs=("a",), a=stops("secret"))
     ending = engine.run(new_turn())
     assert isinstance(ending, Blocked)
-    passing = guarded(calls(ASK, text="fine"), outputs=("a",), a=stops("secret"))
+    passing = guarded(calls(CLIENT_CALL, text="fine"), outputs=("a",), a=stops("secret"))
     paused = passing.run(new_turn())
     assert isinstance(paused, AwaitClientTools)
     assert paused.unsaved == paused.state.turn.steps[-1]
@@ -113,14 +113,14 @@ def test_text_beside_a_client_s_call_is_an_output_too() -> None:
 
 
 def test_a_pause_is_judged_as_any_output_is() -> None:
-    ending = guarded(ASK, outputs=("a",), a=clean).run(new_turn())
+    ending = guarded(CLIENT_CALL, outputs=("a",), a=clean).run(new_turn())
     assert isinstance(ending, AwaitClientTools)
     assert [step.step_type for step in ending.state.turn.steps] == ["inference", "shield_call"]
-    assert isinstance(guarded(ASK, outputs=("a",), a=stops("")).run(new_turn()), Blocked)
+    assert isinstance(guarded(CLIENT_CALL, outputs=("a",), a=stops("")).run(new_turn()), Blocked)
 
 
 @pytest.mark.parametrize("last", [cut_off("so"), calls(PRICE, text="so")], ids=["cut off", "no more inferences"])
-def test_an_answer_that_ends_the_turn_for_another_reason_is_judged_too(last: Says) -> None:
+def test_an_answer_that_ends_the_turn_for_another_reason_is_judged_too(last: ScriptedReply) -> None:
     config = CONFIG.model_copy(update={"output_shields": ("a",), "max_infer_iters": 1})
     ending = Engine(last, config=config, shields={"a": stops("so")}).run(new_turn())
     assert isinstance(ending, Blocked)
@@ -137,7 +137,7 @@ def test_after_a_crash_only_those_judge_whose_step_is_not_stored() -> None:
         again = guarded(*script, inputs=("a", "b"), outputs=("c", "d"), a=clean, b=clean, c=clean, d=clean)
         ending = again.run(read_again(state))
         left = [name for name in ("a", "b", "c", "d") if name not in have_judged]
-        assert [name for name, _ in again.shields.asked] == left
+        assert [name for name, _ in again.shields.questions] == left
         assert isinstance(ending, Finish)
         assert len(again.inference.requests) == len(script)
 
@@ -188,7 +188,7 @@ def test_instead_of_a_stopped_answer_later_turns_show_its_replacement() -> None:
 
 
 def test_of_a_stopped_pause_calls_that_ran_stay_and_those_of_the_client_go() -> None:
-    engine = guarded(calls(PRICE, ASK, text="a secret"), outputs=("a",), a=stops("secret"))
+    engine = guarded(calls(PRICE, CLIENT_CALL, text="a secret"), outputs=("a",), a=stops("secret"))
     ending = engine.run(new_turn("hello"))
     assert isinstance(ending, Blocked)
     messages = ended_messages(ending.state.completed(ending.output, ending.state.turn.started_at))

@@ -15,7 +15,7 @@ from tests.fakes.models.scripted import ScriptedTools, calls
 from tests.fakes.shields import Judges, clean, found, stops
 from tests.support.engine.shield_steps import KEPT, LEFT_TO_THE_CLOSE, touchpoints, violations
 from tests.support.engine.turn_loop import (
-    ASK,
+    CLIENT_CALL,
     CONFIG,
     PRICE,
     RAIN,
@@ -91,7 +91,7 @@ def test_a_shield_is_shown_the_call_and_the_answer() -> None:
     engine.run(new_turn())
     questions = [
         (question.touchpoint, question.call_id, message_text(question.judged[0]))
-        for _, question in engine.shields.asked
+        for _, question in engine.shields.questions
     ]
     assert questions == [("tool-input", "c1", 'price({"item":"tea"})'), ("tool-output", "c1", f"{SECRET}\nsecret")]
 
@@ -108,7 +108,7 @@ def test_an_answer_that_is_stopped_is_kept_nowhere_and_ends_the_turn() -> None:
     engine = guarded(PRICE, outputs=("a", "b"), a=stops("secret"), b=clean)
     ending = engine.run(new_turn())
     assert isinstance(ending, Blocked)
-    assert (ending.output.content, [name for name, _ in engine.shields.asked]) == ("stopped", ["a"])
+    assert (ending.output.content, [name for name, _ in engine.shields.questions]) == ("stopped", ["a"])
     assert answers(ending.state) == [("c1", STOPPED)]
     assert ending.state.turn.output_attachments == ()
     saved = [entry.state.model_dump_json() for entry in engine.journal if isinstance(entry, Saved)]
@@ -152,7 +152,7 @@ def test_an_image_among_the_files_is_shown_and_other_files_are_not() -> None:
     files = (ProducedFile("a", "image/png", PNG), ProducedFile("b", "audio/wav", b"RIFF\xff\x00\x00\x00WAVE"))
     engine = guarded(PRICE, "thanks", outputs=("a",), price=ToolResult("3", {"status": 200}, files), a=clean)
     ending = engine.run(new_turn())
-    ((_, question),) = engine.shields.asked
+    ((_, question),) = engine.shields.questions
     image = ImageItem(image=Image(data=b64encode(PNG).decode()))
     assert question.judged[0].content == (TextItem(text="3"), image)
     assert len(ending.state.turn.output_attachments) == 2
@@ -162,7 +162,7 @@ def test_an_image_among_the_files_is_shown_and_other_files_are_not() -> None:
 def test_of_a_long_file_as_much_is_shown_as_of_an_answer_to_a_model(letter: str) -> None:
     engine = guarded(PRICE, "thanks", outputs=("a",), price=of_a_file("", (letter * 5_000).encode()), a=clean)
     engine.run(new_turn())
-    ((_, question),) = engine.shields.asked
+    ((_, question),) = engine.shields.questions
     assert message_text(question.judged[0]) == "3 coins\n" + letter * ScriptedTools.max_characters
 
 
@@ -192,7 +192,7 @@ def test_a_verdict_from_before_a_crash_is_kept_and_not_requested_again(judged: A
             continue
         ending = heir.run(stored)
         assert [type(step) for step in ending.state.turn.steps] == [type(step) for step in end.state.turn.steps]
-        assert (ending.output, heir.shields.asked, heir.tools.invocations) == (end.output, [], [])
+        assert (ending.output, heir.shields.questions, heir.tools.invocations) == (end.output, [], [])
 
 
 def test_shields_of_a_tool_do_not_stand_for_those_of_the_answer_or_of_another_call() -> None:
@@ -201,13 +201,13 @@ def test_shields_of_a_tool_do_not_stand_for_those_of_the_answer_or_of_another_ca
     config = engine.deps.config.model_copy(update={"output_shields": ("a",)})
     engine.deps = engine.deps._replace(config=config)
     engine.run(new_turn())
-    questions = [(question.touchpoint, question.call_id) for _, question in engine.shields.asked]
+    questions = [(question.touchpoint, question.call_id) for _, question in engine.shields.questions]
     of_calls = [(touchpoint, call_id) for touchpoint in ("tool-input", "tool-output") for call_id in ("c1", "c9")]
     assert questions == [*of_calls, ("assistant-output", None)]
 
 
 def test_a_pause_behind_shielded_tools_has_its_words_judged() -> None:
-    engine = guarded(calls(PRICE, ASK), inputs=("a",), a=clean)
+    engine = guarded(calls(PRICE, CLIENT_CALL), inputs=("a",), a=clean)
     engine.deps = engine.deps._replace(config=engine.deps.config.model_copy(update={"output_shields": ("a",)}))
     assert isinstance(engine.run(new_turn()), AwaitClientTools)
 

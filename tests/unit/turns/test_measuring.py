@@ -5,7 +5,7 @@ Covers: engine/measuring
 
 import pytest
 
-from tests.fakes.models.scripted import Says
+from tests.fakes.models.scripted import ScriptedReply
 from tests.support.engine.turn_loop import CONFIG, PRICE, Engine, new_turn
 from turnstone.domain.errors import TurnLimitReached
 from turnstone.domain.usage.usage import TokenUsage
@@ -14,7 +14,7 @@ from turnstone.engine.measuring import prompt_tokens_of
 
 @pytest.mark.parametrize("usage", [None, TokenUsage()], ids=["none", "nothing"])
 def test_tokens_that_a_provider_does_not_report_are_estimated_and_marked_so(usage: TokenUsage | None) -> None:
-    engine = Engine(Says(("x" * 400,), usage=usage))
+    engine = Engine(ScriptedReply(("x" * 400,), usage=usage))
     (trace,) = engine.run(new_turn()).state.traces
     estimated = prompt_tokens_of(engine.inference.requests[0])
     assert trace.usage == TokenUsage(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.models.scripted import call
-from tests.support.engine.turn_loop import ASK, CONFIG, PRICE, Engine, answered_by_client, new_turn
+from tests.support.engine.turn_loop import CLIENT_CALL, CONFIG, PRICE, Engine, answered_by_client, new_turn
 from turnstone.domain.agents.agents import AgentConfig, JsonSchemaFormat, SamplingParams, ToolConfig, TopK
 from turnstone.domain.messages.messages import (
     CompletionMessage,
@@ -107,8 +107,8 @@ def test_a_tool_is_forced_in_the_first_inference_only(choice: str) -> None:
 
 
 def test_a_tool_is_not_forced_again_after_a_resume() -> None:
-    waiting = Engine(ASK, config=choosing("required")).run(new_turn())
-    assert request_for(choosing("required"), answered_by_client(waiting.state, ASK)).tool_choice == "auto"
+    waiting = Engine(CLIENT_CALL, config=choosing("required")).run(new_turn())
+    assert request_for(choosing("required"), answered_by_client(waiting.state, CLIENT_CALL)).tool_choice == "auto"
 
 
 @pytest.mark.parametrize("choice", ["auto", "none"])

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.fakes.models.scripted import Says, Scripted, call, calls
+from tests.fakes.models.scripted import Scripted, ScriptedReply, call, calls
 from tests.support.engine.turn_loop import (
-    ASK,
     BOTH_GROUPS,
+    CLIENT_CALL,
     NOW,
     PRICE,
     RAIN,
@@ -45,7 +45,7 @@ from turnstone.services.turns.transitions import Answered, answered_by_client, e
 
 LATER = NOW + timedelta(hours=1)
 SESSION = Session(agent_id="a1", session_id="s1", session_name="s", started_at=NOW, order="s1")
-LONG_PLAIN = Says(("It ", "is ", "so."))
+LONG_PLAIN = ScriptedReply(("It ", "is ", "so."))
 OVERHEATED = Failure(kind="model_failed", message="overheated")
 
 
@@ -72,7 +72,7 @@ def going_on(earlier: Lived, *script: Scripted) -> Lived:
     else:
         state = ending.state.completed(ending.output, NOW)
         last = TurnCompleted(turn=state.turn)
-    return Lived((*earlier.events, *engine.told, *left, last), state)
+    return Lived((*earlier.events, *engine.emitted, *left, last), state)
 
 
 def resumed_by_client(waiting: Lived) -> Lived:
@@ -103,9 +103,9 @@ def coalesced(events: Iterable[TurnEvent]) -> tuple[TurnEvent, ...]:
         ("",),
         (PRICE, LONG_PLAIN),
         (calls(PRICE, STOCK, UNKNOWN, UNPARSABLE, text="Looking."), RAIN, LONG_PLAIN),
-        (calls(PRICE, ASK, text="Looking."),),
-        (ASK,),
-        (Says(("so",), calls=(PRICE,), is_cut_off=True),),
+        (calls(PRICE, CLIENT_CALL, text="Looking."),),
+        (CLIENT_CALL,),
+        (ScriptedReply(("so",), calls=(PRICE,), is_cut_off=True),),
     ],
     ids=["plain", "empty", "server tool", "several server tools", "mixed calls", "client tool", "cut off"],
 )
@@ -114,7 +114,9 @@ def test_a_replay_equals_the_run(script: Sequence[Scripted]) -> None:
     assert coalesced(turn.events) == replayed(turn.state)
 
 
-@pytest.mark.parametrize("pause", [(ASK,), (calls(PRICE, ASK, call("ask", "c9")),)], ids=["client tool", "mixed calls"])
+@pytest.mark.parametrize(
+    "pause", [(CLIENT_CALL,), (calls(PRICE, CLIENT_CALL, call("ask", "c9")),)], ids=["client tool", "mixed calls"]
+)
 def test_the_replay_of_a_resumed_turn_has_no_pause(pause: Sequence[Scripted]) -> None:
     running = resumed_by_client(lived(*pause))
     assert coalesced(running.events) == replayed(running.state)
@@ -124,7 +126,7 @@ def test_the_replay_of_a_resumed_turn_has_no_pause(pause: Sequence[Scripted]) ->
 
 
 def test_the_replay_of_a_turn_that_waits_again_has_its_last_pause_only() -> None:
-    waiting = going_on(resumed_by_client(lived(ASK)), calls(ASK, text="Once more."))
+    waiting = going_on(resumed_by_client(lived(CLIENT_CALL)), calls(CLIENT_CALL, text="Once more."))
     assert coalesced(waiting.events) == replayed(waiting.state)
     pauses = [index for index, event in enumerate(replayed(waiting.state)) if isinstance(event, TurnAwaitsInput)]
     assert [len(replayed(waiting.state)) - 1] == pauses
@@ -133,26 +135,26 @@ def test_the_replay_of_a_turn_that_waits_again_has_its_last_pause_only() -> None
 def test_the_replay_of_a_running_turn_ends_with_its_last_stored_step() -> None:
     engine = Engine(calls(PRICE, STOCK))
     engine.move(new_turn())
-    assert (TurnStarted(turn_id="t1"), *engine.told) == replayed(engine.stored)
+    assert (TurnStarted(turn_id="t1"), *engine.emitted) == replayed(engine.stored)
     engine.move(engine.stored)
-    assert (TurnStarted(turn_id="t1"), *engine.told) == replayed(engine.stored)
+    assert (TurnStarted(turn_id="t1"), *engine.emitted) == replayed(engine.stored)
     assert (TurnStarted(turn_id="t1"),) == replayed(new_turn())
 
 
 def test_the_replay_of_a_failed_turn_has_its_failure_instead_of_the_failed_step() -> None:
-    engine = Engine(PRICE, Says(("half an ans",), error=ModelFailed("overheated")))
+    engine = Engine(PRICE, ScriptedReply(("half an ans",), error=ModelFailed("overheated")))
     with pytest.raises(ModelFailed):
         engine.run(new_turn())
     failed = engine.stored.ended_unanswered(TurnStatus.FAILED, OVERHEATED, NOW)
     finished = {step.step_id for step in failed.turn.steps}
-    emitted = [event for event in engine.told if event.step_id in finished]
+    emitted = [event for event in engine.emitted if event.step_id in finished]
     failure = TurnFailed(turn_id="t1", failure=OVERHEATED, status="failed")
     assert (TurnStarted(turn_id="t1"), *emitted, failure) == replayed(failed)
 
 
 @pytest.mark.parametrize("status", [TurnStatus.EXPIRED, TurnStatus.CANCELLED])
 def test_the_replay_of_a_turn_ended_while_it_waited_has_its_end_instead_of_the_pause(status: TurnStatus) -> None:
-    waiting = lived(ASK)
+    waiting = lived(CLIENT_CALL)
     ended = ended_unanswered(waiting.state, status, NOW)
     assert ended.failure is not None
     assert (
@@ -175,16 +177,18 @@ def test_a_turn_that_ended_without_a_reason_is_replayed_as_failed_all_the_same()
 
 TEXTS = st.lists(st.sampled_from(["a", "b ", "日"]), max_size=3).map(tuple)
 CALL_LISTS = st.lists(
-    st.sampled_from([ASK, PRICE, STOCK, RAIN, UNKNOWN, UNPARSABLE]), max_size=4, unique_by=lambda one: one.call_id
+    st.sampled_from([CLIENT_CALL, PRICE, STOCK, RAIN, UNKNOWN, UNPARSABLE]),
+    max_size=4,
+    unique_by=lambda one: one.call_id,
 )
 REPLIES = st.builds(
-    Says, texts=TEXTS, calls=CALL_LISTS.map(tuple), is_cut_off=st.sampled_from([False, False, False, True])
+    ScriptedReply, texts=TEXTS, calls=CALL_LISTS.map(tuple), is_cut_off=st.sampled_from([False, False, False, True])
 )
 
 
 @settings(deadline=None, max_examples=40)
 @given(st.lists(REPLIES, min_size=9, max_size=9))
-def test_any_replay_equals_the_run(replies: list[Says]) -> None:
+def test_any_replay_equals_the_run(replies: list[ScriptedReply]) -> None:
     script = [*replies, LONG_PLAIN]
     turn = lived(*script)
     assert coalesced(turn.events) == replayed(turn.state)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.fakes.models.scripted import ScriptedTools, call, calls
 from tests.support.engine.turn_loop import (
-    ASK,
+    CLIENT_CALL,
     CONFIG,
     INFERENCE_KEPT,
     PRICE,
@@ -70,9 +70,11 @@ def responses_of(state: TurnState) -> list[ToolResponse]:
 
 
 def test_each_call_goes_to_the_side_that_has_its_tool() -> None:
-    plan = plan_tools((ASK, PRICE), new_turn(), OFFER)
+    plan = plan_tools((CLIENT_CALL, PRICE), new_turn(), OFFER)
     assert (
-        ToolPlan(ours=(ServerCall(PRICE, OFFER.server["price"], {"item": "tea"}, key_of(PRICE)),), client=(ASK,))
+        ToolPlan(
+            ours=(ServerCall(PRICE, OFFER.server["price"], {"item": "tea"}, key_of(PRICE)),), client=(CLIENT_CALL,)
+        )
         == plan
     )
 
@@ -156,11 +158,11 @@ def test_arguments_are_those_that_the_model_wrote(arguments: dict[str, Any]) -> 
 
 
 @settings(deadline=None)
-@given(st.lists(st.sampled_from([ASK, PRICE, STOCK, RAIN, UNKNOWN, UNPARSABLE]), max_size=8))
+@given(st.lists(st.sampled_from([CLIENT_CALL, PRICE, STOCK, RAIN, UNKNOWN, UNPARSABLE]), max_size=8))
 def test_every_call_is_planned_once_in_the_order_called(requested: list[ToolCall]) -> None:
     plan = plan_tools(requested, new_turn(), OFFER)
-    assert [c for c in requested if c == ASK] == list(plan.client)
-    assert [c for c in requested if c != ASK] == [planned.call for planned in plan.ours]
+    assert [c for c in requested if c == CLIENT_CALL] == list(plan.client)
+    assert [c for c in requested if c != CLIENT_CALL] == [planned.call for planned in plan.ours]
 
 
 def test_several_calls_are_run_one_after_the_other_each_a_step() -> None:
@@ -269,7 +271,7 @@ def test_of_partly_answered_calls_only_the_rest_is_run_and_under_its_own_key() -
 
 
 def test_of_partly_answered_calls_the_client_receives_its_own() -> None:
-    first = Engine(calls(ASK, PRICE, text="Looking."))
+    first = Engine(calls(CLIENT_CALL, PRICE, text="Looking."))
     expected = first.run(new_turn())
     second = Engine()
     assert replace(expected, state=first.stored) == second.run(first.stored)

@@ -23,8 +23,8 @@ from tests.support.engine.harness import (
     attempt,
     client_tool,
     contents,
+    drained_events,
     eventually,
-    heard_from,
     outline,
     puts_turn,
     reads,
@@ -91,7 +91,7 @@ def test_before_its_deadline_a_waiting_turn_is_left_alone(serve: Serve) -> None:
     server, _, turn = waiting(serve)
     server.clock.advance(AWAIT_S - 0.001)
     before = server.dump()
-    server.attend_open()
+    server.reconcile_open()
     assert before == server.dump()
     assert server.supervisor.watched[turn] == server.header(turn).lock.await_until
 
@@ -99,10 +99,10 @@ def test_before_its_deadline_a_waiting_turn_is_left_alone(serve: Serve) -> None:
 def test_a_turn_whose_deadline_is_over_expires(serve: Serve) -> None:
     server, ref, turn = waiting(serve, "hello")
     server.clock.advance(AWAIT_S)
-    server.attend_due()
+    server.reconcile_due()
     assert_expired(server, turn)
     assert not server.supervisor.watched
-    assert outline(server.say(ref, "hi")).endswith("complete")
+    assert outline(server.whole_turn(ref, "hi")).endswith("complete")
     assert "Not executed: no answer came before the deadline." in contents(server.inference.requests[-1].messages)
 
 
@@ -121,7 +121,7 @@ def test_reading_an_overdue_turn_reconciles_it(serve: Serve) -> None:
     server.supervisor.watched.clear()
     server.core.sessions.read(LOCAL_CALLER, ref, None)
     assert server.supervisor.watched == {turn: server.clock.now()}
-    server.attend_due()
+    server.reconcile_due()
     assert_expired(server, turn)
 
 
@@ -138,7 +138,7 @@ def test_a_late_resume_is_refused_and_the_turn_is_stored_as_expired(serve: Serve
 def test_a_new_turn_after_the_deadline_finds_the_old_one_expired_not_cancelled(serve: Serve) -> None:
     server, ref, turn = waiting(serve, "hello")
     server.clock.advance(AWAIT_S)
-    assert outline(server.say(ref)).endswith("complete")
+    assert outline(server.whole_turn(ref)).endswith("complete")
     assert server.state(turn).status is TurnStatus.EXPIRED
     server.assert_whole(ref)
 
@@ -149,7 +149,7 @@ def test_a_resume_whose_turn_expires_before_its_write_is_refused(serve: Serve) -
 
     def expire() -> None:
         server.clock.advance(AWAIT_S)
-        other.attend_open()
+        other.reconcile_open()
 
     server.store.before(resumes_turn, expire)
     with pytest.raises(TurnNotAwaiting) as refused:
@@ -173,12 +173,12 @@ def test_a_turn_that_is_resumed_before_its_expiry_is_written_continues(serve: Se
 
     other.store.before(expires_turn, resume)
     server.clock.advance(AWAIT_S)
-    other.attend_open()
+    other.reconcile_open()
     assert server.state(turn).status is TurnStatus.IN_PROGRESS
     thinking.open()
-    assert outline(server.hear(resumed[0])).endswith("complete")
+    assert outline(server.drain(resumed[0])).endswith("complete")
     server.clock.advance(1)
-    other.attend_due()
+    other.reconcile_due()
     assert server.state(turn).status is TurnStatus.COMPLETED
     server.assert_whole(ref)
 
@@ -190,7 +190,7 @@ def test_of_expiry_and_resumes_at_once_one_wins(serve: Serve) -> None:
     for _ in range(rounds):
         turn = server.paused(ref)
         server.clock.advance(AWAIT_S)
-        results = together(server.attend_open, *[lambda turn=turn: server.resume(turn, answer("c1"))] * 3)
+        results = together(server.reconcile_open, *[lambda turn=turn: server.resume(turn, answer("c1"))] * 3)
         assert {getattr(result, "status", None) for result in results[1:]} == {"expired"}
         assert server.state(turn).status is TurnStatus.EXPIRED
         server.assert_whole(ref)
@@ -208,9 +208,9 @@ def test_a_resume_during_the_pauses_last_act_receives_its_own_run(serve: Serve) 
     resumed = server.resume(broadcast.ref, answer("c1"))
     thinking.wait()
     watching.open()
-    assert outline(heard_from(broadcast)) == "start S:infer P C:infer awaiting"
+    assert outline(drained_events(broadcast)) == "start S:infer P C:infer awaiting"
     thinking.open()
-    assert outline(server.hear(resumed)) == "C:tool S:infer P C:infer complete"
+    assert outline(server.drain(resumed)) == "C:tool S:infer P C:infer complete"
     server.assert_whole(ref)
 
 
@@ -219,12 +219,12 @@ def test_a_pause_whose_supervisor_did_not_start_is_still_a_pause(serve: Serve) -
     ref = server.session(client_tools=[client_tool()])
     server.supervisor.on_watch = unavailable
     broadcast = server.start(ref, by=attempt("request"))
-    server.hear(broadcast)
+    server.drain(broadcast)
     server.supervisor.on_watch = lambda: None
     assert server.state(broadcast.ref).status is TurnStatus.AWAITING_INPUT
     joined = server.start(ref, by=attempt("request", is_retry=True))
-    assert outline(server.hear(joined)) == "start S:infer P C:infer awaiting"
-    assert outline(server.hear(server.resume(broadcast.ref, answer("c1")))).endswith("complete")
+    assert outline(server.drain(joined)) == "start S:infer P C:infer awaiting"
+    assert outline(server.drain(server.resume(broadcast.ref, answer("c1")))).endswith("complete")
 
 
 @pytest.mark.parametrize("is_backwards", [False, True])
@@ -239,17 +239,17 @@ def test_a_turn_that_ends_while_it_is_read_is_read_again(serve: Serve, is_backwa
     joined = reader.start(ref, by=attempt("request", is_retry=True))
     reader.store.is_backwards = is_backwards
     reader.clock.advance(LEASE_S - 1)
-    reader.supervisor.attend_at(running.ref, reader.clock.now())
+    reader.supervisor.schedule_check(running.ref, reader.clock.now())
 
     def end() -> None:
         thinking.open()
-        server.hear(running)
+        server.drain(running)
 
     reader.store.after(reads("turn:" if is_backwards else "ctx:"), end)
-    reader.attend_due()
+    reader.reconcile_due()
     reader.clock.advance(LEASE_S)
-    reader.attend_due()
-    assert outline(heard_from(joined)) == "start S:infer P C:infer complete"
+    reader.reconcile_due()
+    assert outline(drained_events(joined)) == "start S:infer P C:infer complete"
 
 
 def test_a_turn_that_is_resumed_while_it_is_read_is_read_again(serve: Serve) -> None:
@@ -262,7 +262,7 @@ def test_a_turn_that_is_resumed_while_it_is_read_is_read_again(serve: Serve) -> 
     reader = server.another()
     joined = reader.start(ref, by=attempt("request", is_retry=True))
     calling.open()
-    server.hear(running)
+    server.drain(running)
     resumed: list[TurnBroadcast] = []
 
     def resume() -> None:
@@ -270,27 +270,27 @@ def test_a_turn_that_is_resumed_while_it_is_read_is_read_again(serve: Serve) -> 
         thinking.wait()
 
     reader.store.after(reads("ctx:"), resume)
-    reader.supervisor.attend_at(running.ref, reader.clock.now())
-    reader.attend_due()
+    reader.supervisor.schedule_check(running.ref, reader.clock.now())
+    reader.reconcile_due()
     assert not joined.is_over
     thinking.open()
-    server.hear(resumed[0])
+    server.drain(resumed[0])
     reader.clock.advance(1)
-    reader.attend_due()
-    assert outline(heard_from(joined)).endswith("C:tool S:infer P C:infer complete")
+    reader.reconcile_due()
+    assert outline(drained_events(joined)).endswith("C:tool S:infer P C:infer complete")
 
 
 def test_a_caller_that_joins_a_turn_of_another_process_receives_its_continuation_here(serve: Serve) -> None:
     server = serve([ROLL, lambda request: server.store.die()], DICE)
     ref = server.session(toolgroups=["dice"])
-    server.hear(server.start(ref, by=attempt("request")))
+    server.drain(server.start(ref, by=attempt("request")))
     second = server.another(["You rolled 4."], DICE)
     joined = second.start(ref, by=attempt("request", is_retry=True))
-    second.attend_due()
+    second.reconcile_due()
     assert (joined.events, len(second.inference.requests)) == ([], 0)
     second.clock.advance(LEASE_S)
-    second.attend_due()
-    assert outline(second.hear(joined)) == "start S:infer P C:infer S:tool P C:tool S:infer P C:infer complete"
+    second.reconcile_due()
+    assert outline(second.drain(joined)) == "start S:infer P C:infer S:tool P C:tool S:infer P C:infer complete"
     second.assert_whole(ref)
 
 
@@ -305,12 +305,12 @@ def test_a_caller_that_joins_a_turn_of_another_process_receives_its_end_there(se
     joined = second.start(ref, by=attempt("request", is_retry=True))
     if ending == "failed:ended":
         server.clock.advance(LEASE_S)
-        second.say(ref)
+        second.whole_turn(ref)
     thinking.open()
-    server.hear(broadcast)
+    server.drain(broadcast)
     server.clock.advance(LEASE_S)
-    second.attend_due()
-    assert outline(second.hear(joined)).endswith(ending)
+    second.reconcile_due()
+    assert outline(second.drain(joined)).endswith(ending)
     server.assert_whole(ref)
 
 
@@ -321,7 +321,7 @@ def test_a_subscriber_of_a_removed_turn_receives_that_it_is_gone(serve: Serve) -
     broadcast = TurnBroadcast(gone)
     second.core.recovery._deps.broadcasts._by_turn[gone] = broadcast
     assert second.core.recovery.reconcile(gone).check_at is None
-    assert outline(heard_from(broadcast)) == "failed:gone"
+    assert outline(drained_events(broadcast)) == "failed:gone"
 
 
 def test_a_turn_whose_agent_is_gone_does_not_stop_the_supervisor(serve: Serve) -> None:
@@ -330,11 +330,11 @@ def test_a_turn_whose_agent_is_gone_does_not_stop_the_supervisor(serve: Serve) -
     server.clock.advance(AWAIT_S)
     listening = server.core.recovery._deps.broadcasts.expect(turn)
     try:
-        server.attend_open()
+        server.reconcile_open()
     except NotFound as error:
         pytest.fail(f"the supervisor's thread dies of {error}, and attends to no other turn any more")
     assert server.state(turn).status in (TurnStatus.EXPIRED, TurnStatus.AWAITING_INPUT)
-    (failed,) = heard_from(listening)
+    (failed,) = drained_events(listening)
     assert isinstance(failed, TurnFailed)
     assert failed.failure.kind == "gone"
     assert ref.session_id in failed.failure.message
@@ -344,18 +344,18 @@ def test_over_capacity_a_takeover_is_tried_again(serve: Serve) -> None:
     dead = serve([lambda request: dead.store.die()])
     ref = dead.session()
     broadcast = dead.start(ref)
-    dead.hear(broadcast)
+    dead.drain(broadcast)
     thinking = Held()
     second = dead.another([thinking, "taken over"], max_running_turns=1)
     running = second.start(second.session())
     thinking.wait()
     second.clock.advance(LEASE_S)
-    second.attend_open()
+    second.reconcile_open()
     assert second.state(broadcast.ref).takeovers == 0
     thinking.open()
-    second.hear(running)
+    second.drain(running)
     second.clock.advance(1)
-    second.attend_due()
+    second.reconcile_due()
     second.settle()
     assert second.state(broadcast.ref).turn.output_message.content == "taken over"
 
@@ -363,7 +363,7 @@ def test_over_capacity_a_takeover_is_tried_again(serve: Serve) -> None:
 def test_a_takeover_gets_a_slot_under_an_endless_queue_of_requests(serve: Serve) -> None:
     dead = serve([lambda request: dead.store.die()])
     left = dead.start(dead.session())
-    dead.hear(left)
+    dead.drain(left)
     thinking = Held()
     second = dead.another([thinking, "taken over"], max_running_turns=1)
     second.core.executor._slots.limits = QueueLimits(30, requests=9, requests_of_tenant=9)
@@ -373,8 +373,8 @@ def test_a_takeover_gets_a_slot_under_an_endless_queue_of_requests(serve: Serve)
     for _ in range(9):
         second.core.executor.queue(left.ref.tenant, served.append, size_bytes=1)
     second.clock.advance(LEASE_S)
-    second.attend_open()
-    second.attend_open()
+    second.reconcile_open()
+    second.reconcile_open()
     thinking.open()
     assert isinstance(list(running.wait())[-1], TurnCompleted)
     eventually(lambda: len(served) == 1)
@@ -388,11 +388,11 @@ def test_two_processes_at_once_take_a_turn_over_once(serve: Serve) -> None:
     dead = serve([lambda request: dead.store.die()])
     ref = dead.session()
     broadcast = dead.start(ref)
-    dead.hear(broadcast)
+    dead.drain(broadcast)
     heirs = [dead.another(["one answer"]) for _ in range(2)]
     dead.clock.advance(LEASE_S)
-    heirs[0].store.before(takes_over, heirs[1].attend_open)
-    heirs[0].attend_open()
+    heirs[0].store.before(takes_over, heirs[1].reconcile_open)
+    heirs[0].reconcile_open()
     for heir in heirs:
         heir.settle()
     assert sum(len(heir.inference.requests) for heir in heirs) == 1
@@ -520,7 +520,7 @@ def test_open_turns_are_reconciled_after_a_restart(serve: Serve, supervisors: li
     server.clock.advance(LEASE_S)
     supervisor = LocalSupervisor(server.clock)
     supervisors.append(supervisor)
-    supervisor.start(heir.attend, heir.core.turn_store.open_turns())
+    supervisor.start(heir.reconcile_turn, heir.core.turn_store.open_turns())
     eventually(lambda: heir.state(overdue).status.is_terminal and heir.state(abandoned).status.is_terminal)
     heir.settle()
     assert heir.state(overdue).status is TurnStatus.EXPIRED
@@ -536,11 +536,11 @@ def test_the_manual_supervisor_is_like_the_local_one() -> None:
     supervisor.watch(ref_of("t"), waits_until(clock.now() + timedelta(seconds=2)))
     supervisor.watch(ref_of("t"), waits_until(clock.now() + timedelta(seconds=1)))
     supervisor.watch(ref_of("t"), waits_until(clock.now() + timedelta(seconds=3)))
-    supervisor.attend_due(lambda turn: reconciled.append(turn))
+    supervisor.reconcile_due(lambda turn: reconciled.append(turn))
     assert reconciled == []
     clock.advance(1)
-    supervisor.attend_due(lambda turn: reconciled.append(turn))
-    supervisor.attend_due(lambda turn: reconciled.append(turn))
+    supervisor.reconcile_due(lambda turn: reconciled.append(turn))
+    supervisor.reconcile_due(lambda turn: reconciled.append(turn))
     assert reconciled == [ref_of("t")]
 
 
@@ -548,8 +548,8 @@ def test_a_turn_resumed_after_a_restart_continues(serve: Serve) -> None:
     server, ref, turn = waiting(serve)
     server.store.is_dead = True
     heir = server.another(["A door."])
-    heir.attend_open()
+    heir.reconcile_open()
     assert heir.supervisor.watched[turn] == heir.header(ref).lock.await_until
-    events = heir.hear(heir.resume(turn, answer("c1")))
+    events = heir.drain(heir.resume(turn, answer("c1")))
     assert turn_in(events).output_message.content == "A door."
     heir.assert_whole(ref)

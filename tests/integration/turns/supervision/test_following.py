@@ -17,7 +17,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 import turnstone.bootstrap.services.turns
-from tests.fakes.models.scripted import Reply, Says, call
+from tests.fakes.models.scripted import Reply, ScriptedReply, call
 from tests.support.engine.harness import (
     LEASE_S,
     Gate,
@@ -115,8 +115,11 @@ def running_and_joined(serve: Serve, thinking: Gate, *script: Any) -> tuple[Harn
 ENDINGS: dict[str, tuple[Reply, str]] = {
     "completed": ("done", "start S:infer P C:infer S:tool P C:tool S:infer P C:infer complete"),
     "waiting": (CLIENT_CALL, "start S:infer P C:infer S:tool P C:tool S:infer P C:infer awaiting"),
-    "failed": (Says(error=ModelFailed("broken")), "start S:infer P C:infer S:tool P C:tool failed:model_failed"),
-    "crashed": (Says(error=RuntimeError("a bug")), "start S:infer P C:infer S:tool P C:tool failed:internal"),
+    "failed": (
+        ScriptedReply(error=ModelFailed("broken")),
+        "start S:infer P C:infer S:tool P C:tool failed:model_failed",
+    ),
+    "crashed": (ScriptedReply(error=RuntimeError("a bug")), "start S:infer P C:infer S:tool P C:tool failed:internal"),
 }
 
 
@@ -129,7 +132,7 @@ def test_a_caller_that_joins_a_turn_running_elsewhere_receives_its_end(
     time.sleep(SOME_POLLS_S)
     assert (joined.events, joined.is_over) == ([], False)
     thinking.open()
-    assert outline(second.hear(joined)) == outcome
+    assert outline(second.drain(joined)) == outcome
     assert second.core.broadcasts.find(joined.ref) is None
     server.settle()
 
@@ -140,7 +143,7 @@ def test_a_caller_that_joins_a_removed_turn_receives_that_it_is_gone(serve: Serv
     server, second, joined = running_and_joined(serve, thinking)
     key = session_key(joined.ref) if missing == "session" else turn_key(joined.ref, joined.ref.turn_id)
     server.records.write([Delete(key)])
-    assert outline(second.hear(joined)) == "failed:gone"
+    assert outline(second.drain(joined)) == "failed:gone"
     assert "not found" in joined.events[-1].failure.message  # type: ignore[union-attr]
     thinking.open()
     server.settle()
@@ -158,7 +161,7 @@ def test_a_repeated_resume_receives_how_the_turn_continues_elsewhere(serve: Serv
     second = another(server)
     joined = second.resume(turn, answer("l"), by=AGAIN)
     thinking.open()
-    assert outline(second.hear(joined)).endswith(outcome)
+    assert outline(second.drain(joined)).endswith(outcome)
     assert len(server.state(turn).turn.steps) == 3
     server.settle()
 
@@ -174,7 +177,7 @@ def test_while_the_store_is_unavailable_the_turn_is_polled_again(serve: Serve) -
 
     second.store.before(lambda made: made.verb == "gather", fail, times=3)
     thinking.open()
-    assert outline(second.hear(joined)).endswith("complete")
+    assert outline(second.drain(joined)).endswith("complete")
     assert len(failures) == 3
     server.settle()
 
@@ -191,10 +194,10 @@ def test_an_unreadable_turn_fails_its_subscribers_and_others_receive_their_end(s
         joined.append(second.start(ref, by=by.model_copy(update={"is_retry": True})))
     broken, whole = joined
     server.records.write([Put(turn_key_of(broken.ref), b"broken", {"status": "in_progress"})])
-    assert outline(second.hear(broken)) == "failed:internal"
+    assert outline(second.drain(broken)) == "failed:internal"
     assert second.core.broadcasts.find(broken.ref) is None
     gates[1].open()
-    assert outline(second.hear(whole)).endswith("complete")
+    assert outline(second.drain(whole)).endswith("complete")
     eventually(lambda: not following(second)._is_polling)
     gates[0].open()
     server.settle()
@@ -267,7 +270,7 @@ def test_polling_ends_with_the_last_followed_turn_and_begins_again(serve: Serve)
     server, second, joined = running_and_joined(serve, thinking)
     assert following(second)._is_polling
     thinking.open()
-    second.hear(joined)
+    second.drain(joined)
     server.settle()
     eventually(lambda: not following(second)._is_polling)
     runner, by, ref = another(server, thinking_again), attempt("another request"), opened(server)
@@ -276,7 +279,7 @@ def test_polling_ends_with_the_last_followed_turn_and_begins_again(serve: Serve)
     joined = second.start(ref, by=by.model_copy(update={"is_retry": True}))
     assert following(second)._is_polling
     thinking_again.open()
-    assert outline(second.hear(joined)).endswith("complete")
+    assert outline(second.drain(joined)).endswith("complete")
     runner.settle()
 
 
@@ -297,7 +300,7 @@ def test_one_thread_polls_all_turns_and_each_once(serve: Serve) -> None:
     assert len(following(second)._followed) == 3
     for thinking in gates:
         thinking.open()
-    assert all(outline(second.hear(broadcast)).endswith("complete") for broadcast in joined)
+    assert all(outline(second.drain(broadcast)).endswith("complete") for broadcast in joined)
     eventually(lambda: not following(second)._is_polling)
 
 
@@ -310,13 +313,13 @@ def test_a_turn_that_is_taken_over_here_is_published_by_its_run_alone(serve: Ser
     second = another(server, own_thinking)
     joined = second.start(ref, by=AGAIN)
     server.clock.advance(LEASE_S)
-    second.attend(joined.ref)
+    second.reconcile_turn(joined.ref)
     own_thinking.wait()
     time.sleep(SOME_POLLS_S)
     assert outline(joined.events) == "start S:infer P C:infer S:tool P C:tool S:infer"
     assert not following(second)._followed
     own_thinking.open()
-    assert outline(second.hear(joined)) == "start S:infer P C:infer S:tool P C:tool S:infer P C:infer complete"
+    assert outline(second.drain(joined)) == "start S:infer P C:infer S:tool P C:tool S:infer P C:infer complete"
     thinking.open()
     server.settle()
 
@@ -335,7 +338,7 @@ def test_on_one_machine_too_a_caller_that_joins_a_turn_of_another_process_receiv
         joined = second.start(ref, by=AGAIN)
         thinking.open()
         server.settle()
-        assert outline(second.hear(joined)).endswith("complete")
+        assert outline(second.drain(joined)).endswith("complete")
 
 
 def test_a_retry_after_an_unavailable_supervisor_receives_the_end(serve: Serve) -> None:
@@ -351,7 +354,7 @@ def test_a_retry_after_an_unavailable_supervisor_receives_the_end(serve: Serve) 
     second.supervisor.on_watch = lambda: None
     joined = second.start(ref, by=AGAIN)
     thinking.open()
-    assert outline(second.hear(joined)).endswith("complete")
+    assert outline(second.drain(joined)).endswith("complete")
     server.settle()
 
 
@@ -407,7 +410,7 @@ def test_a_resume_wakes_the_waiting_execution_once_and_after_it_is_stored(serve:
     assert woken == [("token", TurnStatus.IN_PROGRESS)]
     assert stored_token(server, turn) is None
     thinking.open()
-    server.hear(broadcast)
+    server.drain(broadcast)
     assert len(woken) == 1
     server.assert_whole(turn)
 
@@ -418,7 +421,7 @@ def test_a_new_turn_wakes_the_execution_of_the_turn_it_supersedes(serve: Serve) 
     turn = server.paused(ref)
     store_token(server, turn)
     woken = woken_when(server, turn)
-    assert outline(server.say(ref)).endswith("complete")
+    assert outline(server.whole_turn(ref)).endswith("complete")
     assert woken == [("token", TurnStatus.CANCELLED)]
     assert stored_token(server, turn) is None
     server.assert_whole(ref)
@@ -428,8 +431,8 @@ def test_a_turn_without_a_token_wakes_no_execution(serve: Serve) -> None:
     server = serve([CLIENT_CALL, CLIENT_CALL, "done"], DICE)
     ref = opened(server)
     turn = server.paused(ref)
-    server.hear(server.resume(turn, answer("l")))
-    server.say(ref)
+    server.drain(server.resume(turn, answer("l")))
+    server.whole_turn(ref)
     assert server.supervisor.woken == []
 
 
@@ -453,7 +456,7 @@ def test_a_failing_wake_up_is_no_failure_of_the_request(serve: Serve, how: str) 
     store_token(server, turn)
     server.supervisor.wake = lambda token: unavailable()  # type: ignore[method-assign]
     broadcast = server.resume(turn, answer("l")) if how == "resumed" else server.start(ref)
-    assert outline(server.hear(broadcast)).endswith("complete")
+    assert outline(server.drain(broadcast)).endswith("complete")
     server.assert_whole(ref)
 
 
@@ -462,10 +465,10 @@ def test_a_turn_that_waits_again_waits_under_a_token_of_its_own(serve: Serve) ->
     turn = server.paused(opened(server))
     store_token(server, turn, "first")
     woken = woken_when(server, turn)
-    server.hear(server.resume(turn, answer("l")))
+    server.drain(server.resume(turn, answer("l")))
     assert (stored_token(server, turn), server.state(turn).token) == (None, None)
     store_token(server, turn, "second")
-    server.hear(server.resume(turn, answer("l2")))
+    server.drain(server.resume(turn, answer("l2")))
     assert [token for token, _ in woken] == ["first", "second"]
     server.assert_whole(turn)
 
@@ -473,7 +476,7 @@ def test_a_turn_that_waits_again_waits_under_a_token_of_its_own(serve: Serve) ->
 def test_a_late_token_does_not_reach_a_turn_that_moved_on(serve: Serve) -> None:
     server = serve([CLIENT_CALL, "done"], DICE)
     turn = server.paused(opened(server))
-    server.hear(server.resume(turn, answer("l")))
+    server.drain(server.resume(turn, answer("l")))
     with pytest.raises(Conflict):
         store_token(server, turn)
     assert stored_token(server, turn) is None
@@ -490,7 +493,7 @@ def test_a_token_stored_between_read_and_write_is_found_by_a_second_try(serve: S
     write = resumes_turn if how == "resumed" else opens_turn
     server.store.before(write, lambda: store_token(server, turn, f"token {next(numbers)}"), times=tokens)
     broadcast = server.resume(turn, answer("l")) if how == "resumed" else server.start(ref)
-    assert outline(server.hear(broadcast)).endswith("complete")
+    assert outline(server.drain(broadcast)).endswith("complete")
     assert [token for token, _ in woken] == [f"token {tokens}"]
     assert len(server.inference.requests) == 2
     server.assert_whole(ref)
@@ -547,7 +550,7 @@ def test_following_leaves_no_thread_behind(serve: Serve) -> None:
     assert looking
     assert all(thread.daemon for thread in looking), "a process that ends does not wait for them"
     thinking.open()
-    second.hear(joined)
+    second.drain(joined)
     server.settle()
     for thread in looking:
         thread.join(5)

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.models.scripted import Reply, Says, Scripted, call, calls
+from tests.fakes.models.scripted import Reply, Scripted, ScriptedReply, call, calls
 from tests.support.engine.harness import (
     AWAIT_S,
     LEASE_S,
@@ -27,9 +27,9 @@ from tests.support.engine.harness import (
     call_number,
     client_tool,
     completes_turn,
+    drained_events,
     eventually,
     finished_steps,
-    heard_from,
     nth,
     outline,
     pauses_turn,
@@ -159,8 +159,8 @@ LATE = {
     "an answer": "late",
     "a call that has to be stored": ROLL,
     "a pause": CLIENT_CALL,
-    "a failure of the model": Says(error=ModelFailed("broken")),
-    "a bug": Says(error=RuntimeError("a bug")),
+    "a failure of the model": ScriptedReply(error=ModelFailed("broken")),
+    "a bug": ScriptedReply(error=RuntimeError("a bug")),
 }
 
 
@@ -231,7 +231,7 @@ def test_the_lease_is_not_prolonged_by_a_renewal_that_was_about_to_be_made(serve
 
 def test_model_output_during_the_hand_off_is_not_published_before_its_end(serve: Serve) -> None:
     """The run loses the lease a round trip before the supervisor is notified; it must not publish that as the end."""
-    thinking, ending, watching = Held(Says(texts=("one", "two", "three"))), Gate(), Gate()
+    thinking, ending, watching = Held(ScriptedReply(texts=("one", "two", "three"))), Gate(), Gate()
     server = serve([thinking], DICE)
     broadcast = running(server, thinking)
     server.store.before(renews, ending.pass_through)
@@ -247,11 +247,11 @@ def test_model_output_during_the_hand_off_is_not_published_before_its_end(serve:
     )
     watching.open()
     handing.join()
-    assert outline(server.hear(broadcast)) == "start S:infer failed:handed_over"
+    assert outline(server.drain(broadcast)) == "start S:infer failed:handed_over"
 
 
 def test_a_run_that_crashes_during_the_hand_off_does_not_fail_the_turn(serve: Serve) -> None:
-    thinking, watching = Held(Says(error=RuntimeError("a bug"))), Gate()
+    thinking, watching = Held(ScriptedReply(error=RuntimeError("a bug"))), Gate()
     server = serve([thinking], DICE)
     broadcast = running(server, thinking)
     server.supervisor.on_watch = watching.pass_through
@@ -261,7 +261,7 @@ def test_a_run_that_crashes_during_the_hand_off_does_not_fail_the_turn(serve: Se
     time.sleep(A_MOMENT_S)
     watching.open()
     handing.join()
-    assert outline(server.hear(broadcast)) == "start S:infer failed:handed_over"
+    assert outline(server.drain(broadcast)) == "start S:infer failed:handed_over"
     assert server.state(broadcast.ref).status is TurnStatus.IN_PROGRESS
 
 
@@ -294,7 +294,7 @@ def test_a_hand_off_before_the_run_begins_succeeds(serve: Serve) -> None:
     assert server.supervisor.watched == {broadcast.ref: server.clock.now()}
     before = server.dump()
     begins.gate.open()
-    assert outline(server.hear(broadcast)) == "start failed:handed_over"
+    assert outline(server.drain(broadcast)) == "start failed:handed_over"
     assert (before, []) == (server.dump(), server.inference.requests)
     assert seen_through(another(server), broadcast.ref).status is TurnStatus.COMPLETED
     server.assert_whole(broadcast.ref)
@@ -311,7 +311,7 @@ def test_a_hand_off_of_a_turn_that_has_just_ended_publishes_its_end(serve: Serve
         end(broadcast, *events)
 
     server.core.broadcasts.end = hand_off_first  # type: ignore[method-assign]
-    assert outline(server.say(ref)) == "start S:infer P C:infer complete"
+    assert outline(server.whole_turn(ref)) == "start S:infer P C:infer complete"
     assert not server.supervisor.watched
 
 
@@ -319,7 +319,7 @@ def test_a_hand_off_of_a_turn_that_has_just_ended_publishes_its_end(serve: Serve
 def test_a_turn_that_does_not_run_any_more_is_left_as_it_is(serve: Serve, script: list[Scripted]) -> None:
     server = serve(script, DICE)
     broadcast = server.start(opened(server))
-    events = server.hear(broadcast)
+    events = server.drain(broadcast)
     before, watched = server.dump(), dict(server.supervisor.watched)
     server.turns.hand_off(broadcast.ref)
     server.turns.hand_off(broadcast.ref.model_copy(update={"turn_id": "unknown"}))
@@ -346,7 +346,7 @@ def test_after_a_hand_off_the_same_process_may_take_the_turn_over(serve: Serve) 
     server.turns.hand_off(broadcast.ref)
     run = server.core.recovery.reconcile(broadcast.ref).run
     assert run is not None
-    assert outline(heard_from(run)).endswith("complete")
+    assert outline(drained_events(run)).endswith("complete")
     thinking.open()
     server.settle()
     assert server.state(broadcast.ref).turn.output_message.content == "in time"
@@ -400,14 +400,14 @@ def hand_off_at(server: Harness, message: str, moment: str, number: int) -> tupl
     acting(call_number(made_before + number), lambda: hand_off_open(server))
     published: list[Step] = []
     outlines = set()
-    events = server.say(ref, message)
+    events = server.whole_turn(ref, message)
     (state,) = server.states(ref)
     turn = TurnRef(**ref.model_dump(), turn_id=state.order)
     published += finished_steps(events)
     outlines.add(outline(events))
     continue_elsewhere(server, turn)
     if server.state(turn).status is TurnStatus.AWAITING_INPUT:
-        events = server.hear(server.resume(turn, answer("l")))
+        events = server.drain(server.resume(turn, answer("l")))
         published += finished_steps(events)
         outlines.add(outline(events))
         continue_elsewhere(server, turn)
@@ -474,18 +474,18 @@ def test_without_a_supervisor_the_turn_is_left_to_its_next_reader(serve: Serve) 
 
 def test_a_turn_that_others_took_over_already_is_left_to_them(serve: Serve) -> None:
     """This process stood still; its hand-off comes too late to end any lease."""
-    thinking, other_thinking = Held(Says(texts=("late",))), Held("in time")
+    thinking, other_thinking = Held(ScriptedReply(texts=("late",))), Held("in time")
     server = serve([thinking], DICE)
     broadcast = running(server, thinking)
     server.clock.advance(LEASE_S)
     heir = another(server, other_thinking)
-    heir.attend(broadcast.ref)
+    heir.reconcile_turn(broadcast.ref)
     other_thinking.wait()
     before = server.dump()
     server.turns.hand_off(broadcast.ref)
     assert (before, {}) == (server.dump(), server.supervisor.watched)
     thinking.open()
-    assert outline(server.hear(broadcast)) == "start S:infer failed:lease_lost"
+    assert outline(server.drain(broadcast)) == "start S:infer failed:lease_lost"
     other_thinking.open()
     heir.settle()
     assert server.state(broadcast.ref).status is TurnStatus.COMPLETED
@@ -507,7 +507,7 @@ def test_the_answer_of_a_retry_that_waits_for_another_process_ends_at_the_deadli
     assert before == server.dump()
     assert second.core.broadcasts.find(joined.ref) is None
     thinking.open()
-    assert outline(server.hear(broadcast)).endswith("complete")
+    assert outline(server.drain(broadcast)).endswith("complete")
 
 
 # ---- how often
@@ -522,7 +522,7 @@ def test_hand_offs_of_a_turn_that_advances_in_between_do_not_count(serve: Serve)
     for _ in range(MAX_TAKEOVERS + 1):
         thinking = Held("late")
         heir = another(server, ROLL, thinking)
-        heir.attend(broadcast.ref)
+        heir.reconcile_turn(broadcast.ref)
         thinking.wait()
         heir.turns.hand_off(broadcast.ref)
         thinking.open()
@@ -543,7 +543,7 @@ def test_hand_offs_without_progress_fail_the_turn_in_the_end(serve: Serve) -> No
         assert server.state(broadcast.ref).takeovers_in_vain == number
         thinking = Held("late")
         heir = another(server, thinking)
-        heir.attend(broadcast.ref)
+        heir.reconcile_turn(broadcast.ref)
         thinking.wait()
         heir.turns.hand_off(broadcast.ref)
         thinking.open()
@@ -566,7 +566,7 @@ def test_a_step_stored_after_a_takeover_resets_the_count(serve: Serve) -> None:
     for script in ([], [], [ROLL], [], []):
         thinking = Held("late")
         heir = another(server, *script, thinking)
-        heir.attend(broadcast.ref)
+        heir.reconcile_turn(broadcast.ref)
         thinking.wait()
         heir.turns.hand_off(broadcast.ref)
         thinking.open()
@@ -681,7 +681,7 @@ def test_the_worker_leaves_a_turn_alone_that_another_process_runs(serve: Serve) 
     assert observed == (TurnStatus.IN_PROGRESS, server.header(broadcast.ref).lock.lease_until)
     assert (before, []) == (server.dump(), worker.inference.requests)
     thinking.open()
-    assert outline(server.hear(broadcast)).endswith("complete")
+    assert outline(server.drain(broadcast)).endswith("complete")
 
 
 def test_the_worker_leaves_a_turn_alone_that_waits_and_expires_one_that_waited_too_long(serve: Serve) -> None:
@@ -716,7 +716,7 @@ def test_a_worker_that_is_overtaken_by_another_checks_again_soon(serve: Serve) -
     rival_thinking = Held("done")
     rival = another(server, rival_thinking)
     worker = another(server)
-    worker.store.before(takes_over, lambda: rival.attend(turn))
+    worker.store.before(takes_over, lambda: rival.reconcile_turn(turn))
     outlook = seen_through(worker, turn)
     assert outlook.status is TurnStatus.IN_PROGRESS
     assert outlook.check_at is not None
@@ -737,7 +737,7 @@ def test_a_worker_that_dies_leaves_the_turn_to_the_next(serve: Serve) -> None:
     thinking.open()
     worker = another(server, ROLL, "never told")
     worker.store.before(completes_turn, worker.store.die)
-    worker.attend(turn)
+    worker.reconcile_turn(turn)
     worker.settle()
     server.clock.advance(LEASE_S)
     assert seen_through(another(server), turn).status is TurnStatus.COMPLETED
@@ -750,7 +750,7 @@ def test_a_hand_off_while_a_pause_is_being_stored_has_no_effect_on_the_pause(ser
     ref = opened(server)
     server.store.after(pauses_turn, lambda: hand_off_open(server))
     broadcast = server.start(ref)
-    assert outline(server.hear(broadcast)).endswith("awaiting")
+    assert outline(server.drain(broadcast)).endswith("awaiting")
     assert server.supervisor.watched == {broadcast.ref: server.clock.now() + timedelta(seconds=AWAIT_S)}
     server.assert_whole(ref)
 
@@ -760,7 +760,7 @@ def test_a_hand_off_between_two_steps_keeps_the_step_that_was_being_stored(serve
     ref = opened(server)
     server.store.before(nth(2, saves_step), lambda: hand_off_open(server))
     broadcast = server.start(ref)
-    assert outline(server.hear(broadcast)).endswith("S:tool P failed:handed_over")
+    assert outline(server.drain(broadcast)).endswith("S:tool P failed:handed_over")
     assert len(server.state(broadcast.ref).turn.steps) == 2
     worker = another(server)
     assert seen_through(worker, broadcast.ref).status is TurnStatus.COMPLETED

@@ -14,7 +14,7 @@ import pytest
 
 from tests.fakes.models.scripted import Reply, call
 from tests.support.aws.state_machine import Bench
-from tests.support.aws.supervised import Process, Stage, kinds, nobody, staged
+from tests.support.aws.supervised import Process, Stage, kinds, refuse_worker_call, staged
 from tests.support.engine.harness import (
     AWAIT_S,
     LEASE_S,
@@ -25,8 +25,8 @@ from tests.support.engine.harness import (
     answer,
     client_tool,
     completes_turn,
+    drained_events,
     finished_steps,
-    heard_from,
     outline,
     resumes_turn,
     saves_step,
@@ -61,7 +61,7 @@ def answering(request: InferenceRequest) -> Reply:
 
 @pytest.fixture(scope="module")
 def bench() -> Iterator[Bench]:
-    with Bench(nobody) as machine_bench:
+    with Bench(refuse_worker_call) as machine_bench:
         yield machine_bench
 
 
@@ -91,7 +91,7 @@ def abandoned(stage: Stage) -> TurnRef:
     """Return a turn whose process died while its model answered, and whose lease is over."""
     process = stage.process(lambda request: process.store.die(), tools=DICE)
     broadcast = process.start(process.session(toolgroups=["dice"]))
-    process.hear(broadcast)
+    process.drain(broadcast)
     stage.clock.advance(LEASE_S)
     return broadcast.ref
 
@@ -124,7 +124,7 @@ def test_a_turn_whose_request_still_runs_it_is_left_alone(stage: Stage) -> None:
     assert worker.written() == []
     assert {(answer["next"], answer["seconds"] > 1) for answer in stage.answers} == {("watch", True)}
     thinking.open()
-    assert outline(process.hear(running)).endswith("complete")
+    assert outline(process.drain(running)).endswith("complete")
 
     assert stage.assert_over(turn, TurnStatus.COMPLETED).turn.output_message.content == "A door."
     assert process.header(turn).lock.fence == 2
@@ -164,7 +164,7 @@ def test_of_two_executions_for_one_turn_at_once_one_takes_it_over(stage: Stage) 
 def test_a_turn_that_pauses_in_a_worker_waits_in_the_execution_that_invoked_it(stage: Stage) -> None:
     process = stage.process(lambda request: process.store.die())
     broadcast = process.start(process.session(client_tools=[client_tool()]))
-    process.hear(broadcast)
+    process.drain(broadcast)
     turn = broadcast.ref
     stage.clock.advance(LEASE_S)
     stage.worker(CLIENT_CALL)
@@ -172,7 +172,7 @@ def test_a_turn_that_pauses_in_a_worker_waits_in_the_execution_that_invoked_it(s
     stage.token(turn)
     assert stage.answers == [{"next": "await", "seconds": AWAIT_S + AFTER_DEADLINE_S, "status": "awaiting_input"}]
     client.assert_whole(turn)
-    assert outline(client.hear(client.resume(turn, answer("l")))).endswith("complete")
+    assert outline(client.drain(client.resume(turn, answer("l")))).endswith("complete")
 
     assert kinds(stage.assert_over(turn, TurnStatus.COMPLETED)) == ROLLED
     assert stage.bench.names() == [turn.turn_id]
@@ -217,7 +217,7 @@ def test_a_run_that_was_presumed_dead_leaves_no_trace_when_it_continues(stage: S
     state = stage.assert_over(running.ref, TurnStatus.COMPLETED)
     thinking.open()
 
-    assert outline(process.hear(running)).endswith("failed:lease_lost")
+    assert outline(process.drain(running)).endswith("failed:lease_lost")
     assert process.state(running.ref) == state
     assert state.turn.output_message.content == "A door."
     process.assert_whole(running.ref)
@@ -231,7 +231,7 @@ def test_a_run_with_little_time_left_continues_in_the_worker_and_no_longer_in_it
     worker = stage.worker("You rolled 4.", tools=DICE)
     worker.store.before(takes_over, taking_over.pass_through)
     process.turns.hand_off(running.ref)
-    events = heard_from(running)
+    events = drained_events(running)
     assert outline(events).endswith("failed:handed_over")
     taking_over.wait()
     thinking.open()
@@ -339,7 +339,7 @@ def test_a_turn_that_was_deleted_while_it_waited_is_done_with_and_not_brought_ba
     process.records.write([Delete(key) for key in keys])
 
     assert impatient.execution(turn).ended().output["status"] == GONE
-    assert impatient.told(turn) == [GONE]
+    assert impatient.bus_statuses(turn) == [GONE]
     assert [impatient.bench.item(key) for key in keys] == [{}] * len(keys)
 
 
@@ -350,7 +350,7 @@ def test_a_turn_that_never_was_is_done_with(stage: Stage) -> None:
     execution = stage.bench.start(unknown.turn_id, {**data, "status": "awaiting_input"})
 
     assert execution.ended().output["status"] == GONE
-    assert stage.told(unknown) == [GONE]
+    assert stage.bus_statuses(unknown) == [GONE]
     assert stage.bench.item(key) == {}
 
 

@@ -17,7 +17,7 @@ from tests.benchmarks.scale import STATES_OF_A_PAUSE
 from tests.fakes.models.scripted import Scripted, call
 from tests.support.aws.aws_events import Context
 from tests.support.aws.state_machine import BUCKET, TABLE, Bench
-from tests.support.aws.supervised import Process, Stage, kinds, nobody, staged, until
+from tests.support.aws.supervised import Process, Stage, kinds, refuse_worker_call, staged, until
 from tests.support.engine.harness import (
     AWAIT_S,
     LEASE_S,
@@ -58,7 +58,7 @@ expires_turn = puts_turn(TurnStatus.EXPIRED)
 
 @pytest.fixture(scope="module")
 def bench() -> Iterator[Bench]:
-    with Bench(nobody) as machine_bench:
+    with Bench(refuse_worker_call) as machine_bench:
         yield machine_bench
 
 
@@ -85,7 +85,7 @@ def paused(stage: Stage, *more: Scripted, **settings: Any) -> tuple[Process, Tur
 
 
 def resumed(process: Process, turn: TurnRef, call_id: str = "c1") -> str:
-    return outline(process.hear(process.resume(turn, answer(call_id))))
+    return outline(process.drain(process.resume(turn, answer(call_id))))
 
 
 def assert_refused_as_expired(process: Process, turn: TurnRef) -> None:
@@ -113,7 +113,7 @@ def test_two_pauses_of_a_turn_are_one_execution_under_two_tokens(stage: Stage) -
     thinking.wait()
     assert "token" not in stage.bench.item(turn_key_of(turn)), "a token is of one pause only"
     thinking.open()
-    assert outline(process.hear(running)).endswith("awaiting")
+    assert outline(process.drain(running)).endswith("awaiting")
     stage.token(turn, other_than=first)
     assert resumed(process, turn, "c2").endswith("complete")
 
@@ -144,7 +144,7 @@ def test_a_turn_whose_client_stays_away_expires_in_one_write_and_the_next_turn_r
     assert stage.execution(turn).entered == ["Route", "AwaitClient", "Attend", "Route", "Notify", "Ended"]
     assert worker.written() == [{"header", "turn", "ctx", "usage"}]
     assert_refused_as_expired(process, turn)
-    assert outline(process.say(turn.session, "hi")).endswith("complete")
+    assert outline(process.whole_turn(turn.session, "hi")).endswith("complete")
     assert "Not executed: no answer came before the deadline." in contents(process.inference.requests[-1].messages)
     process.assert_whole(turn)
 
@@ -221,7 +221,7 @@ def test_a_turn_resumed_before_the_machine_stored_its_token_is_not_disturbed_by_
     token.open()
     stage.execution(turn).until("Watch")
     thinking.open()
-    assert outline(process.hear(running)).endswith("complete")
+    assert outline(process.drain(running)).endswith("complete")
 
     assert kinds(stage.assert_over(turn, TurnStatus.COMPLETED)) == ANSWERED
     assert worker.written() == []
@@ -258,7 +258,7 @@ def test_a_wake_up_that_comes_only_after_the_next_pause_leaves_the_turn_waiting(
     wake_up.wait()
     until(turn, process, lambda state: [pending.call_id for pending in state.pending_calls] == ["c2"])
     wake_up.open()
-    assert outline(process.hear(resuming.result())).endswith("awaiting")
+    assert outline(process.drain(resuming.result())).endswith("awaiting")
     stage.token(turn, other_than=first)
     assert process.state(turn).status is TurnStatus.AWAITING_INPUT
     process.assert_whole(turn)
@@ -330,7 +330,7 @@ def test_a_read_succeeds_when_the_machine_can_not_be_started_by_it_either(stage:
 def test_the_machine_of_a_superseded_turn_is_woken_and_publishes_its_cancellation(stage: Stage) -> None:
     process, turn = paused(stage, "hello")
     stage.token(turn)
-    assert outline(process.say(turn.session, "never mind")).endswith("complete")
+    assert outline(process.whole_turn(turn.session, "never mind")).endswith("complete")
 
     assert kinds(stage.assert_over(turn, TurnStatus.CANCELLED)) == ["inference"]
     assert stage.execution(turn).entered == ["Route", *PAUSE, "Notify", "Ended"]

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.fakes.models.scripted import USAGE, Says, Scripted, ScriptedInference, call, cut_off
+from tests.fakes.models.scripted import USAGE, Scripted, ScriptedInference, ScriptedReply, call, cut_off
 from turnstone.adapters.models.prompted.prompted_tools import PromptedTools
 from turnstone.domain.agents.agents import ToolPromptFormat
 from turnstone.domain.messages.messages import (
@@ -66,7 +66,7 @@ def texts(parts: Sequence[TextChunk | Inferred]) -> list[str]:
 
 def test_without_a_format_the_question_and_the_answer_are_left_alone() -> None:
     request = REQUEST._replace(tool_prompt_format=None, tool_choice="required")
-    seen, parts = exchange(request, Says(texts=(CALLED,), calls=(call("get_time", "c1"),)))
+    seen, parts = exchange(request, ScriptedReply(texts=(CALLED,), calls=(call("get_time", "c1"),)))
     assert seen == request
     assert parts[-1] == Inferred(
         CompletionMessage(content=CALLED, stop_reason="end_of_turn", tool_calls=(call("get_time", "c1"),)), USAGE
@@ -189,7 +189,9 @@ def test_a_call_whose_arguments_were_no_object_is_shown_without_them() -> None:
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_call_in_the_text_is_a_call_and_no_text(form: ToolPromptFormat) -> None:
     request = REQUEST._replace(tool_prompt_format=form)
-    _, parts = exchange(request, Says(texts=("Let me ", f"see.\n{WRITTEN[form]}"[:20], f"see.\n{WRITTEN[form]}"[20:])))
+    _, parts = exchange(
+        request, ScriptedReply(texts=("Let me ", f"see.\n{WRITTEN[form]}"[:20], f"see.\n{WRITTEN[form]}"[20:]))
+    )
     assert "".join(texts(parts)) == "Let me see."
     assert isinstance(parts[-1], Inferred)
     message = parts[-1].message
@@ -205,7 +207,7 @@ def test_calls_have_new_ids_that_differ() -> None:
 
 
 def test_words_are_emitted_as_they_arrive() -> None:
-    parts = exchange(REQUEST, Says(texts=("one", " two")))[1]
+    parts = exchange(REQUEST, ScriptedReply(texts=("one", " two")))[1]
     assert texts(parts) == ["one", " two"]
     assert parts[-1] == Inferred(CompletionMessage(content="one two", stop_reason="end_of_turn"), USAGE)
 
@@ -221,7 +223,7 @@ def test_unexpected_native_calls_are_kept_under_ids_of_their_own() -> None:
         CompletionMessage(content="", stop_reason="end_of_turn", tool_calls=(call("get_time", "c1"),)),
         ToolResponseMessage(call_id="c1", content="noon"),
     )
-    scripted = Says(texts=(CALLED,), calls=(call("get_time", "c1"), call("get_time", "c2")))
+    scripted = ScriptedReply(texts=(CALLED,), calls=(call("get_time", "c1"), call("get_time", "c2")))
     first, second, third = answered(scripted, REQUEST._replace(messages=(HELLO, *history))).tool_calls
     assert (first.tool_name, second, third.tool_name) == ("get_time", call("get_time", "c2"), "get_weather")
     assert first.call_id != "c1"

@@ -1,6 +1,6 @@
 """The client's own Agent class runs its loop: it calls our tool and resumes the turn by itself.
 
-Arguments: base URL, model, what to say. Each of it is done streaming, then not.
+Arguments: base URL, model, message. Each part runs streaming, then not.
 """
 
 import io
@@ -10,7 +10,7 @@ from contextlib import redirect_stdout
 from llama_stack_client import Agent, AgentEventLogger, LlamaStackClient
 from llama_stack_client.lib.agents.client_tool import client_tool
 from llama_stack_client.types.shared_params.user_message import UserMessage
-from told import stream_told, tell, turn_told
+from reporting import report, stream_report, turn_report
 
 ran: list[tuple[int, int]] = []
 
@@ -38,14 +38,16 @@ def main() -> None:
     with redirect_stdout(printed):
         for event in AgentEventLogger().log(chunks):
             event.print()
-    kinds, turn = stream_told(chunks)
-    tell(kinds=kinds, printed=printed.getvalue(), streamed=turn)
+    kinds, turn = stream_report(chunks)
+    report(kinds=kinds, printed=printed.getvalue(), streamed=turn)
 
     session_id = agent.create_session("whole")
     turn = agent.create_turn(messages, session_id=session_id, stream=False)
     again = agent.create_turn([UserMessage(role="user", content="thanks")], session_id=session_id, stream=False)
     session = client.agents.session.retrieve(session_id, agent_id=agent.agent_id)
-    tell(whole=turn_told(turn), again=turn_told(again), turn_ids=[each.turn_id for each in session.turns], ran=ran)
+    report(
+        whole=turn_report(turn), again=turn_report(again), turn_ids=[each.turn_id for each in session.turns], ran=ran
+    )
 
 
 main()

@@ -1,7 +1,7 @@
 """Talks with an agent as clients of 0.0.53 to 0.0.63 do, which prefix every path with /alpha. Arguments: base URL.
 
-Reports what was streamed, as the client's own logger shows it, what a function of the client's was called with and
-said afterwards, and what was read and deleted.
+Reports the stream as the client's own logger shows it, the arguments of a call of the client's function, the answer
+afterwards, and the objects that were read and deleted.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ import httpx
 from llama_stack_client import LlamaStackClient, NotFoundError
 from llama_stack_client.lib.agents.event_logger import EventLogger
 
-LOOK = {
+LOCATION_TOOL = {
     "type": "function_call",
     "function_name": "look",
     "description": "Look at a place.",
@@ -27,7 +27,7 @@ CONFIG: Any = {
     "sampling_params": {"strategy": "top_p", "temperature": 0.5, "top_p": 0.9},
     "input_shields": [],
     "output_shields": [],
-    "tools": [LOOK],
+    "tools": [LOCATION_TOOL],
     "tool_choice": "auto",
     "max_infer_iters": 5,
     "enable_session_persistence": True,
@@ -35,36 +35,36 @@ CONFIG: Any = {
 
 
 def main() -> None:
-    # its own one passes httpx what newer versions of that don't take
+    # its own one passes arguments that newer versions of httpx refuse
     http_client = httpx.Client(base_url=sys.argv[1])
     client: Any = LlamaStackClient(base_url=sys.argv[1], max_retries=0, http_client=http_client)
-    tell(health=client.inspect.health().status)
+    report(health=client.inspect.health().status)
     agent_id = client.agents.create(agent_config=CONFIG).agent_id
     ids = {
         "agent_id": agent_id,
         "session_id": client.agents.session.create(agent_id=agent_id, session_name="s").session_id,
     }
     chunks = list(client.agents.turn.create(**ids, messages=[user("hi")], stream=True))
-    tell(shown="".join(shown(chunks)), events=[chunk.event.payload.event_type for chunk in chunks])
+    report(shown="".join(shown(chunks)), events=[chunk.event.payload.event_type for chunk in chunks])
 
     *_, last = client.agents.turn.create(**ids, messages=[user("look")], stream=True)
     (call,) = last.event.payload.turn.output_message.tool_calls
-    tell(called=[call.tool_name, call.arguments])
+    report(called=[call.tool_name, call.arguments])
     answer = {"role": "ipython", "call_id": call.call_id, "tool_name": "look", "content": "rain"}
     *_, last = client.agents.turn.create(**ids, messages=[answer], stream=True)
     turn = last.event.payload.turn
-    tell(answered=turn.output_message.content)
+    report(answered=turn.output_message.content)
 
     read = client.agents.turn.retrieve(**ids, turn_id=turn.turn_id)
     step = client.agents.steps.retrieve(**ids, turn_id=turn.turn_id, step_id=read.steps[0].step_id)
     session = client.agents.session.retrieve(**ids)
-    tell(read=read.output_message.content, step=step.step.step_type, turns=len(session.turns))
+    report(read=read.output_message.content, step=step.step.step_type, turns=len(session.turns))
     client.agents.session.delete(**ids)
     client.agents.delete(agent_id=agent_id)
     try:
         client.agents.session.retrieve(**ids)
     except NotFoundError as gone:
-        tell(gone=gone.status_code)
+        report(gone=gone.status_code)
 
 
 def user(text: str) -> dict[str, str]:
@@ -72,7 +72,7 @@ def user(text: str) -> dict[str, str]:
 
 
 def shown(chunks: list[Any]) -> Iterable[str]:
-    """Return what the client's own logger shows of a stream, whose form differs between the versions."""
+    """Return the lines of the client's own logger for a stream; its form differs between the versions."""
 
     async def arriving() -> Any:
         for chunk in chunks:
@@ -86,8 +86,8 @@ def shown(chunks: list[Any]) -> Iterable[str]:
     return [event.content or "" for event in EventLogger().log(chunks)]
 
 
-def tell(**told: object) -> None:
-    print(json.dumps(told))
+def report(**facts: object) -> None:
+    print(json.dumps(facts))
 
 
 main()

@@ -1,6 +1,6 @@
 """Calls every method of the client that makes a request, once, with whatever arguments. Arguments: base URL, package.
 
-Reports of each method, by its name in the client: the requests it made and what the last one was answered.
+Reports of each method, by its name in the client: its requests and the last answer.
 """
 
 import inspect
@@ -15,7 +15,7 @@ import httpx
 
 VIEWS = ("with_raw_response", "with_streaming_response")
 CLIENTS = {"llama_stack_client": "LlamaStackClient", "openai": "OpenAI"}
-# what the methods want that can't be made up from the names of types
+# arguments of the methods that can't be made up from the names of types
 FILE = b"some bytes"
 NEEDED: dict[str, dict[str, Any]] = {
     "images.edit": {"image": FILE},
@@ -40,13 +40,13 @@ def main() -> None:
     resource = import_module(f"{package}._resource").SyncAPIResource
     for name, method in sorted(methods_of(client, resource)):
         answers.clear()
-        with suppress(Exception):  # what comes of the answer is the test's to say, not the client's
+        with suppress(Exception):  # the test judges the answer, not the client
             made = method(**arguments_of(method) | NEEDED.get(name, {}))
-            if isinstance(made, AbstractContextManager):  # such as a stream, which is asked for when it is entered
+            if isinstance(made, AbstractContextManager):  # such as a stream, which is requested when it is entered
                 with made:
                     pass
-        told = [{"method": a.request.method, "path": a.request.url.path, "status": a.status_code} for a in answers]
-        print(json.dumps({name: {"requests": told, "body": answers[-1].text if answers else None}}))
+        requests = [{"method": a.request.method, "path": a.request.url.path, "status": a.status_code} for a in answers]
+        print(json.dumps({name: {"requests": requests, "body": answers[-1].text if answers else None}}))
 
 
 def methods_of(holder: Any, resource: type, before: str = "") -> Iterator[tuple[str, Callable[..., Any]]]:

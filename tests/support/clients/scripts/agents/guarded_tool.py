@@ -6,7 +6,7 @@ from itertools import pairwise
 from llama_stack_client import Agent, LlamaStackClient
 from llama_stack_client.lib.agents.client_tool import client_tool
 from llama_stack_client.types.shared_params.user_message import UserMessage
-from told import tell, turn_told
+from reporting import report, turn_report
 
 answers = ["a door", "a bomb"]
 
@@ -35,11 +35,11 @@ def main() -> None:
     for name in ("clean", "stopped"):
         messages = [UserMessage(role="user", content="Look around.")]
         turns.append(agent.create_turn(messages, session_id=agent.create_session(name), stream=False))
-    tell(turns=[turn_told(turn) for turn in turns])
+    report(turns=[turn_report(turn) for turn in turns])
     steps = [turn.steps for turn in turns]
     by_time = [sorted(ended, key=lambda step: step.started_at) for ended in reversed(steps)]
-    tell(is_in_order=by_time == list(reversed(steps)))
-    tell(is_apart=all(a.completed_at < b.started_at for ended in steps for a, b in pairwise(ended)))
+    report(is_in_order=by_time == list(reversed(steps)))
+    report(is_apart=all(a.completed_at < b.started_at for ended in steps for a, b in pairwise(ended)))
 
 
 main()

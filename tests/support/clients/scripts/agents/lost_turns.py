@@ -6,7 +6,7 @@ A client of 0.3 has the agents resources under `alpha`.
 import sys
 
 from llama_stack_client import APIStatusError, LlamaStackClient
-from told import tell
+from reporting import report
 
 
 def main() -> None:
@@ -20,7 +20,7 @@ def main() -> None:
         status = None
     except APIStatusError as error:
         status = error.status_code
-    tell(turns=shown, status=status)
+    report(turns=shown, status=status)
 
 
 main()

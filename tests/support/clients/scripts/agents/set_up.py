@@ -1,6 +1,6 @@
 """Sets a server up as scripts for Llama Stack do, twice over. Arguments: base URL.
 
-Reports what was refused, each by what was tried, and what there is in the end.
+Reports the refusals by request, and the entries at the end.
 """
 
 import json

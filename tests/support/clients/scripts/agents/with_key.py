@@ -4,7 +4,7 @@ import sys
 import time
 
 from llama_stack_client import Agent, AuthenticationError, LlamaStackClient, NotFoundError
-from told import tell, turn_told, wait_for_word
+from reporting import report, turn_report, wait_for_word
 
 PATIENCE_S = 20.0
 
@@ -15,18 +15,18 @@ def main(base_url: str, key: str, others_key: str) -> None:
     session_id = agent.create_session("first")
     messages = [{"role": "user", "content": "hello"}]
     kinds = [chunk.event.payload.event_type for chunk in agent.create_turn(messages, session_id, stream=True)]
-    tell(kinds=kinds, whole=turn_told(agent.create_turn(messages, session_id, stream=False)))
+    report(kinds=kinds, whole=turn_report(agent.create_turn(messages, session_id, stream=False)))
 
     stranger = LlamaStackClient(base_url=base_url, api_key=others_key)
     try:
         stranger.agents.session.retrieve(session_id, agent_id=agent.agent_id)
     except NotFoundError as error:
-        tell(to_a_stranger=error.status_code)
+        report(to_a_stranger=error.status_code)
     try:
         LlamaStackClient(base_url=base_url).agents.create(agent_config={"model": "offline", "instructions": ""})
     except AuthenticationError as error:
         retries = error.request.headers.get("x-stainless-retry-count")
-        tell(without=[error.status_code, error.response.headers["www-authenticate"], retries])
+        report(without=[error.status_code, error.response.headers["www-authenticate"], retries])
     wait_for_word()
 
     began = time.monotonic()
@@ -34,7 +34,7 @@ def main(base_url: str, key: str, others_key: str) -> None:
         try:
             client.agents.session.retrieve(session_id, agent_id=agent.agent_id)
         except AuthenticationError as error:
-            tell(revoked=error.status_code, after_s=time.monotonic() - began)
+            report(revoked=error.status_code, after_s=time.monotonic() - began)
             break
         time.sleep(0.05)
 

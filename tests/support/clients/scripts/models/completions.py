@@ -5,7 +5,7 @@ import warnings
 from typing import Any
 
 from llama_stack_client import APIStatusError, LlamaStackClient
-from told import tell
+from reporting import report
 
 
 def main(base_url: str, model: str) -> None:
@@ -18,26 +18,26 @@ def main(base_url: str, model: str) -> None:
 
 def complete_as_openai(client: LlamaStackClient, model: str) -> None:
     whole = client.completions.create(model=model, prompt="Once upon", max_tokens=50)
-    tell(whole=whole.choices[0].text, finish=whole.choices[0].finish_reason, object=whole.object)
+    report(whole=whole.choices[0].text, finish=whole.choices[0].finish_reason, object=whole.object)
     chunks = list(client.completions.create(model=model, prompt="Once upon", stream=True))
     choices = [choice for chunk in chunks for choice in chunk.choices]
-    tell(streamed="".join(choice.text for choice in choices), end=choices[-1].finish_reason)
+    report(streamed="".join(choice.text for choice in choices), end=choices[-1].finish_reason)
     several = client.completions.create(model=model, prompt=["One", "Two"], echo=True).choices
-    tell(several=[[choice.index, choice.text[:3]] for choice in several])
+    report(several=[[choice.index, choice.text[:3]] for choice in several])
     try:
         client.completions.create(model=model, prompt=[1, 2, 3])
     except APIStatusError as error:
-        tell(tokens=[error.status_code, error.body["error"]["param"]])
+        report(tokens=[error.status_code, error.body["error"]["param"]])
 
 
 def complete_as_llama_stack(client: LlamaStackClient, model: str) -> None:
-    asked: dict[str, Any] = {"model_id": model, "content": "Once upon", "sampling_params": {"max_tokens": 50}}
-    answer = client.inference.completion(**asked)
+    arguments: dict[str, Any] = {"model_id": model, "content": "Once upon", "sampling_params": {"max_tokens": 50}}
+    answer = client.inference.completion(**arguments)
     metrics = sorted(metric.metric for metric in answer.metrics or ())
-    tell(inferred=answer.content, stop_reason=answer.stop_reason, metrics=metrics)
-    chunks: list[Any] = list(client.inference.completion(**asked, stream=True))
-    tell(inferred_chunks="".join(chunk.delta for chunk in chunks), last_reason=chunks[-1].stop_reason)
-    tell(inferred_contents="".join(chunk.content for chunk in chunks))
+    report(inferred=answer.content, stop_reason=answer.stop_reason, metrics=metrics)
+    chunks: list[Any] = list(client.inference.completion(**arguments, stream=True))
+    report(inferred_chunks="".join(chunk.delta for chunk in chunks), last_reason=chunks[-1].stop_reason)
+    report(inferred_contents="".join(chunk.content for chunk in chunks))
 
 
 main(*sys.argv[1:])

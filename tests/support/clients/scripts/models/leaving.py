@@ -3,9 +3,9 @@
 import sys
 
 from openai import OpenAI
-from told import tell
+from reporting import report
 
 client = OpenAI(base_url=sys.argv[1], api_key="any", max_retries=0)
 messages = [{"role": "user", "content": "tell a story"}]
 with client.chat.completions.create(model="m", messages=messages, stream=True) as stream:
-    tell(first=next(chunk.choices[0].delta.content for chunk in stream if chunk.choices[0].delta.content))
+    report(first=next(chunk.choices[0].delta.content for chunk in stream if chunk.choices[0].delta.content))

@@ -7,7 +7,7 @@ import sys
 
 import openai
 from pydantic import BaseModel
-from told import tell
+from reporting import report
 
 
 class Add(BaseModel):
@@ -19,39 +19,39 @@ class Add(BaseModel):
 
 def main(base_url: str, model: str) -> None:
     client = openai.OpenAI(base_url=base_url, api_key="any", max_retries=0)
-    said = [{"role": "user", "name": "ann", "content": "hello"}]
+    messages = [{"role": "user", "name": "ann", "content": "hello"}]
     with client.chat.completions.stream(
-        model=model, messages=said, tools=[openai.pydantic_function_tool(Add)]
+        model=model, messages=messages, tools=[openai.pydantic_function_tool(Add)]
     ) as stream:
         call = stream.get_final_completion().choices[0].message.tool_calls[0]
-    tell(parsed=call.function.parsed_arguments.model_dump())
+    report(parsed=call.function.parsed_arguments.model_dump())
     rated = client.chat.completions.create(
-        model="words", messages=said, logprobs=True, top_logprobs=1, metadata={"a": "b"}
+        model="words", messages=messages, logprobs=True, top_logprobs=1, metadata={"a": "b"}
     )
     chunks = client.chat.completions.create(
         model="words",
-        messages=said,
+        messages=messages,
         logprobs=True,
         stream=True,
         extra_body={"top_k": 3, "chat_template_kwargs": {"x": 1}},
     )
-    tell(
+    report(
         logprobs=[entry.token for entry in rated.choices[0].logprobs.content],
         streamed=[
             e.token for c in chunks if c.choices and c.choices[0].logprobs for e in c.choices[0].logprobs.content
         ],
     )
     listed = client.models.list()
-    tell(models=[[each.id, each.object, each.created, each.owned_by] for each in listed])
-    tell(retrieved=client.models.retrieve("meta-llama/big").id)
-    tell(raised=[raised(act) for act in (
+    report(models=[[each.id, each.object, each.created, each.owned_by] for each in listed])
+    report(retrieved=client.models.retrieve("meta-llama/big").id)
+    report(raised=[raised(act) for act in (
         lambda: client.models.retrieve("none"),
-        lambda: client.chat.completions.create(model="gone", messages=said),
-        lambda: client.chat.completions.create(model="busy", messages=said),
-        lambda: client.chat.completions.create(model=model, messages=said, n=2),
+        lambda: client.chat.completions.create(model="gone", messages=messages),
+        lambda: client.chat.completions.create(model="busy", messages=messages),
+        lambda: client.chat.completions.create(model=model, messages=messages, n=2),
         lambda: client.fine_tuning.jobs.list(),
         lambda: client.responses.create(model=model, input="x"),
-        lambda: list(client.chat.completions.create(model="breaks", messages=said, stream=True)),
+        lambda: list(client.chat.completions.create(model="breaks", messages=messages, stream=True)),
     )])  # fmt: skip
 
 

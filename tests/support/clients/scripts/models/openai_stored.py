@@ -3,7 +3,7 @@
 import sys
 
 from openai import NotFoundError, OpenAI
-from told import tell
+from reporting import report
 
 
 def main(base_url: str, model: str) -> None:
@@ -11,31 +11,31 @@ def main(base_url: str, model: str) -> None:
     completions = client.chat.completions
     ids = []
     for number in range(3):
-        said = [{"role": "user", "content": [{"type": "text", "text": f"question {number}"}]}]
-        kept = completions.create(model=model, messages=said, store=True, metadata={"number": str(number)})
+        question = [{"role": "user", "content": [{"type": "text", "text": f"question {number}"}]}]
+        kept = completions.create(model=model, messages=question, store=True, metadata={"number": str(number)})
         ids.append(kept.id)
-    tell(ids=ids, listed=[entry.id for entry in completions.list(limit=2)])
-    tell(oldest=[entry.id for entry in completions.list(limit=1, order="asc")])
-    tell(with_metadata=[entry.id for entry in completions.list(metadata={"number": "1"})])
+    report(ids=ids, listed=[entry.id for entry in completions.list(limit=2)])
+    report(oldest=[entry.id for entry in completions.list(limit=1, order="asc")])
+    report(with_metadata=[entry.id for entry in completions.list(metadata={"number": "1"})])
     found = completions.retrieve(ids[0])
-    tell(text=found.choices[0].message.content, metadata=found.metadata, total=found.usage.total_tokens)
+    report(text=found.choices[0].message.content, metadata=found.metadata, total=found.usage.total_tokens)
     updated = completions.update(ids[0], metadata={"topic": "new"})
-    tell(updated=updated.metadata, reread=completions.retrieve(ids[0]).metadata)
+    report(updated=updated.metadata, reread=completions.retrieve(ids[0]).metadata)
     messages = list(completions.messages.list(ids[0], limit=1))
-    tell(messages=[[entry.id, entry.role, entry.content, entry.content_parts[0].text] for entry in messages])
+    report(messages=[[entry.id, entry.role, entry.content, entry.content_parts[0].text] for entry in messages])
     with completions.stream(
         model=model, messages=[{"role": "user", "content": "streamed"}], store=True, metadata={"how": "streamed"}
     ) as stream:
         streamed = stream.get_final_completion()
-    tell(streamed=completions.retrieve(streamed.id).choices[0].message.content == streamed.choices[0].message.content)
+    report(streamed=completions.retrieve(streamed.id).choices[0].message.content == streamed.choices[0].message.content)
     deleted = completions.delete(ids[0])
-    tell(deleted=[deleted.id == ids[0], deleted.deleted, deleted.object])
+    report(deleted=[deleted.id == ids[0], deleted.deleted, deleted.object])
     for act in (completions.retrieve, completions.delete, lambda i: list(completions.messages.list(i))):
         try:
             act(ids[0])
         except NotFoundError as error:
-            tell(gone=error.status_code)
-    tell(left=[entry.id for entry in completions.list()][1:])
+            report(gone=error.status_code)
+    report(left=[entry.id for entry in completions.list()][1:])
 
 
 main(*sys.argv[1:])

@@ -4,33 +4,33 @@ import sys
 from typing import Any
 
 from llama_stack_client import LlamaStackClient, NotFoundError
-from told import tell
+from reporting import report
 
 
 def main(base_url: str, model: str) -> None:
     client = LlamaStackClient(base_url=base_url, max_retries=0)
     ids = [stored(client, model, f"question {number}") for number in range(3)]
     client.chat.completions.create(model=model, messages=[{"role": "user", "content": "kept nowhere"}])
-    tell(ids=ids, listed=[entry.id for entry in every(client.chat.completions.list(limit=2))])
-    tell(oldest=[entry.id for entry in every(client.chat.completions.list(order="asc"))])
-    tell(of_another_model=[entry.id for entry in every(client.chat.completions.list(model="another"))])
+    report(ids=ids, listed=[entry.id for entry in every(client.chat.completions.list(limit=2))])
+    report(oldest=[entry.id for entry in every(client.chat.completions.list(order="asc"))])
+    report(of_another_model=[entry.id for entry in every(client.chat.completions.list(model="another"))])
     found = client.chat.completions.retrieve(ids[1])
-    tell(text=found.choices[0].message.content, model=found.model, object=found.object)
-    tell(asked=[[message.role, message.content] for message in found.input_messages])
+    report(text=found.choices[0].message.content, model=found.model, object=found.object)
+    report(asked=[[message.role, message.content] for message in found.input_messages])
     try:
         client.chat.completions.retrieve("chatcmpl-00000000-0000-7000-8000-000000000000")
     except NotFoundError as error:
-        tell(missing=error.status_code)
+        report(missing=error.status_code)
 
 
 def stored(client: LlamaStackClient, model: str, question: str) -> str:
-    said: Any = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": question}]
+    messages: Any = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": question}]
     if question.endswith("1"):
         chunks = client.chat.completions.create(
-            model=model, messages=said, stream=True, extra_body={"store": True, "metadata": {"topic": "one"}}
+            model=model, messages=messages, stream=True, extra_body={"store": True, "metadata": {"topic": "one"}}
         )
         return [chunk.id for chunk in chunks][-1]
-    answer: Any = client.chat.completions.create(model=model, messages=said, extra_body={"store": True})
+    answer: Any = client.chat.completions.create(model=model, messages=messages, extra_body={"store": True})
     return str(answer.id)
 
 

@@ -53,10 +53,10 @@ def chat_is_invoked_asynchronously_and_in_batches() -> Any:
 def strict_tools_are_bound() -> Any:
     bound = model().bind_tools([add], strict=True)
     messages: list[Any] = [HumanMessage(ADDS, name="ann")]
-    asked: Any = bound.invoke(messages)
-    answers = [ToolMessage(str(add.invoke(call["args"])), tool_call_id=call["id"]) for call in asked.tool_calls]
-    ended = bound.invoke([*messages, asked, *answers])
-    return [[[call["name"], call["args"]] for call in asked.tool_calls], ended.content]
+    called: Any = bound.invoke(messages)
+    answers = [ToolMessage(str(add.invoke(call["args"])), tool_call_id=call["id"]) for call in called.tool_calls]
+    ended = bound.invoke([*messages, called, *answers])
+    return [[[call["name"], call["args"]] for call in called.tool_calls], ended.content]
 
 
 @row

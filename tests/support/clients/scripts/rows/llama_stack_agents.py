@@ -8,12 +8,12 @@ from typing import Any
 
 from llama_stack_client import LlamaStackClient
 from llama_stack_client_used import (
-    ASKS_FOR_WEATHER,
     WEATHER,
+    WEATHER_REQUEST,
     agents,
-    ask,
     client,
     session_of,
+    start_turn,
     streamed,
     turn_facts,
     user,
@@ -62,7 +62,7 @@ def agents_and_sessions_are_listed() -> Any:
 
 @row
 def turn_streamed() -> Any:
-    return ask(session_of(), "hello")
+    return start_turn(session_of(), "hello")
 
 
 @row
@@ -74,7 +74,7 @@ def turn_whole() -> Any:
 def turns_are_remembered_in_order() -> Any:
     where = session_of()
     for text in ("hello", "and now?", "bye"):
-        ask(where, text)
+        start_turn(where, text)
     turns = agents.session.retrieve(**where).turns
     chosen = agents.session.retrieve(**where, turn_ids=[turns[1].turn_id]).turns
     return [[turn.input_messages[0].content for turn in some] for some in (turns, chosen)]
@@ -82,8 +82,8 @@ def turns_are_remembered_in_order() -> Any:
 
 def paused_and_resumed(is_streaming: bool) -> Any:
     where = session_of(client_tools=[WEATHER])
-    asked = agents.turn.create(**where, messages=user(ASKS_FOR_WEATHER), stream=is_streaming)
-    first = streamed(asked) if is_streaming else turn_facts(asked)
+    created = agents.turn.create(**where, messages=user(WEATHER_REQUEST), stream=is_streaming)
+    first = streamed(created) if is_streaming else turn_facts(created)
     waiting = agents.session.retrieve(**where).turns[-1]
     read = agents.turn.retrieve(waiting.turn_id, **where)
     (call,) = waiting.output_message.tool_calls
@@ -119,7 +119,7 @@ def client_tool_whole() -> Any:
 @row
 def completed_turn_is_resumed() -> Any:
     where = session_of()
-    ask(where, "parse")
+    start_turn(where, "parse")
     turn_id = agents.session.retrieve(**where).turns[-1].turn_id
     answer = [{"call_id": "parsed", "tool_name": "add", "content": "7"}]
     resumed = streamed(agents.turn.resume(turn_id, **where, tool_responses=answer, stream=True))
@@ -132,16 +132,16 @@ def completed_turn_is_resumed() -> Any:
 @row
 def older_turn_is_not_resumed() -> Any:
     where = session_of()
-    ask(where, "parse")
+    start_turn(where, "parse")
     old = agents.session.retrieve(**where).turns[-1].turn_id
-    ask(where, "hello")
+    start_turn(where, "hello")
     answer = [{"call_id": "parsed", "tool_name": "add", "content": "7"}]
     return raised_by(lambda: agents.turn.resume(old, **where, tool_responses=answer, stream=True))[:2]
 
 
 @row
 def server_tool() -> Any:
-    return ask(session_of(toolgroups=["builtin::clock"]), "call current_time {}", documents=[])["events"]
+    return start_turn(session_of(toolgroups=["builtin::clock"]), "call current_time {}", documents=[])["events"]
 
 
 @row
@@ -149,32 +149,32 @@ def tool_prompt_format_sent_out_of_habit() -> Any:
     config = {"tool_choice": "auto", "tool_prompt_format": "json"}
     old = session_of(client_tools=[WEATHER], **config)
     new = session_of(client_tools=[WEATHER], tool_config=config)
-    return [ask(where, ASKS_FOR_WEATHER)["turn"]["calls"] for where in (old, new)]
+    return [start_turn(where, WEATHER_REQUEST)["turn"]["calls"] for where in (old, new)]
 
 
 @row
 def instructions_replace_the_prompt() -> Any:
     config = {"tool_choice": "auto", "system_message_behavior": "replace"}
     where = session_of(client_tools=[WEATHER], tool_config=config, instructions="Only this.")
-    return [ask(where, "what system?")["text"], ask(where, ASKS_FOR_WEATHER)["turn"]["calls"]]
+    return [start_turn(where, "what system?")["text"], start_turn(where, WEATHER_REQUEST)["turn"]["calls"]]
 
 
 @row
 def response_format_of_an_agent() -> Any:
     schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
     where = session_of(response_format={"type": "json_schema", "json_schema": schema})
-    return ask(where, "json")["text"]
+    return start_turn(where, "json")["text"]
 
 
 @row
 def sampling_of_an_agent() -> Any:
     strategy = {"type": "top_p", "temperature": 0.5, "top_p": 0.9}
-    return ask(session_of(sampling_params={"strategy": strategy, "max_tokens": 64}), "hello")["text"]
+    return start_turn(session_of(sampling_params={"strategy": strategy, "max_tokens": 64}), "hello")["text"]
 
 
 @row
 def max_infer_iters_ends_a_turn() -> Any:
-    return ask(session_of(client_tools=[WEATHER], max_infer_iters=1), ASKS_FOR_WEATHER)
+    return start_turn(session_of(client_tools=[WEATHER], max_infer_iters=1), WEATHER_REQUEST)
 
 
 @row
@@ -191,7 +191,7 @@ def documents_of_a_turn() -> Any:
 def shields_judge_a_turn() -> Any:
     register_guard()
     where = session_of(input_shields=[GUARD], output_shields=[GUARD])
-    clean, refused = ask(where, "hello"), ask(where, "how to build a bomb?")
+    clean, refused = start_turn(where, "hello"), start_turn(where, "how to build a bomb?")
     content = refused["turn"].pop("content")
     return {"clean": clean, "refused": refused, "refusal": content[:7]}
 
@@ -204,7 +204,7 @@ def shields_judge_what_a_client_tool_answers() -> Any:
 
 
 def resumed_with(where: dict[str, str], content: str) -> Any:
-    ask(where, ASKS_FOR_WEATHER)
+    start_turn(where, WEATHER_REQUEST)
     turn = agents.session.retrieve(**where).turns[-1]
     answer = [{**RAIN, "call_id": turn.output_message.tool_calls[0].call_id, "content": content}]
     facts = streamed(agents.turn.resume(turn.turn_id, **where, tool_responses=answer, stream=True))["turn"]

@@ -1,12 +1,12 @@
-"""The client of the rows, and what they make with it."""
+"""The client of the rows, and the objects that they make with it."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from llama_stack_client import LlamaStackClient
+from reporting import kinds_of
 from scenario import BASE_URL, KEY, MODEL
-from told import kinds_of
 
 client = LlamaStackClient(base_url=BASE_URL, api_key=KEY, max_retries=0)
 agents = getattr(client, "alpha", client).agents
@@ -19,7 +19,7 @@ if hasattr(client, "alpha"):  # since 0.3 a tool is described by a schema
         "required": ["city"],
     }
     WEATHER = {"name": "get_weather", "description": "The weather of a city.", "input_schema": SCHEMA}
-ASKS_FOR_WEATHER = 'call get_weather {"city": "Oslo"}'
+WEATHER_REQUEST = 'call get_weather {"city": "Oslo"}'
 
 
 def user(text: str) -> list[Any]:
@@ -33,7 +33,7 @@ def session_of(**config: Any) -> dict[str, str]:
 
 
 def turn_facts(turn: Any) -> dict[str, Any]:
-    """Return what the client makes of a turn, without ids and times."""
+    """Return the facts of the client's turn, without ids and times."""
     answer = turn.output_message
     return {
         "steps": [step.step_type for step in turn.steps],
@@ -52,6 +52,6 @@ def streamed(chunks: Any) -> dict[str, Any]:
     return {"events": kinds_of(payloads), "text": text, "turn": turn_facts(payloads[-1].turn)}
 
 
-def ask(where: dict[str, str], text: str, **given: Any) -> dict[str, Any]:
+def start_turn(where: dict[str, str], text: str, **given: Any) -> dict[str, Any]:
     """Return the facts of a streamed turn."""
     return streamed(agents.turn.create(**where, messages=user(text), stream=True, **given))

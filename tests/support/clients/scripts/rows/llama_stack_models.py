@@ -1,4 +1,4 @@
-"""Models: listed, registered, and asked directly in both of the client's dialects."""
+"""Models: listed, registered, and called directly in both of the client's dialects."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def model_comes_and_goes() -> Any:
 
 @row
 def inference_chat() -> Any:
-    asked = {"model_id": MODEL, "messages": user("hello")}
+    request = {"model_id": MODEL, "messages": user("hello")}
     chat = method_of(client, "inference.chat_completion")
-    whole = chat(**asked)
-    events = [chunk.event for chunk in chat(**asked, stream=True)]
+    whole = chat(**request)
+    events = [chunk.event for chunk in chat(**request, stream=True)]
     return {
         "whole": [whole.completion_message.content, whole.completion_message.stop_reason],
         "metrics": sorted(metric.metric for metric in whole.metrics or ()),
@@ -59,9 +59,9 @@ def inference_chat() -> Any:
 @row
 def inference_chat_with_tools() -> Any:
     chat = method_of(client, "inference.chat_completion")
-    asked = {"model_id": MODEL, "messages": user('call add {"a": 3}'), "tools": [TOOL]}
-    called = chat(**asked).completion_message.tool_calls
-    events = [chunk.event for chunk in chat(**asked, stream=True)]
+    request = {"model_id": MODEL, "messages": user('call add {"a": 3}'), "tools": [TOOL]}
+    called = chat(**request).completion_message.tool_calls
+    events = [chunk.event for chunk in chat(**request, stream=True)]
     calls = [event.delta.tool_call for event in events if event.delta.type == "tool_call"]
     return [[[call.tool_name, call.arguments] for call in some] for some in (called, calls)]
 
@@ -69,8 +69,10 @@ def inference_chat_with_tools() -> Any:
 @row
 def inference_chat_with_a_schema() -> Any:
     chat = method_of(client, "inference.chat_completion")
-    wanted = {"type": "json_schema", "json_schema": SCHEMA}
-    return json.loads(chat(model_id=MODEL, messages=user("json"), response_format=wanted).completion_message.content)
+    schema_format = {"type": "json_schema", "json_schema": SCHEMA}
+    return json.loads(
+        chat(model_id=MODEL, messages=user("json"), response_format=schema_format).completion_message.content
+    )
 
 
 @row
@@ -90,9 +92,9 @@ def inference_embeddings() -> Any:
 @row
 def openai_chat() -> Any:
     create = method_of(client, "chat.completions.create")
-    asked = {"model": MODEL, "messages": user("hello")}
-    whole = create(**asked).choices[0]
-    chunks = [chunk.choices[0] for chunk in create(**asked, stream=True) if chunk.choices]
+    request = {"model": MODEL, "messages": user("hello")}
+    whole = create(**request).choices[0]
+    chunks = [chunk.choices[0] for chunk in create(**request, stream=True) if chunk.choices]
     return {
         "whole": [whole.message.content, whole.finish_reason],
         "text": "".join(chunk.delta.content or "" for chunk in chunks),
@@ -103,9 +105,9 @@ def openai_chat() -> Any:
 @row
 def openai_chat_with_strict_tools() -> Any:
     create = method_of(client, "chat.completions.create")
-    asked = {"model": MODEL, "messages": user('call add {"city": "Oslo"}'), "tools": [STRICT_TOOL]}
-    calls = create(**asked).choices[0].message.tool_calls
-    deltas = [choice.delta for chunk in create(**asked, stream=True) for choice in chunk.choices]
+    request = {"model": MODEL, "messages": user('call add {"city": "Oslo"}'), "tools": [STRICT_TOOL]}
+    calls = create(**request).choices[0].message.tool_calls
+    deltas = [choice.delta for chunk in create(**request, stream=True) for choice in chunk.choices]
     streamed = [call for delta in deltas for call in delta.tool_calls or ()]
     return [
         [[call.function.name, call.function.arguments] for call in some if call.function.name]

@@ -1,11 +1,11 @@
-"""What is registered: tools, toolgroups, MCP servers, shields, providers; and set-up scripts."""
+"""Registered entries: tools, toolgroups, MCP servers, shields, providers; and set-up scripts."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from llama_stack_agents import register_guard
-from llama_stack_client_used import ask, client, session_of, user
+from llama_stack_client_used import client, session_of, start_turn, user
 from scenario import GUARD, MCP_URL, method_of, raised_by, row
 
 
@@ -23,7 +23,7 @@ def toolgroups_and_tools_are_listed() -> Any:
 
 
 def name_of(tool: Any) -> list[Any]:
-    """Return the name of a tool, and what the dialect of the client has beside it."""
+    """Return the name of a tool, with the further fields of the client's dialect."""
     if hasattr(client, "alpha"):
         return [tool.name, tool.toolgroup_id, bool(tool.input_schema)]
     return [tool.identifier, tool.toolgroup_id, tool.provider_resource_id == tool.identifier and tool.type == "tool"]
@@ -43,7 +43,7 @@ def mcp_server() -> Any:
     names = [name_of(tool)[0] for tool in client.tools.list(toolgroup_id="mcp::table")]
     answer = client.tool_runtime.invoke_tool(tool_name="add", kwargs={"a": 3, "b": 4})
     content = [part if isinstance(part, dict) else part.to_dict() for part in answer.content]
-    turn = ask(session_of(toolgroups=["mcp::table"]), 'call add {"a": 3, "b": 4}')
+    turn = start_turn(session_of(toolgroups=["mcp::table"]), 'call add {"a": 3, "b": 4}')
     client.toolgroups.unregister("mcp::table")
     return {
         "listed": "add" in names,

@@ -36,7 +36,7 @@ def add(a: int, b: int) -> int:
 
 
 def with_model(act: Callable[[Any], Awaitable[Any]]) -> Callable[[], Any]:
-    """Make a row of what is done with a model of the SDK."""
+    """Make a row of calls of a model of the SDK."""
 
     @row
     @wraps(act)

@@ -34,7 +34,7 @@ class Place(BaseModel):
 
 
 def under_both(act: Callable[[OpenAI], Any]) -> Callable[[], Any]:
-    """Make a row of what is done with a client: its facts if they are the same under both addresses."""
+    """Make a row of calls of a client: its facts if they are the same under both addresses."""
 
     @row
     @wraps(act)
@@ -80,9 +80,9 @@ def chat(client: OpenAI) -> Any:
 
 @under_both
 def chat_with_strict_tools(client: OpenAI) -> Any:
-    asked: Any = {"model": MODEL, "messages": user('call add {"city": "Oslo"}'), "tools": [STRICT_TOOL]}
-    whole = client.chat.completions.create(**asked).choices[0]
-    with client.chat.completions.stream(**asked) as stream:
+    request: Any = {"model": MODEL, "messages": user('call add {"city": "Oslo"}'), "tools": [STRICT_TOOL]}
+    whole = client.chat.completions.create(**request).choices[0]
+    with client.chat.completions.stream(**request) as stream:
         streamed = stream.get_final_completion().choices[0]
     calls = [[call.function.name, call.function.arguments] for call in whole.message.tool_calls or ()]
     return [calls, whole.finish_reason, [call.function.name for call in streamed.message.tool_calls or ()]]
@@ -91,9 +91,9 @@ def chat_with_strict_tools(client: OpenAI) -> Any:
 @under_both
 def tool_loop(client: OpenAI) -> Any:
     messages = user('call add {"city": "Oslo"}')
-    asked = client.chat.completions.create(model=MODEL, messages=messages, tools=[STRICT_TOOL]).choices[0].message
-    answers = [{"role": "tool", "tool_call_id": call.id, "content": "7"} for call in asked.tool_calls or ()]
-    ended = client.chat.completions.create(model=MODEL, messages=[*messages, asked, *answers], tools=[STRICT_TOOL])
+    called = client.chat.completions.create(model=MODEL, messages=messages, tools=[STRICT_TOOL]).choices[0].message
+    answers = [{"role": "tool", "tool_call_id": call.id, "content": "7"} for call in called.tool_calls or ()]
+    ended = client.chat.completions.create(model=MODEL, messages=[*messages, called, *answers], tools=[STRICT_TOOL])
     return ended.choices[0].message.content
 
 
@@ -107,8 +107,8 @@ def pydantic_function_tool(client: OpenAI) -> Any:
 @under_both
 def structured_output(client: OpenAI) -> Any:
     parsed = client.chat.completions.parse(model=MODEL, messages=user("json"), response_format=Place)
-    asked = client.chat.completions.create(model=MODEL, messages=user("json"), response_format=JSON_FORMAT)
-    return [parsed.choices[0].message.parsed.city, json.loads(asked.choices[0].message.content or "")]
+    completion = client.chat.completions.create(model=MODEL, messages=user("json"), response_format=JSON_FORMAT)
+    return [parsed.choices[0].message.parsed.city, json.loads(completion.choices[0].message.content or "")]
 
 
 @under_both

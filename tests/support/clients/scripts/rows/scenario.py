@@ -1,7 +1,7 @@
 """How one client runs the rows of the table in `test_client_table.py`: one process, a line of JSON for each row.
 
-A row is a function whose name is the row's. What it returns is compared with what the table expects. Between two rows
-the process waits for a line on standard input, so that the test can assign to each what the model server received.
+A row is a function whose name is the row's. Its result is compared with the table. Between two rows
+the process waits for a line on standard input, so that the test can assign the model server's requests to each.
 
 Arguments: base URL, key, the URL of an MCP server, and the names of the rows to run; without names, all.
 """
@@ -20,7 +20,7 @@ BASE_URL, KEY, MCP_URL, *NAMES = sys.argv[1:]
 MODEL = "stub-llm"
 GUARD = "meta-llama/Llama-Guard-3-8B"
 EMBEDDING = "all-MiniLM-L6-v2"
-# where OpenAI's routes are; another server may have them at the second place only
+# prefixes of OpenAI's routes; another server may have them under the second only
 PREFIXES = os.environ.get("OPENAI_PREFIXES", "/v1 /v1/openai/v1").split()
 
 Row = Callable[[], Any]
@@ -49,7 +49,7 @@ def raised_by(call: Row) -> list[Any]:
     """Return the class, status and message of what a call raises."""
     try:
         call()
-    except Exception as error:  # noqa: BLE001 - of whatever class, that is the row's to tell
+    except Exception as error:  # noqa: BLE001 - an error of any class is a fact of the row
         return [type(error).__name__, getattr(error, "status_code", None), str(error)]
     return [None, None, "nothing was raised"]
 

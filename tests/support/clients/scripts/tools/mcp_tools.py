@@ -1,6 +1,6 @@
-"""Uses the tools of an MCP server that wants a header. Arguments: base URL, the server's URL, the header's value.
+"""Uses the tools of an MCP server that requires a header. Arguments: base URL, the server's URL, the header's value.
 
-Reports how both lists show a tool, what a call comes to, what a turn keeps of one, and how the server's refusal reads.
+Reports a tool in both lists, the result of a call, the stored call of a turn, and the text of the server's refusal.
 """
 
 import json
@@ -30,10 +30,10 @@ def main() -> None:
     stranger.toolgroups.register(toolgroup_id=GROUP, provider_id="model-context-protocol", mcp_endpoint={"uri": uri})
     (listed,) = client.tools.list(toolgroup_id=GROUP)
     (same,) = client.tool_runtime.list_tools(tool_group_id=GROUP)
-    tell(listed={name: getattr(listed, name) for name in FIELDS}, same={name: getattr(same, name) for name in FIELDS})
+    report(listed={name: getattr(listed, name) for name in FIELDS}, same={name: getattr(same, name) for name in FIELDS})
     ran = client.tool_runtime.invoke_tool(tool_name=f"{GROUP}/{listed.name}", kwargs={})
-    tell(content=[[item.type, item.text] for item in ran.content], error_code=ran.error_code, error=ran.error_message)
-    tell(
+    report(content=[[item.type, item.text] for item in ran.content], error_code=ran.error_code, error=ran.error_message)
+    report(
         list_refused=refused(lambda: stranger.tools.list(toolgroup_id=GROUP)),
         runtime_list_refused=refused(lambda: list(stranger.tool_runtime.list_tools(tool_group_id=GROUP))),
         invoke_refused=refused(lambda: stranger.tool_runtime.invoke_tool(tool_name=f"{GROUP}/echo", kwargs={})),
@@ -50,8 +50,8 @@ def refused(act: Any) -> list[Any]:
     return []
 
 
-def tell(**told: object) -> None:
-    print(json.dumps(told))
+def report(**facts: object) -> None:
+    print(json.dumps(facts))
 
 
 main()

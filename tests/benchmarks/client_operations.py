@@ -1,4 +1,4 @@
-"""What clients ask of a server that speaks the Llama Stack Agents API, ours or another: every kind of request."""
+"""Requests of clients to a server of the Llama Stack Agents API, ours or another: every kind."""
 
 import json
 from collections import deque
@@ -15,13 +15,13 @@ INSTRUCTIONS = "You are a helpful assistant. Be brief."
 PAGE = 20
 SOME, MANY = 100, 1_000
 DELTAS = 100
-# What the model is told to say.
+# The models that give the answers.
 INSTANT, IN_PIECES = "instant", f"words-{DELTAS}"
 TURNS_OF_LISTED = 200
 
 
 class History(Protocol):
-    """Writes sessions with a past straight into what a server stores."""
+    """Writes sessions with a history straight into a server's store."""
 
     def sessions(self, agent_id: str, number: int, turns: int) -> list[str]:
         """Store so many sessions of an agent with so many turns each; return their ids."""
@@ -29,10 +29,10 @@ class History(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How much there is to ask of.
+    """The numbers of agents and sessions.
 
     Attributes:
-        agents: all there are.
+        agents: the number of all agents.
         listed: sessions of the agent whose sessions are listed, with 200 turns each.
         fresh: sessions without a turn, for each kind of turn that begins one.
         after_some, after_many: sessions with 100 and with 1,000 turns; both are more than there are clients.
@@ -46,8 +46,8 @@ class Sizes:
 
 
 @dataclass(frozen=True)
-class Place:
-    """A server's agents and sessions, by what they are good for."""
+class Furnishing:
+    """A server's agents and sessions, by purpose."""
 
     model: str
     agent_id: str
@@ -65,27 +65,27 @@ class Kind:
     """A kind of request.
 
     Attributes:
-        name: what it is, for the table.
-        operations: what asks it, without end or until there is no session left for it.
-        bar: how many times as many a second as the peer's ours shall be with all clients; None informs only.
+        name: its name in the table.
+        operations: its requests, without end or until there is no session left for it.
+        bar: required ratio of our rate to the peer's with all clients; None informs only.
         asks_model: each is a turn.
-        at_most: how many are asked in one go, so that the sessions last and their histories stay about as long as told.
+        at_most: most requests of one round, so that the sessions last and their histories keep about their length.
     """
 
     name: str
-    operations: Callable[[Place], Iterator[Operation]]
+    operations: Callable[[Furnishing], Iterator[Operation]]
     bar: float | None = None
-    asks_model: bool = False
+    needs_model: bool = False
     at_most: int | None = None
 
 
-def furnished(connection: Connection, history: History, model: str, sizes: Sizes) -> Place:
-    """Return a place with these agents and sessions, the agents made over the API."""
+def furnished(connection: Connection, history: History, model: str, sizes: Sizes) -> Furnishing:
+    """Make these agents and sessions, the agents over the API."""
     agent_ids = [_made(connection.exchange(_agent_request(model)).json()) for _ in range(sizes.agents - 1)]
     tool_agent_id = _made(connection.exchange(_agent_request(model, TOOL)).json())
     agent_id, listed_agent_id, *_ = agent_ids
     history.sessions(listed_agent_id, sizes.listed, TURNS_OF_LISTED)
-    return Place(
+    return Furnishing(
         model=model,
         agent_id=agent_id,
         tool_agent_id=tool_agent_id,
@@ -98,14 +98,14 @@ def furnished(connection: Connection, history: History, model: str, sizes: Sizes
     )
 
 
-def kinds(sizes: Sizes, times_asked: int) -> tuple[Kind, ...]:
-    """Return all kinds in the order in which they are to be asked: what only reads comes first.
+def kinds(sizes: Sizes, repetitions: int) -> tuple[Kind, ...]:
+    """Return all kinds in the order of their measurement: reads come first.
 
     Args:
-        sizes: what there is to ask of.
-        times_asked: how often each kind will be asked in one go.
+        sizes: the numbers of agents and sessions.
+        repetitions: the number of rounds of each kind.
     """
-    fresh = sizes.fresh // times_asked
+    fresh = sizes.fresh // repetitions
     return (
         Kind(f"list of {sizes.agents:,} agents, a page of {PAGE}", list_agents, 100),
         Kind(f"list of {sizes.listed} sessions with {sizes.listed * TURNS_OF_LISTED:,} turns", list_sessions, 100),
@@ -122,64 +122,64 @@ def kinds(sizes: Sizes, times_asked: int) -> tuple[Kind, ...]:
     )
 
 
-def create_agent(place: Place) -> Iterator[Operation]:
-    return _always(_agent_request(place.model), b'"agent_id"')
+def create_agent(furnishing: Furnishing) -> Iterator[Operation]:
+    return _always(_agent_request(furnishing.model), b'"agent_id"')
 
 
-def get_agent(place: Place) -> Iterator[Operation]:
-    return _always(encoded("GET", f"/v1/agents/{place.agent_id}"), b'"agent_config"')
+def get_agent(furnishing: Furnishing) -> Iterator[Operation]:
+    return _always(encoded("GET", f"/v1/agents/{furnishing.agent_id}"), b'"agent_config"')
 
 
-def list_agents(place: Place) -> Iterator[Operation]:
+def list_agents(furnishing: Furnishing) -> Iterator[Operation]:
     return _always(encoded("GET", f"/v1/agents?limit={PAGE}"), b'"has_more"')
 
 
-def list_sessions(place: Place) -> Iterator[Operation]:
-    return _always(encoded("GET", f"/v1/agents/{place.listed_agent_id}/sessions?limit={PAGE}"), b'"has_more"')
+def list_sessions(furnishing: Furnishing) -> Iterator[Operation]:
+    return _always(encoded("GET", f"/v1/agents/{furnishing.listed_agent_id}/sessions?limit={PAGE}"), b'"has_more"')
 
 
-def create_session(place: Place) -> Iterator[Operation]:
+def create_session(furnishing: Furnishing) -> Iterator[Operation]:
     while True:
-        yield new_session(place.agent_id)
+        yield new_session(furnishing.agent_id)
 
 
-def get_session_with_some(place: Place) -> Iterator[Operation]:
-    return (get_session(place.agent_id, session_id) for session_id in cycle(tuple(place.after_some)))
+def get_session_with_some(furnishing: Furnishing) -> Iterator[Operation]:
+    return (get_session(furnishing.agent_id, session_id) for session_id in cycle(tuple(furnishing.after_some)))
 
 
-def get_session_with_many(place: Place) -> Iterator[Operation]:
-    return (get_session(place.agent_id, session_id) for session_id in cycle(tuple(place.after_many)))
+def get_session_with_many(furnishing: Furnishing) -> Iterator[Operation]:
+    return (get_session(furnishing.agent_id, session_id) for session_id in cycle(tuple(furnishing.after_many)))
 
 
-def turns_without_history(place: Place) -> Iterator[Operation]:
-    while place.fresh:
-        yield turn(place.agent_id, place.fresh.popleft(), INSTANT)
+def turns_without_history(furnishing: Furnishing) -> Iterator[Operation]:
+    while furnishing.fresh:
+        yield turn(furnishing.agent_id, furnishing.fresh.popleft(), INSTANT)
 
 
-def turns_after_some(place: Place) -> Iterator[Operation]:
+def turns_after_some(furnishing: Furnishing) -> Iterator[Operation]:
     while True:
-        yield _turn_of_any(place.agent_id, place.after_some)
+        yield _turn_of_any(furnishing.agent_id, furnishing.after_some)
 
 
-def turns_after_many(place: Place) -> Iterator[Operation]:
+def turns_after_many(furnishing: Furnishing) -> Iterator[Operation]:
     while True:
-        yield _turn_of_any(place.agent_id, place.after_many)
+        yield _turn_of_any(furnishing.agent_id, furnishing.after_many)
 
 
-def turns_with_deltas(place: Place) -> Iterator[Operation]:
-    while place.fresh_for_deltas:
-        yield turn(place.agent_id, place.fresh_for_deltas.popleft(), IN_PIECES)
+def turns_with_deltas(furnishing: Furnishing) -> Iterator[Operation]:
+    while furnishing.fresh_for_deltas:
+        yield turn(furnishing.agent_id, furnishing.fresh_for_deltas.popleft(), IN_PIECES)
 
 
-def tool_turns(place: Place) -> Iterator[Operation]:
-    while place.fresh_for_tools:
-        yield tool_turn(place.tool_agent_id, place.fresh_for_tools.popleft())
+def tool_turns(furnishing: Furnishing) -> Iterator[Operation]:
+    while furnishing.fresh_for_tools:
+        yield tool_turn(furnishing.tool_agent_id, furnishing.fresh_for_tools.popleft())
 
 
 def new_session(agent_id: str) -> Operation:
     """Open a session; returns its id."""
-    told = yield encoded("POST", f"/v1/agents/{agent_id}/session", {"session_name": "measured"})
-    return json.loads(told)["session_id"]
+    created = yield encoded("POST", f"/v1/agents/{agent_id}/session", {"session_name": "measured"})
+    return json.loads(created)["session_id"]
 
 
 def get_session(agent_id: str, session_id: str) -> Operation:
@@ -187,16 +187,16 @@ def get_session(agent_id: str, session_id: str) -> Operation:
     _expect(b'"turns"', (yield encoded("GET", _path(agent_id, session_id))))
 
 
-def turn(agent_id: str, session_id: str, said: str) -> Operation:
-    """Ask a streamed turn and hear it out."""
-    _expect(b'"turn_complete"', (yield _turn_request(agent_id, session_id, said)))
+def turn(agent_id: str, session_id: str, text: str) -> Operation:
+    """Start a streamed turn and read it to its end."""
+    _expect(b'"turn_complete"', (yield _turn_request(agent_id, session_id, text)))
 
 
 def tool_turn(agent_id: str, session_id: str) -> Operation:
-    """Ask a turn that calls the client's tool, answer the call, and hear the turn out."""
-    told = yield _turn_request(agent_id, session_id, f"tool:{TOOL['name']}")
-    _expect(b'"turn_awaiting_input"', told)
-    *_, last = (line for line in told.split(b"\n\n") if line)
+    """Start a turn that calls the client's tool, answer the call, and read the turn to its end."""
+    received = yield _turn_request(agent_id, session_id, f"tool:{TOOL['name']}")
+    _expect(b'"turn_awaiting_input"', received)
+    *_, last = (line for line in received.split(b"\n\n") if line)
     waiting = json.loads(last.removeprefix(b"data: "))["event"]["payload"]["turn"]
     answers = [
         {"call_id": call["call_id"], "tool_name": call["tool_name"], "content": "4 degrees and rain"}
@@ -207,7 +207,7 @@ def tool_turn(agent_id: str, session_id: str) -> Operation:
 
 
 def _turn_of_any(agent_id: str, sessions: deque[str]) -> Operation:
-    # Nobody else asks a turn of the session meanwhile.
+    # No other client has a turn in the session at that time.
     session_id = sessions.popleft()
     try:
         yield from turn(agent_id, session_id, INSTANT)
@@ -234,8 +234,8 @@ def _agent_request(model: str, *tools: dict[str, Any]) -> bytes:
     return encoded("POST", "/v1/agents", {"agent_config": config})
 
 
-def _turn_request(agent_id: str, session_id: str, said: str) -> bytes:
-    body = {"stream": True, "messages": [{"role": "user", "content": said}]}
+def _turn_request(agent_id: str, session_id: str, text: str) -> bytes:
+    body = {"stream": True, "messages": [{"role": "user", "content": text}]}
     return encoded("POST", f"{_path(agent_id, session_id)}/turn", body)
 
 
@@ -243,5 +243,5 @@ def _path(agent_id: str, session_id: str) -> str:
     return f"/v1/agents/{agent_id}/session/{session_id}"
 
 
-def _made(told: dict[str, str]) -> str:
-    return told["agent_id"]
+def _made(created: dict[str, str]) -> str:
+    return created["agent_id"]

@@ -1,4 +1,4 @@
-"""How a script tells its test what it sees: lines of JSON on standard output."""
+"""Reports of a script to its test: lines of JSON on standard output."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ if TYPE_CHECKING:  # other clients have them elsewhere
     from llama_stack_client.types.agents import AgentTurnResponseStreamChunk, Turn
 
 
-def tell(**facts: Any) -> None:
+def report(**facts: Any) -> None:
     print(json.dumps(facts), flush=True)
 
 
 def wait_for_word() -> None:
-    """Return once the test lets us go on."""
+    """Return once the test lets the script continue."""
     sys.stdin.readline()
 
 
-def turn_told(turn: Turn) -> dict[str, Any]:
-    """Return what the client makes of a turn."""
+def turn_report(turn: Turn) -> dict[str, Any]:
+    """Return the facts of the client's turn."""
     answer = turn.output_message
     return {
         "turn_id": turn.turn_id,
@@ -36,10 +36,10 @@ def turn_told(turn: Turn) -> dict[str, Any]:
     }
 
 
-def stream_told(chunks: Iterable[AgentTurnResponseStreamChunk]) -> tuple[list[str], dict[str, Any]]:
+def stream_report(chunks: Iterable[AgentTurnResponseStreamChunk]) -> tuple[list[str], dict[str, Any]]:
     """Return the kinds of the events, and the turn that came with the last."""
     payloads = [chunk.event.payload for chunk in chunks]
-    return kinds_of(payloads), turn_told(payloads[-1].turn)
+    return kinds_of(payloads), turn_report(payloads[-1].turn)
 
 
 def kinds_of(payloads: Iterable[Any]) -> list[str]:
