@@ -35,7 +35,7 @@ from turnstone.domain.models.requests import InferenceRequest
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.shields.verdicts import ShieldQuestion
 from turnstone.domain.tools.tool_runs import ToolInvocation
-from turnstone.domain.turns.events import TurnEvent
+from turnstone.domain.turns.events import StepProgressed, TurnEvent
 from turnstone.domain.turns.failures import Failure, FailureKind
 from turnstone.domain.values.ids import milliseconds, order_key, uuid7
 from turnstone.http.errors import STATUS
@@ -191,6 +191,11 @@ class Product:
         """Wait until no turn runs or cleans up."""
         executor = self._server.core.executor
         eventually(lambda: executor.taken == 0 and not executor._running)
+
+    def has_published_text(self) -> bool:
+        """Return whether a running turn has published a piece of its answer."""
+        running = self._server.core.broadcasts.all()
+        return any(isinstance(event, StepProgressed) for broadcast in running for event in broadcast.events)
 
     def reconcile(self) -> None:
         """Run the supervisor for all turns that are due."""

@@ -259,6 +259,11 @@ class World:
         assert self._client is not None, "no server runs"
         self._client.go_on_until(event.is_set)
 
+    def until_held(self, hold: Hold) -> None:
+        """Run the server until a model's answer stops at the gate and the turn has published the text before it."""
+        assert self._client is not None, "no server runs"
+        self._client.go_on_until(lambda: hold.reached.is_set() and self.process.has_published_text())
+
     def settle(self) -> None:
         for process in self._products:
             process.settle()

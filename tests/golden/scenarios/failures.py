@@ -50,7 +50,7 @@ def ids_of(turn_path: str) -> tuple[str, str, str]:
 def running(world: World, hold: Hold, session: str, *, stream: bool) -> tuple[Any, str]:
     """Start a turn whose model stops at the gate; return the pending request and the turn's path."""
     begun = world.begin("POST", f"{session}/turn", {**from_user("a story"), "stream": stream})
-    world.until(hold.reached)
+    world.until_held(hold)
     turn_id = world.send("GET", session, settles=False).json()["turns"][-1]["turn_id"]
     return begun, f"{session}/turn/{turn_id}"
 
@@ -324,7 +324,7 @@ def of_lost_content(world: World) -> None:
     world.serve(model_url=world.model(lambda _: held(hold.items), "slow model"))
     session = world.session()
     begun = world.begin("POST", f"{session}/turn", {**from_user(f"a story {words}"), "stream": True})
-    world.until(hold.reached)
+    world.until_held(hold)
     path = f"{session}/turn/{world.send('GET', session, settles=False).json()['turns'][0]['turn_id']}"
     world.process.hand_over(*ids_of(path))
     world.finish(begun, settles=False)

@@ -107,7 +107,7 @@ def followed_and_joined(world: World) -> None:
     session = world.session()
     body = {**from_user("a story"), "stream": True}
     first = world.begin("POST", f"{session}/turn", body, idempotency_key="a key")
-    world.until(hold.reached)
+    world.until_held(hold)
     again = world.begin("POST", f"{session}/turn", body, idempotency_key="a key")
     world.until_answered(again)
     world.send("POST", f"{session}/turn", {**from_user("another"), "stream": False}, settles=False)
