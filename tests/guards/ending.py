@@ -128,7 +128,7 @@ HAND_OVERS = (
         "who is told twice at once that its client has left leaves once",
         (
             ours(
-                "services/streams/publisher.py",
+                "services/threads/publisher.py",
                 "            if subscriber in self._subscribers:\n                self._subscribers.remove(subscriber)\n",
                 "            self._subscribers.remove(subscriber)\n",
             ),

@@ -56,10 +56,12 @@ class LambdaHandler:
             services = {self._loads} if isinstance(self._loads, str) else set(self._loads)
             for service in sorted(services):
                 core.load_service(service, for_changes=any(route.method != "GET" for route in self._routes))
+            # `http.app` leaves these to the first answer
             if services & {"turns", "events"}:
+                import turnstone.http.streams.sse
                 import turnstone.http.streams.turn_answers
             if "inferring" in services:
-                import turnstone.http.streams.model_answers  # noqa: F401 - `http.app` leaves these to the first answer
+                import turnstone.http.streams.model_answers  # noqa: F401
             return WithoutPrefix(build_app(self._routes, core, settings.max_body_bytes, hosting))
 
     def _within_limit(self, answer: dict[str, Any], event: dict[str, Any]) -> dict[str, Any]:
@@ -85,9 +87,8 @@ class LambdaHandler:
             from turnstone.http.server.hosting import BehindGateway
 
             scheme = load_settings(LambdaSettings).auth_scheme
-            app: Any = self.app(
-                BehindGateway(scheme)
-            )  # Mangum's type requires a coroutine where ASGI's is an awaitable
+            # Mangum's type requires a coroutine where ASGI's is an awaitable
+            app: Any = self.app(BehindGateway(scheme))
             return Mangum(app, lifespan="off")
 
 

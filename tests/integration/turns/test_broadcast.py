@@ -1,6 +1,6 @@
 """Each subscriber of a turn receives all events, in order, once, however late or slow it is.
 
-Covers: services/streams/publisher, services/streams/broadcast, services/streams/event_cursor, http/streams/receiving,
+Covers: services/threads/publisher, services/streams/broadcast, services/streams/event_cursor, http/streams/receiving,
   http/streams/sse
 """
 

@@ -52,7 +52,7 @@ from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.turns.turns import TurnStatus
 from turnstone.http.errors import error_reply
 from turnstone.services.streams.broadcast import Received, TurnBroadcast
-from turnstone.services.streams.publisher import Subscriber
+from turnstone.services.threads.publisher import Subscriber
 from turnstone.store.layout.idempotency import KEPT
 
 Serve = Callable[..., Harness]

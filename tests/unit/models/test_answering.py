@@ -27,7 +27,7 @@ from turnstone.http.replies import ModelReply, ModelStreamReply, Reply
 from turnstone.http.streams.model_answers import answered
 from turnstone.http.streams.pieces import PIECE_BYTES
 from turnstone.services.models.answer_stream import MOST_WAITING_BYTES, AnswerStream, NewParts, Part
-from turnstone.services.streams.publisher import Subscriber
+from turnstone.services.threads.publisher import Subscriber
 
 TEXT = "x" * 10_000
 SOON_S = 5.0

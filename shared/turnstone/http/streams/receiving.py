@@ -13,7 +13,7 @@ from turnstone.http.streams.silence import PING_AFTER_S, Silence
 if TYPE_CHECKING:
     from starlette.types import Receive
 
-    from turnstone.services.streams.publisher import NewsT, Publisher
+    from turnstone.services.threads.publisher import NewsT, Publisher
 
 
 async def received(

@@ -17,7 +17,7 @@ from turnstone.domain.models.inference import Continuations, Continued
 from turnstone.domain.models.requests import Inferred, TextChunk, TokenLikelihood
 from turnstone.domain.values.cancellation import StopSignal
 from turnstone.domain.values.content import TextItem, items_of
-from turnstone.services.streams.publisher import Publisher, Subscriber
+from turnstone.services.threads.publisher import Publisher, Subscriber
 
 WholeAnswer = Inferred | Continuations
 Part = str | TextChunk | Continued | WholeAnswer

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.turns.events import Numbered, TurnEvent, TurnFailed
 from turnstone.domain.values.content import Restore
-from turnstone.services.streams.publisher import Publisher, Subscriber
+from turnstone.services.threads.publisher import Publisher, Subscriber
 
 
 class Received(NamedTuple):

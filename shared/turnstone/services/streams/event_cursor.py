@@ -7,8 +7,8 @@ from turnstone.domain.refs import TurnRef
 from turnstone.domain.turns.events import Numbered, StepStarted, TurnFailed
 from turnstone.domain.turns.turns import TurnState, TurnStatus
 from turnstone.services.streams.broadcast import Received, TurnBroadcast
-from turnstone.services.streams.publisher import Subscriber
 from turnstone.services.streams.replay import doubtful_after, numbered
+from turnstone.services.threads.publisher import Subscriber
 
 
 class DrawnBroadcast(TurnBroadcast):
