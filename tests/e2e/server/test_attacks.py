@@ -14,7 +14,13 @@ from tests.attack.finding import Attack
 from tests.support.cases import NIGHTLY
 
 AT_NIGHT = {"backups under load", "damaged databases", "full disk", "lost payloads"}
-AT_NIGHT |= {"reading what is deleted", "readers that don't read"}
+AT_NIGHT |= {
+    "reading what is deleted",
+    "readers that don't read",
+    "stopped writer",
+    "tenant's share",
+    "code calls' memory",
+}
 
 
 @pytest.mark.parametrize(
