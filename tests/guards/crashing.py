@@ -11,7 +11,7 @@ LIFECYCLE = "tests/integration/turns/test_turn_lifecycle.py::"
 CRASHES = (
     Guard(
         Race.CRASH_BEFORE_WRITE,
-        "an inference is stored before it is told",
+        "an inference is stored before it is published",
         (
             ours(
                 "engine/turn.py",
@@ -23,7 +23,7 @@ CRASHES = (
     ),
     Guard(
         Race.CRASH_BEFORE_WRITE,
-        "a verdict of a shield is stored before it is told",
+        "a verdict of a shield is stored before it is published",
         (
             ours(
                 "engine/shields.py",
@@ -38,7 +38,7 @@ CRASHES = (
     ),
     Guard(
         Race.CRASH_BEFORE_WRITE,
-        "an answer of a tool is stored before it is told",
+        "an answer of a tool is stored before it is published",
         (
             ours(
                 "engine/tools.py",
@@ -50,7 +50,7 @@ CRASHES = (
     ),
     Guard(
         Race.CRASH_BEFORE_WRITE,
-        "the last step is told after the close that stores it",
+        "the last step is published after the close that stores it",
         (
             ours(
                 "services/turns/running.py",
@@ -97,7 +97,7 @@ CRASHES = (
     ),
     Guard(
         Race.CRASH_BEFORE_EVENT,
-        "who goes on with a turn knows the steps that are stored beside it",
+        "a run that continues a turn has the steps stored beside it",
         (
             ours(
                 "store/sessions/turn_records.py", "return turn_state_of(record, steps)", "return turn_state_of(record)"
@@ -107,7 +107,7 @@ CRASHES = (
     ),
     Guard(
         Race.CRASH_BEFORE_EVENT,
-        "who repeats the request is told what is stored, from the start",
+        "a repeated request receives the stored events from the start",
         (
             ours(
                 "services/turns/joining.py",
@@ -122,7 +122,7 @@ CRASHES = (
     ),
     Guard(
         Race.CRASH_AFTER_RESUME,
-        "who reads a turn whose lease is over has it attended to",
+        "a read of a turn whose lease is over has it reconciled",
         (
             ours(
                 "services/turns/supervision.py",

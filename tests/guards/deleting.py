@@ -104,7 +104,7 @@ DELETIONS = (
     ),
     Guard(
         Race.DELETE_AGAINST_CREATE,
-        "who deletes while a turn moves the header still deletes",
+        "a deletion succeeds while a turn moves the header",
         (
             ours(
                 "store/sessions/sessions.py",
@@ -147,7 +147,7 @@ CLEAN_UPS = (
     ),
     Guard(
         Race.SWEEP,
-        "a turn that nobody understands stops no other",
+        "an unreadable turn stops no other",
         (
             ours(
                 "services/cleanup/sweeping.py",

@@ -28,7 +28,7 @@ CANCELLATIONS = (
     ),
     Guard(
         Race.CANCEL_AGAINST_CLOSE,
-        "a run that lost its lease tells that it was cancelled, if it was",
+        "a run that lost its lease reports a cancellation",
         (
             ours(
                 "services/turns/running.py",
@@ -44,7 +44,7 @@ CANCELLATIONS = (
     ),
     Guard(
         Race.CANCEL_AGAINST_CLOSE,
-        "who cancels has the lease in hand until the listeners are told",
+        "a cancellation holds the lease until the subscribers have its end",
         (
             ours(
                 "services/turns/cancelling.py",
@@ -56,13 +56,13 @@ CANCELLATIONS = (
     ),
     Guard(
         Race.CANCEL_AGAINST_CLOSE,
-        "who cancels stops the run that is here",
+        "a cancellation stops the run of this process",
         (ours("services/turns/cancelling.py", "            if lease is not None:\n                lease.lose()\n"),),
         (f"{CANCEL}test_a_cancelled_turn_reads_at_most_one_more_chunk_of_its_model[sqlite]",),
     ),
     Guard(
         Race.CANCEL_AGAINST_CLOSE,
-        "who cancels reads the steps after the header",
+        "a cancellation reads the steps after the header",
         (
             ours(
                 "services/turns/cancelling.py",
@@ -111,7 +111,7 @@ CANCELLATIONS = (
     ),
     Guard(
         Race.CANCEL_AGAINST_CLOSE,
-        "after the end nothing is told",
+        "nothing is published after the end",
         (
             ours(
                 "services/streams/broadcast.py",
@@ -125,7 +125,7 @@ CANCELLATIONS = (
 HAND_OVERS = (
     Guard(
         Race.HAND_OVER,
-        "who is told twice at once that its client has left leaves once",
+        "a departure that is reported twice at once counts once",
         (
             ours(
                 "services/threads/publisher.py",
@@ -137,7 +137,7 @@ HAND_OVERS = (
     ),
     Guard(
         Race.HAND_OVER,
-        "a run whose lease was given back tells and writes nothing (event, step and close double each other)",
+        "a run whose lease was released publishes and writes nothing (event, step and close double each other)",
         (
             ours(
                 "services/turns/leases.py",
@@ -203,7 +203,7 @@ HAND_OVERS = (
     ),
     Guard(
         Race.HAND_OVER,
-        "a run that has just ended tells its end itself",
+        "a run that has just ended publishes its own end",
         (
             ours(
                 "services/turns/running.py",

@@ -12,7 +12,7 @@ HELD = "(unchanged, *_held(session.lock.fence))"
 LOST_LEASES = (
     Guard(
         Race.LEASE_LOST,
-        "a run looks at its lease before it tells an event",
+        "a run checks its lease before it publishes an event",
         (
             ours(
                 "services/turns/running.py",
@@ -95,13 +95,13 @@ DEAD_WRITERS = (
     ),
     Guard(
         Race.DEAD_WRITER,
-        "who takes the lock has a fence of its own",
+        "each owner of the lock has a fence of its own",
         (ours("domain/sessions/sessions.py", "fence=self.fence + 1, reopened", "fence=self.fence, reopened"),),
         (f"{HAND_OVER}test_a_turn_that_others_took_over_already_is_left_to_them",),
     ),
     Guard(
         Race.DEAD_WRITER,
-        "a step moves the header's revision: who ends or takes over the turn knows it",
+        "a step moves the header's revision, which an end or takeover detects",
         (
             ours("store/sessions/turns.py", HELD, "_held(session.lock.fence)"),
             ours(
@@ -153,13 +153,13 @@ HEIRS = (
 SET_BACK = (
     Guard(
         Race.TWO_TURNS,
-        "a lease that nobody renews ends though the clock was set back",
+        "a lease without renewal ends though the clock was set back",
         (ours("services/turns/leases.py", "until <= now + self._duration", "until"),),
         (f"{LEASES}test_a_lease_that_is_not_renewed_ends_in_its_time_though_the_clock_was_set_back",),
     ),
     Guard(
         Race.TWO_TURNS,
-        "a lease that is renewed is watched anew",
+        "a renewed lease is watched again",
         (
             ours(
                 "services/turns/leases.py",

@@ -9,7 +9,7 @@ FAILURES = "tests/contract/store/test_sqlite_log_failures.py::"
 LOST_POWER = (
     Guard(
         Race.LOST_POWER,
-        "SQLite: a write is on the disk before it is told",
+        "SQLite: a write is on the disk before it is acknowledged",
         (
             ours(
                 "adapters/sqlite/sqlite_file.py",
@@ -27,7 +27,7 @@ LOST_POWER = (
     ),
     Guard(
         Race.LOST_POWER,
-        "SQLite: what a conflict is about is on the disk before it is told",
+        "SQLite: the cause of a conflict is on the disk before it is reported",
         (
             ours(
                 "adapters/sqlite/sqlite_file.py",
@@ -43,7 +43,7 @@ LOST_POWER = (
     ),
     Guard(
         Race.LOST_POWER,
-        "SQLite: who waits for the disk keeps what was written before the wait, not what came during it",
+        "SQLite: a wait for the disk keeps the writes before it, not those during it",
         (
             ours("adapters/sqlite/sqlite_log.py", "        until = self._written\n", ""),
             ours("adapters/sqlite/sqlite_log.py", "self._kept = until", "self._kept = self._written"),
@@ -52,7 +52,7 @@ LOST_POWER = (
     ),
     Guard(
         Race.LOST_POWER,
-        "SQLite: a disk that failed once is not believed when it is asked again",
+        "SQLite: a disk that failed once is not trusted at the next call",
         (
             ours(
                 "adapters/sqlite/sqlite_log.py",
@@ -121,7 +121,7 @@ LOST_POWER = (
     ),
     Guard(
         Race.LOST_POWER,
-        "SQLite: the log is closed once nobody waits for the disk",
+        "SQLite: the log is closed once no thread waits for the disk",
         (
             ours(
                 "adapters/sqlite/sqlite_log.py",

@@ -10,7 +10,7 @@ LOCKING = "tests/integration/turns/test_locking.py::"
 OPENINGS = (
     Guard(
         Race.TWO_TURNS,
-        "a new turn: nobody else runs one under a live lease",
+        "a new turn: no other runs under a live lease",
         (ours("services/turns/turns.py", "return is_live or self", "return self"),),
         (f"{LEASES}test_until_its_lease_is_over_a_turn_is_left_alone",),
     ),

@@ -9,7 +9,7 @@ WAITING = "tests/integration/turns/test_waiting.py::"
 QUEUEING = (
     Guard(
         Race.SLOT_AGAINST_LEAVING,
-        "who leaves gives back the place that it was given meanwhile",
+        "a waiter that leaves releases the slot it received in the meantime",
         (
             ours(
                 "services/threads/slots.py",

@@ -19,7 +19,7 @@ LOST_ANSWERS = (
     ),
     Guard(
         Race.LOST_ANSWER,
-        "SQLite: no nonce is nobody's own",
+        "SQLite: a write without a nonce has no owner",
         (ours("adapters/sqlite/sqlite_writes.py", "    if nonce is None:\n        return False\n", ""),),
         (f"{CONFORMANCE}test_another_nonce_conflicts[None-None]",),
     ),
@@ -138,7 +138,7 @@ RETRIES = (
     ),
     Guard(
         Race.CLIENT_RETRY,
-        "who is refused by its own first copy looks again",
+        "a retry refused by its own first copy reads again",
         (ours("services/turns/turns.py", "if was_refused or not (attempt.is_retry or attempt.key):", "if True:"),),
         (
             f"{IDEMPOTENCY}test_a_resume_that_comes_twice_at_the_worst_moment_joins_itself[resume-retry]",
@@ -171,13 +171,13 @@ RETRIES = (
     ),
     Guard(
         Race.CLIENT_RETRY,
-        "who joins is told the past before the present",
+        "a joined request receives past events before live ones",
         (ours("services/streams/broadcast.py", "        with in_order:\n", "        if in_order:\n"),),
         (f"{IDEMPOTENCY}test_a_caller_that_joins_a_resumed_turn_receives_the_past_before_the_present",),
     ),
     Guard(
         Race.CLIENT_RETRY,
-        "who joins is followed before the supervisor is told",
+        "a joined turn is followed before the supervisor is notified",
         (
             ours(
                 "services/turns/joining.py",
@@ -191,7 +191,7 @@ RETRIES = (
     ),
     Guard(
         Race.CLIENT_RETRY,
-        "who comes while the last look finds nobody is followed too",
+        "a follower that arrives during the last poll is followed, too",
         (
             ours(
                 "services/streams/following.py",
@@ -223,7 +223,7 @@ KEYS = (
     ),
     Guard(
         Race.ONE_KEY_TWICE,
-        "who lost the race for a key answers what the winner did",
+        "the loser of a race for a key answers as the winner",
         (
             ours(
                 "store/layout/idempotency.py",
@@ -253,7 +253,7 @@ KEYS = (
     ),
     Guard(
         Race.ONE_KEY_TWICE,
-        "SQLite: what is remembered anew between look and removal is kept",
+        "SQLite: a record renewed between read and removal is kept",
         (
             ours(
                 "adapters/sqlite/sqlite.py",

@@ -264,7 +264,7 @@ ON_DYNAMODB = (
 CONDITIONS_REPEATED = (
     Guard(
         Race.NO_RACE,
-        "a text that says a number and something else is refused",
+        "a text with a number and something else is refused",
         (
             ours(
                 "domain/values/numbers.py",
@@ -276,7 +276,7 @@ CONDITIONS_REPEATED = (
     ),
     Guard(
         Race.NO_RACE,
-        "a text that says a number is that number",
+        "a text of a number is that number",
         (ours("domain/values/numbers.py", "if isinstance(value, str) and re.fullmatch(pattern, value):", "if False:"),),
         (
             f"{NUMBERS}test_a_text_of_a_number_or_a_flag_is_parsed",
@@ -285,7 +285,7 @@ CONDITIONS_REPEATED = (
     ),
     Guard(
         Race.NO_RACE,
-        "a text that says a flag is that flag",
+        "a text of a flag is that flag",
         (
             ours(
                 "domain/values/numbers.py",

@@ -31,7 +31,7 @@ NOT_STARTED = (
     ),
     Guard(
         Race.PAUSE_WITHOUT_EXECUTION,
-        "who reads a turn whose deadline is over has it attended to",
+        "a read of a turn whose deadline is over has it reconciled",
         (
             ours(
                 "services/turns/supervision.py",
@@ -43,7 +43,7 @@ NOT_STARTED = (
     ),
     Guard(
         Race.PAUSE_WITHOUT_EXECUTION,
-        "who reads it then is answered though the machine can't be started for him either",
+        "that read is answered though the state machine can't be started",
         (
             ours(
                 "services/turns/supervision.py",
@@ -78,7 +78,7 @@ NOT_STARTED = (
     ),
     Guard(
         Race.PAUSE_WITHOUT_EXECUTION,
-        "a start that equals one which runs is told from it by the fence",
+        "the fence distinguishes a start from an equal one that runs",
         (ours("adapters/aws/step_functions.py", '            "fence": lock.fence,\n'),),
         (f"{REQUESTS}test_a_later_run_is_not_taken_for_the_first",),
     ),
@@ -146,7 +146,7 @@ TOKENS = (
     ),
     Guard(
         Race.LATE_TOKEN,
-        "a token that nobody waits under is no failure",
+        "an unused token is no failure",
         (
             ours(
                 "adapters/aws/step_functions.py",

@@ -66,7 +66,7 @@ def _properties(source: dict[str, Any]) -> list[dict[str, Any]]:
     return [resource.get("Properties", {}) for resource in source["Resources"].values()]
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(yaml.CSafeLoader):
     """Parses CloudFormation's short forms."""
 
 
