@@ -57,7 +57,7 @@ def model() -> Iterator[ModelServer]:
         yield server
 
 
-@pytest.fixture(scope="module", params=STORES)
+@pytest.fixture(scope="module", params=rest_at_night(STORES, always=("sqlite",)))
 def server(
     request: pytest.FixtureRequest, model: ModelServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ServerProcess]:

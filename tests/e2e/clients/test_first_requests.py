@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.cases import rest_at_night
 from tests.support.needs import need_programs
 from tests.support.server.servers import ServerProcess
 from tests.support.server.stores import STORES, server_over
@@ -52,7 +53,7 @@ DESCRIBED = {**AGENT_CONFIG, "name": None, "sampling_params": {**AGENT_CONFIG["s
 WHOLE = {"has_more": False, "cursor": None}  # the fields of a list without a next page
 
 
-@pytest.fixture(params=STORES)
+@pytest.fixture(params=rest_at_night(STORES, always=("sqlite",)))
 def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     with server_over(request.param, tmp_path_factory.mktemp("server"), request) as server:
         yield server

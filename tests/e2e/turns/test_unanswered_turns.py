@@ -15,6 +15,7 @@ import pytest
 
 from tests.fakes.models.openai_answers import Answer, built_in_answer, error_answer
 from tests.fakes.models.openai_server import ModelServer
+from tests.support.cases import rest_at_night
 from tests.support.clients.client_script import VERSIONS, run_script
 from tests.support.clients.plain_client import PlainClient, turn_body
 from tests.support.server.served import TOOL
@@ -29,7 +30,7 @@ def answer_of(body: Mapping[str, Any]) -> Answer:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("store", rest_at_night(STORES, always=("sqlite",)))
 def test_official_clients_read_why_a_turn_has_no_answer(
     version: str, store: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

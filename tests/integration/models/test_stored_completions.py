@@ -18,6 +18,7 @@ from moto import mock_aws
 import tests.fakes.aws.moto_tables  # noqa: F401 - transactions that take no time
 from tests.fakes.jobs import RecordedJobs
 from tests.support.aws.dynamo_table import create_table
+from tests.support.cases import NIGHTLY
 from tests.support.engine.harness import FakeClock
 from turnstone.adapters.aws.dynamodb import DynamoRangeStore
 from turnstone.adapters.sqlite.files import FileBlobStore
@@ -123,7 +124,7 @@ class World:
         return [record for record in (*records, own) if record is not None and name in f"{record.key}"]
 
 
-@pytest.fixture(params=["sqlite", "dynamodb"])
+@pytest.fixture(params=["sqlite", pytest.param("dynamodb", marks=NIGHTLY)])
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     if request.param == "sqlite":
         sqlite = SqliteRangeStore(tmp_path / "turnstone.db")

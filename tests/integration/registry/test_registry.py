@@ -21,6 +21,7 @@ import tests.fakes.aws.moto_tables  # noqa: F401 - transactions that take no tim
 from tests.fakes.models.scripted import ScriptedToolbox, ScriptedTools
 from tests.support.aws.aws_events import AT
 from tests.support.aws.dynamo_table import create_table
+from tests.support.cases import NIGHTLY
 from tests.support.engine.harness import FakeClock, attempt, together
 from turnstone.adapters.aws.dynamodb import DynamoRangeStore
 from turnstone.adapters.sqlite.files import FileBlobStore
@@ -55,7 +56,7 @@ SLOW_S = 1.0  # long compared with the start of a few threads on a busy machine
 NAMES = ["b", "a", "meta-llama/Llama-3.3-70B", "builtin::x", "a|b#%3A", "Zoë", "~", "x" * 256]
 
 
-@pytest.fixture(params=["sqlite", "dynamodb"])
+@pytest.fixture(params=["sqlite", pytest.param("dynamodb", marks=NIGHTLY)])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[RangeStore]:
     blobs = FileBlobStore(tmp_path / "blobs")
     if request.param == "sqlite":
