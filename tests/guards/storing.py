@@ -256,7 +256,7 @@ ON_DYNAMODB = (
                 "            ConsistentRead=True,\n            ScanIndexForward",
                 "            ScanIndexForward",
             ),
-            ours("adapters/aws/dynamodb.py", '{"Keys": encoded, "ConsistentRead": True}', '{"Keys": wanted}'),
+            ours("adapters/aws/dynamodb.py", '{"Keys": encoded, "ConsistentRead": True}', '{"Keys": encoded}'),
         ),
         (f"{REQUESTS}test_reads_are_consistent_but_for_the_index",),
     ),
