@@ -10,12 +10,14 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
+
+import pytest
 
 from tests.fakes.jobs import RecordedJobs
 from tests.fakes.models.scripted import Reply, Scripted, ScriptedInference, ScriptedTools, ToolFunction
@@ -607,6 +609,21 @@ def together(*actions: Callable[[], Any]) -> list[Any]:
 
     with ThreadPoolExecutor(len(actions)) as pool:
         return list(pool.map(act, actions))
+
+
+@contextmanager
+def fails_to_start(patch: pytest.MonkeyPatch, name: str) -> Iterator[None]:
+    """Within the block the machine has no more threads for those whose names begin with `name`."""
+    start = threading.Thread.start
+
+    def refused(thread: threading.Thread) -> None:
+        if thread.name.startswith(name):
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    with patch.context() as patched:
+        patched.setattr(threading.Thread, "start", refused)
+        yield
 
 
 def eventually(holds: Callable[[], bool], patience_s: float = PATIENCE_S) -> None:

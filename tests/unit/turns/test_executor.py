@@ -11,7 +11,7 @@ from threading import Barrier
 
 import pytest
 
-from tests.support.engine.harness import PATIENCE_S, Gate, eventually
+from tests.support.engine.harness import PATIENCE_S, Gate, eventually, fails_to_start
 from turnstone.domain.errors import Overloaded, TenantOverloaded
 from turnstone.services.threads.executor import TurnExecutor
 
@@ -115,3 +115,45 @@ def test_a_share_is_free_again_when_its_turns_have_ended() -> None:
     with executor.permit("a"):
         pass
     assert executor.taken == 0
+
+
+def test_a_drain_waits_until_a_crash_has_been_handled() -> None:
+    executor, handling, handled = TurnExecutor(1), Gate(), list[BaseException]()
+
+    def handle(crash: BaseException) -> None:
+        handling.pass_through()
+        handled.append(crash)
+
+    def fail() -> None:
+        raise ValueError("a bug")
+
+    with executor.permit("acme") as permit:
+        permit.start(fail, handle)
+    handling.wait()
+    assert (executor.wait(SHORT_S), executor.refuse_more()) == (False, 1)
+    handling.open()
+    assert executor.wait(PATIENCE_S)
+    assert len(handled) == 1
+
+
+def test_a_crash_that_can_not_be_handled_frees_its_slot(caplog: pytest.LogCaptureFixture) -> None:
+    executor = TurnExecutor(1)
+
+    def fail(*_: object) -> None:
+        raise SystemExit("a bug")
+
+    with executor.permit("acme") as permit:
+        permit.start(fail, fail)
+    assert executor.wait(PATIENCE_S)
+    assert (executor.taken, executor.refuse_more()) == (0, 0)
+    assert "the end of a run could not be handled" in caplog.text
+
+
+def test_a_run_without_a_thread_is_refused_and_never_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    executor, runs = TurnExecutor(2), list[str]()
+    with fails_to_start(monkeypatch, "turn"), executor.permit("acme") as permit, pytest.raises(Overloaded):
+        permit.start(lambda: runs.append("refused"), unexpected)
+    assert (executor.taken, executor.wait(SHORT_S)) == (0, True)
+    started(executor, lambda: runs.append("next"))
+    assert executor.wait(PATIENCE_S)
+    assert runs == ["next"]

@@ -6,10 +6,12 @@ import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from functools import partial
 from threading import Lock, local
 from typing import TypeVar
 
 from turnstone.domain.errors import Overloaded
+from turnstone.domain.values.outcome import Raised, guarded
 from turnstone.services.threads.slots import NO_QUEUE, QueueLimits, Slots, Waiter
 
 log = logging.getLogger(__name__)
@@ -112,24 +114,42 @@ class TurnExecutor:
             return len(self._running)
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait for the running turns; return whether all ended in time."""
+        """Wait for the running turns, the handling of crashes included; return whether all ended in time."""
         with self._lock:
             running = set(self._running)
         return not wait(running, timeout_s).not_done
 
     def start(self, run: Callable[[], None], on_end: Callable[[BaseException | None], None]) -> None:
-        """Run in a thread, for a permit; `on_end` is called with the exception of the run, or None."""
-        future = self._pool.submit(run)
-        with self._lock:
-            self._running.add(future)
-        future.add_done_callback(lambda done: self._finished(done, on_end))
+        """Run in a thread, for a permit; `on_end` is called there with the exception of the run, or None.
 
-    def _finished(self, future: Future[None], on_end: Callable[[BaseException | None], None]) -> None:
+        Raises:
+            Overloaded: the machine has no thread for the run, which did not begin and will not.
+        """
+        ended: Future[None] = Future()
+        with self._lock:
+            self._running.add(ended)
         try:
-            on_end(future.exception())
-        finally:
-            with self._lock:
-                self._running.discard(future)
+            self._pool.submit(partial(self._run, run, on_end, ended))
+        except RuntimeError as no_thread:  # the pool keeps the work for a thread that it may get later
+            if ended.cancel():
+                self._forget(ended)
+                raise Overloaded(self._slots.taken) from no_thread
+
+    def _run(
+        self, run: Callable[[], None], on_end: Callable[[BaseException | None], None], ended: Future[None]
+    ) -> None:
+        if not ended.set_running_or_notify_cancel():
+            return
+        outcome = guarded(run)
+        reported = guarded(partial(on_end, outcome.error if isinstance(outcome, Raised) else None))
+        if isinstance(reported, Raised):
+            log.error("the end of a run could not be handled", exc_info=reported.error)
+        self._forget(ended)
+        ended.set_result(None)
+
+    def _forget(self, ended: Future[None]) -> None:
+        with self._lock:
+            self._running.discard(ended)
 
 
 class Permit:
@@ -143,7 +163,11 @@ class Permit:
         self.is_used = False
 
     def start(self, run: Callable[[], None], on_crash: Callable[[BaseException], None]) -> None:
-        """Run in a thread of its own. `on_crash` is called with an unexpected exception."""
+        """Run in a thread of its own. `on_crash` is called with an unexpected exception.
+
+        Raises:
+            Overloaded: the machine has no thread; the permit is unused.
+        """
 
         def ended(crash: BaseException | None) -> None:
             self.release()

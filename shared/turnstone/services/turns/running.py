@@ -18,6 +18,7 @@ from turnstone.domain.errors import (
     ModelError,
     ModelTimedOut,
     NotFound,
+    Overloaded,
     StoreUnavailable,
     ToolgroupUnavailable,
     TurnLimitReached,
@@ -64,7 +65,11 @@ class TurnRunner:
         broadcast = self._deps.broadcasts.begin(launch.ref, launch.before, doubtful_after(launch.state))
         broadcast.publish(*launch.first_events)
         run = _Run(self._deps, launch, lease, broadcast)
-        permit.start(lambda: self._run(run, permit), partial(self._end_crashed, run))
+        try:
+            permit.start(lambda: self._run(run, permit), partial(self._end_crashed, run))
+        except Overloaded as no_thread:
+            log.warning("no thread for turn %s, it is handed off: %s", launch.ref.turn_id, no_thread.__cause__)
+            self.hand_off(launch.ref, is_watched=False)
         return broadcast
 
     def hand_off(self, ref: TurnRef, *, is_watched: bool) -> None:

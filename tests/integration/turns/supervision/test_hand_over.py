@@ -29,6 +29,7 @@ from tests.support.engine.harness import (
     completes_turn,
     drained_events,
     eventually,
+    fails_to_start,
     finished_steps,
     nth,
     outline,
@@ -767,3 +768,17 @@ def test_a_hand_off_between_two_steps_keeps_the_step_that_was_being_stored(serve
     assert not worker.tools.invocations
     eventually(lambda: not server.core.leases._held)
     server.assert_whole(ref)
+
+
+def test_a_turn_for_which_the_machine_has_no_thread_is_handed_off_and_runs_later(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = serve(["done"])
+    session = server.session()
+    with fails_to_start(monkeypatch, "turn"):
+        events = server.whole_turn(session)
+    assert outline(events).endswith("failed:handed_over")
+    assert server.core.executor.taken == 0
+    server.reconcile_after_leases()
+    (state,) = server.states(session)
+    assert (state.status, state.takeovers) == (TurnStatus.COMPLETED, 1)
