@@ -1,6 +1,7 @@
 # make run     serve the API on http://127.0.0.1:8321 over SQLite in .turnstone
 # make test    run every test
 # make check   lint, types, structure, and the figures of the template as AWS would have it
+# make set-up  install everything that checks, tests and smoke tests need
 # make build   build the stack with SAM, for Python 3.13
 # make smoke   run what was built in emulators of Lambda and of the cloud
 # make bench   measure, print a table and write bench.json
@@ -60,10 +61,12 @@ PEER_REQUIREMENTS ?= ../shared/peers/llama-stack-requirements.txt
 PEER_CONFIG ?= ../shared/peers/llama-stack-run.yaml
 PEER_PYTHON ?= $(PYTHON)
 
-.PHONY: run test check docs rights golden build smoke bench bench-load bench-peer side-by-side torture lost-power guards mutants attack clients explore nightly clean
+.PHONY: run set-up test check docs rights golden build build-for-smoke smoke bench bench-load bench-peer side-by-side torture lost-power guards mutants attack clients explore nightly clean
 
 run: $(READY)
 	@$(BIN)/python -m turnstone serve
+
+set-up: $(DEV_READY) $(CLIENTS_READY) $(SAM_READY) $(MINISTACK_READY)
 
 test: $(DEV_READY) $(CLIENTS_READY)
 	$(PYTEST) -m "not alone and not nightly" $(ARGS)
@@ -91,7 +94,9 @@ build: $(SAM_READY) $(LAMBDA_READY)
 		cd .aws-sam/build && du -sh CreateTurn Runtime*
 
 # The layer for the other kind of processor is built by `make build`, which `make nightly` runs.
-smoke: BUILT := --exclude $(if $(filter aarch64 arm64,$(shell uname -m)),RuntimeX86,RuntimeArm)
+build-for-smoke smoke: BUILT := --exclude $(if $(filter aarch64 arm64,$(shell uname -m)),RuntimeX86,RuntimeArm)
+build-for-smoke: build
+
 smoke: build $(DEV_READY) $(MINISTACK_READY) $(CLIENTS_READY)
 	$(BIN)/python -m tests.support.aws.emulator $(CURDIR)/$(MINISTACK)/bin/python $(BIN)/python -m pytest tests/contract/store/test_real_table.py
 	$(BIN)/python -m pytest tests/smoke $(ARGS)
