@@ -9,8 +9,11 @@ ROOM_FOR_ANSWERS = 4  # default share of the window for the answer, as a divisor
 def budget_tokens(route: ModelRoute, config: AgentConfig, default_tokens: int, token_factor: float) -> int:
     """Return the maximum of estimated tokens to send.
 
-    Reserves room for the answer in the context window, half of it at most. `default_tokens` is the result if the size of
-    the window is not configured. The factor: the model's tokens per estimated token.
+    Reserves room for the answer in the context window, half of it at most.
+
+    Args:
+        default_tokens: tokens to send if the size of its window is not configured.
+        token_factor: the model's tokens per estimated token.
     """
     window = route.context_tokens
     if window is None:

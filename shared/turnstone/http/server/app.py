@@ -337,7 +337,7 @@ class _Endpoint:
         return answer
 
     async def _drawn(self, pieces: Iterator[bytes], receive: Receive, tenant: str) -> AsyncGenerator[bytes]:
-        """Yield the pieces until the client leaves. Threads of the route draw them, because they read the store."""
+        """Yield the pieces until the client disconnects. Threads of the route read them, because that may block."""
         departure = Departure()
         with departure.watched(receive):
             some = _some_of(pieces)  # already drawn by `_begun`
