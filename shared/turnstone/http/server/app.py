@@ -322,7 +322,7 @@ class _Endpoint:
             timer.cancel()
 
     def _begun(self, request: Request) -> Answer:
-        """Return the endpoint's answer with its first pieces drawn, so that a failing read is still a status."""
+        """Return the endpoint's answer with its first pieces read, so that a failing read is still a status."""
         if request.stop is not None and request.stop.is_set:
             # set while the request waited
             return refusal_reply(ErrorCode.CLIENT_DISCONNECTED, "the client closed the connection")

@@ -12,7 +12,7 @@ from turnstone.services.threads.publisher import Subscriber
 
 
 class DrawnBroadcast(TurnBroadcast):
-    """The events for one client, drawn from a run of this process as the client takes them.
+    """The events for one client, read from a run of this process at the client's pace.
 
     A client that reads nothing holds no copy of the run's backlog.
     """
