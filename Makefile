@@ -1,25 +1,27 @@
-# make run     serve the API on http://127.0.0.1:8321 over SQLite in .turnstone
-# make test    run every test
-# make check   lint, types, structure, and the figures of the template as AWS would have it
-# make set-up  install everything that checks, tests and smoke tests need
-# make build   build the stack with SAM, for Python 3.13
-# make smoke   run what was built in emulators of Lambda and of the cloud
-# make bench   measure, print a table and write bench.json
-# make bench-load  ask everything at once for a minute, then turns for five, and see that nothing fails or grows
-# make bench-peer  measure beside Llama Stack 0.2.12, print tables and write bench-peer.json
-# make side-by-side  run clients against Llama Stack 0.2.12 and against this, and print the differences without a reason
-# make guards  take every guard against a race out, one after the other, and print which test notices
-# make torture kill the server a hundred times in the midst of streams, and look for what was lost
-# make attack  attack a real server in every known way, at full size, and print which bars it meets
-# make clients run the whole table of clients: every version of every client, and what each of them sees
-# make explore run what is drawn anew each time, and every version of every client over both stores
-# make nightly what takes longer than every run may, within an hour: explore, guards, torture, attack, lost-power, build
-# make lost-power  lose the power of a disk at forty moments, and look for what was lost
-# make docs   generate the API reference and the page of differences from Llama Stack
-# make rights  record anew what functions ask of AWS, for the test of their rights
-# make golden  write the golden transcripts of all scenarios again; review their diff
-# make mutants change engine, store and services in many small ways, and tell the changes that no test notices
-# Without bytecode every process that a test starts, and every worker, would compile all modules again.
+# make run           serve the API on http://127.0.0.1:8321 over SQLite in .turnstone
+# make test          all tests except the nightly ones; ARGS="-k name" selects some
+# make check         format, lint, types, template
+# make docs          generate the API reference, the differences from Llama Stack and the map of tests
+# make golden        record the golden transcripts of all scenarios again; review their diff
+# make rights        record the AWS calls of the functions again, for the test of their rights
+# make set-up        install what checks, tests and smoke tests need
+# make build         build the stack with SAM, for Python 3.13
+# make smoke         run the built stack in emulators of Lambda and of AWS
+# make bench         print figures next to their bars and write bench.json, then run the tests that judge times
+# make bench-load    send everything at once for a minute, then turns for five; fail if a request fails or memory grows
+# make bench-peer    measure next to Llama Stack 0.2.12 and write bench-peer.json
+# make side-by-side  run the clients' scenarios against Llama Stack 0.2.12 too; print each difference without a reason
+# make clients       run the table of scenarios with every version of every client
+# make guards        remove every guard against a race or a loss of power, one by one, and print the test that fails
+# make mutants       change engine, store and services in many small ways, and print the changes that no test detects
+# make torture       kill the server a hundred times amid requests; fail if acknowledged data is lost or duplicated
+# make lost-power    simulate a loss of power at forty moments; fail if acknowledged data is lost
+# make attack        attack a real server in every way that once succeeded; print each bar with the measured value
+# make explore       run the tests marked nightly, with a new seed
+# make nightly       explore, guards, torture, attack, lost-power and build, within an hour
+# docs/internals/proof.md describes the proofs.
+
+# Bytecode stays on: without it, every process and worker of a test compiles all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 PYTHON ?= python3
 VENV := .venv
@@ -34,27 +36,26 @@ LAMBDA := .lambda
 LAMBDA_READY := $(LAMBDA)/ready
 MINISTACK := .ministack
 MINISTACK_READY := $(MINISTACK)/ready
-# Lambda's Python: one on the PATH if it works there, else a version manager's, whose shim SAM does not take
+# Lambda's Python: python3.13 of the PATH if it runs, else pyenv's own, because SAM does not accept pyenv's shim.
 PYTHON313 ?= $(firstword $(foreach candidate,python3.13 $(shell pyenv prefix 3.13 2>/dev/null)/bin/python3.13,\
 	$(shell $(candidate) -c 'import sys; print(sys.executable)' 2>/dev/null)))
-# The clients of every run, and those of `make clients` beside them; the TypeScript client needs npm, and without it no test does.
+# The clients of `make test`, and the further ones of `make clients`. TypeScript's need npm; without it their tests are skipped.
 CLIENTS := 0.0.63 0.2.12 0.2.23 0.3.5 openai typescript-0.3.0
 MORE_CLIENTS := 0.0.53 0.0.57 0.1.9 0.2.0 0.2.20 typescript-0.2.23
 CLIENTS_READY := $(CLIENTS:%=.clients/%/ready)
 MORE_CLIENTS_READY := $(MORE_CLIENTS:%=.clients/%/ready)
-# What a TypeScript client depends on is taken as it was on this day.
+# The dependencies of TypeScript clients are resolved as of this date.
 NPM_BEFORE := 2026-11-22
 
-# Where tests keep their files, if there is room: what a disk would keep is told from what it was asked, so that no test
-# has to wait for one.
-# What is measured is not kept there: see tests/benchmarks.
+# Temporary files of tests are in memory if there is room, so that no test waits for a disk. Tests of a loss of power derive
+# the disk's content from recorded system calls. Benchmarks use the disk: see tests/benchmarks.
 IN_MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 2000000 {print $$6}')
 
-# A process that has nothing left to do takes tests of another.
+# Workers without tests take over tests of others.
 PYTEST = PYTEST_DEBUG_TEMPROOT=$(IN_MEMORY) $(BIN)/python -m pytest -n 4 --dist worksteal \
 	-o tmp_path_retention_policy=failed
 
-# The peer has an environment of its own, of Python 3.11 or 3.12, and a run configuration.
+# The peer, Llama Stack 0.2.12, has an environment of its own (Python 3.11 or 3.12) and a run configuration.
 PEER := .peer
 PEER_READY := $(PEER)/ready
 PEER_REQUIREMENTS ?= ../shared/peers/llama-stack-requirements.txt
@@ -167,7 +168,7 @@ $(SAM_READY): constraints-sam.txt
 	@$(SAM)/bin/python -m pip --disable-pip-version-check --quiet install --constraint constraints-sam.txt aws-sam-cli cfn-lint
 	@touch $@
 
-# What Lambda has: Python 3.13 without any package, and beside it the client of the runtime interface.
+# Lambda's environment: Python 3.13 without packages, and, in a folder of its own, the client of the runtime interface.
 $(LAMBDA_READY): constraints-smoke.txt
 	@test -n "$(PYTHON313)" || { echo "Lambda runs Python 3.13 and there is none here; install it, or name one: make PYTHON313=... $(MAKECMDGOALS)"; exit 1; }
 	@echo "setting up $(LAMBDA), once"
@@ -194,8 +195,8 @@ $(PEER_READY): $(PEER_REQUIREMENTS)
 	@$(PEER)/bin/python -m pip --disable-pip-version-check --quiet install --requirement $(PEER_REQUIREMENTS)
 	@touch $@
 
-# The clients, unmodified, each in a folder of its own; what those of Python depend on is in the dev environment, or named in
-# constraints-clients.txt. Those since 0.2.20 declare Python 3.12 but run on 3.11 as well.
+# The clients, unmodified, each in a folder of its own. The dependencies of Python's are in the dev environment or in
+# constraints-clients.txt. Versions since 0.2.20 declare Python 3.12 but run on 3.11 as well.
 .clients/openai/ready: $(DEV_READY) constraints-clients.txt
 	@rm -rf $(@D)
 	@$(PIP) install --no-deps --target $(@D) --requirement constraints-clients.txt

@@ -13,7 +13,7 @@ class SessionRef(Frozen):
     session_id: str
 
     def turn(self, turn_id: str) -> TurnRef:
-        """Return the reference to one of its turns."""
+        """Return the reference to a turn of the session."""
         return TurnRef(tenant=self.tenant, agent_id=self.agent_id, session_id=self.session_id, turn_id=turn_id)
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 QUOTED_CHARACTERS = 200
 
 
-class AnswerAtOnce(NamedTuple):
+class RefusedCall(NamedTuple):
     """A call that cannot be run; the model receives the reason."""
 
     call: ToolCall
@@ -26,7 +26,7 @@ class AnswerAtOnce(NamedTuple):
 class ToolPlan(NamedTuple):
     """The plan for the calls: the server's first, in the order called, then the client's."""
 
-    ours: tuple[ServerCall | AnswerAtOnce, ...]
+    ours: tuple[ServerCall | RefusedCall, ...]
     client: tuple[ToolCall, ...]
 
 
@@ -55,13 +55,13 @@ def build_offer(config: AgentConfig, of_groups: Sequence[OfferedTool]) -> ToolOf
 
 def plan_tools(calls: Iterable[ToolCall], state: TurnState, offer: ToolOffer) -> ToolPlan:
     """Return the assignment of the calls, which the last inference of the state made."""
-    ours: list[ServerCall | AnswerAtOnce] = []
+    ours: list[ServerCall | RefusedCall] = []
     client: list[ToolCall] = []
     for call in calls:
         if call.tool_name not in offer.client and call.tool_name not in offer.server:
-            ours.append(AnswerAtOnce(call, _unknown(call, offer)))
+            ours.append(RefusedCall(call, _unknown(call, offer)))
         elif isinstance(call.arguments, str):
-            ours.append(AnswerAtOnce(call, _unparsable(call)))
+            ours.append(RefusedCall(call, _unparsable(call)))
         elif call.tool_name in offer.client:
             client.append(call)
         else:

@@ -13,7 +13,7 @@ from turnstone.domain.turns.events import StepProgressed, StepStarted, ToolCallD
 from turnstone.domain.turns.turns import StepTrace, ToolExecutionStep, TurnState
 from turnstone.domain.values.moments import strictly_after
 from turnstone.engine.steps import EngineDeps, NextStep, RunAgain
-from turnstone.engine.tool_plan import AnswerAtOnce, ToolPlan
+from turnstone.engine.tool_plan import RefusedCall, ToolPlan
 from turnstone.engine.tool_shields import has_stopped, judge_call, judged_answer, stopped_response
 
 
@@ -51,11 +51,11 @@ def run_tools(plan: ToolPlan, state: TurnState, deps: EngineDeps) -> Generator[T
 
 
 def _answered(
-    planned: ServerCall | AnswerAtOnce, results: Iterator[ToolResult], state: TurnState, deps: EngineDeps
+    planned: ServerCall | RefusedCall, results: Iterator[ToolResult], state: TurnState, deps: EngineDeps
 ) -> tuple[ToolResponse, StepTrace]:
     """Return the answer as stored in the turn. Content stopped by shields is not stored."""
     match planned:
-        case AnswerAtOnce():
+        case RefusedCall():
             return _failed(planned.call, planned.answer), StepTrace(deltas=1)
         case ServerCall():
             response, files = _response(planned.call, next(results))

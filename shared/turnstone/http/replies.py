@@ -72,14 +72,14 @@ class TurnStreamReply(NamedTuple):
 
 
 class ModelReply(NamedTuple):
-    """A model's answer, sent once it is complete; cancelled when the client leaves."""
+    """A model's answer, sent once it is complete; cancelled when the client disconnects."""
 
     answering: AnswerStream
     encoder: AnswerEncoder
 
 
 class ModelStreamReply(ModelReply):
-    """A model's answer as server-sent events, sent as they arrive; cancelled when the client leaves."""
+    """A model's answer as server-sent events, sent as they arrive; cancelled when the client disconnects."""
 
     __slots__ = ()
 

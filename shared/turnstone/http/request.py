@@ -37,7 +37,7 @@ class Request(NamedTuple):
         scheme: how the caller authenticated, `bearer` or `sigv4`; None on a server without authentication.
         base: prefix of the API's paths in the request's own: a stage, or a domain's base path.
         about: fields of the log besides route and caller: ids, added as they are found.
-        stop: set when the client leaves, for a route that `is_cancellable`; None for all others.
+        stop: set when the client disconnects, for a route that `is_cancellable`; None for all others.
     """
 
     method: str

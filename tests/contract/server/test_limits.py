@@ -2,7 +2,7 @@
 
 And the other side of each limit: accepted requests are answered, and their results can be read and continued.
 
-Covers: http/server/app, functions
+Covers: http/server/app, functions, services/turns/turns
 """
 
 from __future__ import annotations

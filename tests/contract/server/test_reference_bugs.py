@@ -4,7 +4,7 @@ Where a law has more sides than one, they have tests of their own: the lock and 
 `integration/turns/test_locking.py`, access in `integration/access/test_who_sees_what.py`, crashes and leaving clients
 in `e2e/server/test_server_process.py`, the cost of lists in `integration/sessions/test_lists.py`.
 
-Covers: functions, services
+Covers: functions, services, services/turns/turns
 """
 
 from __future__ import annotations

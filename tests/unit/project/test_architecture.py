@@ -157,6 +157,12 @@ def circle_in(pairs: set[tuple[str, str]]) -> list[str]:
     return sorted(room for room in list(beyond) if room in reached(room))
 
 
+def test_the_page_on_the_layout_has_each_layer_with_its_imports() -> None:
+    page = (ROOT / "docs" / "internals" / "layout.md").read_text()
+    rows = re.findall(r"^\| (\w+) \| `\w+/` \| .* \| ([^|]*) \|$", page, re.MULTILINE)
+    assert {layer: set(imports.split(", ")) - {"–"} for layer, imports in rows} == MAY_IMPORT
+
+
 def test_imports_point_inwards() -> None:
     assert {layer_of(address(path)) for path in trees()} - {"__init__", "__main__", "", "turnstone"} == set(MAY_IMPORT)
     outwards = [

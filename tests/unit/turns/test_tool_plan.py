@@ -37,7 +37,7 @@ from turnstone.domain.tools.tools import ToolCall, ToolDef, ToolResponse, call_f
 from turnstone.domain.turns.turns import TurnState
 from turnstone.domain.values.frozen import MAX_DEPTH
 from turnstone.engine.steps import AwaitClientTools, RunAgain
-from turnstone.engine.tool_plan import AnswerAtOnce, ToolPlan, build_offer, plan_tools
+from turnstone.engine.tool_plan import RefusedCall, ToolPlan, build_offer, plan_tools
 
 NO_TOOLS = AgentConfig(model="m", instructions="")
 
@@ -111,9 +111,9 @@ def test_without_toolgroups_no_server_tool_is_offered() -> None:
 
 def test_an_unknown_tool_is_answered_with_the_tools_there_are() -> None:
     (planned,) = plan_tools((UNKNOWN,), new_turn(), OFFER).ours
-    assert AnswerAtOnce(UNKNOWN, "There is no tool named 'fly'. Tools you can call: ask, price, stock.") == planned
+    assert RefusedCall(UNKNOWN, "There is no tool named 'fly'. Tools you can call: ask, price, stock.") == planned
     (planned,) = plan_tools((UNKNOWN,), new_turn(), offer_of(NO_TOOLS)).ours
-    assert AnswerAtOnce(UNKNOWN, "There is no tool named 'fly'. Tools you can call: none.") == planned
+    assert RefusedCall(UNKNOWN, "There is no tool named 'fly'. Tools you can call: none.") == planned
 
 
 @pytest.mark.parametrize("tool_name", ["price", "ask"], ids=["of the server", "of the client"])
@@ -122,18 +122,18 @@ def test_arguments_that_are_not_an_object_are_quoted_in_the_answer(tool_name: st
     requested = call_from_json("c1", tool_name, written)
     plan = plan_tools((requested,), new_turn(), OFFER)
     answer = f"The arguments of this call are not a JSON object, so it was not run. They were: {written}"
-    assert ToolPlan(ours=(AnswerAtOnce(requested, answer),), client=()) == plan
+    assert ToolPlan(ours=(RefusedCall(requested, answer),), client=()) == plan
 
 
 def test_arguments_without_their_json_are_quoted_too() -> None:
     (planned,) = plan_tools((ToolCall(call_id="c1", tool_name="price", arguments="{tea"),), new_turn(), OFFER).ours
-    assert isinstance(planned, AnswerAtOnce)
+    assert isinstance(planned, RefusedCall)
     assert planned.answer.endswith("{tea")
 
 
 def test_long_arguments_are_quoted_in_part() -> None:
     (planned,) = plan_tools((call_from_json("c1", "price", "x" * 10_000),), new_turn(), OFFER).ours
-    assert isinstance(planned, AnswerAtOnce)
+    assert isinstance(planned, RefusedCall)
     assert len(planned.answer) < 300
 
 

@@ -59,7 +59,10 @@ class _Expression:
 
 
 def transact_item(operation: Operation, table_name: str, nonce: str) -> dict[str, Any]:
-    """Return the operation as a member of TransactWriteItems; its content also fits the call for a single item."""
+    """Return the operation as a member of TransactWriteItems: its verb, and the parameters.
+
+    The parameters also fit PutItem, UpdateItem and DeleteItem.
+    """
     expression = _Expression()
     clauses = [expression.clause(condition) for condition in operation.when]
     request: dict[str, Any]

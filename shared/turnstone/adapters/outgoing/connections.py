@@ -18,7 +18,7 @@ SEND_TIMEOUT_S = 600.0
 
 
 class Line:
-    """The connections of a thread's request, for another thread to cut."""
+    """The connections of one thread's request, which another thread can cut."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -30,7 +30,7 @@ class Line:
         return self._cut.is_set()
 
     def wait_for_cut(self, seconds: float) -> bool:
-        """Wait up to the timeout; return True at once when the line is cut."""
+        """Wait up to the timeout; return True once the connections are cut."""
         return self._cut.wait(seconds)
 
     def hold(self, sock: socket.socket) -> None:

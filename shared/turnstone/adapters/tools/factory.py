@@ -71,7 +71,7 @@ class EveryToolKind:
             self._builtin[CODE_INTERPRETER] = deps.code_interpreter
 
     def builtin(self) -> tuple[str, ...]:
-        """Return the names of this server's builtin groups."""
+        """Return the names of this server's builtin toolgroups."""
         return tuple(self._builtin)
 
     def build(self, group: Toolgroup) -> Toolbox:

@@ -12,7 +12,11 @@ MAX_TENANT_BYTES = 256
 
 
 class Identity(NamedTuple):
-    """The caller that a token names, and the token's expiry; None without one."""
+    """The caller that a token names.
+
+    Attributes:
+        valid_until: the token's expiry; None if it does not expire.
+    """
 
     caller: Caller
     valid_until: datetime | None = None

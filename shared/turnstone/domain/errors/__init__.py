@@ -129,7 +129,7 @@ class NotFound(TurnstoneError):
 
 
 class NotOpen(NotFound):
-    """No turn of this id is open in the tenant, for an operator's command."""
+    """An operator's command names a turn that is not open in the tenant."""
 
     def __init__(self, turn_id: str, tenant: str) -> None:
         super().__init__("open turn", turn_id)

@@ -2,7 +2,7 @@
 
 
 class TurnstoneError(Exception):
-    """Root of the tree.
+    """Base class of every Turnstone error.
 
     Attributes:
         may_be_repeated: False if a repetition of the request would be taken for an earlier one.

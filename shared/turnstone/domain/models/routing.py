@@ -70,7 +70,7 @@ class ConfiguredModels(NamedTuple):
 
 
 RouteOf = Callable[[str, str], ModelRoute]
-"""Returns who answers for a tenant's model. Raises InvalidRequest where nobody does."""
+"""Returns the route of a tenant's model. Raises InvalidRequest where no provider serves it."""
 
 
 def resolved_route(route_of: RouteOf, tenant: str, model_id: str) -> ModelRoute:

@@ -32,7 +32,7 @@ class Provider(Frozen):
 
 
 def providers(of_models: Mapping[str, str]) -> tuple[Provider, ...]:
-    """Return all providers; `models` gives the kinds of the model providers by name."""
+    """Return all providers. Takes the types of the model providers by name."""
     unchecked = Health(status="Not Implemented", message="the model server is called when it is needed, not for this")
     return (
         *(

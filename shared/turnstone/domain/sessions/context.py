@@ -71,7 +71,7 @@ def segments_within(budget_tokens: int) -> int:
 
 
 def without_entry(segments: Sequence[Segment], order: str) -> tuple[Segment, ...]:
-    """Return the segment of the turn without it; None if no segment has it."""
+    """Return the segment that has the turn's entry, without that entry; empty if no segment has it."""
     for segment in reversed(segments):
         entries = tuple(entry for entry in segment.entries if entry.order != order)
         if len(entries) < len(segment.entries):

@@ -6,15 +6,18 @@ from turnstone.domain.models.routing import ModelRoute
 ROOM_FOR_ANSWERS = 4  # default share of the window for the answer, as a divisor
 
 
-def budget_tokens(route: ModelRoute, config: AgentConfig, otherwise: int, token_factor: float) -> int:
+def budget_tokens(route: ModelRoute, config: AgentConfig, default_tokens: int, token_factor: float) -> int:
     """Return the maximum of estimated tokens to send.
 
-    Reserves room for the answer in the context window, half of it at most. `otherwise` is the result if the size of
-    the window is not configured. The factor: the model's tokens per estimated token.
+    Reserves room for the answer in the context window, half of it at most.
+
+    Args:
+        default_tokens: tokens to send if the size of its window is not configured.
+        token_factor: the model's tokens per estimated token.
     """
     window = route.context_tokens
     if window is None:
-        return int(otherwise / token_factor)
+        return int(default_tokens / token_factor)
     max_tokens = config.sampling_params.max_tokens
     room = min(max_tokens, window // 2) if max_tokens > 0 else window // ROOM_FOR_ANSWERS
     return int((window - room) / token_factor)

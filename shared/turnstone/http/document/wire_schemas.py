@@ -87,7 +87,7 @@ def _keep_first_paragraph(made: JsonSchemaValue) -> None:
 
 
 def _is_tag(schema: Any) -> bool:
-    """Return whether a field's schema is of a tag: a literal with one value."""
+    """Return whether the schema is that of a tag: a literal with one value."""
     inner = schema["schema"] if schema["type"] == "default" else None
     return inner is not None and inner["type"] == "literal" and len(inner["expected"]) == 1
 

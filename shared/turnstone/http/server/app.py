@@ -322,7 +322,7 @@ class _Endpoint:
             timer.cancel()
 
     def _begun(self, request: Request) -> Answer:
-        """Return the endpoint's answer with its first pieces drawn, so that a failing read is still a status."""
+        """Return the endpoint's answer with its first pieces read, so that a failing read is still a status."""
         if request.stop is not None and request.stop.is_set:
             # set while the request waited
             return refusal_reply(ErrorCode.CLIENT_DISCONNECTED, "the client closed the connection")
@@ -337,7 +337,7 @@ class _Endpoint:
         return answer
 
     async def _drawn(self, pieces: Iterator[bytes], receive: Receive, tenant: str) -> AsyncGenerator[bytes]:
-        """Yield the pieces until the client leaves. Threads of the route draw them, because they read the store."""
+        """Yield the pieces until the client disconnects. Threads of the route read them, because that may block."""
         departure = Departure()
         with departure.watched(receive):
             some = _some_of(pieces)  # already drawn by `_begun`

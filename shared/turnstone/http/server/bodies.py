@@ -15,7 +15,7 @@ async def read_body(receive: Receive, limit: int) -> bytes | None:
     everything before it reads then receives the refusal instead of a reset connection.
 
     Raises:
-        ClientDisconnect: The client left before the body was complete.
+        ClientDisconnect: The client disconnected before the body was complete.
     """
     parts: list[bytes] = []
     size = 0

@@ -70,7 +70,7 @@ def _child(node: _Node[Value], part: str) -> _Node[Value]:
 
 
 class RareRoutes(BaseRoute):
-    """The seldom requested routes as one route of Starlette, the last of the router's."""
+    """All rarely requested routes as one Starlette route, matched last."""
 
     def __init__(self, routes: Iterable[Route], serve: Callable[[str, Mapping[str, Route]], BaseRoute]) -> None:
         """Take the maker of a path's route, called at the first request to that path."""

@@ -22,7 +22,7 @@ async def wait_for_slot(executor: TurnExecutor, request: Request, receive: Recei
 
     Raises:
         Overloaded: No slot was free in time, the queue is full, or the server stops.
-        ClientDisconnect: The client left, and its request has left the queue.
+        ClientDisconnect: The client disconnected, and its request was removed from the queue.
     """
     loop = asyncio.get_running_loop()
     departure = Departure()

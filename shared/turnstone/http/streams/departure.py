@@ -23,7 +23,7 @@ class Departure:
 
     @contextmanager
     def watched(self, receive: Receive, after_s: float = WATCH_AFTER_S) -> Iterator[None]:
-        """Within the block, note when the client leaves, from `after_s` on; its request was received before."""
+        """Within the block, note when the client disconnects, from `after_s` on; its request was received before."""
         beginning = asyncio.get_running_loop().call_later(after_s, self._begin, receive)
         try:
             yield

@@ -33,7 +33,7 @@ async def answered(
     """Return the whole answer, the reply for its error, or the chunks of its stream.
 
     A stream begins with the answer's first part or, to keep the connection open, after a silence. Later errors are
-    added to `about` for the log. Raises ClientDisconnect if the client leaves before.
+    added to `about` for the log. Raises ClientDisconnect if the client disconnects before.
     """
     batches = received(reply.answering, receive)
     begins = False

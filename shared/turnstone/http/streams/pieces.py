@@ -7,7 +7,7 @@ PARTS_AT_ONCE = 500
 
 
 def cut(parts: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the bytes of the parts in pieces of PIECE_BYTES at most, drawing the parts as they are needed.
+    """Yield the bytes of the parts in pieces of PIECE_BYTES at most, reading the parts as they are needed.
 
     A piece also ends after PARTS_AT_ONCE parts, because each may take a while to draw.
     """

@@ -9,10 +9,10 @@ MOST_HIDDEN = 1_000
 
 
 class Listing:
-    """The entries of a list that match a query and that the caller may see, read as they are drained.
+    """The entries of a list that match a query and that the caller may see, read from the store on iteration.
 
     Attributes:
-        has_more: whether entries are left, valid once the entries are drained. A limit of 0 yields none, and finds out
+        has_more: whether entries are left, valid after the last entry. A limit of 0 yields none, and sets `has_more` to
             whether there are any.
         cursor: of the next page, None only at the end of the list.
     """

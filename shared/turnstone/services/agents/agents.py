@@ -27,7 +27,7 @@ class Agents:
         clock: Clock,
         ids: IdGenerator,
     ) -> None:
-        """Check configurations by `refuse_unsupported`, a function: reading agents does not load its module."""
+        """Take `refuse_unsupported` as a function, so that reading agents does not load its module."""
         self._store = store
         self._rules = rules
         self._refuse_unsupported = refuse_unsupported
@@ -53,7 +53,7 @@ class Agents:
         return wire
 
     def list(self, caller: Caller, query: ListQuery) -> tuple[Listing, Iterator[bytes]]:
-        """Return a page of agents, and its agents as wire JSON, read as they are drained."""
+        """Return a page of agents, and their wire JSON, read from the store on iteration."""
 
         def is_shown(entry: ListEntry) -> bool:
             has_name = query.name is None or entry.fields["name"] == query.name

@@ -82,7 +82,7 @@ class Sweeper:
         self._duties = duties
 
     def sweep(self, until: datetime) -> Swept:
-        """Reconcile every open turn once, but begin nothing after that time. Raises StoreUnavailable for the index.
+        """Reconcile every open turn once, but start none after `until`. Raises StoreUnavailable for the index.
 
         Each sweep begins at another position, so that a short time never leaves out the same turns.
         """

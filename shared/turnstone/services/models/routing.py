@@ -51,7 +51,7 @@ class Routing:
             self.route(tenant, model_id)
 
     def _provided(self, route: ModelRoute) -> ModelRoute:
-        """Return the route without providers that are gone. Raises InvalidRequest if they all are."""
+        """Return the route without providers that are no longer configured. Raises InvalidRequest if none is left."""
         targets = tuple(target for target in route.targets if target.provider_id in self._configured.providers)
         if not targets:
             gone = route.targets[0].provider_id

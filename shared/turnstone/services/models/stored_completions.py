@@ -81,7 +81,7 @@ class StoredCompletions:
     def list(
         self, caller: Caller, query: CompletionsQuery
     ) -> tuple[Listing, Iterator[tuple[StoredCompletion, WireTurn | None]]]:
-        """Return the part of the list, and its completions with their wire JSON, read as they are drained.
+        """Return the part of the list, and its completions with their wire JSON, read from the store on iteration.
 
         Lost content is None. A page ends early where too many completions in between are not shown: other callers', of
         other models or metadata, or expired.

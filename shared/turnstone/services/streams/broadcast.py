@@ -60,7 +60,7 @@ class TurnBroadcast(Publisher[Received]):
             return Received(new, is_all and self.is_over, len(new) == most)
 
     def publish(self, *events: TurnEvent | Numbered) -> None:
-        """Publish the events; those without a number get the next ones."""
+        """Publish the events; events without a number get the next numbers."""
         self._emit(events, is_over=False)
 
     def close(self, *events: TurnEvent | Numbered) -> None:

@@ -12,7 +12,7 @@ from turnstone.services.threads.publisher import Subscriber
 
 
 class DrawnBroadcast(TurnBroadcast):
-    """The events for one client, drawn from a run of this process as the client takes them.
+    """The events for one client, read from a run of this process at the client's pace.
 
     A client that reads nothing holds no copy of the run's backlog.
     """
@@ -58,7 +58,7 @@ class DrawnBroadcast(TurnBroadcast):
             self._running.unsubscribe(self._source)
 
     def _rouse(self) -> None:
-        """Wake the client, because the run has more."""
+        """Wake the client, because the run has more events."""
         with self.lock:
             woken = self._marked_awake()
         for subscriber in woken:
@@ -93,7 +93,7 @@ class EventCursor:
         self.broadcast.attach(running, lambda events: self._new(events, running.doubtful_after))
 
     def _new(self, events: Iterable[Numbered], doubted: int | None) -> tuple[Numbered, ...]:
-        """Return those to publish of the events, which begin with the turn's first or follow the previous call's."""
+        """Return the events to publish. They begin with the turn's first event, or follow the previous call's."""
         with self._in_order:
             if doubted is not None and not self._is_doubted:
                 self._is_doubted = True

@@ -69,7 +69,7 @@ class Pending(Generic[Answer]):
 
 @contextmanager
 def awaiting(pending: Sequence[Pending[Answer]], stop: StopSignal | None) -> Generator[None, None, None]:
-    """Cancel all of them when the signal is set within the block, and those that are left after it."""
+    """Cancel all pending results when the signal is set within the block, and the remaining ones after it."""
 
     def cancel() -> None:
         for one in pending:

@@ -99,7 +99,7 @@ class Slots:
             waiter.settle(waiter)
 
     def join(self, waiter: Waiter) -> None:
-        """Put the waiter into the queue, or give it a slot at once. Raises Overloaded if it may not wait either."""
+        """Give the waiter a slot, or queue it. Raises Overloaded if it may not be queued."""
         with self._lock:
             try:
                 self._take(waiter.tenant)

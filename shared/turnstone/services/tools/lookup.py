@@ -20,7 +20,7 @@ class ToolgroupLookup:
         return {**{name: builtin_toolgroup(name) for name in self._kinds.builtin()}, **self.configured}
 
     def builtin(self, name: str) -> Toolgroup | None:
-        """Return the group that comes with the server, None if there is none. Nothing is read for it."""
+        """Return the builtin toolgroup of that name, None if there is none. Reads nothing from the store."""
         return builtin_toolgroup(name) if name in self._kinds.builtin() else None
 
     def find(self, tenant: str, name: str) -> Toolgroup | None:

@@ -289,7 +289,7 @@ class Turns:
 
 
 def _settled(act: Callable[[], TurnBroadcast], attempt: Attempt) -> TurnBroadcast:
-    """Return the act's result, repeated while other writers are faster. Raises StoreUnavailable if they always are."""
+    """Return the result of `act`, repeated after conflicts with other writers. Raises StoreUnavailable if all fail."""
     was_refused = False
 
     def act_on_both() -> TurnBroadcast:

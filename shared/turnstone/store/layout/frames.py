@@ -22,7 +22,7 @@ def frame(private: dict[str, Any], wire: bytes) -> bytes:
 
 
 def private_part(body: bytes) -> dict[str, Any]:
-    """Return the private part."""
+    """Return the private fields of a record's body."""
     fields: dict[str, Any] = from_json(body[: body.index(b"\n")])
     return fields
 

@@ -135,7 +135,7 @@ class StoredCompletionStore:
     def wires(
         self, tenant: str, completions: Sequence[StoredCompletion]
     ) -> Iterator[tuple[StoredCompletion, WireTurn | None]]:
-        """Yield the existing ones with their wire JSON, None in its place where that is lost."""
+        """Yield the existing completions with their wire JSON; None in place of lost JSON."""
         gets = [Get(completion_key(tenant, each.completion_id), HELD_BYTES) for each in completions]
         records, _ = self._store.gather(gets, [])
         for completion, record in zip(completions, records, strict=True):

@@ -222,7 +222,7 @@ class SessionStore:
             yield entry._replace(is_gone=True) if is_gone else entry
 
     def _as_listed(self, ref: SessionRef, lost: ContentLost) -> tuple[Session, Ownership]:
-        """Return the session from its agent's list. Raises the loss if it is not listed."""
+        """Return the session from its agent's list. Raises `lost` if it is not listed."""
         (header, agent), _ = self._store.gather([Get(session_key(ref)), Get(agent_key(ref.tenant, ref.agent_id))], [])
         for entry in entries_of(self._store, session_list(ref.tenant, ref.agent_id), None, None):
             if header is not None and entry.fields["session_id"] == ref.session_id:

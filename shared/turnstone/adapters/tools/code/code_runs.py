@@ -31,7 +31,7 @@ class CodeRun:
 
 
 class CodeRunner(Protocol):
-    """Runs code."""
+    """Runs a model's code in isolation: a jail on this machine, or a service."""
 
     def check(self) -> None:
         """Return if code can be run. Raises ToolFailed with the reason otherwise."""

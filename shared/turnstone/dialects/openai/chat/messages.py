@@ -34,7 +34,7 @@ class TextPart(Open):
 
     @property
     def is_plain(self) -> bool:
-        """Whether the domain value holds all of it."""
+        """Whether the domain value holds every field that was sent."""
         return not self.further
 
 
@@ -49,7 +49,7 @@ class ImagePart(Open):
 
     @property
     def is_plain(self) -> bool:
-        """Whether the domain value holds all of it."""
+        """Whether the domain value holds every field that was sent."""
         return not self.further and not self.image_url.further and self.image_url.detail in (None, "auto")
 
 
