@@ -13,8 +13,8 @@ from turnstone.http.route import Route
 def get_step(request: Request) -> Reply:
     query = checked(named_in_query(request.query, *QUERY), StepNamed)
     reader = request.use_cases.reader
-    ref = query.ref(request.caller.tenant) or reader.locate(request.caller.tenant, query.agent_id, query.turn_id)
-    read = reader.read(request.caller, ref)
+    ref = query.ref(request.caller.tenant)
+    read = reader.read(request.caller, ref) if ref else reader.search(request.caller, query.agent_id, query.turn_id)
     return restored(reply(StepReply2024(step=step_2024(read.step(query.step_id)))), read.restore)
 
 

@@ -13,8 +13,8 @@ from turnstone.http.route import Route
 def read_turn(request: Request) -> Reply:
     query = parse(request, TurnNamed)
     reader = request.use_cases.reader
-    ref = query.ref(request.caller.tenant) or reader.locate(request.caller.tenant, query.agent_id, query.turn_id)
-    read = reader.read(request.caller, ref)
+    ref = query.ref(request.caller.tenant)
+    read = reader.read(request.caller, ref) if ref else reader.search(request.caller, query.agent_id, query.turn_id)
     reply = Reply(turn_wire(read.turn), headers={"x-turn-status": read.state.status.value})
     return restored(reply, read.restore)
 

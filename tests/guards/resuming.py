@@ -134,8 +134,7 @@ RESUMES = (
         (
             ours(
                 "store/sessions/turns.py",
-                "        if turn_id is not None and turn_record is None:\n"
-                '            raise NotFound("turn", turn_id)\n',
+                '        if self.turn_record is None:\n            raise NotFound("turn", turn_id)\n',
             ),
             ours(
                 "services/turns/turns.py",

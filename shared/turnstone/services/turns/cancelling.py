@@ -64,6 +64,7 @@ class Cancelling:
         def act() -> TurnState:
             view = self._deps.turns.view(ref, 0, attempt, ref.turn_id)
             check(view)
+            view.check_turn(ref.turn_id)
             answer_in(view.remembered, attempt, self._deps.clock.now())
             return self._cancelled(ref, view, attempt)
 

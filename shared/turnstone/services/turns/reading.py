@@ -51,19 +51,26 @@ class TurnReader:
             NotFound: the turn, its session or its agent.
             ContentLost: the turn's content, or the agent's.
         """
-        session, state, agent_owner, restore = self._turns.visit(ref)
-        check_session(self._rules, caller, session, agent_owner, self._clock.now())
-        watch_if_due(self._supervisor, self._clock, ref, session)
+        visited = self._turns.visit(ref)
+        check_session(self._rules, caller, visited.session, visited.agent_owner, self._clock.now())
+        state, restore = visited.turn()
+        watch_if_due(self._supervisor, self._clock, ref, visited.session)
         state.check_content()
         return TurnRead(state, restore)
 
-    def locate(self, tenant: str, agent_id: str, turn_id: str) -> TurnRef:
-        """Return the turn's reference, found among all sessions of the agent; `read` checks the caller's rights.
+    def search(self, caller: Caller, agent_id: str, turn_id: str) -> TurnRead:
+        """Return the result of `read` for a turn in any session of the agent.
 
         Raises:
-            NotFound: there is no such turn, as far as those sessions are there.
+            NotFound: the turn, also where its session or agent is missing: no error names a session that the caller
+                did not.
+            ContentLost: the turn's content, or the agent's.
         """
-        session_id = self._turns.find_session(tenant, agent_id, turn_id)
+        session_id = self._turns.find_session(caller.tenant, agent_id, turn_id)
         if session_id is None:
             raise NotFound("turn", turn_id)
-        return TurnRef(tenant=tenant, agent_id=agent_id, session_id=session_id, turn_id=turn_id)
+        ref = TurnRef(tenant=caller.tenant, agent_id=agent_id, session_id=session_id, turn_id=turn_id)
+        try:
+            return self.read(caller, ref)
+        except NotFound as missing:
+            raise NotFound("turn", turn_id) from missing

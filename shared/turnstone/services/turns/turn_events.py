@@ -40,9 +40,10 @@ class TurnEvents:
             NotFound: the turn, its session or its agent.
             ContentLost: the turn's content.
         """
-        session, state, agent_owner, restore = self._turns.visit(ref)
-        check_session(self._rules, caller, session, agent_owner, self._clock.now())
-        watch_if_due(self._supervisor, self._clock, ref, session)
+        visited = self._turns.visit(ref)
+        check_session(self._rules, caller, visited.session, visited.agent_owner, self._clock.now())
+        state, restore = visited.turn()
+        watch_if_due(self._supervisor, self._clock, ref, visited.session)
         state.check_content()
         excerpt = EventCursor(ref, after)
         excerpt.broadcast.restore = restore

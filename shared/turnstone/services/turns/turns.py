@@ -116,6 +116,7 @@ class Turns:
             view = self._store.view(ref, self._deps.read_tokens, attempt, ref.turn_id)
             now = self._deps.clock.now()
             check_session(self._rules, caller, view.session, view.agent_owner, now)
+            view.check_turn(ref.turn_id)
             if earlier := self._earlier(ref, view, attempt, now, is_resume=True):
                 return earlier
             return self._resume(ref, view, responses, attempt, now)
@@ -245,6 +246,7 @@ class Turns:
             )
         waiting = ref.turn(lock.order)
         view = self._store.view(ref, self._deps.read_tokens, attempt, lock.order)
+        view.check_turn(lock.order)
         if earlier := self._earlier(waiting, view, attempt, now, is_resume=True):
             return earlier
         pending = view.state.pending_calls if view.state else ()

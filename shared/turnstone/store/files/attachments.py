@@ -33,15 +33,18 @@ class StoredFile(NamedTuple):
 
 
 class Attached(NamedTuple):
-    """A stored file, with its session's and agent's owners."""
+    """A requested file, with its session's and agent's owners, for a check of access before the file is read."""
 
-    record: Record
+    attachment_id: str
+    record: Record | None
     session: Session
     agent_owner: Ownership
 
     @property
     def file(self) -> StoredFile:
         """Return the file, in pieces if it is large and read so. Raises ContentLost, NotFound."""
+        if self.record is None:
+            raise NotFound("attachment", self.attachment_id)
         if self.record.pieces is None:
             return _file(self.record.body)
         pieces = self.record.pieces()
@@ -77,7 +80,7 @@ class AttachmentStore:
         )
 
     def find(self, ref: SessionRef, attachment_id: str) -> Attached:
-        """Return the file with its session. Raises NotFound for either."""
+        """Return the file, found or not, with its session. Raises NotFound for session or agent."""
         gets = [
             Get(session_key(ref)),
             Get(agent_key(ref.tenant, ref.agent_id)),
@@ -86,6 +89,4 @@ class AttachmentStore:
         (header, agent, record), _ = self._store.gather(gets, [])
         if header is None or agent is None:
             raise NotFound("session", ref.session_id)
-        if record is None:
-            raise NotFound("attachment", attachment_id)
-        return Attached(record, session_of(header), owner_of_agent(agent, ref.agent_id))
+        return Attached(attachment_id, record, session_of(header), owner_of_agent(agent, ref.agent_id))

@@ -4,8 +4,9 @@ The header's revision guards taking the lock; its fence guards adding steps and 
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
+from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
@@ -62,7 +63,7 @@ log = logging.getLogger(__name__)
 class SessionView(NamedTuple):
     """A session as read in one round trip: its header, its agent, its newest segments, oldest first.
 
-    `turn_record` is the record of the requested turn.
+    `turn_record` is the record of the requested turn, None if it is missing.
     """
 
     session: Session
@@ -76,6 +77,11 @@ class SessionView(NamedTuple):
     def state(self) -> TurnState | None:
         """Return the requested turn, without separately stored steps."""
         return turn_state_of(self.turn_record) if self.turn_record else None
+
+    def check_turn(self, turn_id: str) -> None:
+        """Raise NotFound if the requested turn is missing; only after a check of the caller's access to the session."""
+        if self.turn_record is None:
+            raise NotFound("turn", turn_id)
 
     @property
     def open_segment(self) -> Segment:
@@ -103,16 +109,16 @@ class Change(NamedTuple):
 
 
 class Visited(NamedTuple):
-    """A turn with all its steps, its session, and the owner of the session's agent.
+    """The session of a requested turn and the owner of its agent, for a check of access before the turn is read.
 
     Attributes:
-        restore: restores the long texts in JSON derived from the state; None without missing texts.
+        turn: returns the turn with all its steps, or a `lost_turn`, and the function that restores the long texts
+            in JSON derived from it, None without missing texts. Raises NotFound.
     """
 
     session: Session
-    state: TurnState
     agent_owner: Ownership
-    restore: Restore | None
+    turn: Callable[[], tuple[TurnState, Restore | None]]
 
 
 class TurnStore:
@@ -130,11 +136,7 @@ class TurnStore:
     def view(
         self, ref: SessionRef, budget_tokens: int, attempt: Attempt | None = None, turn_id: str | None = None
     ) -> SessionView:
-        """Return the data to begin or resume a turn, from one round trip.
-
-        Raises:
-            NotFound: the session, its agent, or the requested turn.
-        """
+        """Return the data to begin or resume a turn, from one round trip. Raises NotFound for session or agent."""
         segments_read = header_and_segments(ref, segments_within(budget_tokens))
         remembered_key = get_remembered(ref, attempt) if attempt else ()
         turn_read = (Get(turn_key(ref, turn_id)),) if turn_id is not None else ()
@@ -150,8 +152,6 @@ class TurnStore:
             raise NotFound("session", ref.session_id)
         stored = agent_of(agent_record, ref.agent_id)
         turn_record = found.pop(0) if turn_id is not None else None
-        if turn_id is not None and turn_record is None:
-            raise NotFound("turn", turn_id)
         return SessionView(
             session=session_of(newest_first[0]),
             agent=stored.agent,
@@ -176,18 +176,18 @@ class TurnStore:
         """Return the session and the turn with all its steps, or a `lost_turn`. Raises NotFound for either."""
         gets = [Get(session_key(ref)), Get(turn_key(ref, ref.turn_id))]
         (header, record), _ = self._store.gather(gets, [])
-        return self._loaded(ref, header, record)
+        if header is None:
+            raise NotFound("session", ref.session_id)
+        return session_of(header), self._whole(ref, record)
 
     def visit(self, ref: TurnRef) -> Visited:
-        """Return the result of `load`, and the owner of the session's agent. Raises NotFound for any of them."""
+        """Return the turn's session, its agent's owner, and the turn. Raises NotFound for session or agent."""
         turn, agent_record_key = turn_key(ref, ref.turn_id), agent_key(ref.tenant, ref.agent_id)
         gets = [Get(session_key(ref)), Get(turn, self._held_bytes), Get(agent_record_key)]
         (header, record, agent), _ = self._store.gather(gets, [])
-        restore: Restore | None = None
-        if record is not None:
-            record, restore = with_long_texts_left(record)
-        session, state = self._loaded(ref, header if agent is not None else None, record)
-        return Visited(session, state, owner_of_agent(agent, ref.agent_id), restore)
+        if header is None or agent is None:
+            raise NotFound("session", ref.session_id)
+        return Visited(session_of(header), owner_of_agent(agent, ref.agent_id), partial(self._abridged, ref, record))
 
     def commit(self, ref: SessionRef, change: Change) -> Change:
         """Apply the transition and return it with its new revisions. Raises Conflict after a concurrent change."""
@@ -276,12 +276,16 @@ class TurnStore:
         found = records_within(self._store, query, self._store.range(query))
         return (*_segments_in(found), *read)
 
-    def _loaded(self, ref: TurnRef, header: Record | None, record: Record | None) -> tuple[Session, TurnState]:
-        if header is None:
-            raise NotFound("session", ref.session_id)
+    def _abridged(self, ref: TurnRef, record: Record | None) -> tuple[TurnState, Restore | None]:
+        restore: Restore | None = None
+        if record is not None:
+            record, restore = with_long_texts_left(record)
+        return self._whole(ref, record), restore
+
+    def _whole(self, ref: TurnRef, record: Record | None) -> TurnState:
         if record is None:
             raise NotFound("turn", ref.turn_id)
-        return session_of(header), whole_state(self._store, ref, record)
+        return whole_state(self._store, ref, record)
 
     def open_turns(self) -> list[TurnRef]:
         """Return the open turns, from the open index."""
