@@ -770,7 +770,7 @@ def test_a_hand_off_between_two_steps_keeps_the_step_that_was_being_stored(serve
     server.assert_whole(ref)
 
 
-def test_a_turn_for_which_the_machine_has_no_thread_is_handed_off_and_runs_later(
+def test_a_turn_without_a_thread_is_left_to_the_supervisor_and_runs_later(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = serve(["done"])
