@@ -1,13 +1,31 @@
-"""Options and output that several commands share."""
+"""Options that several commands share, and the parser of each."""
 
 import argparse
-import json
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 FAILED, INTERRUPTED = 1, 130
 LOCAL_TENANT = "local"
+
+
+class CommandParser(argparse.ArgumentParser):
+    """A parser that refuses unknown arguments itself, with the usage of its own command.
+
+    Attributes:
+        hint: follows the error for unknown arguments.
+    """
+
+    hint = ""
+
+    def parse_known_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> tuple[Any, list[str]]:  # type: ignore[override] # one signature for its overloads
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{self.hint}")
+        return found, unknown
+
+
 if TYPE_CHECKING:
-    Commands: TypeAlias = argparse._SubParsersAction[argparse.ArgumentParser]
+    Commands: TypeAlias = argparse._SubParsersAction[CommandParser]
 else:
     Commands = object  # argparse has no public name for it
 
@@ -17,7 +35,7 @@ def add_json(parser: argparse.ArgumentParser, shape: str) -> None:
     parser.add_argument("--json", action="store_true", help=f"print JSON: {shape}")
 
 
-def add_tenant(parser: argparse.ArgumentParser) -> None:
+def add_tenant(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--tenant", type=name_of, default=LOCAL_TENANT, help="tenant (default: %(default)s)")
 
 
@@ -26,7 +44,3 @@ def name_of(text: str) -> str:
     if not text.strip():
         raise argparse.ArgumentTypeError("must not be empty")
     return text
-
-
-def print_json(value: object) -> None:
-    print(json.dumps(value, indent=2))
