@@ -30,7 +30,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command that the arguments name. A failure ends the process with one line on standard error."""
     try:
         try:
-            options = build_parser().parse_args(arguments)
+            options, unrecognized = build_parser().parse_known_args(arguments)
+            if unrecognized:
+                options.parser.refuse(unrecognized)
             options.run(options)
         finally:
             end_output()

@@ -2,26 +2,28 @@
 
 import argparse
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 FAILED, INTERRUPTED = 1, 130
 LOCAL_TENANT = "local"
 
 
 class CommandParser(argparse.ArgumentParser):
-    """A parser that refuses unknown arguments itself, with the usage of its own command.
+    """A parser that the options it reads refer to as `parser`, so that errors show the usage of their command.
 
     Attributes:
-        hint: follows the error for unknown arguments.
+        hint: the end of the error about unrecognized arguments.
     """
 
     hint = ""
 
-    def parse_known_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> tuple[Any, list[str]]:  # type: ignore[override] # one signature for its overloads
-        found, unknown = super().parse_known_args(args, namespace)
-        if unknown:
-            self.error(f"unrecognized arguments: {' '.join(unknown)}{self.hint}")
-        return found, unknown
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.set_defaults(parser=self)
+
+    def refuse(self, unrecognized: Sequence[str]) -> NoReturn:
+        """End the process with status 2."""
+        self.error(f"unrecognized arguments: {' '.join(unrecognized)}{self.hint}")
 
 
 if TYPE_CHECKING:

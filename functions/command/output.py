@@ -41,14 +41,14 @@ def print_json(value: object, *, at_once: bool = False) -> None:
 
 
 def end_output() -> None:
-    """Write what is buffered. Raises OutputFailed, BrokenPipeError."""
+    """Flush the buffer. Raises OutputFailed, BrokenPipeError."""
     if sys.stdout is not None:
         with writing():
             sys.stdout.flush()
 
 
 def discard_output() -> None:
-    """Discard what is buffered and can't be written, so that the exit of the process does not try again."""
+    """Discard the buffer after a failure, so that the exit of the process does not try to write it again."""
     if sys.stdout is not None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())

@@ -180,7 +180,7 @@ def test_a_full_device_is_one_line(arguments: str, unbuffered: str, data_dir: Pa
 
 
 @pytest.mark.parametrize("arguments", ["--help", "openapi", "keys list", "doctor"])
-def test_a_reader_that_reads_nothing_is_no_traceback(arguments: str, data_dir: Path) -> None:
+def test_a_reader_that_leaves_at_once_is_no_traceback(arguments: str, data_dir: Path) -> None:
     main(["keys", "create", "ann"])
     ended = completed(f"{arguments} | true", data_dir)
     assert ended.returncode in (0, 1)
@@ -188,7 +188,7 @@ def test_a_reader_that_reads_nothing_is_no_traceback(arguments: str, data_dir: P
 
 
 @pytest.mark.parametrize("output", [">/dev/full", ">&-", "| true", "--json | true"])
-def test_a_key_that_nobody_has_seen_is_named(output: str, data_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_key_that_was_not_printed_is_named(output: str, data_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for tenant in ("local", "my team"):
         ended = completed(f"keys create ann --tenant '{tenant}' {output}", data_dir)
         lines = ended.stderr.splitlines()
