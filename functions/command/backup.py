@@ -6,18 +6,23 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .options import Commands, add_json, print_json
+from .options import Commands, add_json
+from .output import print_json, print_line
 
 if TYPE_CHECKING:
     from turnstone.bootstrap.places.backup import Copied
 
 PRIVATE = 0o077  # umask: a backup contains conversations and the hashes of keys
+BACKUP = "Copy the data to a new folder, also while a server runs. Only its owner can read the copy."
+RESTORE = "Verify a backup, and restore it into the data folder, while no server runs."
 SHAPE = "an object with folder, payloads, size_bytes and lost_payloads"
 
 
 def add_backup(commands: Commands) -> None:
     """Add the command `backup`."""
-    parser = commands.add_parser("backup", help="copy the data to a new folder, also while a server runs")
+    parser = commands.add_parser(
+        "backup", help="copy the data to a new folder, also while a server runs", description=BACKUP
+    )
     parser.add_argument("folder", type=Path, metavar="PATH", help="folder to create")
     add_json(parser, SHAPE)
     parser.set_defaults(run=_back_up)
@@ -25,7 +30,7 @@ def add_backup(commands: Commands) -> None:
 
 def add_restore(commands: Commands) -> None:
     """Add the command `restore`."""
-    parser = commands.add_parser("restore", help="restore a backup, while no server runs")
+    parser = commands.add_parser("restore", help="restore a backup, while no server runs", description=RESTORE)
     parser.add_argument("folder", type=Path, metavar="PATH", help="folder of a backup")
     parser.add_argument("--replace", action="store_true", help="move existing data to a folder before-… first")
     add_json(parser, f"{SHAPE}, and replaced_data, the folder of earlier data or null")
@@ -42,7 +47,7 @@ def _back_up(options: argparse.Namespace) -> None:
     if options.json:
         print_json(_fields(options.folder, copied))
     else:
-        print(f"backup in {options.folder.absolute()}: {_sizes(copied)}")
+        print_line(f"backup in {options.folder.absolute()}: {_sizes(copied)}")
 
 
 def _restore(options: argparse.Namespace) -> None:
@@ -56,7 +61,7 @@ def _restore(options: argparse.Namespace) -> None:
         earlier = None if copied.earlier is None else str(copied.earlier)
         print_json({**_fields(options.folder, copied), "replaced_data": earlier})
     else:
-        print(f"restored from {options.folder.absolute()}: {_sizes(copied)}")
+        print_line(f"restored from {options.folder.absolute()}: {_sizes(copied)}")
 
 
 def _fields(folder: Path, copied: "Copied") -> dict[str, object]:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from turnstone.settings.config import load_settings, names_a_table, variable_of
 
-from .options import FAILED, Commands, add_json, add_tenant, print_json
+from .options import FAILED, Commands, add_json, add_tenant
+from .output import print_json, print_line
 
 if TYPE_CHECKING:
     from turnstone.bootstrap.places.diagnosis import Finding
@@ -38,12 +39,13 @@ def _check(options: argparse.Namespace) -> None:
     for finding in table_findings(options.tenant) if names_a_table() else _with_address(local_findings(options.tenant)):
         findings.append(finding)
         if not options.json:
-            print(_lines(finding), flush=True)
+            print_line(_lines(finding), at_once=True)
     failed = [finding for finding in findings if finding.status == "failed"]
     if options.json:
         print_json({"ok": not failed, "findings": [finding._asdict() for finding in findings]})
     else:
-        print(f"{len(failed)} checks failed" if failed else "no check failed")
+        checks = "check" if len(failed) == 1 else "checks"
+        print_line(f"{len(failed)} {checks} failed" if failed else "no check failed")
     if failed:
         sys.exit(FAILED)
 

@@ -1,10 +1,9 @@
 """The command `turnstone`: run a server on this machine, chat with an agent, and operate a server's data.
 
-Exit status: 0 for success, 1 for a failure, 2 for wrong usage, 130 after Ctrl-C.
+Exit status: 0 for success, 1 for a failure, 2 for wrong usage, 130 after Ctrl-C; a server that serves ends with 0.
 """
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 
@@ -17,7 +16,8 @@ from .chat.command import add_chat
 from .doctor import add_doctor
 from .keys import add_keys
 from .openapi import add_openapi
-from .options import FAILED, INTERRUPTED, Commands
+from .options import FAILED, INTERRUPTED, CommandParser, Commands
+from .output import OutputFailed, discard_output, end_output
 from .serve import add_serve
 from .turns import add_turns
 
@@ -28,22 +28,29 @@ COMMANDS = (add_serve, add_chat, add_keys, add_turns, add_backup, add_restore, a
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command that the arguments name. A failure ends the process with one line on standard error."""
-    options = build_parser().parse_args(arguments)
     try:
-        options.run(options)
-        sys.stdout.flush()
+        try:
+            options, unrecognized = build_parser().parse_known_args(arguments)
+            if unrecognized:
+                options.parser.refuse(unrecognized)
+            options.run(options)
+        finally:
+            end_output()
+    except OutputFailed as problem:
+        discard_output()
+        sys.exit(f"turnstone: {problem}")
     except (InvalidSettings, InvalidRequest, NotFound, StoreUnavailable) as problem:
         sys.exit(f"turnstone: {problem}")
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # discards the flush at exit
+        discard_output()
         sys.exit(FAILED)
 
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="turnstone", description="Run and operate a Turnstone server, or chat with an agent.", epilog=EPILOG
     )
     parser.add_argument("--version", action="version", version=f"turnstone {VERSION}")

@@ -2,7 +2,8 @@
 
 import argparse
 
-from .options import Commands, print_json
+from .options import Commands
+from .output import print_json
 
 DESCRIPTION = "Print the API as an OpenAPI 3.1 document in JSON, generated from the routes."
 

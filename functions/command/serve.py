@@ -11,6 +11,7 @@ unless TURNSTONE_DATA_DIR, TURNSTONE_HOST and TURNSTONE_PORT name others. `turns
 def add_serve(commands: Commands) -> None:
     """Add the command."""
     parser = commands.add_parser("serve", help="run a server on this machine", description=DESCRIPTION)
+    parser.hint = "; settings are variables, such as TURNSTONE_PORT=9000"
     parser.set_defaults(run=_serve)
 
 

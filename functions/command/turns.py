@@ -6,14 +6,20 @@ from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from .options import FAILED, Commands, add_json, add_tenant, print_json
+from .options import FAILED, Commands, add_json, add_tenant
+from .output import print_json, print_line
 
 if TYPE_CHECKING:
     from turnstone.domain.refs import TurnRef
     from turnstone.domain.turns.open_turns import InspectedTurn
     from turnstone.domain.turns.turns import TurnState
 
+COLUMNS = "id, status, last change, agent, session"
+LIST = f"List running and waiting turns, a line for each: {COLUMNS}. Exit status 1 if a turn can't be read."
+CANCEL = """Cancel open turns of a tenant: named ones, or all. A running server notices. Exit status 1 if a turn can't
+be cancelled; the others are cancelled all the same."""
 TURNS = "an array; of each turn turn_id, session_id, agent_id, tenant, and status and last_change_at, or error"
+BOTH = "name turns or --all, not both"
 UNCLEAR = "name the turns to cancel, or --all; `turnstone turns list` shows which are open"
 
 
@@ -22,18 +28,20 @@ def add_turns(commands: Commands) -> None:
     turns = commands.add_parser("turns", help="list and cancel open turns", description="Running and waiting turns.")
     verbs = turns.add_subparsers(required=True, metavar="VERB", title="verbs")
 
-    listed = verbs.add_parser("list", help="list open turns: id, status, last change, agent, session")
-    listed.add_argument("--all", action="store_true", help="of all tenants")
+    listed = verbs.add_parser("list", help=f"list open turns: {COLUMNS}", description=LIST)
+    tenants = listed.add_mutually_exclusive_group()
+    tenants.add_argument("--all", action="store_true", help="of all tenants")
+    add_tenant(tenants)
     listed.set_defaults(run=_list)
 
-    cancel = verbs.add_parser("cancel", help="cancel open turns; finished steps stay")
+    cancel = verbs.add_parser("cancel", help="cancel open turns; finished steps stay", description=CANCEL)
     cancel.add_argument("turn_ids", nargs="*", metavar="TURN_ID", help="id of the turn in the list")
     cancel.add_argument("--all", action="store_true", help="all open turns of the tenant")
+    add_tenant(cancel)
     cancel.set_defaults(run=partial(_cancel, cancel))
 
     for verb in verbs.choices.values():
         add_json(verb, TURNS)
-        add_tenant(verb)
 
 
 def _list(options: argparse.Namespace) -> None:
@@ -47,7 +55,7 @@ def _cancel(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Non
     from turnstone.bootstrap.places.operator import operated_turns
 
     if options.all == bool(options.turn_ids):
-        parser.error(UNCLEAR)
+        parser.error(BOTH if options.all else UNCLEAR)
     with operated_turns() as turns:
         turn_ids = None if options.all else options.turn_ids
         _print(turns.cancel(options.tenant, turn_ids), "can't be cancelled", as_json=options.json)
@@ -65,7 +73,7 @@ def _print(found: "Iterable[InspectedTurn]", failed: str, *, as_json: bool) -> N
                 _row(ref, status=result.status.value, last_change_at=f"{result.last_moment:%Y-%m-%dT%H:%M:%SZ}")
             )
             if not as_json:
-                print(_line(ref, result))
+                print_line(_line(ref, result))
         else:
             has_failed = True
             rows.append(_row(ref, error=result.reason))

@@ -11,8 +11,8 @@ from ..options import Commands
 DESCRIPTION = "Talk with an agent of a running server, at a terminal or in a pipe."
 EPILOG = """MESSAGE, or standard input that is no terminal, is one turn; with both, the text of standard input precedes
 MESSAGE, and `< /dev/null` sends MESSAGE alone. The answer goes to standard output, everything else to standard error.
-Exit status: 0 if the turn completed, 1 if not. TURNSTONE_URL and TURNSTONE_API_KEY are the defaults of --url and
---api-key."""
+Exit status: 0 if the turn completed, 1 if not, 130 after Ctrl-C; 0 after a prompt. TURNSTONE_URL and TURNSTONE_API_KEY
+are the defaults of --url and --api-key."""
 REPEATABLE: dict[str, Any] = {"action": "append", "default": [], "metavar": "NAME"}
 
 
@@ -24,7 +24,7 @@ def add_chat(commands: Commands) -> None:
     add("--agent", metavar="ID", help="agent to use (default: one of the chat's own, created if necessary)")
     add("--session", metavar="[AGENT/]ID", help="session to continue (default: a new one)")
     add("--model", help="model of the created agent (default: the only model of the server)")
-    add("--instructions", help="instructions of the created agent, or of these turns")
+    add("--instructions", metavar="TEXT", help="instructions of the created agent, or of these turns")
     add("--toolgroup", dest="toolgroups", **REPEATABLE, help="toolgroup of the server; repeatable")
     add("--shield", dest="shields", **REPEATABLE, help="shield for input and output; repeatable")
     add("--tools", type=Path, metavar="FILE.py", help="Python file whose functions the model may call; they run here")

@@ -6,6 +6,7 @@ import re
 from contextlib import suppress
 from typing import Protocol, TextIO
 
+from ..output import writing
 from .call_rows import call_rows, plain_json, plain_name
 from .wire import Json, StreamEvent, text_of
 
@@ -71,7 +72,8 @@ class JsonScreen:
         pass
 
     def event(self, event: StreamEvent) -> None:
-        print(visible_json(event.text), file=self._out, flush=True)
+        with writing():
+            print(visible_json(event.text), file=self._out, flush=True)
 
     def show_call(self, call: Json) -> None:
         self.note("\n".join(rows_of(call, self._err)))
@@ -183,12 +185,14 @@ class TextScreen:
         self._to_margin()
 
     def _print(self, text: str) -> None:
-        print(visible(text), end="", file=self._out, flush=True)
+        with writing():
+            print(visible(text), end="", file=self._out, flush=True)
         self._is_at_margin = text.endswith("\n")
 
     def _to_margin(self) -> None:
         if not self._is_at_margin:
-            print(file=self._out, flush=True)
+            with writing():
+                print(file=self._out, flush=True)
         self._is_at_margin = True
 
 

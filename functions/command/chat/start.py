@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import os
 import shlex
 import sys
 from collections.abc import Callable, Mapping
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 from turnstone.settings.client_settings import load_client_settings
 from turnstone.settings.config import InvalidSettings, prefers_plain_text
 
+from ..output import discard_output, print_line
 from .answering import Answering
 from .chat import Chat
 from .client import ChatError, Client
@@ -53,7 +53,7 @@ def run_chat(options: argparse.Namespace, misuse: Misuse) -> int:
     except (KeyboardInterrupt, EOFError):
         return INTERRUPTED
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # discards the flush at exit
+        discard_output()
         return FAILED
 
 
@@ -136,7 +136,8 @@ def _once(options: argparse.Namespace, chat: Chat, message: str) -> int:
         return INTERRUPTED
     if options.json:
         ids = {"agent_id": chat.session.agent_id, "session_id": chat.session.session_id}
-        print(json.dumps({"turn": state.turn, "status": state.status, "tokens": state.tokens, **ids}), flush=True)
+        last = {"turn": state.turn, "status": state.status, "tokens": state.tokens, **ids}
+        print_line(json.dumps(last), at_once=True)
     return 0 if state.status == "completed" else FAILED
 
 

@@ -235,7 +235,7 @@ def test_a_key_is_printed_alone_when_it_is_made_and_never_again(capsys: pytest.C
     made = capsys.readouterr()
     assert FORM.fullmatch(made.out.strip())
     assert "shown this once" in made.err
-    assert f"kept in data directory {os.environ['TURNSTONE_DATA_DIR']}\n" in made.err
+    assert f"kept in data folder {os.environ['TURNSTONE_DATA_DIR']}\n" in made.err
     key_id = made.err.split()[0]
     for arguments in (["list"], ["revoke", key_id], ["list"]):
         cli.main(["keys", *arguments])
@@ -248,12 +248,31 @@ def test_a_key_is_printed_alone_when_it_is_made_and_never_again(capsys: pytest.C
 
 @pytest.mark.usefixtures("environment")
 @pytest.mark.parametrize(
-    "arguments", [["revoke", "unknown"], ["create", ""], ["create", "x", "--principal", "p" * 5_000]]
+    "arguments", [["create", ""], ["create", "a\nb"], ["create", "x", "--principal", "p" * 5_000], ["revoke", " "]]
 )
-def test_a_failed_command_prints_one_line(arguments: list[str]) -> None:
+def test_a_bad_value_is_wrong_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         cli.main(["keys", *arguments])
+    assert ended.value.code == 2
+    assert f"turnstone keys {arguments[0]}: error: " in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("environment")
+def test_a_failed_command_prints_one_line() -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["keys", "revoke", "unknown"])
     assert str(ended.value.code).startswith("turnstone: ")
+
+
+@pytest.mark.parametrize("auth", [None, "api_keys", "off"])
+def test_a_new_key_that_no_server_would_require_is_noted(
+    auth: str | None, environment: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if auth is not None:
+        environment.setenv("TURNSTONE_AUTH", auth)
+    cli.main(["keys", "create", "laptop"])
+    noted = [line for line in capsys.readouterr().err.splitlines() if "TURNSTONE_AUTH=api_keys" in line]
+    assert len(noted) == (auth != "api_keys")
 
 
 @pytest.mark.usefixtures("environment")
@@ -289,7 +308,7 @@ def test_a_list_without_a_database_names_the_folder_and_creates_nothing(
         folder.mkdir()
     with pytest.raises(SystemExit) as ended:
         cli.main(arguments.split())
-    where = f"there is no server data in {folder}; TURNSTONE_DATA_DIR names another directory"
+    where = f"there is no server data in {folder}; TURNSTONE_DATA_DIR names another folder"
     assert ended.value.code == f"turnstone: {where}"
     assert list(tmp_path.rglob("*")) == [folder] * is_there
 

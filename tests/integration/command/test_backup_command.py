@@ -5,11 +5,13 @@ Covers: functions/command, adapters/sqlite/sqlite_backup, adapters/sqlite/folder
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,8 +64,68 @@ def test_a_backup_needs_data_and_a_new_folder_elsewhere(data_dir: Path, tmp_path
     assert "no server data" in refused("backup", tmp_path / "backup")
     stored(data_dir, Put(A, b"a"))
     assert "already" in refused("backup", tmp_path)
-    assert "in the data directory" in refused("backup", data_dir / "backup")
-    assert "can't be written" in refused("backup", tmp_path / "missing" / "backup")
+    assert "in the data folder" in refused("backup", data_dir / "backup")
+    missing = str(tmp_path / "missing")
+    message = refused("backup", tmp_path / "missing" / "backup")
+    assert message == f"turnstone: the folder {missing!r} does not exist: create it, or name a place in another one"
+
+
+@pytest.fixture
+def closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that this user may not search, even if a superuser runs the test."""
+    folder = tmp_path / "closed"
+
+    def denied(call: Callable[..., Any]) -> Callable[..., Any]:
+        def checked(path: Any, *more: Any, **options: Any) -> Any:
+            if isinstance(path, str | Path) and folder in Path(path).parents:
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+            return call(path, *more, **options)
+
+        return checked
+
+    folder.mkdir()
+    for name in ("stat", "lstat", "mkdir", "open", "readlink"):
+        monkeypatch.setattr(os, name, denied(getattr(os, name)))
+    return folder
+
+
+def test_a_folder_that_may_not_be_searched_is_named(
+    data_dir: Path, tmp_path: Path, closed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored(data_dir, Put(A, b"a"))
+    for target in (closed / "x", closed / "in" / "x"):
+        message = refused("backup", target)
+        assert str(target.parent) in message
+        assert message.endswith(": Permission denied")
+    assert refused("restore", closed / "in").endswith(
+        f"the backup {str(closed / 'in')!r} can't be read: Permission denied"
+    )
+    cli.main(["backup", str(tmp_path / "backup")])
+    (tmp_path / "backup" / backup.LOST).mkdir()
+    monkeypatch.setenv("TURNSTONE_DATA_DIR", str(tmp_path / "new"))
+    assert backup.LOST in refused("restore", tmp_path / "backup")
+    monkeypatch.setenv("TURNSTONE_DATA_DIR", str(closed / "in"))
+    for option in ("--json", "--replace"):
+        message = refused("restore", option, tmp_path / "backup")
+        assert message.startswith(f"turnstone: the folder {str(closed / 'in')!r} can't be written: ")
+        assert "Permission denied" in message
+
+
+def test_names_that_are_no_folders_are_refused(data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stored(data_dir, Put(A, b"a"))
+    loop, long = tmp_path / "loop", tmp_path / ("a" * 400)
+    loop.symlink_to(loop)
+    assert refused("backup", long).endswith(": File name too long")
+    assert refused("restore", long).endswith(": File name too long")
+    assert "already" in refused("backup", loop)
+    assert refused("backup", loop / "x").endswith(": Too many levels of symbolic links")
+    assert "no backup" in refused("restore", loop)
+    cli.main(["backup", str(tmp_path / "backup")])
+    for folder in (loop, long):
+        monkeypatch.setenv("TURNSTONE_DATA_DIR", str(folder))
+        refused("backup", tmp_path / "another")
+        refused("restore", tmp_path / "backup")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["backup", "data", "loop"]
 
 
 def test_a_damaged_database_makes_no_backup(data_dir: Path, tmp_path: Path) -> None:
@@ -134,7 +196,10 @@ def test_a_restore_needs_a_backup_and_moves_data_aside_only_with_the_option(data
     stored(data_dir, Put(A, b"old"))
     cli.main(["backup", str(tmp_path / "backup")])
     stored(data_dir, Put(A, b"new"))
-    assert "--replace" in refused("restore", tmp_path / "backup")
+    assert refused("restore", tmp_path / "backup") == (
+        f"turnstone: the data folder {str(data_dir)!r} is not empty: "
+        "--replace moves its data to a folder before-… within it"
+    )
     cli.main(["restore", "--replace", str(tmp_path / "backup")])
     (earlier,) = data_dir.glob("before-*")
     bodies = []

@@ -69,7 +69,7 @@ def test_the_list_shows_open_turns(command: Make, capsys: pytest.CaptureFixture[
     assert names_of(turn) in lines[turn.turn_id]
     assert "  in_progress  " in lines[running.ref.turn_id]
     assert output_of(capsys, "list", "--tenant", "another") == []
-    assert len(output_of(capsys, "list", "--tenant", "another", "--all")) == 2
+    assert len(output_of(capsys, "list", "--all")) == 2
     thinking.open()
     server.drain(running)
 
@@ -196,12 +196,19 @@ def test_the_list_continues_past_an_unreadable_turn(command: Make, capsys: pytes
     assert SECRET not in errors[0]
 
 
-@pytest.mark.parametrize("arguments", [[], ["--all", "x"]])
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["cancel"], "name the turns to cancel, or --all"),
+        (["cancel", "--all", "x"], "name turns or --all, not both"),
+        (["list", "--tenant", "another", "--all"], "not allowed with argument"),
+    ],
+)
 def test_turns_must_be_selected_in_one_way(
-    command: Make, capsys: pytest.CaptureFixture[str], arguments: list[str]
+    command: Make, capsys: pytest.CaptureFixture[str], arguments: list[str], reason: str
 ) -> None:
     command()
     with pytest.raises(SystemExit) as ended:
-        cli.main(["turns", "cancel", *arguments])
+        cli.main(["turns", *arguments])
     assert ended.value.code == 2
-    assert "name the turns to cancel, or --all" in capsys.readouterr().err
+    assert reason in capsys.readouterr().err

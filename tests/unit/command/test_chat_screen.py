@@ -5,8 +5,10 @@ Covers: functions/command/chat/screen, functions/command/chat/wire
 
 from __future__ import annotations
 
+import errno
 import io
 import json
+import os
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -16,6 +18,7 @@ from hypothesis import strategies as st
 
 from functions.command.chat.screen import JsonScreen, TextScreen, shortened, visible
 from functions.command.chat.wire import StreamEvent, events_in, text_of
+from functions.command.output import OutputFailed
 
 
 class Shown:
@@ -240,3 +243,15 @@ def test_data_that_is_not_an_event_is_refused(data: str) -> None:
 def test_content_of_several_items_is_text_with_the_names_of_others() -> None:
     assert text_of([{"type": "text", "text": "a"}, {"type": "image", "image": {}}]) == "a\n[image]"
     assert text_of(None) == ""
+
+
+class FullDevice(io.StringIO):
+    def flush(self) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_full_device_ends_the_chat_with_its_reason() -> None:
+    text = {"event_type": "step_progress", "delta": {"type": "text", "text": "a"}}
+    for screen in (JsonScreen(FullDevice(), io.StringIO()), TextScreen(FullDevice(), io.StringIO(), is_dim=False)):
+        with pytest.raises(OutputFailed, match="No space left on device"):
+            screen.event(StreamEvent("{}", text))

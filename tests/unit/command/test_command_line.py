@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -101,11 +102,35 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
 
 
 @pytest.mark.parametrize(
-    "arguments", [(), ("frob",), ("keys",), ("keys", "create"), ("turns", "cancel"), ("serve", "x")]
+    "arguments",
+    [(), ("frob",), ("--frob", "serve"), ("keys",), ("keys", "create"), ("turns", "cancel"), ("serve", "x")],
 )
 def test_wrong_usage_ends_with_2(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     assert status(*arguments) == 2
     assert capsys.readouterr().err.startswith("usage: turnstone")
+
+
+@pytest.mark.parametrize("path", PARSERS)
+def test_an_unknown_option_shows_the_usage_of_its_command(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    required = [action.metavar for action in PARSERS[path]._actions if not action.option_strings and action.required]
+    assert status(*path.split(), *required, "--frob") == 2
+    errors = capsys.readouterr().err
+    assert errors.startswith(f"usage: turnstone {path} [-h]")
+    assert f"turnstone {path}: error: unrecognized arguments: --frob" in errors
+
+
+def test_a_setting_given_as_an_option_is_pointed_to_its_variable(capsys: pytest.CaptureFixture[str]) -> None:
+    assert status("serve", "--port", "9") == 2
+    assert "--port 9; settings are variables, such as TURNSTONE_PORT=9000" in capsys.readouterr().err
+
+
+def test_each_command_has_a_description_and_its_values_a_name() -> None:
+    for path, parser in PARSERS.items():
+        assert parser.description, path
+        for action in parser._actions:
+            shown = str(action.metavar or action.dest.upper())
+            assert action.option_strings or shown.isupper(), f"{path} {shown}"
+            assert action.nargs == 0 or not shown.endswith("S"), f"{path} {shown}"
 
 
 def test_keys_as_json_are_the_stored_ones_and_the_key_only_once(capsys: pytest.CaptureFixture[str]) -> None:
@@ -138,6 +163,47 @@ def test_a_reader_that_leaves_is_no_traceback() -> None:
     program = f"{sys.executable} -m turnstone openapi | head -c 1"
     ended = subprocess.run(["bash", "-c", program], cwd=ROOT, capture_output=True, text=True)
     assert (ended.stdout, ended.stderr) == ("{", "")
+
+
+FULL_DEVICE = "turnstone: standard output can't be written: No space left on device\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "unbuffered"),
+    [(each, "") for each in ("--help", "openapi", "turns list --json", "keys list", "doctor", "backup copy")]
+    + [("keys list", "1"), ("openapi", "1")],
+)
+def test_a_full_device_is_one_line(arguments: str, unbuffered: str, data_dir: Path) -> None:
+    main(["keys", "create", "ann"])
+    ended = completed(f"{arguments} >/dev/full", data_dir, PYTHONUNBUFFERED=unbuffered)
+    assert (ended.returncode, ended.stderr) == (1, FULL_DEVICE)
+
+
+@pytest.mark.parametrize("arguments", ["--help", "openapi", "keys list", "doctor"])
+def test_a_reader_that_leaves_at_once_is_no_traceback(arguments: str, data_dir: Path) -> None:
+    main(["keys", "create", "ann"])
+    ended = completed(f"{arguments} | true", data_dir)
+    assert ended.returncode in (0, 1)
+    assert ended.stderr == ""
+
+
+@pytest.mark.parametrize("output", [">/dev/full", ">&-", "| true", "--json | true"])
+def test_a_key_that_was_not_printed_is_named(output: str, data_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for tenant in ("local", "my team"):
+        ended = completed(f"keys create ann --tenant '{tenant}' {output}", data_dir)
+        lines = ended.stderr.splitlines()
+        assert ended.returncode == 1
+        assert lines[-1].startswith("turnstone: the key was not printed: ")
+        revoke = lines[-1].partition("turnstone keys revoke ")[2]
+        main(["keys", "revoke", *shlex.split(revoke), "--json"])
+        assert json.loads(capsys.readouterr().out)["revoked_at"]
+
+
+def completed(command: str, data_dir: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a line of a shell that begins with the command."""
+    environment = {**os.environ, "TURNSTONE_DATA_DIR": str(data_dir), **variables}
+    line = f"set -o pipefail; {sys.executable} -m turnstone {command}"
+    return subprocess.run(["bash", "-c", line], env=environment, capture_output=True, text=True)
 
 
 def test_the_command_loads_no_server() -> None:

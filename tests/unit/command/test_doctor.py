@@ -111,7 +111,11 @@ def test_lines_for_people_name_the_remedy(monkeypatch: pytest.MonkeyPatch, capsy
     assert ended.value.code == 1
     assert lines[0].startswith("failed   settings  TURNSTONE_COLOUR")
     assert lines[1].strip() == "→ correct or unset the variable"
-    assert lines[-1] == "1 checks failed"
+    assert lines[-1] == "1 check failed"
+
+
+def test_a_folder_whose_name_is_too_long_fails(doctor: Doctor) -> None:
+    assert "File name too long" in doctor(data_dir="a" * 400).failed()["data"]
 
 
 def test_settings_that_stop_a_start_fail(doctor: Doctor, folder: Path) -> None:

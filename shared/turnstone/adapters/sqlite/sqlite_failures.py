@@ -87,7 +87,7 @@ def failure_of(path: Path, error: sqlite3.Error | OSError, wait_s: float) -> Sto
 
 def _left_beside(path: Path) -> str | None:
     """Return the name of a file left by a used database, None without one."""
-    real = path.resolve()
+    real = Path(os.path.realpath(path))  # unlike `resolve`, no error for a loop of links, which opening reports
     for suffix in _LOGS:
         if real.with_name(f"{real.name}{suffix}").exists():
             return f"{real.name}{suffix}"

@@ -1,4 +1,4 @@
-"""Backups of a data directory: made while servers write to it, verified when they are restored."""
+"""Backups of a data folder: made while servers write to it, verified when they are restored."""
 
 from __future__ import annotations
 
@@ -50,18 +50,18 @@ class Copied(NamedTuple):
 
 
 def back_up(target: Path) -> Copied:
-    """Copy the data directory to a new folder, with every write acknowledged before the call.
+    """Copy the data folder to a new folder, with every write acknowledged before the call.
 
     Raises:
-        InvalidSettings: There is no data directory.
-        InvalidRequest: The folder exists, or is in the data directory.
+        InvalidSettings: There is no data folder.
+        InvalidRequest: The folder exists, is in the data folder, or is to be in a folder that does not exist.
         StoreUnavailable: The data are damaged, or the folder can't be written.
     """
     local = _settings()
     database = operated_database(local.data_dir)
-    if target.resolve().is_relative_to(local.data_dir.resolve()):
-        raise InvalidRequest(f"the folder {str(target)!r} is in the data directory: name one outside it")
-    if target.exists():
+    if _real(target).is_relative_to(_real(local.data_dir)):
+        raise InvalidRequest(f"the folder {str(target)!r} is in the data folder: name one outside it")
+    if os.path.lexists(target):
         raise InvalidRequest(f"the folder {str(target)!r} is there already: name a new one")
     with _writing(target), _unfinished(target.absolute().parent, target.name) as unfinished:
         copied = _copy(database, FileBlobStore(local.data_dir / PAYLOADS), unfinished, local.store_wait_seconds)
@@ -73,20 +73,20 @@ def back_up(target: Path) -> Copied:
 
 
 def restore(source: Path, *, replaces: bool) -> Copied:
-    """Replace the data directory with a backup, after verifying that the backup is complete.
+    """Replace the data folder with a backup, after verifying that the backup is complete.
 
     Raises:
-        InvalidRequest: There is no backup, or the directory has data and `replaces` is False.
-        StoreUnavailable: The backup is incomplete, a server uses the directory, or it can't be written.
+        InvalidRequest: There is no backup, or the folder has data and `replaces` is False.
+        StoreUnavailable: The backup is incomplete or can't be read, a server uses the folder, or it can't be written.
     """
     local = _settings()
-    if not (source / DATABASE).is_file():
-        raise InvalidRequest(f"there is no backup in {str(source)!r}: it would hold a file {DATABASE}")
+    _check_holds_a_backup(source)
     data_dir = local.data_dir.absolute()
-    has_data = any((data_dir / name).exists() for name in DATA)
-    if has_data and not replaces:
-        raise InvalidRequest(f"there are data in {str(data_dir)!r}: --replace puts them aside")
     with _writing(data_dir):
+        has_data = any((data_dir / name).exists() for name in DATA)
+        if has_data and not replaces:
+            how = "--replace moves its data to a folder before-… within it"
+            raise InvalidRequest(f"the data folder {str(data_dir)!r} is not empty: {how}")
         make_private_folder(data_dir)
         with _unfinished(data_dir, "restored") as unfinished:
             wait_s = local.store_wait_seconds
@@ -98,6 +98,21 @@ def restore(source: Path, *, replaces: bool) -> Copied:
             with kept, FolderLock(data_dir).held(wait_s):
                 _exchange(data_dir, unfinished, earlier)
     return copied._replace(earlier=earlier)
+
+
+def _real(folder: Path) -> Path:
+    """Return the folder without links. A part that can't be resolved stays; using it reports the reason."""
+    return Path(os.path.realpath(folder))
+
+
+def _check_holds_a_backup(source: Path) -> None:
+    """Raise InvalidRequest if there is no backup, StoreUnavailable if the folder can't be read."""
+    try:
+        is_backup = (source / DATABASE).is_file()
+    except OSError as exc:
+        raise StoreUnavailable(f"the backup {str(source)!r} can't be read: {exc.strerror}") from exc
+    if not is_backup:
+        raise InvalidRequest(f"there is no backup in {str(source)!r}: it would hold a file {DATABASE}")
 
 
 def _settings() -> LocalSettings:
@@ -151,14 +166,14 @@ def _lost_before(source: Path) -> frozenset[str]:
         return frozenset(from_json((source / LOST).read_bytes()))
     except FileNotFoundError:
         return frozenset()
-    except (ValueError, TypeError) as exc:
+    except (ValueError, TypeError, OSError) as exc:
         raise StoreUnavailable(f"the backup is not whole: {LOST} can't be read: {exc}") from exc
 
 
 def _exchange(data_dir: Path, restored: Path, earlier: Path | None) -> None:
-    """Move the data of the directory to `earlier` and replace it with the restored data, the database last.
+    """Move the data of the folder to `earlier` and replace it with the restored data, the database last.
 
-    A crash in between leaves a directory that no server starts with, because of the reserve without a database.
+    A crash in between leaves a folder that no server starts with, because of the reserve without a database.
     """
     (data_dir / RESERVE).touch(mode=0o600)
     sync_folder(data_dir)
@@ -176,8 +191,14 @@ def _exchange(data_dir: Path, restored: Path, earlier: Path | None) -> None:
 
 @contextmanager
 def _unfinished(parent: Path, name: str) -> Iterator[Path]:
-    """Lend a new folder, removed afterwards unless it was renamed."""
-    folder = Path(tempfile.mkdtemp(dir=parent, prefix=f"{name}-", suffix=".part"))
+    """Lend a new folder, removed afterwards unless it was renamed. Raises InvalidRequest, StoreUnavailable."""
+    try:
+        folder = Path(tempfile.mkdtemp(dir=parent, prefix=f"{name}-", suffix=".part"))
+    except FileNotFoundError as exc:
+        where = f"the folder {str(parent)!r} does not exist"
+        raise InvalidRequest(f"{where}: create it, or name a place in another one") from exc
+    except OSError as exc:  # with the name of the unfinished folder, which means nothing to its reader
+        raise StoreUnavailable(f"no folder can be created in {str(parent)!r}: {exc.strerror}") from exc
     try:
         yield folder
     finally:

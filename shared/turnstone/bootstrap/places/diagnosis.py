@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections.abc import Iterator
@@ -108,6 +109,9 @@ def _data(settings: LocalSettings) -> Iterator[Finding]:
     folder = settings.data_dir.absolute()
     remedy = FOLDER.format(variable=variable_of("data_dir"))
     existing = next(path for path in (folder, *folder.parents) if os.path.lexists(path))
+    if unusable := _unusable_name(folder):
+        yield Finding("data", "failed", f"{folder} can't be a folder: {unusable}", remedy)
+        return
     if not existing.is_dir():
         yield Finding("data", "failed", f"{existing} is not a folder", remedy)
         return
@@ -122,6 +126,15 @@ def _data(settings: LocalSettings) -> Iterator[Finding]:
     if free_bytes < LITTLE_SPACE_BYTES:
         free = f"{free_bytes / 1e6:.0f} MB are free on the disk of {existing}"
         yield Finding("data", "warning", free, "free some space: without it, writes are refused")
+
+
+def _unusable_name(folder: Path) -> str:
+    """Return why no folder can have this name, empty if one can."""
+    try:
+        os.lstat(folder)
+    except OSError as problem:
+        return os.strerror(problem.errno) if problem.errno == errno.ENAMETOOLONG else ""
+    return ""
 
 
 def _database(settings: LocalSettings, database: Path) -> Finding:

@@ -1,4 +1,4 @@
-"""Records that the commands of an operator open beside running servers: a DynamoDB table, else the data directory."""
+"""Records that the commands of an operator open beside running servers: a DynamoDB table, else the data folder."""
 
 from __future__ import annotations
 
@@ -24,15 +24,20 @@ def operated_location() -> str:
     """Return the location of the records, for a person. Raises InvalidSettings."""
     if names_a_table():
         return f"table {load_settings(TableSettings).table}"
-    return f"data directory {load_settings(LocalSettings).data_dir.absolute()}"
+    return f"data folder {load_settings(LocalSettings).data_dir.absolute()}"
+
+
+def keys_are_required() -> bool:
+    """Return whether the server of these settings requires API keys or tokens. Raises InvalidSettings."""
+    return names_a_table() or load_settings(LocalSettings).auth != "off"
 
 
 def operated_database(data_dir: Path, *, may_begin: bool = False) -> Path:
-    """Return the database of the data directory. Raises InvalidSettings if it is missing and not `may_begin`."""
+    """Return the database of the data folder. Raises InvalidSettings if it is missing and not `may_begin`."""
     database = data_dir / DATABASE
     if not may_begin and _is_missing(database):
         missing = f"there is no server data in {data_dir.absolute()}"
-        raise InvalidSettings(f"{missing}; TURNSTONE_DATA_DIR names another directory")
+        raise InvalidSettings(f"{missing}; TURNSTONE_DATA_DIR names another folder")
     return database
 
 
@@ -48,7 +53,7 @@ def _is_missing(path: Path) -> bool:
 
 @contextmanager
 def operated_turns() -> Iterator[OpenTurns]:
-    """Lend the turns of the table that TURNSTONE_TABLE names, else of the data directory.
+    """Lend the turns of the table that TURNSTONE_TABLE names, else of the data folder.
 
     Raises InvalidSettings, StoreUnavailable.
     """
@@ -125,9 +130,9 @@ def _on_aws(settings: TableSettings) -> tuple[RangeStore, Supervisor]:
 
 @contextmanager
 def operated_keys(*, may_begin: bool = False) -> Iterator[ApiKeys]:
-    """Lend the API keys of the table that TURNSTONE_TABLE names, else of the data directory.
+    """Lend the API keys of the table that TURNSTONE_TABLE names, else of the data folder.
 
-    With `may_begin` a missing data directory is created. Raises InvalidSettings, StoreUnavailable.
+    With `may_begin` a missing data folder is created. Raises InvalidSettings, StoreUnavailable.
     """
     from turnstone.bootstrap.callers import api_keys_in, table_named
 
