@@ -153,7 +153,7 @@ def test_a_turn_is_ended_from_another_process(ending: str, served: Served, newco
             assert other.delete(session).status_code == 204
         began = time.monotonic()
         last = list(events)[-1]
-        assert time.monotonic() - began < 3, "the run did not receive its end"
+        assert time.monotonic() - began < 5, "the run did not receive its end"
     assert "error" in last or last["event_type"] == "turn_complete"
     assert "Traceback" not in server.log
 

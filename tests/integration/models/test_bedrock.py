@@ -207,10 +207,10 @@ def test_closing_early_drops_the_connection_and_the_next_request_gets_another(
 def test_a_response_left_open_after_its_answer_does_not_delay_the_caller(
     bedrock_adapters: BedrockAdapters,
 ) -> None:
-    with BedrockServer([(*frames.text_answer("a"), Pause(5))]) as server:
+    with BedrockServer([(*frames.text_answer("a"), Pause(20))]) as server:
         started = time.monotonic()
         assert texts_of(bedrock_adapters.streamed(server)) == ["a"]
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < 15
 
 
 def test_a_kept_connection_that_went_stale_is_replaced(bedrock_adapters: BedrockAdapters) -> None:

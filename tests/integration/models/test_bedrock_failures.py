@@ -299,7 +299,7 @@ def test_the_signal_ends_the_wait_for_a_busy_model_without_a_retry(
 
     with BedrockServer(reply) as server, pytest.raises(ModelBusy):
         list(bedrock_adapters.inference(server.url).stream(request(stop=stop.signal)))
-    assert stop.since_s < 2
+    assert stop.since_s < 6
     assert len(server.requests) == 1
 
 

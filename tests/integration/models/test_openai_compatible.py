@@ -173,10 +173,10 @@ def test_closing_early_drops_the_connection_and_the_next_request_gets_another():
 
 
 def test_a_response_left_open_after_its_answer_does_not_delay_the_caller():
-    with ModelServer([(*text_answer("a"), Pause(5))]) as server:
+    with ModelServer([(*text_answer("a"), Pause(20))]) as server:
         started = time.monotonic()
         assert texts_of(streamed_answer(server)) == ["a"]
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < 15
 
 
 def test_many_threads_each_get_their_own_answer():

@@ -192,7 +192,7 @@ def test_a_client_that_leaves_while_waiting_leaves_the_queue_at_once_and_takes_n
                 requests[0].leave()
                 requests[1].leave()
                 await there.waiting(1)
-                assert time.monotonic() - began < 0.2
+                assert time.monotonic() - began < LONG_S / 3
             assert (await requests[2].answer()).status == 200
             for left in requests[:2]:
                 await left.task
@@ -236,7 +236,7 @@ def test_a_request_that_the_server_cancels_takes_no_slot(tmp_path: Path) -> None
 def test_a_request_that_needs_no_slot_does_not_wait(tmp_path: Path) -> None:
     """A repeated request joins its turn, and an invalid one is refused, while every slot is taken."""
     key = (b"idempotency-key", b"once")
-    with world(tmp_path, [(Pause(1.0), *text_answer("ok"))]) as there:
+    with world(tmp_path, [(Pause(3.0), *text_answer("ok"))]) as there:
         session = there.session()
 
         async def test() -> None:
@@ -246,7 +246,7 @@ def test_a_request_that_needs_no_slot_does_not_wait(tmp_path: Path) -> None:
             assert (await there.send(f"{session}/turn", {"messages": 1}).answer()).status == 400
             assert (await there.send(f"{session}x/turn", HELLO).answer()).status == 404
             assert (await there.send(f"{session}/turn", HELLO).answer()).status == 409
-            assert time.monotonic() - began < 0.9
+            assert time.monotonic() - began < 2.7
             again = there.send(f"{session}/turn", HELLO, key)
             answers = [await first.answer(), await again.answer()]
             assert [answer.status for answer in answers] == [200, 200]
