@@ -14,7 +14,7 @@ from tests.e2e.lost_power import lost_power
 from tests.support.needs import need_programs
 from tests.support.stores.disk_trace import Disk, calls_in
 
-MOMENTS = 5
+MOMENTS = 3
 
 
 @pytest.mark.slow
