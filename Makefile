@@ -62,7 +62,7 @@ PEER_REQUIREMENTS ?= ../shared/peers/llama-stack-requirements.txt
 PEER_CONFIG ?= ../shared/peers/llama-stack-run.yaml
 PEER_PYTHON ?= $(PYTHON)
 
-.PHONY: run set-up test check docs rights golden build build-for-smoke smoke bench bench-load bench-peer side-by-side torture lost-power guards mutants attack clients explore nightly clean
+.PHONY: run set-up test check docs rights golden build build-for-smoke smoke smoke-table smoke-functions bench bench-load bench-peer side-by-side torture lost-power guards mutants attack clients explore nightly clean
 
 run: $(READY)
 	@$(BIN)/python -m turnstone serve
@@ -95,12 +95,17 @@ build: $(SAM_READY) $(LAMBDA_READY)
 		cd .aws-sam/build && du -sh CreateTurn Runtime*
 
 # The layer for the other kind of processor is built by `make build`, which `make nightly` runs.
-build-for-smoke smoke: BUILT := --exclude $(if $(filter aarch64 arm64,$(shell uname -m)),RuntimeX86,RuntimeArm)
+build-for-smoke smoke-functions: BUILT := --exclude $(if $(filter aarch64 arm64,$(shell uname -m)),RuntimeX86,RuntimeArm)
 build-for-smoke: build
 
-smoke: build $(DEV_READY) $(MINISTACK_READY) $(CLIENTS_READY)
+# Both wait much, so that `make --jobs=2 smoke` takes little more than the longer of them.
+smoke: smoke-table smoke-functions
+
+smoke-table: $(DEV_READY) $(MINISTACK_READY)
 	$(BIN)/python -m tests.support.aws.emulator $(CURDIR)/$(MINISTACK)/bin/python $(BIN)/python -m pytest tests/contract/store/test_real_table.py
-	$(BIN)/python -m pytest tests/smoke $(ARGS)
+
+smoke-functions: build $(DEV_READY) $(MINISTACK_READY) $(CLIENTS_READY)
+	$(BIN)/python -m pytest tests/smoke -n 2 --dist loadfile $(ARGS)
 
 bench: $(DEV_READY)
 	$(BIN)/python -m tests.benchmarks $(ARGS)
