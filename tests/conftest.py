@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import secrets
@@ -26,6 +27,7 @@ if (is_required := os.environ.pop("TURNSTONE_REQUIRE_ALL", None)) is not None:
 pytest.register_assert_rewrite("tests.support")  # asserts of helpers show values as well
 settings.register_profile("unhurried", deadline=None)  # a busy machine takes its time over anything
 settings.load_profile("unhurried")
+gc.disable()  # while tests are collected, nothing becomes garbage
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -49,6 +51,13 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     terminal = config.pluginmanager.get_plugin("terminalreporter")
     if terminal is not None and "nightly" in config.option.markexpr.replace("not nightly", ""):
         terminal.write_line(seed_line(config))
+
+
+def pytest_collection_finish() -> None:
+    """Leave the modules and items of all tests out of every later search for garbage: a sixth of the time of a test."""
+    gc.enable()
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
