@@ -2,6 +2,8 @@
 
 import argparse
 
+from turnstone.edge.cold_start import undisturbed
+
 from .options import Commands
 
 DESCRIPTION = """Serve the API until Ctrl-C, over SQLite in .turnstone of the working folder and on http://127.0.0.1:8321,
@@ -16,6 +18,7 @@ def add_serve(commands: Commands) -> None:
 
 
 def _serve(_: argparse.Namespace) -> None:
-    from ..local.server import serve  # all routes: no other command but `openapi` needs them
+    with undisturbed():
+        from ..local.server import serve  # all routes: no other command but `openapi` needs them
 
     serve()
