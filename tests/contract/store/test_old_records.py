@@ -7,103 +7,35 @@ from __future__ import annotations
 
 import inspect
 import json
-import re
-import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
 
 from tests.golden.scenarios.turns import answer_to
-from tests.golden.world import World
-from tests.integration.crash_matrix.databases import KINDS, Database
+from tests.support.old_records.loaded import PATTERNS, Loaded, loaded, private_of
 from tests.support.old_records.rows import (
     FORMATS,
     STORES,
-    Fixture,
     attributes_of,
     body_of,
     fixture,
     key_of,
     kinds_of,
-    payloads_in,
-    put_into,
-    records_in,
 )
-from tests.support.old_records.scene import CHAT, KEY, SECRET, SETTINGS, Model, read, world_over
+from tests.support.old_records.scene import CHAT, KEY, SECRET, SETTINGS, read
 from turnstone.store.layout import keys
 
 VERSIONS = tuple(sorted(path.name for path in FORMATS.iterdir()))
 LEASE_S, DAY_S = 3_600, 86_400
-ID, ORDER, SESSION = "[^|:\n]+", "[^|:\n]+", r"[^|\n]+\|session:[^|:\n]+:[^|:\n]+"
-PATTERNS = {
-    kind: re.compile(pattern)
-    for kind, pattern in {
-        "agent": rf"[^|]+\|agent:{ID}\n#",
-        "agent_list": rf"[^|]+\|agents\n{ORDER}",
-        "session_list": rf"[^|]+\|session:{ID}\n{ORDER}",
-        "session": rf"{SESSION}\nctx:~",
-        "segment": rf"{SESSION}\nctx:\d{{10}}",
-        "turn": rf"{SESSION}\nturn:{ORDER}",
-        "step": rf"{SESSION}\nstep:{ORDER}:\d{{6}}",
-        "attachment": rf"{SESSION}\nattachment:{ID}",
-        "completion": rf"[^|]+\|completion:{ID}\n#",
-        "completion_list": rf"[^|]+\|completions\n{ID}",
-        "idempotency": rf"[^|]+\|idempotency:[0-9a-f]+\n#|{SESSION}\nidempotency:[0-9a-f]+",
-        "api_key": r"apikey:[0-9a-f]+\n#",
-        "api_key_list": rf"[^|]+\|apikeys\n{ID}",
-        "job": r"job:[0-9T.]+\|[^|]+\|\w+:.*\n#",
-        "sweep": r"sweep\n#",
-        "registered": r"[^|]+\|(?:models|shields|toolgroups)\nid:.+",
-        "directory": r"[^|]+\|directory\n#",
-        "usage": rf"[^|]+\|usage:[\d-]+:\d\n{ID}:{ID}",
-    }.items()
-}
 KEPT = {"api_key", "api_key_list", "idempotency", "usage", "sweep", "directory"}
-
-
-class Loaded(NamedTuple):
-    """A world over a store with the records of a fixture; no server runs in it yet."""
-
-    world: World
-    held: Fixture
-    records: Callable[[], tuple[dict[str, Any], ...]]
-    payloads: Callable[[], dict[str, bytes]]
-    model: Model
-
-
-@contextmanager
-def loaded(version: str, store: str, folder: Path) -> Iterator[Loaded]:
-    held, model = fixture(version, store), Model()
-    model.hold.open()
-    with KINDS[store](folder) as make:
-        database: Database = make()
-        own_folder = getattr(database, "_folder", folder)
-        put_into(database, own_folder, held)
-        with world_over(database, own_folder, 2) as world:
-            world.clock.at = held.at
-            yield Loaded(
-                world, held, lambda: records_in(database, own_folder), lambda: payloads_in(database, own_folder), model
-            )
 
 
 @pytest.fixture(params=product(VERSIONS, STORES), ids="-".join)
 def old(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Loaded]:
     with loaded(*request.param, tmp_path) as made:
         yield made
-
-
-def private_of(record: dict[str, Any], held: Fixture) -> dict[str, Any]:
-    """Return the private fields of a framed record, read without the product."""
-    codec, body = attributes_of(record).get("codec", ""), body_of(record)
-    if "blob" in codec:
-        body = held.payloads[json.loads(body)["name"]]
-    body = zlib.decompress(body) if "zlib" in codec else body
-    fields: dict[str, Any] = json.loads(body.partition(b"\n")[0])
-    return fields
 
 
 @pytest.mark.parametrize(("version", "store"), [*product(VERSIONS, STORES)])

@@ -51,7 +51,7 @@ class Model:
 
 
 def played(database: Database, folder: Path, seed: int = 1) -> Fixture:
-    """Play the scene and return what is stored while one of its turns runs."""
+    """Play the scene and return the contents of the store while one of its turns runs."""
     model = Model()
     names: dict[str, str] = {}
     with pytest.MonkeyPatch.context() as patch, world_over(database, folder, seed) as world:
