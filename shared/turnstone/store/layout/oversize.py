@@ -7,6 +7,7 @@ import logging
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, TypeVar
 from uuid import uuid4
 
@@ -21,9 +22,12 @@ from turnstone.store.layout.payloads import UNDECODABLE, Lost, Payload, payload_
 
 log = logging.getLogger(__name__)
 Result = TypeVar("Result")
+Fetched = Mapping[str, Callable[[], bytes | None]]
+NOTHING_FETCHED: Fetched = MappingProxyType({})
 COMPRESS_ABOVE_BYTES = 768
 RECORD_BYTES = 350 * 1024
 PAGE_BYTES = 8 * 1024 * 1024
+BLOBS_AT_ONCE = 8  # a page holds these at most beyond its limit
 PIECE_BYTES = 16 * 1024
 READS = 4  # for a record that is replaced each time before its payload is read
 
@@ -63,8 +67,10 @@ class OversizeStore:
     def gather(self, gets: Sequence[Get], ranges: Sequence[Range]) -> tuple[list[Record | None], list[RecordPage]]:
         """Return the results of several reads, in parallel where the store supports that."""
         records, pages = self._store.gather(gets, ranges)
+        whole = [record for get, record in zip(gets, records, strict=True) if record and get.held_bytes is None]
+        fetched = self._fetched(whole)
         return (
-            [self._got(get, record) for get, record in zip(gets, records, strict=True)],
+            [self._got(get, record, fetched) for get, record in zip(gets, records, strict=True)],
             [self._page(query, page) for query, page in zip(ranges, pages, strict=True)],
         )
 
@@ -140,8 +146,19 @@ class OversizeStore:
             named = {payload.name for payload in found if payload is not None}
             self._remove(name for name in blobs if name not in named)
 
-    def _got(self, get: Get, record: Record | None) -> Record | None:
-        return self._decoded_or_none(record) if record is None or get.held_bytes is None else self._in_pieces(record)
+    def _got(self, get: Get, record: Record | None, fetched: Fetched) -> Record | None:
+        if record is None:
+            return None
+        return self._decoded(record, fetched) if get.held_bytes is None else self._in_pieces(record)
+
+    def _fetched(self, records: Sequence[Record]) -> Fetched:
+        """Return the payloads of these records, fetched at the same time; none where there are fewer than two."""
+        names = [payload.name for record in records if (payload := payload_of(record)) is not None]
+        if len(names) < 2:
+            return NOTHING_FETCHED
+        from turnstone.store.layout.blob_reads import at_once  # rare, and most handlers never need its threads
+
+        return at_once(self._blobs.get, names)
 
     def _page(self, query: Range, page: RecordPage) -> RecordPage:
         if query.held_bytes is None:
@@ -206,10 +223,13 @@ class OversizeStore:
         # One answer of the store may reference hundreds of blobs: never hold more than a few at once.
         records: list[Record] = []
         size_bytes = 0
+        fetched = NOTHING_FETCHED
         for index, record in enumerate(page.records):
             if size_bytes >= PAGE_BYTES:
                 return RecordPage(tuple(records), page.records[index - 1].key.sk)
-            decoded = self._decoded(record)
+            if index % BLOBS_AT_ONCE == 0:
+                fetched = self._fetched(page.records[index : index + BLOBS_AT_ONCE])
+            decoded = self._decoded(record, fetched)
             if decoded is not None:
                 records.append(decoded)
                 size_bytes += 0 if isinstance(decoded, UNREADABLE) else len(decoded.body)
@@ -218,7 +238,7 @@ class OversizeStore:
     def _decoded_or_none(self, record: Record | None) -> Record | None:
         return None if record is None else self._decoded(record)
 
-    def _decoded(self, record: Record) -> Record | None:
+    def _decoded(self, record: Record, fetched: Fetched = NOTHING_FETCHED) -> Record | None:
         """Return the record with its body, or None if it no longer exists."""
         for _ in range(READS):
             codec = record.attributes.get(_CODEC)
@@ -227,7 +247,7 @@ class OversizeStore:
             if codec not in _CODECS:
                 return self._newer(record, str(codec))
             try:
-                body = self._body(codec, record)
+                body = self._body(codec, record, fetched)
             except UNDECODABLE as reason:
                 again = self._again(record, reason)
                 if again is None or isinstance(again, LostRecord):
@@ -254,16 +274,18 @@ class OversizeStore:
         self._losses.note(record, reason)
         return LostRecord(record.key, b"", _without_codec(record.attributes), record.rev)
 
-    def _body(self, codec: Scalar, record: Record) -> bytes:
+    def _body(self, codec: Scalar, record: Record, fetched: Fetched) -> bytes:
         if codec == _ZLIB:
             return zlib.decompress(record.body)
         if codec == _BLOB:
-            return self._blob(record.body)
-        return zlib.decompress(self._blob(record.body))
+            return self._blob(record.body, fetched)
+        return zlib.decompress(self._blob(record.body, fetched))
 
-    def _blob(self, pointer: bytes) -> bytes:
+    def _blob(self, pointer: bytes, fetched: Fetched) -> bytes:
         payload = payload_from(pointer)
-        body = self._blobs.get(payload.name)
+        # each attempt to read a record names another payload, or finds this one missing for good
+        found = fetched.get(payload.name)
+        body = self._blobs.get(payload.name) if found is None else found()
         if body is None:
             raise Lost(f"the payload {payload.name!r} is missing")
         if not payload.is_whole(body):
