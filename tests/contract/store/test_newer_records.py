@@ -182,7 +182,7 @@ def test_a_repeated_request_is_refused_where_its_answer_is_too_new(tmp_path: Pat
         assert world.send("POST", "/v1/agents", agent, idempotency_key="another").status == 200
 
 
-def test_a_key_that_is_too_new_identifies_nobody_and_others_do(tmp_path: Path) -> None:
+def test_a_key_that_is_too_new_is_refused_and_other_keys_are_not(tmp_path: Path) -> None:
     with in_folder(tmp_path, with_newer("api_key", "apikey")) as old:
         world = old.world.serve(model_url=old.world.model(old.model), auth="api_keys")
         world.token("ann", old.held.names["ann"])

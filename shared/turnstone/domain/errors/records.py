@@ -47,7 +47,7 @@ class RecordTooNew(StoreUnavailable):
     may_be_repeated = False
 
     def __init__(self, kind: str, identifier: str, form: str) -> None:
-        """Take what is stored, and the name of its format, such as `2`."""
+        """Take the kind and id of the record, and the name of its format, such as `2`."""
         super().__init__(
             f"{kind} {identifier!r} was stored by a newer version of Turnstone (format {form}), which this version "
             "cannot read and leaves unchanged; run the newer version to use it"

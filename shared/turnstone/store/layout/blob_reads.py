@@ -1,4 +1,4 @@
-"""Several payloads fetched at the same time, in a bounded number of threads that exist only meanwhile."""
+"""Fetch several payloads at the same time, in a bounded number of short-lived threads."""
 
 from __future__ import annotations
 
