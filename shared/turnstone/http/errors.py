@@ -46,6 +46,7 @@ STATUS: dict[type[Exception], int] = {
     errors.ToolgroupUnavailable: 502,
     errors.Overloaded: 503,
     errors.StoreUnavailable: 503,
+    errors.RecordTooNew: 500,
     errors.IssuerUnavailable: 503,
 }
 FAILURE_STATUS: dict[FailureKind, int] = {
@@ -161,7 +162,7 @@ def _reply_to(error: BaseException, envelope: ErrorEnvelope) -> Reply:
 
 def message_of(error: BaseException) -> str:
     """Return the text of an error for the client, and log the details that it leaves out."""
-    if isinstance(error, errors.StoreUnavailable):
+    if isinstance(error, errors.StoreUnavailable) and not isinstance(error, errors.RecordTooNew):
         log.warning("the store is unavailable: %s", error)
         return STORE_MESSAGE
     if isinstance(error, errors.IssuerUnavailable):

@@ -11,7 +11,7 @@ from functools import partial
 from itertools import count
 from threading import Condition, Thread
 
-from turnstone.domain.errors import StoreUnavailable
+from turnstone.domain.errors import RecordTooNew, StoreUnavailable
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.sessions.sessions import SessionLock
 from turnstone.domain.values.outcome import Raised, Returned, guarded
@@ -19,6 +19,7 @@ from turnstone.ports.system import Clock
 
 log = logging.getLogger(__name__)
 RETRY_AFTER = timedelta(seconds=5)
+RETRY_OF_NEWER_AFTER = timedelta(minutes=5)  # of a turn that only a newer version can reconcile
 
 Reconciler = Callable[[TurnRef], datetime | None]
 
@@ -73,7 +74,8 @@ class LocalSupervisor:
                 case Raised(error):
                     unexpected = None if isinstance(error, StoreUnavailable) else error
                     log.warning("could not reconcile turn %s, retrying: %s", turn.turn_id, error, exc_info=unexpected)
-                    self._schedule_at(turn, self._clock.now() + RETRY_AFTER)
+                    later = RETRY_OF_NEWER_AFTER if isinstance(error, RecordTooNew) else RETRY_AFTER
+                    self._schedule_at(turn, self._clock.now() + later)
                 case Returned(again_at) if again_at is not None:
                     self._schedule_at(turn, again_at)
 

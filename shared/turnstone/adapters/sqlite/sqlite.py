@@ -36,7 +36,7 @@ _EXPIRED = """SELECT rowid FROM items
     LIMIT ?"""
 _LAST_ROW = "SELECT max(rowid) FROM items"
 _POINTERS = """SELECT body FROM items
-    WHERE rowid > ? AND rowid <= ? AND json_extract(attributes, '$.codec') IN ('blob', 'zlib+blob')"""
+    WHERE rowid > ? AND rowid <= ? AND json_extract(attributes, '$.codec') LIKE '%blob'"""  # also codecs to come
 _DROP = "DELETE FROM items WHERE rowid = ? AND json_extract(attributes, '$.ttl') <= ?"
 
 

@@ -22,7 +22,8 @@ from turnstone.bootstrap.places.operator import DATABASE, operated_database
 from turnstone.domain.errors import InvalidRequest, StoreUnavailable
 from turnstone.settings.config import InvalidSettings, load_settings, names_a_table
 from turnstone.settings.local_settings import LocalSettings
-from turnstone.store.layout.oversize import REFERRING, Payload, payload_in
+from turnstone.store.layout.oversize import REFERRING
+from turnstone.store.layout.payloads import Payload, payload_in
 
 MOST_TAKES = 10
 LOST = "lost-payloads.json"

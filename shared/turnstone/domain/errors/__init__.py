@@ -42,13 +42,13 @@ TurnstoneError
 ├── LeaseLost                  this process may no longer write to the turn
 ├── ContentLost                stored content is missing or damaged, permanently
 ├── StoreUnavailable           the store can't be read or written now
+│   └── RecordTooNew           a newer version stored the record in its own format
 ├── IssuerUnavailable          the keys that verify callers' tokens can't be fetched now
 └── Conflict                   a condition of a write did not hold
 """
 
 from datetime import timedelta
 from math import ceil
-from typing import Any
 
 from turnstone.domain.errors.models import (
     ModelBusy as ModelBusy,
@@ -67,6 +67,21 @@ from turnstone.domain.errors.models import (
 )
 from turnstone.domain.errors.models import (
     ModelTimedOut as ModelTimedOut,
+)
+from turnstone.domain.errors.records import (
+    Conflict as Conflict,
+)
+from turnstone.domain.errors.records import (
+    ContentLost as ContentLost,
+)
+from turnstone.domain.errors.records import (
+    LeaseLost as LeaseLost,
+)
+from turnstone.domain.errors.records import (
+    RecordTooNew as RecordTooNew,
+)
+from turnstone.domain.errors.records import (
+    StoreUnavailable as StoreUnavailable,
 )
 from turnstone.domain.errors.root import TurnstoneError as TurnstoneError
 
@@ -343,57 +358,5 @@ class ShieldFailed(TurnstoneError):
     """A shield could not judge; its message, free of the judged content, is stored in the step."""
 
 
-class LeaseLost(TurnstoneError):
-    """This process may no longer write to the turn: another process took it over, or it was ended."""
-
-    def __init__(self, turn_id: str) -> None:
-        super().__init__(
-            f"turn {turn_id!r} was taken over or ended by another process; read it to see how it continues"
-        )
-        self.turn_id = turn_id
-
-
-class ContentLost(TurnstoneError):
-    """Stored content is missing or damaged, permanently."""
-
-    may_be_repeated = False
-
-    def __init__(self, kind: str, identifier: str) -> None:
-        super().__init__(
-            f"the content of {kind} {identifier!r} is lost: the server's stored copy is missing or damaged; "
-            "only a backup of the server's data brings it back"
-        )
-        self.kind = kind
-        self.identifier = identifier
-
-
-class StoreUnavailable(TurnstoneError):
-    """The store can't be read or written now.
-
-    Attributes:
-        may_be_applied_later: whether the store may still apply a write after this was raised for it.
-    """
-
-    def __init__(self, message: str, *, may_be_applied_later: bool = False) -> None:
-        super().__init__(message)
-        self.may_be_applied_later = may_be_applied_later
-
-
 class IssuerUnavailable(TurnstoneError):
     """The keys that verify callers' tokens can't be fetched now; the message, for the operator, gives the reason."""
-
-
-class Conflict(TurnstoneError):
-    """A condition of an atomic write did not hold, so nothing was written.
-
-    Attributes:
-        operation: the index of the first operation whose condition failed.
-        key: that operation's key, a `Key` of the ports.
-        found: the existing `Record`, None if there was none.
-    """
-
-    def __init__(self, operation: int, key: Any, found: Any) -> None:
-        super().__init__(f"operation {operation} on {key!r}: its condition does not hold")
-        self.operation = operation
-        self.key = key
-        self.found = found

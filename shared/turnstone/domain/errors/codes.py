@@ -144,6 +144,11 @@ class ErrorCode(StrEnum):
         "The server's stored copy is missing or damaged; no retry brings it back.",
         "Have the operator restore a backup, or delete what lost its content.",
     )
+    RECORD_TOO_NEW = (
+        "record_too_new",
+        "A newer version of the server stored the record in a format that this one cannot read.",
+        "Have the operator run the newer version; the record is unchanged.",
+    )
     ALREADY_REGISTERED = (
         "already_registered",
         "The name is registered with another definition.",
@@ -321,6 +326,7 @@ CODES: Mapping[type[TurnstoneError], ErrorCode] = {
     errors.LeaseLost: ErrorCode.TURN_TAKEN_OVER,
     errors.ContentLost: ErrorCode.CONTENT_LOST,
     errors.StoreUnavailable: ErrorCode.STORE_UNAVAILABLE,
+    errors.RecordTooNew: ErrorCode.RECORD_TOO_NEW,
     errors.IssuerUnavailable: ErrorCode.IDENTITY_UNAVAILABLE,
     # handled where they are raised; one that reaches a client is a server fault
     errors.ToolFailed: ErrorCode.INTERNAL_ERROR,

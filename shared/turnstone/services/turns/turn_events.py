@@ -4,7 +4,7 @@ import logging
 from functools import partial
 
 from turnstone.domain.access.caller import Caller
-from turnstone.domain.errors import NotFound, StoreUnavailable
+from turnstone.domain.errors import NotFound, RecordTooNew, StoreUnavailable
 from turnstone.domain.refs import TurnRef
 from turnstone.ports.supervision import Supervisor
 from turnstone.ports.system import Clock
@@ -12,7 +12,7 @@ from turnstone.services.access.access import AccessRules, check_session
 from turnstone.services.streams.broadcast import Broadcasts, TurnBroadcast
 from turnstone.services.streams.event_cursor import EventCursor
 from turnstone.services.streams.following import Following
-from turnstone.services.streams.replay import gone_event
+from turnstone.services.streams.replay import gone_event, lost_event
 from turnstone.services.turns.supervision import watch_if_due
 from turnstone.store.sessions.turns import TurnStore
 
@@ -67,6 +67,10 @@ class TurnEvents:
             session, state = self._turns.load(ref)
         except NotFound as missing:
             excerpt.broadcast.close(gone_event(missing, ref.turn_id))
+            return False
+        except RecordTooNew as newer:
+            log.warning("turn %s can no longer be followed: %s", ref.turn_id, newer)
+            excerpt.broadcast.close(lost_event(ref.turn_id))
             return False
         except StoreUnavailable as unavailable:
             log.warning("polling turn %s failed, will be tried again: %s", ref.turn_id, unavailable)

@@ -22,12 +22,14 @@ from turnstone.store.layout.idempotency import Once
 from turnstone.store.layout.keys import agent_key, agent_list, agent_list_key
 from turnstone.store.layout.listing import ListEntry, entries_of, put_entry
 from turnstone.store.layout.lost_records import LostRecord
+from turnstone.store.layout.newer_records import NewerRecord
 
 if TYPE_CHECKING:
     from turnstone.domain.jobs import Job
 
 ACTIVE = "active"
 LOST = "[The content of this agent is lost: the server's stored copy of it is missing or damaged.]"
+NEWER = "[This agent was stored by a newer version of Turnstone, which this version cannot read.]"
 SECRETS = "secrets"
 AGENTS_REMEMBERED = 64
 REMEMBERED_BYTES = 16 * 1024
@@ -123,14 +125,19 @@ class AgentStore:
         """Return the agents as wire JSON, without missing ones."""
         records, _ = self._store.gather([Get(agent_key(tenant, agent_id)) for agent_id in agent_ids], [])
         found = zip(agent_ids, records, strict=True)
-        return [_wire_or_lost(agent_id, record) for agent_id, record in found if record is not None]
+        return [_wire_or_notice(agent_id, record) for agent_id, record in found if record is not None]
 
 
-def _wire_or_lost(agent_id: str, record: Record) -> bytes:
-    """Return the agent as wire JSON, or a placeholder where its content is lost."""
-    if not isinstance(record, LostRecord):
-        return wire_part(record.body)
-    config = AgentConfig(model="", instructions=LOST)
+def _wire_or_notice(agent_id: str, record: Record) -> bytes:
+    """Return the agent as wire JSON, or a placeholder where its content is lost or too new to read."""
+    match record:
+        case NewerRecord():
+            notice = NEWER
+        case LostRecord():
+            notice = LOST
+        case _:
+            return wire_part(record.body)
+    config = AgentConfig(model="", instructions=notice)
     return Agent(agent_id=agent_id, agent_config=config, created_at=moment_of(agent_id)).model_dump_json().encode()
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
-from turnstone.domain.errors import Conflict, ContentLost
+from turnstone.domain.errors import Conflict, ContentLost, RecordTooNew
 from turnstone.domain.jobs import Job
 from turnstone.ports.records import Delete, Get, Key, Operation, Put, Record, RevIs
 from turnstone.ports.storage import RangeStore
@@ -98,7 +98,7 @@ def _recognised(records: Iterable[Record]) -> Iterator[Job]:
     for record in records:
         try:
             job = Job.model_validate_json(record.body)
-        except (ValidationError, ContentLost):
+        except (ValidationError, ContentLost, RecordTooNew):
             log.warning("skipping record %r: not a recognised job", record.key.pk)
         else:
             yield job

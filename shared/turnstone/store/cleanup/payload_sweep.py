@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Protocol
 
-from turnstone.store.layout.oversize import payload_in
+from turnstone.store.layout.payloads import payload_in
 
 log = logging.getLogger(__name__)
 ROWS_AT_ONCE = 10_000

@@ -17,6 +17,8 @@ class SweepLease(NamedTuple):
 
 
 class SweepStore:
+    """The lease's record, whose format never changes: another one takes another key, so that versions never block."""
+
     def __init__(self, store: RangeStore) -> None:
         self._store = store
 

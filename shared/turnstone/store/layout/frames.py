@@ -1,9 +1,13 @@
 """Format of a record's body: one line of private JSON, then one line of wire JSON.
 
 Both lines are compact, so the first line feed separates them, and a reader of whole sessions can pass the second
-line on without parsing it.
+line on without parsing it. Records without a private part are one line of JSON.
+
+The number of the format is the first field of the first line, `v`; a record without it has format 1. A version that
+stores a record in a form that earlier versions would misread writes a higher number, for that record alone.
 """
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -14,11 +18,22 @@ from turnstone.ports.records import Scalar
 
 SCHEMA = 1
 SCHEMA_FIELD = "v"
+_NUMBERED = b'{"v":'
+_NUMBER = re.compile(rb'\{"v":(\d+)')
+NUMBER_BYTES = 16  # of a body's start, enough to read the number
 
 
 def frame(private: dict[str, Any], wire: bytes) -> bytes:
     """Return a record's body from its private part and its wire JSON."""
     return to_json({SCHEMA_FIELD: SCHEMA, **private}) + b"\n" + wire
+
+
+def newer_format(beginning: bytes) -> str | None:
+    """Return the number of a format that this version cannot read, None for all others, from a body's first bytes."""
+    if not beginning.startswith(_NUMBERED):
+        return None
+    found = _NUMBER.match(beginning)
+    return found[1].decode() if found and int(found[1]) > SCHEMA else None
 
 
 def private_part(body: bytes) -> dict[str, Any]:

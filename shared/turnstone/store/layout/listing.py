@@ -8,7 +8,7 @@ from pydantic_core import from_json, to_json
 from turnstone.domain.access.access import Ownership
 from turnstone.ports.records import Absent, Key, Put, Range, Record
 from turnstone.ports.storage import RangeStore
-from turnstone.store.layout.lost_records import LostRecord
+from turnstone.store.layout.newer_records import UNREADABLE
 from turnstone.store.layout.ranges import pages
 
 ENTRIES_AT_ONCE = 100
@@ -34,12 +34,12 @@ def entries_of(
 ) -> Iterator[ListEntry]:
     """Yield the entries of a list after that position, read lazily, little more than the limit at a time.
 
-    Skips an entry whose content is lost.
+    Skips an entry whose content is lost, or of a newer version.
     """
     at_once = ENTRIES_AT_ONCE if limit is None else min(limit + 1, ENTRIES_AT_ONCE)
     for page in pages(store, Range(pk, after=after, limit=at_once, reverse=is_reverse)):
         for record in page.records:
-            if isinstance(record, LostRecord):
+            if isinstance(record, UNREADABLE):
                 continue
             yield entry_of(record)
 

@@ -28,12 +28,12 @@ class LossLog:
         self._lock = Lock()
         self._noted: set[tuple[object, bytes]] = set()
 
-    def note(self, record: Record, reason: object) -> None:
-        """Log that the record has lost its content."""
+    def note(self, record: Record, reason: object, problem: str = "is lost") -> None:
+        """Log that the content of the record is lost, or has another problem."""
         with self._lock:
             if (record.key, record.body) in self._noted:
                 return
             if len(self._noted) >= MOST_NOTED:
                 self._noted.clear()
             self._noted.add((record.key, record.body))
-        log.error("the content of the record %r is lost: %s", record.key, reason)
+        log.error("the content of the record %r %s: %s", record.key, problem, reason)

@@ -3,30 +3,36 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from types import MappingProxyType
+from typing import Any, TypeVar
 from uuid import uuid4
 
 from turnstone.domain.errors import Conflict, ContentLost, NotFound, StoreUnavailable
 from turnstone.ports.records import Get, Key, KeyPage, Operation, Put, Range, Record, RecordPage, Scalar, Update
 from turnstone.ports.storage import BlobStore, RangeStore
+from turnstone.store.layout.frames import NUMBER_BYTES, newer_format
 from turnstone.store.layout.keys import kind_and_name
 from turnstone.store.layout.lost_records import LossLog, LostRecord
+from turnstone.store.layout.newer_records import UNREADABLE, newer_record, too_new
+from turnstone.store.layout.payloads import UNDECODABLE, Lost, Payload, payload_from, payload_in, pointer_to, sha256_of
 
 log = logging.getLogger(__name__)
 Result = TypeVar("Result")
+Fetched = Mapping[str, Callable[[], bytes | None]]
+NOTHING_FETCHED: Fetched = MappingProxyType({})
 COMPRESS_ABOVE_BYTES = 768
 RECORD_BYTES = 350 * 1024
 PAGE_BYTES = 8 * 1024 * 1024
+BLOBS_AT_ONCE = 8  # a page holds these at most beyond its limit
 PIECE_BYTES = 16 * 1024
 READS = 4  # for a record that is replaced each time before its payload is read
 
 _CODEC = "codec"
-_ZLIB, _BLOB, _ZLIB_BLOB = "zlib", "blob", "zlib+blob"
+_CODECS = _ZLIB, _BLOB, _ZLIB_BLOB = "zlib", "blob", "zlib+blob"
 
 
 class OversizeStore:
@@ -41,7 +47,8 @@ class OversizeStore:
     A record whose blob is missing or damaged is read again, because it may have been replaced or deleted between the
     two reads. If it is unchanged it is returned as a LostRecord.
 
-    The attribute `codec` states the format of a body; it belongs to this class and is never visible outside.
+    The attribute `codec` states the form of a body; it belongs to this class and is never visible outside. A record
+    with an unrecognised one, or whose body has a newer format than this version, is returned as a NewerRecord.
     """
 
     def __init__(self, store: RangeStore, blobs: BlobStore) -> None:
@@ -60,8 +67,10 @@ class OversizeStore:
     def gather(self, gets: Sequence[Get], ranges: Sequence[Range]) -> tuple[list[Record | None], list[RecordPage]]:
         """Return the results of several reads, in parallel where the store supports that."""
         records, pages = self._store.gather(gets, ranges)
+        whole = [record for get, record in zip(gets, records, strict=True) if record and get.held_bytes is None]
+        fetched = self._fetched(whole)
         return (
-            [self._got(get, record) for get, record in zip(gets, records, strict=True)],
+            [self._got(get, record, fetched) for get, record in zip(gets, records, strict=True)],
             [self._page(query, page) for query, page in zip(ranges, pages, strict=True)],
         )
 
@@ -115,7 +124,7 @@ class OversizeStore:
         if len(stored) > RECORD_BYTES or operation.is_apart:
             blobs.append(f"{_beginning(operation.key)}{uuid4().hex}")
             self._blobs.put(blobs[-1], stored)
-            return _with_codec(operation, _pointer(blobs[-1], stored), _ZLIB_BLOB if smaller else _BLOB)
+            return _with_codec(operation, pointer_to(blobs[-1], stored), _ZLIB_BLOB if smaller else _BLOB)
         return _with_codec(operation, compressed, _ZLIB) if smaller else operation
 
     def _remove(self, blobs: Iterable[str]) -> None:
@@ -137,8 +146,19 @@ class OversizeStore:
             named = {payload.name for payload in found if payload is not None}
             self._remove(name for name in blobs if name not in named)
 
-    def _got(self, get: Get, record: Record | None) -> Record | None:
-        return self._decoded_or_none(record) if record is None or get.held_bytes is None else self._in_pieces(record)
+    def _got(self, get: Get, record: Record | None, fetched: Fetched) -> Record | None:
+        if record is None:
+            return None
+        return self._decoded(record, fetched) if get.held_bytes is None else self._in_pieces(record)
+
+    def _fetched(self, records: Sequence[Record]) -> Fetched:
+        """Return the payloads of these records, fetched at the same time; none where there are fewer than two."""
+        names = [payload.name for record in records if (payload := payload_of(record)) is not None]
+        if len(names) < 2:
+            return NOTHING_FETCHED
+        from turnstone.store.layout.blob_reads import at_once  # rare, and most handlers never need its threads
+
+        return at_once(self._blobs.get, names)
 
     def _page(self, query: Range, page: RecordPage) -> RecordPage:
         if query.held_bytes is None:
@@ -146,8 +166,9 @@ class OversizeStore:
         return page._replace(records=tuple(map(self._in_pieces, page.records)))
 
     def _in_pieces(self, record: Record) -> Record:
-        if _CODEC not in record.attributes:
-            return record
+        codec = record.attributes.get(_CODEC)
+        if codec is None or codec not in _CODECS:
+            return self._readable(record) if codec is None else self._newer(record, str(codec))
         pieces = _Pieces(record, self._whole, self._stored_pieces)
         return Record(record.key, b"", _without_codec(record.attributes), record.rev, pieces)
 
@@ -160,7 +181,7 @@ class OversizeStore:
         """
         for _ in range(READS):
             try:
-                return record, consume(self._stored_pieces(record))
+                return record, consume(_of_this_format(record.key, self._stored_pieces(record)))
             except UNDECODABLE as reason:
                 again = self._again(record, reason)
                 if again is None:
@@ -182,11 +203,11 @@ class OversizeStore:
         elif codec == _ZLIB_BLOB:
             yield from _inflated(self._blob_pieces(record.body))
         else:
-            raise _of_newer_form(record, codec)
+            raise too_new(record.key, str(codec))
 
     def _blob_pieces(self, pointer: bytes) -> Iterator[bytes]:
         """Yield the payload in pieces; the last one only after all are verified."""
-        payload = _payload_in(pointer)
+        payload = payload_from(pointer)
         digest = hashlib.sha256()
         last = b""
         for piece in self._blobs.pieces(payload.name):
@@ -195,39 +216,55 @@ class OversizeStore:
             digest.update(piece)
             last = piece
         if digest.hexdigest() != payload.sha256:
-            raise _Lost(f"the payload {payload.name!r} is not the one that was stored")
+            raise Lost(f"the payload {payload.name!r} is not the one that was stored")
         yield last
 
     def _decoded_page(self, page: RecordPage) -> RecordPage:
         # One answer of the store may reference hundreds of blobs: never hold more than a few at once.
         records: list[Record] = []
         size_bytes = 0
+        fetched = NOTHING_FETCHED
         for index, record in enumerate(page.records):
             if size_bytes >= PAGE_BYTES:
                 return RecordPage(tuple(records), page.records[index - 1].key.sk)
-            decoded = self._decoded(record)
+            if index % BLOBS_AT_ONCE == 0:
+                fetched = self._fetched(page.records[index : index + BLOBS_AT_ONCE])
+            decoded = self._decoded(record, fetched)
             if decoded is not None:
                 records.append(decoded)
-                size_bytes += 0 if isinstance(decoded, LostRecord) else len(decoded.body)
+                size_bytes += 0 if isinstance(decoded, UNREADABLE) else len(decoded.body)
         return RecordPage(tuple(records), page.after)
 
     def _decoded_or_none(self, record: Record | None) -> Record | None:
         return None if record is None else self._decoded(record)
 
-    def _decoded(self, record: Record) -> Record | None:
+    def _decoded(self, record: Record, fetched: Fetched = NOTHING_FETCHED) -> Record | None:
         """Return the record with its body, or None if it no longer exists."""
         for _ in range(READS):
             codec = record.attributes.get(_CODEC)
             if codec is None:
-                return record
+                return self._readable(record)
+            if codec not in _CODECS:
+                return self._newer(record, str(codec))
             try:
-                return Record(record.key, self._body(codec, record), _without_codec(record.attributes), record.rev)
+                body = self._body(codec, record, fetched)
             except UNDECODABLE as reason:
                 again = self._again(record, reason)
                 if again is None or isinstance(again, LostRecord):
                     return again
                 record = again
+            else:
+                return self._readable(Record(record.key, body, _without_codec(record.attributes), record.rev))
         raise _changing(record)
+
+    def _readable(self, record: Record) -> Record:
+        """Return the record, as a NewerRecord if its format is newer than this version."""
+        form = newer_format(record.body[:NUMBER_BYTES])
+        return record if form is None else self._newer(record, form)
+
+    def _newer(self, record: Record, form: str) -> Record:
+        self._losses.note(record, f"a newer version of Turnstone stored it, in format {form}", "cannot be read")
+        return newer_record(record, form)
 
     def _again(self, record: Record, reason: Exception) -> Record | None:
         """Return the current record, a LostRecord if it is unchanged, None if it no longer exists."""
@@ -237,22 +274,22 @@ class OversizeStore:
         self._losses.note(record, reason)
         return LostRecord(record.key, b"", _without_codec(record.attributes), record.rev)
 
-    def _body(self, codec: Scalar, record: Record) -> bytes:
+    def _body(self, codec: Scalar, record: Record, fetched: Fetched) -> bytes:
         if codec == _ZLIB:
             return zlib.decompress(record.body)
         if codec == _BLOB:
-            return self._blob(record.body)
-        if codec == _ZLIB_BLOB:
-            return zlib.decompress(self._blob(record.body))
-        raise _of_newer_form(record, codec)
+            return self._blob(record.body, fetched)
+        return zlib.decompress(self._blob(record.body, fetched))
 
-    def _blob(self, pointer: bytes) -> bytes:
-        payload = _payload_in(pointer)
-        body = self._blobs.get(payload.name)
+    def _blob(self, pointer: bytes, fetched: Fetched) -> bytes:
+        payload = payload_from(pointer)
+        # each attempt to read a record names another payload, or finds this one missing for good
+        found = fetched.get(payload.name)
+        body = self._blobs.get(payload.name) if found is None else found()
         if body is None:
-            raise _Lost(f"the payload {payload.name!r} is missing")
+            raise Lost(f"the payload {payload.name!r} is missing")
         if not payload.is_whole(body):
-            raise _Lost(f"the payload {payload.name!r} is not the one that was stored")
+            raise Lost(f"the payload {payload.name!r} is not the one that was stored")
         return body
 
 
@@ -297,24 +334,6 @@ def _only_piece(pieces: Iterator[bytes]) -> bytes | None:
     return first if second is None else None
 
 
-class _Lost(Exception):
-    """A payload is missing or damaged."""
-
-
-UNDECODABLE = (_Lost, ValueError, LookupError, TypeError, zlib.error)
-
-
-class Payload(NamedTuple):
-    """A record's reference to the blob store."""
-
-    name: str
-    sha256: str
-
-    def is_whole(self, body: bytes) -> bool:
-        """Return whether these are the stored bytes."""
-        return _sha256(body) == self.sha256
-
-
 # The attribute of records that reference a payload, and its values there.
 REFERRING = (_CODEC, (_BLOB, _ZLIB_BLOB))
 
@@ -322,24 +341,6 @@ REFERRING = (_CODEC, (_BLOB, _ZLIB_BLOB))
 def payload_of(record: Record) -> Payload | None:
     """Return the payload referenced by a stored record, None without one."""
     return payload_in(record.body) if record.attributes.get(_CODEC) in (_BLOB, _ZLIB_BLOB) else None
-
-
-def payload_in(pointer: bytes) -> Payload | None:
-    """Return the payload referenced by a record's body, None if unreadable."""
-    try:
-        return _payload_in(pointer)
-    except UNDECODABLE:
-        return None
-
-
-def _payload_in(pointer: bytes) -> Payload:
-    """Return the payload. Raises one of UNDECODABLE."""
-    fields = json.loads(pointer)
-    return Payload(fields["name"], fields["sha256"])
-
-
-def _pointer(name: str, payload: bytes) -> bytes:
-    return json.dumps({"name": name, "sha256": _sha256(payload), "size": len(payload)}).encode()
 
 
 def _inflated(compressed: Iterable[bytes]) -> Iterator[bytes]:
@@ -359,8 +360,17 @@ def _changing(record: Record) -> StoreUnavailable:
     return StoreUnavailable(f"the record {record.key!r} changes faster than its payload can be read, try again")
 
 
-def _of_newer_form(record: Record, codec: Scalar) -> StoreUnavailable:
-    return StoreUnavailable(f"the body of {record.key!r} is stored as {codec!r}, which a newer Turnstone reads")
+def _of_this_format(key: Key, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield the pieces of a body. Raises RecordTooNew, before the first, for a format that this version cannot read."""
+    beginning = b""
+    for piece in pieces:
+        beginning += piece
+        if len(beginning) >= NUMBER_BYTES:
+            break
+    if form := newer_format(beginning):
+        raise too_new(key, form)
+    yield beginning
+    yield from pieces
 
 
 def _without_codec(attributes: Mapping[str, Scalar]) -> dict[str, Scalar]:
@@ -368,17 +378,13 @@ def _without_codec(attributes: Mapping[str, Scalar]) -> dict[str, Scalar]:
 
 
 def _folder(pk: str) -> str:
-    return _sha256(pk.encode())[:32]
+    return sha256_of(pk.encode())[:32]
 
 
 def _beginning(key: Key) -> str:
     """Return the common prefix of the names of all payloads that the record has, or had."""
-    return f"{_folder(key.pk)}/{_sha256(key.sk.encode())[:32]}-"
+    return f"{_folder(key.pk)}/{sha256_of(key.sk.encode())[:32]}-"
 
 
 def _with_codec(put: Put, body: bytes, codec: str) -> Put:
     return put._replace(body=body, attributes={**put.attributes, _CODEC: codec})
-
-
-def _sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()

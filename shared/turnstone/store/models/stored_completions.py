@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from turnstone.domain.errors import Conflict, ContentLost, NotFound
+from turnstone.domain.errors import Conflict, ContentLost, NotFound, RecordTooNew
 from turnstone.domain.models.stored_completions import StoredCompletion
 from turnstone.ports.records import Absent, Condition, Delete, Get, Operation, Put, Record, RevIs
 from turnstone.ports.storage import RangeStore
@@ -135,7 +135,7 @@ class StoredCompletionStore:
     def wires(
         self, tenant: str, completions: Sequence[StoredCompletion]
     ) -> Iterator[tuple[StoredCompletion, WireTurn | None]]:
-        """Yield the existing completions with their wire JSON; None in place of lost JSON."""
+        """Yield the existing completions with their wire JSON, None where it is lost; skips those too new."""
         gets = [Get(completion_key(tenant, each.completion_id), HELD_BYTES) for each in completions]
         records, _ = self._store.gather(gets, [])
         for completion, record in zip(completions, records, strict=True):
@@ -145,7 +145,7 @@ class StoredCompletionStore:
                 yield completion, wire_of(record)
             except ContentLost:
                 yield completion, None
-            except NotFound:  # deleted since
+            except (NotFound, RecordTooNew):  # deleted since, or another version's
                 continue
 
 

@@ -13,6 +13,7 @@ from turnstone.store.layout.contention import retried
 from turnstone.store.layout.frames import frame, wire_part
 from turnstone.store.layout.idempotency import Once, answer_in, get_remembered
 from turnstone.store.layout.keys import directory_key, registered_key, registered_partition
+from turnstone.store.layout.newer_records import UNREADABLE
 from turnstone.store.layout.ranges import all_records
 from turnstone.store.registry.snapshot import put_changed, rev_after
 
@@ -37,9 +38,10 @@ class RegistryStore(Generic[Kind]):
         self._forget = forget
 
     def list(self, tenant: str) -> tuple[Kind, ...]:
-        """Return all entries, in the order of their keys."""
+        """Return all entries, in the order of their keys, without unreadable ones."""
         records = all_records(self._store, Range(registered_partition(tenant, self._kind)))
-        return tuple(self._entry.model_validate_json(wire_part(record.body)) for record in records)
+        readable = (record for record in records if not isinstance(record, UNREADABLE))
+        return tuple(self._entry.model_validate_json(wire_part(record.body)) for record in readable)
 
     def find(self, tenant: str, identifier: str) -> Kind | None:
         """Return the entry of the identifier, None without one."""

@@ -14,6 +14,7 @@ from turnstone.ports.records import Absent, Put, Record, RevIs
 from turnstone.ports.storage import RangeStore
 from turnstone.ports.system import Clock
 from turnstone.store.layout.keys import directory_key
+from turnstone.store.layout.newer_records import UNREADABLE
 
 REMEMBERED_FOR = timedelta(seconds=10)
 MOST_TENANTS = 1_000
@@ -63,6 +64,13 @@ class RegistrySnapshot:
             if len(self._cached) > MOST_TENANTS:
                 self._cached.popitem(last=False)
         return snapshot.entries
+
+    def learn_readable(self, tenant: str, record: Record | None) -> None:
+        """Cache a snapshot; one that this version cannot read is left to `find`, so that only its readers fail."""
+        if isinstance(record, UNREADABLE):
+            self.forget(tenant)
+        else:
+            self.learn(tenant, record)
 
     def forget(self, tenant: str, rev: int = 0) -> None:
         """Invalidate the cache; snapshots before that revision are ignored."""

@@ -1,7 +1,7 @@
 """Sessions in the store: create, read with turns, delete."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -9,12 +9,12 @@ from typing import Any
 from pydantic_core import from_json
 
 from turnstone.domain.access.access import Ownership
-from turnstone.domain.errors import Conflict, ContentLost, NotFound
+from turnstone.domain.errors import Conflict, ContentLost, NotFound, RecordTooNew
 from turnstone.domain.jobs import Job, JobKind
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.sessions.sessions import Session
 from turnstone.domain.turns.attempts import Attempt
-from turnstone.domain.turns.turns import TurnStatus, lost_turn
+from turnstone.domain.turns.turns import TurnStatus, lost_turn, newer_turn
 from turnstone.ports.records import AttributeIs, Check, Delete, Get, Operation, Range, Record, RevIs
 from turnstone.ports.storage import RangeStore
 from turnstone.store.agents.agents import ACTIVE, owner_of_agent
@@ -33,6 +33,7 @@ from turnstone.store.layout.keys import (
 )
 from turnstone.store.layout.listing import ENTRIES_AT_ONCE, ListEntry, entries_of, put_entry
 from turnstone.store.layout.lost_records import LostRecord
+from turnstone.store.layout.newer_records import UNREADABLE, NewerRecord
 from turnstone.store.layout.ranges import pages
 from turnstone.store.sessions.session_records import put_session, session_of
 from turnstone.store.sessions.turn_records import is_terminal, whole_state
@@ -45,6 +46,8 @@ log = logging.getLogger(__name__)
 
 class SessionTurns:
     """The turns of a session as wire JSON, read lazily; skips missing ones.
+
+    A turn that this version cannot read is a placeholder, and is not lost.
 
     Attributes:
         lost: ids of turns whose content is lost, replaced by placeholders; complete once the turns are consumed.
@@ -62,6 +65,8 @@ class SessionTurns:
                 yield self._wire(record)
             except NotFound:
                 continue
+            except RecordTooNew:
+                yield newer_turn(turn_ref_of(record.key)).model_dump_json().encode()
 
     def _wire(self, record: Record) -> WireTurn:
         try:
@@ -169,10 +174,27 @@ class SessionStore:
         return is_empty and self._store.clear(entry.pk, limit, entry.sk)
 
     def part_with(self, agent_job: Job, limit: int, now: datetime) -> tuple[Job, ...]:
-        """Hide some sessions of a deleted agent; return the jobs that remove the rest, none at the end."""
-        page = self._store.range(Range(session_list(agent_job.tenant, agent_job.agent_id), limit=limit))
+        """Hide some sessions of a deleted agent; return the jobs that remove the rest, none at the end.
+
+        Raises:
+            RecordTooNew: only sessions are left that this version cannot read.
+        """
+        newer: NewerRecord | None = None
+        for page in pages(self._store, Range(session_list(agent_job.tenant, agent_job.agent_id), limit=limit)):
+            unreadable = [record for record in page.records if isinstance(record, NewerRecord)]
+            if len(unreadable) < len(page.records):
+                return self._hidden(agent_job, page.records, now)
+            newer = unreadable[0] if unreadable else newer
+        if newer is not None:
+            raise newer.error
+        return ()
+
+    def _hidden(self, agent_job: Job, entries: Sequence[Record], now: datetime) -> tuple[Job, ...]:
+        """Hide the sessions of these list entries, without unreadable ones; return the jobs that remove the rest."""
         jobs, writes = [], list[Operation]()
-        for record in page.records:
+        for record in entries:
+            if isinstance(record, NewerRecord):
+                continue
             if isinstance(record, LostRecord):  # the id of its session is lost, too
                 writes.append(Delete(record.key))
                 continue
@@ -218,7 +240,8 @@ class SessionStore:
         headers = dict(zip(doubtful, records, strict=True))
         for entry in entries:
             header = headers.get(entry.order)
-            is_gone = entry.order in headers and (header is None or session_of(header).is_over(now))
+            is_read = entry.order in headers and not isinstance(header, UNREADABLE)
+            is_gone = is_read and (header is None or session_of(header).is_over(now))
             yield entry._replace(is_gone=True) if is_gone else entry
 
     def _as_listed(self, ref: SessionRef, lost: ContentLost) -> tuple[Session, Ownership]:

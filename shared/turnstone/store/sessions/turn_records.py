@@ -104,4 +104,10 @@ def whole_state(store: RangeStore, ref: SessionRef, record: Record) -> TurnState
 
 
 def is_terminal(record: Record) -> bool:
-    return TurnStatus(str(record.attributes[STATUS])).is_terminal
+    """Return whether the record's turn has ended. Raises RecordTooNew."""
+    try:
+        return TurnStatus(str(record.attributes[STATUS])).is_terminal
+    except ValueError:
+        if record.pieces is not None:
+            record.pieces.read_by(next)  # raises RecordTooNew where a newer version has more statuses
+        raise

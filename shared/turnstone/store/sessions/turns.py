@@ -146,7 +146,7 @@ class TurnStore:
             [segments_read],
         )
         if self._directory:
-            self._directory.learn(ref.tenant, found.pop())
+            self._directory.learn_readable(ref.tenant, found.pop())
         newest_first = records_within(self._store, segments_read, newest)
         if agent_record is None or not newest_first or newest_first[0].key != session_key(ref):
             raise NotFound("session", ref.session_id)

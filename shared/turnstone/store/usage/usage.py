@@ -19,7 +19,7 @@ from turnstone.ports.records import Get, Put, Record
 from turnstone.ports.storage import RangeStore
 from turnstone.store.agents.agents import owner_of_agent
 from turnstone.store.layout.keys import agent_key, usage_key, usage_names, usage_ranges
-from turnstone.store.layout.lost_records import LostRecord
+from turnstone.store.layout.newer_records import UNREADABLE
 from turnstone.store.layout.ranges import pages
 
 KEPT = timedelta(days=400)
@@ -58,12 +58,12 @@ class UsageStore:
         self._store = store
 
     def of_tenant(self, tenant: str, day: date, agent_id: str | None = None) -> Iterator[Spent]:
-        """Yield the usage of each session of the tenant, or of the agent, on the day."""
+        """Yield the usage of each session of the tenant, or of the agent, on the day; skips unreadable records."""
         ranges = usage_ranges(tenant, day, agent_id)
         _, first_pages = self._store.gather([], ranges)
         for query, first in zip(ranges, first_pages, strict=True):
             for page in pages(self._store, query, first):
-                yield from (_spent(day, record) for record in page.records)
+                yield from (_spent(day, record) for record in page.records if not isinstance(record, UNREADABLE))
 
     def of_session(self, ref: SessionRef, days: Sequence[date]) -> Iterator[Spent]:
         """Yield the session's usage on each of the days."""
@@ -79,7 +79,7 @@ class UsageStore:
         return {
             agent_id: owner_of_agent(record, agent_id)
             for agent_id, record in found
-            if record is not None and not isinstance(record, LostRecord)
+            if record is not None and not isinstance(record, UNREADABLE)
         }
 
 
