@@ -5,9 +5,11 @@ from threading import Event, Lock
 from typing import NamedTuple
 
 from turnstone.domain.refs import TurnRef
-from turnstone.domain.turns.events import Numbered, TurnEvent, TurnFailed
+from turnstone.domain.turns.events import Numbered, StepDetailed, TurnEvent, TurnFailed
 from turnstone.domain.values.content import Restore
 from turnstone.services.threads.publisher import Publisher, Subscriber
+
+UNNUMBERED = (TurnFailed, StepDetailed)  # a failure is a notice of one stream, unless it was numbered as the end
 
 
 class Received(NamedTuple):
@@ -29,6 +31,8 @@ class Received(NamedTuple):
 class TurnBroadcast(Publisher[Received]):
     """The events of one run of a turn, kept so that a late subscriber receives all of them.
 
+    Details of steps are only for subscribers that read details: they do not wake the others.
+
     Attributes:
         before: the events of earlier runs.
         doubtful_after: last event number that every subscriber of earlier runs can rely on, None for all of them.
@@ -46,6 +50,7 @@ class TurnBroadcast(Publisher[Received]):
         self.restore: Restore | None = None
         self.published: list[Numbered] = []
         self._last_number = 0
+        self._details = 0
 
     @property
     def events(self) -> list[TurnEvent]:
@@ -57,7 +62,10 @@ class TurnBroadcast(Publisher[Received]):
             new = tuple(self.published[subscriber.taken : end])
             subscriber.taken += len(new)
             is_all = subscriber.taken == len(self.published)
-            return Received(new, is_all and self.is_over, len(new) == most)
+            has_more = len(new) == most
+            if self._details and not subscriber.reads_details:
+                new = tuple(each for each in new if not isinstance(each.event, StepDetailed))
+            return Received(new, is_all and self.is_over, has_more)
 
     def publish(self, *events: TurnEvent | Numbered) -> None:
         """Publish the events; events without a number get the next numbers."""
@@ -86,18 +94,22 @@ class TurnBroadcast(Publisher[Received]):
         with self.lock:
             if self.is_over:
                 return  # a run that was handed off may publish later
+            others, details = len(self.published) - self._details, self._details
             self.published += map(self._numbered, events)
             self.is_over = is_over
-            woken = self._marked_awake()
+            has_others = is_over or self._details == details or len(self.published) - self._details > others
+            woken = self._marked_awake(only_details=not has_others)
         for subscriber in woken:
             subscriber.wake()
 
     def _numbered(self, event: TurnEvent | Numbered) -> Numbered:
         if isinstance(event, Numbered):
             self._last_number = event.number or self._last_number
+            self._details += isinstance(event.event, StepDetailed)
             return event
-        if isinstance(event, TurnFailed):
-            return Numbered(event, None)  # a notice of this stream, unless it was numbered as the turn's end
+        if isinstance(event, UNNUMBERED):
+            self._details += isinstance(event, StepDetailed)
+            return Numbered(event, None)
         self._last_number += 1
         return Numbered(event, self._last_number)
 
@@ -174,5 +186,5 @@ def forward_whole(running: TurnBroadcast, whole: TurnBroadcast) -> None:
             else:
                 whole.publish(*received.numbered)
 
-    subscriber = running.subscribe(forward)
+    subscriber = running.subscribe(forward, reads_details=True)
     forward()
