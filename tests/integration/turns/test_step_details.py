@@ -7,6 +7,7 @@ Covers: services/streams/broadcast, services/streams/event_cursor, services/stre
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from random import Random
 
@@ -14,7 +15,7 @@ import pytest
 
 from tests.fakes.models.scripted import ScriptedReply
 from tests.support.engine.either_store import Make
-from tests.support.engine.harness import Held, drained_events
+from tests.support.engine.harness import LEASE_S, Held, completes_turn, drained_events, eventually
 from turnstone.dialects.llama_stack.turns.stream import encode
 from turnstone.dialects.llama_stack_2024.stream import TurnStream2024
 from turnstone.domain.access.caller import LOCAL_CALLER
@@ -27,16 +28,16 @@ from turnstone.domain.models.requests import (
     TextChunk,
 )
 from turnstone.domain.refs import TurnRef
+from turnstone.domain.tools.tools import call_from_json
 from turnstone.domain.turns.events import Numbered, StepDetailed, StepProgressed, TextDelta, TurnEvent, TurnStarted
 from turnstone.http.streams.receiving import received
 from turnstone.http.streams.silence import PING
+from turnstone.ports.records import Get
 from turnstone.services.streams.broadcast import TurnBroadcast
 from turnstone.services.streams.event_cursor import EventCursor
 from turnstone.services.streams.replay import numbered
-from turnstone.store.sessions.wire_turns import wire_turn
 from turnstone.store.layout.keys import turn_key
-from turnstone.ports.records import Get
-from turnstone.domain.tools.tools import call_from_json
+from turnstone.store.sessions.wire_turns import wire_turn
 
 REF = TurnRef(tenant="local", agent_id="a", session_id="s", turn_id="t")
 ROLL = call_from_json("r", "roll", "{}")
@@ -67,6 +68,11 @@ def taken(broadcast: TurnBroadcast, *, reads_details: bool) -> tuple[Numbered, .
     return broadcast.subscribe(lambda: None, reads_details=reads_details).take().numbered
 
 
+def shown_in(events: tuple[Numbered, ...]) -> list[tuple[TurnEvent, int | None]]:
+    """Return the events with their numbers, without those that a delta combines."""
+    return [(each.event, each.number) for each in events]
+
+
 def pieces_in(events: tuple[TurnEvent, ...]) -> list[Chunk]:
     return [event.piece for event in events if isinstance(event, StepDetailed)]
 
@@ -93,7 +99,6 @@ def test_only_subscribers_that_read_details_receive_and_are_woken_by_them() -> N
 def test_a_client_of_the_agents_api_gets_comments_while_the_model_only_reasons() -> None:
     async def received_while_reasoning() -> list[bool]:
         broadcast = TurnBroadcast(REF)
-        found: list[bool] = []
         for number in range(500):
             broadcast.publish(detail(number))
 
@@ -104,8 +109,7 @@ def test_a_client_of_the_agents_api_gets_comments_while_the_model_only_reasons()
             broadcast.close(TurnStarted(turn_id="t"))
 
         reasoning = asyncio.create_task(reason())
-        async for news in received(broadcast, most=200, timeout_s=0.05):
-            found.append(news.is_empty)
+        found = [news.is_empty async for news in received(broadcast, most=200, timeout_s=0.05)]
         await reasoning
         return found
 
@@ -154,7 +158,7 @@ def test_live_subscribers_receive_the_details_in_order_with_contiguous_numbers(m
     state = server.state(broadcast.ref)
     assert state.keeps_details is keeps_details
     if keeps_details:
-        assert numbered(state, is_detailed=True) == all_numbered
+        assert shown_in(numbered(state, is_detailed=True)) == shown_in(all_numbered)
     else:
         assert [(trace.reasoning, trace.cuts) for trace in state.traces] == [("", None)] * 3
 
@@ -178,14 +182,22 @@ def test_the_reasoning_is_in_no_log_no_wire_turn_and_no_later_request(
 
 
 def test_a_takeover_keeps_the_details_of_the_stored_steps(make: Make) -> None:
-    held = Held(DONE)
-    first, heir = make(THINKING, held), make(DONE)
-    broadcast = first.start(first.session(toolgroups=["dice"]), keeps_details=True)
+    first, held = make(THINKING, DONE), Held(DONE)
+    ref = first.session(toolgroups=["dice"])
+    first.store.before(completes_turn, first.store.die)
+    broadcast = first.start(ref, keeps_details=True)
+    eventually(lambda: first.store.is_dead and not first.core.executor._running)
+    before = taken(broadcast, reads_details=True)[:14]  # up to the step that was lost
+    heir = make(held)
+    heir.clock.advance(LEASE_S + 1)  # type: ignore[attr-defined]
+    assert heir.core.recovery.reconcile(broadcast.ref).run is not None
     held.wait()
-    before = taken(broadcast, reads_details=True)[:-1]  # without the start of the step that is lost
-    heir.reconcile_after_leases()
-    again = heir.core.runner_deps.broadcasts.find(broadcast.ref)
+    running = heir.core.broadcasts.find(broadcast.ref)
+    assert running is not None
+    assert shown_in(taken(running, reads_details=True)[: len(before)]) == shown_in(before)
     held.open()
+    heir.settle()
+    assert heir.state(broadcast.ref).keeps_details
     assert pieces_in(tuple(each.event for each in before)) == [
         chunk for chunk in THINKING.chunks if not isinstance(chunk, TextChunk)
     ]
@@ -205,9 +217,9 @@ def test_a_turn_with_long_reasoning_is_stored_and_replayed_as_it_was_streamed(ma
     broadcast = server.start(server.session(toolgroups=["dice"]), keeps_details=True)
     server.drain(broadcast)
     streamed = taken(broadcast, reads_details=True)
-    visited, restore = server.core.events._turns.visit(broadcast.ref).turn()  # noqa: SLF001 - as an encoder reads it
+    visited, restore = server.core.events._turns.visit(broadcast.ref).turn()
     assert restore is None
-    assert numbered(visited, is_detailed=True) == streamed
+    assert shown_in(numbered(visited, is_detailed=True)) == shown_in(streamed)
 
 
 def test_a_failed_turn_with_long_reasoning_shows_its_failure(make: Make) -> None:
@@ -218,4 +230,6 @@ def test_a_failed_turn_with_long_reasoning_shows_its_failure(make: Make) -> None
     (record,), _ = server.records.gather([Get(turn_key(broadcast.ref, broadcast.ref.turn_id), 0)], [])
     assert record is not None
     assert record.pieces is not None
-    assert b"overheated" in b"".join(wire_turn(record))
+    wire = wire_turn(record)
+    shown = json.loads(wire if isinstance(wire, bytes) else b"".join(wire))
+    assert "its model gave no usable answer" in shown["failure"]["message"]
