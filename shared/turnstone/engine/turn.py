@@ -83,7 +83,7 @@ def _infer(state: TurnState, deps: EngineDeps) -> Move:
     deltas = 0
     answer: Inferred | None = None
     request = build_request(state, deps)
-    kept: list[Chunk] = []
+    kept: list[Chunk] | None = [] if state.keeps_details else None
     for chunk in deps.inference.stream(request):
         match chunk:
             case TextChunk(text):
@@ -94,7 +94,7 @@ def _infer(state: TurnState, deps: EngineDeps) -> Move:
                 continue
             case _:
                 yield StepDetailed(step_id, chunk)
-        if state.keeps_details:
+        if kept is not None:
             kept.append(chunk)
     assert answer is not None, "an Inference ends with Inferred"  # noqa: S101 - the port's promise
     for call in answer.message.tool_calls:
@@ -109,7 +109,7 @@ def _infer(state: TurnState, deps: EngineDeps) -> Move:
         answered_by=_named(answer.answered_by),
     )
     trace = StepTrace(deltas=deltas, usage=measured(request, answer), model=request.model)
-    if state.keeps_details:
+    if kept is not None:
         trace = trace.model_copy(update={"reasoning": answer.reasoning, "cuts": cuts_of(kept, answer)})
     inferred = state.with_step(step, trace)
     ending = ending_of(inferred, deps)

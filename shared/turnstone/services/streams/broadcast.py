@@ -9,7 +9,8 @@ from turnstone.domain.turns.events import Numbered, StepDetailed, TurnEvent, Tur
 from turnstone.domain.values.content import Restore
 from turnstone.services.threads.publisher import Publisher, Subscriber
 
-UNNUMBERED = (TurnFailed, StepDetailed)  # a failure is a notice of one stream, unless it was numbered as the end
+# a failure is a notice of one stream, unless it was numbered as the end
+UNNUMBERED = frozenset((TurnFailed, StepDetailed))
 
 
 class Received(NamedTuple):
@@ -94,11 +95,13 @@ class TurnBroadcast(Publisher[Received]):
         with self.lock:
             if self.is_over:
                 return  # a run that was handed off may publish later
-            others, details = len(self.published) - self._details, self._details
+            count, details = len(self.published), self._details
             self.published += map(self._numbered, events)
             self.is_over = is_over
-            has_others = is_over or self._details == details or len(self.published) - self._details > others
-            woken = self._marked_awake(only_details=not has_others)
+            if not is_over and 0 < self._details - details == len(self.published) - count:
+                woken = self._marked_awake(only_details=True)
+            else:
+                woken = self._marked_awake()
         for subscriber in woken:
             subscriber.wake()
 
@@ -107,7 +110,7 @@ class TurnBroadcast(Publisher[Received]):
             self._last_number = event.number or self._last_number
             self._details += isinstance(event.event, StepDetailed)
             return event
-        if isinstance(event, UNNUMBERED):
+        if type(event) in UNNUMBERED:  # isinstance is slow with a pydantic model
             self._details += isinstance(event, StepDetailed)
             return Numbered(event, None)
         self._last_number += 1
