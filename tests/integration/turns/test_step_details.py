@@ -37,6 +37,8 @@ from turnstone.services.streams.broadcast import TurnBroadcast
 from turnstone.services.streams.event_cursor import EventCursor
 from turnstone.services.streams.replay import numbered
 from turnstone.store.layout.keys import turn_key
+from turnstone.store.sessions.long_texts import with_long_texts_left
+from turnstone.store.sessions.turn_records import turn_state_of
 from turnstone.store.sessions.wire_turns import wire_turn
 
 REF = TurnRef(tenant="local", agent_id="a", session_id="s", turn_id="t")
@@ -217,9 +219,12 @@ def test_a_turn_with_long_reasoning_is_stored_and_replayed_as_it_was_streamed(ma
     broadcast = server.start(server.session(toolgroups=["dice"]), keeps_details=True)
     server.drain(broadcast)
     streamed = taken(broadcast, reads_details=True)
-    visited, restore = server.core.events._turns.visit(broadcast.ref).turn()
+    (record,), _ = server.records.gather([Get(turn_key(broadcast.ref, broadcast.ref.turn_id), 0)], [])
+    assert record is not None
+    assert record.pieces is not None
+    whole, restore = with_long_texts_left(record)
     assert restore is None
-    assert shown_in(numbered(visited, is_detailed=True)) == shown_in(streamed)
+    assert shown_in(numbered(turn_state_of(whole), is_detailed=True)) == shown_in(streamed)
 
 
 def test_a_failed_turn_with_long_reasoning_shows_its_failure(make: Make) -> None:
