@@ -8,10 +8,12 @@ from collections.abc import Generator
 from dataclasses import replace
 
 from turnstone.domain.messages.messages import CompletionMessage
-from turnstone.domain.models.requests import Inferred, TextChunk
+from turnstone.domain.models.requests import Chunk, Inferred, TextChunk
 from turnstone.domain.models.routing import Target
 from turnstone.domain.sessions.context import unanswered_calls
+from turnstone.domain.turns.cuts import cuts_of
 from turnstone.domain.turns.events import (
+    StepDetailed,
     StepProgressed,
     StepStarted,
     TextDelta,
@@ -81,6 +83,7 @@ def _infer(state: TurnState, deps: EngineDeps) -> Move:
     deltas = 0
     answer: Inferred | None = None
     request = build_request(state, deps)
+    kept: list[Chunk] | None = [] if state.keeps_details else None
     for chunk in deps.inference.stream(request):
         match chunk:
             case TextChunk(text):
@@ -88,6 +91,11 @@ def _infer(state: TurnState, deps: EngineDeps) -> Move:
                 yield StepProgressed(step_type="inference", step_id=step_id, delta=TextDelta(text=text))
             case Inferred():
                 answer = chunk
+                continue
+            case _:
+                yield StepDetailed(step_id, chunk)
+        if kept is not None:
+            kept.append(chunk)
     assert answer is not None, "an Inference ends with Inferred"  # noqa: S101 - the port's promise
     for call in answer.message.tool_calls:
         deltas += 1
@@ -101,6 +109,8 @@ def _infer(state: TurnState, deps: EngineDeps) -> Move:
         answered_by=_named(answer.answered_by),
     )
     trace = StepTrace(deltas=deltas, usage=measured(request, answer), model=request.model)
+    if kept is not None:
+        trace = trace.model_copy(update={"reasoning": answer.reasoning, "cuts": cuts_of(kept, answer)})
     inferred = state.with_step(step, trace)
     ending = ending_of(inferred, deps)
     if ending is not None and not output_shields_left(inferred, deps.config.output_shields):

@@ -47,6 +47,13 @@ def text(*deltas: str, index: int = 0) -> tuple[bytes, ...]:
     return (*events, event("contentBlockStop", contentBlockIndex=index))
 
 
+def reasoning(*deltas: str, index: int = 0) -> tuple[bytes, ...]:
+    """Return reasoning in these pieces, with its signature and a redacted part."""
+    parts = [*({"text": delta} for delta in deltas), {"signature": "c2ln"}, {"redactedContent": "aGlkZGVu"}]
+    events = [event("contentBlockDelta", contentBlockIndex=index, delta={"reasoningContent": part}) for part in parts]
+    return (*events, event("contentBlockStop", contentBlockIndex=index))
+
+
 def call(name: str, *pieces: str, index: int = 1, call_id: str = "") -> tuple[bytes, ...]:
     """Return a call whose arguments come in these pieces of JSON."""
     use = {"toolUseId": call_id or f"tooluse_{name}_{index}", "name": name}

@@ -12,7 +12,7 @@ from turnstone.adapters.models.openai.openai_wire import request_body
 from turnstone.domain.agents.agents import ToolGroup, toolgroup_name
 from turnstone.domain.errors import ModelFailed, ToolFailed, Unsupported
 from turnstone.domain.messages.messages import CompletionMessage
-from turnstone.domain.models.requests import InferenceRequest, Inferred, TextChunk
+from turnstone.domain.models.requests import Chunk, InferenceRequest, Inferred, ReasoningChunk, TextChunk
 from turnstone.domain.models.routing import Target
 from turnstone.domain.registry.registry import BUILTIN, Toolgroup
 from turnstone.domain.tools.tool_runs import (
@@ -41,6 +41,7 @@ class ScriptedReply:
     Attributes:
         error: raised after the chunks, in place of an end.
         gate: waited for before the first chunk.
+        chunks: the chunks in place of those of `texts`, with pieces of the calls among them.
     """
 
     texts: tuple[str, ...] = ()
@@ -49,6 +50,7 @@ class ScriptedReply:
     usage: TokenUsage | None = USAGE
     error: BaseException | None = None
     gate: threading.Event | None = None
+    chunks: tuple[Chunk, ...] = ()
 
 
 Reply = str | ToolCall | ScriptedReply | BaseException
@@ -83,7 +85,7 @@ class ScriptedInference:
         self._lock = threading.Lock()
         self.requests: list[InferenceRequest] = []
 
-    def stream(self, request: InferenceRequest) -> Iterator[TextChunk | Inferred]:
+    def stream(self, request: InferenceRequest) -> Iterator[Chunk | Inferred]:
         """Yield the next reply. Raises AssertionError when there is none."""
         with self._lock:
             self.requests.append(request)
@@ -101,17 +103,19 @@ class ScriptedInference:
         return frozenset(("grammar",))
 
 
-def spoken(scripted: Scripted, request: InferenceRequest) -> Iterator[TextChunk | Inferred]:
+def spoken(scripted: Scripted, request: InferenceRequest) -> Iterator[Chunk | Inferred]:
     reply = scripted_reply(scripted(request) if callable(scripted) else scripted)
     if reply.gate is not None:
         assert reply.gate.wait(GATE_TIMEOUT_S), "nobody opened the gate"
-    for text in reply.texts:
-        yield TextChunk(text)
+    chunks = reply.chunks or tuple(map(TextChunk, reply.texts))
+    yield from chunks
     if reply.error is not None:
         raise reply.error
     stop_reason: Literal["out_of_tokens", "end_of_turn"] = "out_of_tokens" if reply.is_cut_off else "end_of_turn"
-    message = CompletionMessage(content="".join(reply.texts), stop_reason=stop_reason, tool_calls=reply.calls)
-    yield Inferred(message, reply.usage)
+    text = "".join(chunk.text for chunk in chunks if isinstance(chunk, TextChunk))
+    reasoning = "".join(chunk.text for chunk in chunks if isinstance(chunk, ReasoningChunk))
+    message = CompletionMessage(content=text, stop_reason=stop_reason, tool_calls=reply.calls)
+    yield Inferred(message, reply.usage, reasoning=reasoning)
 
 
 def scripted_reply(reply: Reply) -> ScriptedReply:

@@ -26,7 +26,7 @@ from turnstone.bootstrap.models import ProviderDeps, build_inference
 from turnstone.domain.agents.agents import JsonSchemaFormat, SamplingParams, TopK
 from turnstone.domain.errors import ModelFailed
 from turnstone.domain.messages.messages import CompletionMessage, SystemMessage, ToolResponseMessage, UserMessage
-from turnstone.domain.models.requests import Inferred, TextChunk
+from turnstone.domain.models.requests import ArgumentsChunk, CallBegun, Inferred, ReasoningChunk, TextChunk
 from turnstone.domain.registry.catalogue import Catalogue
 from turnstone.domain.tools.tools import ToolDef
 from turnstone.domain.usage.usage import TokenUsage
@@ -55,15 +55,28 @@ def test_an_answer_arrives_in_its_deltas_with_usage_at_the_end(bedrock_adapters:
 def test_an_answer_cut_into_any_pieces_is_the_same(bedrock_adapters: BedrockAdapters, split: int) -> None:
     answer = (
         frames.START,
+        *frames.reasoning("Hm ", "ü😀."),
         *frames.text("ü😀", "!"),
         *frames.call("get_weather", '{"city": ', '"Ålesund"}'),
         *frames.call("get_weather", index=2),
         *frames.ending("tool_use"),
     )
     with BedrockServer([answer], split=split) as server:
-        *texts, inferred = bedrock_adapters.streamed(server, request(tools=(WEATHER,)))
-    assert texts == [TextChunk("ü😀"), TextChunk("!")]
+        *chunks, inferred = bedrock_adapters.streamed(server, request(tools=(WEATHER,)))
     assert isinstance(inferred, Inferred)
+    first, second = inferred.message.tool_calls
+    assert chunks == [
+        ReasoningChunk("Hm "),
+        ReasoningChunk("ü😀."),
+        TextChunk("ü😀"),
+        TextChunk("!"),
+        CallBegun(0, first.call_id, "get weather"),
+        ArgumentsChunk(0, '{"city": '),
+        ArgumentsChunk(0, '"Ålesund"}'),
+        CallBegun(1, second.call_id, "get weather"),
+        ArgumentsChunk(1, "{}"),
+    ]
+    assert inferred.reasoning == "Hm ü😀."
     found = [(call.tool_name, call.arguments) for call in inferred.message.tool_calls]
     assert found == [("get weather", {"city": "Ålesund"}), ("get weather", {})]
     assert len({call.call_id for call in inferred.message.tool_calls}) == 2
@@ -118,12 +131,16 @@ def test_a_call_id_that_the_history_has_already_is_replaced(bedrock_adapters: Be
 
 def test_a_model_that_does_not_stream_is_called_by_converse(bedrock_adapters: BedrockAdapters) -> None:
     use = {"toolUse": {"toolUseId": "t1", "name": "f", "input": {"x": 1}}}
-    answer = frames.whole_answer([{"text": "hi"}, use], "tool_use")
+    thoughts = {"reasoningContent": {"reasoningText": {"text": "Hm", "signature": "c2ln"}}}
+    answer = frames.whole_answer([thoughts, {"text": "hi"}, use], "tool_use")
     options = BedrockOptions(is_streaming=False)
     with BedrockServer([answer]) as server:
-        text, inferred = bedrock_adapters.streamed(server, request(tools=(ToolDef(name="f"),)), options)
+        reasoning, text, *pieces, inferred = bedrock_adapters.streamed(
+            server, request(tools=(ToolDef(name="f"),)), options
+        )
     assert server.model_requests == [(MODEL, "converse")]
-    assert text == TextChunk("hi")
+    assert (reasoning, text) == (ReasoningChunk("Hm"), TextChunk("hi"))
+    assert pieces == [CallBegun(0, "t1", "f"), ArgumentsChunk(0, '{"x": 1}')]
     assert [call.arguments for call in inferred.message.tool_calls] == [{"x": 1}]
     assert inferred.usage.total_tokens == 12
 

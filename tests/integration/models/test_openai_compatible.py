@@ -31,7 +31,7 @@ from turnstone.adapters.models.prompted.prompted_tools import PromptedTools
 from turnstone.domain.agents.agents import GrammarFormat
 from turnstone.domain.errors import ModelFailed
 from turnstone.domain.messages.messages import CompletionMessage, ToolResponseMessage, UserMessage
-from turnstone.domain.models.requests import Inferred, TextChunk
+from turnstone.domain.models.requests import ArgumentsChunk, CallBegun, Inferred, ReasoningChunk, TextChunk, call_pieces
 from turnstone.domain.tools.tools import ToolDef
 from turnstone.domain.usage.usage import TokenUsage
 
@@ -56,20 +56,55 @@ def test_an_answer_cut_into_any_pieces_is_the_same(split: int):
     raw = tuple(item if isinstance(item, bytes) else json.dumps(item, ensure_ascii=False) for item in items)
     sent = tuple(item if isinstance(item, bytes) else f"data: {item}\r\n\r\n".encode() for item in raw)
     with ModelServer([sent], split=split) as server:
-        text, inferred = streamed_answer(server)
+        text, *pieces, inferred = streamed_answer(server)
     assert text == TextChunk("ü😀")
+    assert pieces == list(call_pieces(inferred.message.tool_calls))
     found = [(call.tool_name, call.arguments) for call in inferred.message.tool_calls]
     assert found == [("f", {"x": "ü"}), ("g", {})]
     assert inferred.usage.total_tokens == 11
 
 
 def test_arguments_split_over_chunks_without_index_or_id_are_one_call():
-    pieces = [("f", '{"x'), (None, '": '), (None, "1}")]
-    parts = [{"function": {"name": name, "arguments": arguments}} for name, arguments in pieces]
+    pieces_sent = [("f", '{"x'), (None, '": '), (None, "1}")]
+    parts = [{"function": {"name": name, "arguments": arguments}} for name, arguments in pieces_sent]
     with ModelServer([(*(chunk({"tool_calls": [part]}) for part in parts), *ending("tool_calls"))]) as server:
-        (inferred,) = streamed_answer(server)
+        *pieces, inferred = streamed_answer(server)
     (call,) = inferred.message.tool_calls
     assert (call.tool_name, call.arguments) == ("f", {"x": 1})
+    assert pieces == [CallBegun(0, call.call_id, "f"), *(ArgumentsChunk(0, text) for _, text in pieces_sent)]
+
+
+@pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])
+@pytest.mark.parametrize("split", [1, 7, 100_000])
+def test_reasoning_and_fragments_of_arguments_arrive_as_they_are_cut(name: str, split: int):
+    fragments = ['{"city": "\\u00', "c5lesund \\ud83d", "\\ude00 \ud83d", '\ude00"', "}"]
+    first = {"index": 0, "id": "c1", "type": "function", "function": {"name": "f", "arguments": ""}}
+    items = (
+        chunk({"role": "assistant", "content": ""}),
+        chunk({name: "Hm \ud83d"}),
+        chunk({name: "\ude00."}),
+        text_chunk("Let me "),
+        chunk({"tool_calls": [first]}),
+        *(chunk({"tool_calls": [{"index": 0, "function": {"arguments": text}}]}) for text in fragments),
+        *ending("tool_calls"),
+    )
+    with ModelServer([items], split=split) as server:
+        *parts, inferred = streamed_answer(server)
+    assert parts == [
+        ReasoningChunk("Hm "),
+        ReasoningChunk("😀."),
+        TextChunk("Let me "),
+        CallBegun(0, "c1", "f"),
+        ArgumentsChunk(0, '{"city": "\\u00'),
+        ArgumentsChunk(0, "c5lesund \\ud83d"),
+        ArgumentsChunk(0, "\\ude00 "),
+        ArgumentsChunk(0, '😀"'),
+        ArgumentsChunk(0, "}"),
+    ]
+    assert inferred.reasoning == "Hm 😀."
+    (call,) = inferred.message.tool_calls
+    assert call.arguments == {"city": "Ålesund 😀 😀"}
+    assert inferred.message.content == "Let me "
 
 
 def test_the_first_chunk_is_out_before_the_server_continues():
@@ -128,8 +163,9 @@ def test_a_server_that_does_not_stream_is_read_too():
     choice = {"index": 0, "message": {"role": "assistant", "content": "hi", "tool_calls": [call]}}
     body = {"choices": [{**choice, "finish_reason": "tool_calls"}], "usage": {"prompt_tokens": 3}}
     with ModelServer([HttpAnswer(200, body)]) as server:
-        text, inferred = streamed_answer(server)
+        text, *pieces, inferred = streamed_answer(server)
     assert text == TextChunk("hi")
+    assert pieces == [CallBegun(0, "c", "f"), ArgumentsChunk(0, '{"x":1}')]
     assert [call.arguments for call in inferred.message.tool_calls] == [{"x": 1}]
     assert inferred.usage.prompt_tokens == 3
 
@@ -220,8 +256,9 @@ def test_prompted_tools_leave_a_strict_server_nothing_to_refuse():
     with ModelServer([text_answer("<function=f>", '{"x": 1}</function>'), text_answer("done")]) as server:
         inference = PromptedTools(OpenAICompatibleInference(server.url, None))
         question = request(tools=tools)._replace(tool_prompt_format="function_tag")
-        (inferred,) = inference.stream(question)
+        *pieces, inferred = inference.stream(question)
         (call,) = inferred.message.tool_calls
+        assert pieces == [CallBegun(0, call.call_id, "f"), ArgumentsChunk(0, '{"x": 1}')]
         assert (call.tool_name, call.arguments) == ("f", {"x": 1})
         second = (*question.messages, inferred.message, ToolResponseMessage(call_id=call.call_id, content="42"))
         assert texts_of(list(inference.stream(question._replace(messages=second)))) == ["done"]

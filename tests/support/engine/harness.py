@@ -335,10 +335,11 @@ class Server:
         ref: SessionRef,
         message: str | Sequence[InputMessage] = "hello",
         by: Attempt | None = None,
+        keeps_details: bool = False,
         **overrides: Any,
     ) -> TurnBroadcast:
         messages = (UserMessage(content=message),) if isinstance(message, str) else tuple(message)
-        new = NewTurn(messages=messages, overrides=TurnOverrides(**overrides))
+        new = NewTurn(messages=messages, overrides=TurnOverrides(**overrides), keeps_details=keeps_details)
         return self.turns.start(LOCAL_CALLER, ref, new, by or attempt())
 
     def whole_turn(

@@ -15,6 +15,7 @@ from turnstone.domain.tools.tools import ToolCall
 from turnstone.domain.turns.events import (
     StepCompleted,
     StepDelta,
+    StepDetailed,
     StepProgressed,
     StepStarted,
     TextDelta,
@@ -82,7 +83,7 @@ class TurnStream2024:
 
     def encode(self, event: TurnEvent) -> bytes:
         """Return the event as server-sent events, usually one."""
-        if isinstance(event, TurnFailed):
+        if isinstance(event, TurnFailed | StepDetailed):
             return encode(event)
         return b"".join(map(_data, self._payloads(event)))
 

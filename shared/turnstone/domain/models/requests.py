@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # their parts were imported by their creator
     from turnstone.domain.agents.agents import ResponseFormat, SamplingParams, SystemMessageBehavior, ToolPromptFormat
     from turnstone.domain.messages.messages import CompletionMessage, Message
     from turnstone.domain.models.routing import Target
-    from turnstone.domain.tools.tools import ToolDef
+    from turnstone.domain.tools.tools import ToolCall, ToolDef
     from turnstone.domain.usage.usage import TokenUsage
     from turnstone.domain.values.cancellation import StopSignal
 
@@ -81,6 +81,33 @@ class TextChunk(NamedTuple):
     logprobs: tuple[TokenLikelihood, ...] = ()
 
 
+class ReasoningChunk(NamedTuple):
+    """A part of the model's reasoning, which precedes the answer or stands between its parts."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallBegun:
+    """The start of a call: its index among the answer's calls, in their order, its final id, and its name."""
+
+    index: int
+    call_id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentsChunk:
+    """A part of the JSON of a call's arguments, after its `CallBegun`."""
+
+    index: int
+    text: str
+
+
+Piece = ReasoningChunk | CallBegun | ArgumentsChunk
+Chunk = TextChunk | Piece
+
+
 class Inferred(NamedTuple):
     """The complete answer: the text of all chunks, and calls with unique ids.
 
@@ -88,12 +115,22 @@ class Inferred(NamedTuple):
         usage: None if the provider reports none.
         answered_by: the target that answered, where there were several.
         logprobs: the log probabilities of all chunks.
+        reasoning: the text of all reasoning chunks; later requests do not contain it.
     """
 
     message: CompletionMessage
     usage: TokenUsage | None = None
     answered_by: Target | None = None
     logprobs: tuple[TokenLikelihood, ...] = ()
+    reasoning: str = ""
+
+
+def call_pieces(calls: Iterable[ToolCall]) -> Iterator[CallBegun | ArgumentsChunk]:
+    """Yield the pieces of complete calls: the start of each, then its arguments as one, if it has any."""
+    for index, call in enumerate(calls):
+        yield CallBegun(index, call.call_id, call.tool_name)
+        if call.arguments_json:
+            yield ArgumentsChunk(index, call.arguments_json)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
+from turnstone.domain.models.requests import Piece
 from turnstone.domain.tools.tools import ToolCall
 from turnstone.domain.turns.failures import Failure, UnansweredStatus
 from turnstone.domain.turns.turns import Step, Turn
@@ -51,6 +52,16 @@ class StepProgressed(Frozen):
     delta: StepDelta
 
 
+class StepDetailed(NamedTuple):
+    """A part of an inference that the Agents API does not stream: of the model's reasoning, or of a call.
+
+    It has no number, and only subscribers that read details receive it.
+    """
+
+    step_id: str
+    piece: Piece
+
+
 class StepCompleted(Frozen):
     event_type: Literal["step_complete"] = "step_complete"
     step_type: StepType
@@ -81,14 +92,23 @@ class TurnFailed(Frozen):
     status: UnansweredStatus | None = None
 
 
-TurnEvent = TurnStarted | StepStarted | StepProgressed | StepCompleted | TurnCompleted | TurnAwaitsInput | TurnFailed
+TurnEvent = (
+    TurnStarted
+    | StepStarted
+    | StepProgressed
+    | StepDetailed
+    | StepCompleted
+    | TurnCompleted
+    | TurnAwaitsInput
+    | TurnFailed
+)
 
 
 class Numbered(NamedTuple):
     """An event with its number in the turn; a delta that combines several has the last number.
 
     Attributes:
-        number: None for an event of one stream only, and for a repeated one.
+        number: None for an event of one stream only, for a repeated one, and for a detail of a step.
         first: the number of the first combined delta, if any.
     """
 

@@ -156,6 +156,9 @@ class StepTrace(Frozen):
         call_id: of a shield's step about a tool, the call.
         verdicts: of a tool's step, the shields' findings about its answer; later steps of their own show them.
         attachments: of a tool's step, the files produced.
+        reasoning: of an inference, the model's reasoning, in a turn that keeps details.
+        cuts: of an inference, how its stream was cut, for an exact replay; see `turns/cuts`. None if not kept.
+        heartbeat: why the model is called again after the step, None where the turn's usual rules decide.
     """
 
     deltas: int = 0
@@ -168,6 +171,9 @@ class StepTrace(Frozen):
     call_id: str | None = None
     verdicts: tuple[Verdict, ...] = ()
     attachments: tuple[Attachment, ...] = ()
+    reasoning: str = ""
+    cuts: str | None = None
+    heartbeat: str | None = None
 
 
 class Summary(Frozen):
@@ -217,6 +223,7 @@ class TurnState(Frozen):
         steps_at_takeover: the number of steps at its last takeover.
         steps_at_first_takeover: the number of steps at its first takeover; later deltas may have been lost.
         is_lost: whether its content is lost, and this is a placeholder.
+        keeps_details: whether the reasoning and the cuts of its inferences are stored, as its dialect requires.
         token: wakes the supervisor that waits for the turn's client; removed when the turn continues.
         rev: revision of the record this was read from, 0 before it is stored.
     """
@@ -235,6 +242,7 @@ class TurnState(Frozen):
     steps_at_takeover: int = 0
     steps_at_first_takeover: int | None = None
     is_lost: bool = False
+    keeps_details: bool = False
     token: str | None = None
     rev: int = 0
 
@@ -337,10 +345,11 @@ class TurnState(Frozen):
 
 
 class NewTurn(Frozen):
-    """A caller's request of a turn."""
+    """A caller's request of a turn. For `keeps_details` see `TurnState`."""
 
     messages: tuple[InputMessage, ...]
     overrides: TurnOverrides = TurnOverrides.model_construct()
+    keeps_details: bool = False
 
 
 def newest_from_client(steps: Sequence[Step], traces: Sequence[StepTrace]) -> int | None:

@@ -21,10 +21,13 @@ async def received(
     receive: Receive | None = None,
     most: int | None = None,
     timeout_s: float = PING_AFTER_S,
+    *,
+    reads_details: bool = False,
 ) -> AsyncGenerator[NewsT]:
     """Yield the news, in batches of `most` if they arrive fast, and empty ones after `timeout_s` of silence.
 
-    They end with the last ones, or when the client has left, which `receive` reports.
+    Details are among them with `reads_details`. They end with the last ones, or when the client has left, which
+    `receive` reports.
     """
     loop = asyncio.get_running_loop()
     departure = Departure(lambda: publisher.unsubscribe(subscriber))
@@ -34,7 +37,7 @@ async def received(
         with suppress(RuntimeError):  # the loop is closed when the server stops before its turns and models
             loop.call_soon_threadsafe(ready.set)
 
-    subscriber = publisher.subscribe(wake)
+    subscriber = publisher.subscribe(wake, reads_details=reads_details)
     silence = Silence(loop, timeout_s, ready.set)
     try:
         with nullcontext() if receive is None else departure.watched(receive):

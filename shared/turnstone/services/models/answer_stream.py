@@ -79,9 +79,9 @@ class AnswerStream(Publisher[NewParts]):
         """End the answer with an error."""
         self._end(error)
 
-    def subscribe(self, wake: Callable[[], None]) -> Subscriber[NewParts]:
+    def subscribe(self, wake: Callable[[], None], *, reads_details: bool = False) -> Subscriber[NewParts]:
         """Return the only reader; to be called once. For `wake` see `Publisher`."""
-        subscriber = super().subscribe(wake)
+        subscriber = super().subscribe(wake, reads_details=reads_details)
         self._wake_drawing()
         return subscriber
 

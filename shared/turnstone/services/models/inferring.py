@@ -150,12 +150,12 @@ class Inferring:
         answer = self._deps.inference.stream(request)
         with closing(answer):  # type: ignore[type-var] # the adapters' are generators all
             for item in answer:
-                if not isinstance(item, Inferred):
+                if isinstance(item, TextChunk):
                     yield item if item.logprobs else item.text
-                    continue
-                if kept is not None:
-                    kept(item)
-                yield item
+                elif isinstance(item, Inferred):
+                    if kept is not None:
+                        kept(item)
+                    yield item._replace(reasoning="")
 
     def _continued(self, requests: Sequence[InferenceRequest], are_echoed: bool) -> Generator[Part, None, None]:
         answers = []

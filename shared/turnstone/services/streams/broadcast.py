@@ -5,9 +5,12 @@ from threading import Event, Lock
 from typing import NamedTuple
 
 from turnstone.domain.refs import TurnRef
-from turnstone.domain.turns.events import Numbered, TurnEvent, TurnFailed
+from turnstone.domain.turns.events import Numbered, StepDetailed, TurnEvent, TurnFailed
 from turnstone.domain.values.content import Restore
 from turnstone.services.threads.publisher import Publisher, Subscriber
+
+# a failure is a notice of one stream, unless it was numbered as the end
+UNNUMBERED = frozenset((TurnFailed, StepDetailed))
 
 
 class Received(NamedTuple):
@@ -29,6 +32,8 @@ class Received(NamedTuple):
 class TurnBroadcast(Publisher[Received]):
     """The events of one run of a turn, kept so that a late subscriber receives all of them.
 
+    Details of steps are only for subscribers that read details: they do not wake the others.
+
     Attributes:
         before: the events of earlier runs.
         doubtful_after: last event number that every subscriber of earlier runs can rely on, None for all of them.
@@ -46,6 +51,7 @@ class TurnBroadcast(Publisher[Received]):
         self.restore: Restore | None = None
         self.published: list[Numbered] = []
         self._last_number = 0
+        self._details = 0
 
     @property
     def events(self) -> list[TurnEvent]:
@@ -57,7 +63,10 @@ class TurnBroadcast(Publisher[Received]):
             new = tuple(self.published[subscriber.taken : end])
             subscriber.taken += len(new)
             is_all = subscriber.taken == len(self.published)
-            return Received(new, is_all and self.is_over, len(new) == most)
+            has_more = len(new) == most
+            if self._details and not subscriber.reads_details:
+                new = tuple(each for each in new if not isinstance(each.event, StepDetailed))
+            return Received(new, is_all and self.is_over, has_more)
 
     def publish(self, *events: TurnEvent | Numbered) -> None:
         """Publish the events; events without a number get the next numbers."""
@@ -86,18 +95,24 @@ class TurnBroadcast(Publisher[Received]):
         with self.lock:
             if self.is_over:
                 return  # a run that was handed off may publish later
+            count, details = len(self.published), self._details
             self.published += map(self._numbered, events)
             self.is_over = is_over
-            woken = self._marked_awake()
+            if not is_over and 0 < self._details - details == len(self.published) - count:
+                woken = self._marked_awake(only_details=True)
+            else:
+                woken = self._marked_awake()
         for subscriber in woken:
             subscriber.wake()
 
     def _numbered(self, event: TurnEvent | Numbered) -> Numbered:
         if isinstance(event, Numbered):
             self._last_number = event.number or self._last_number
+            self._details += isinstance(event.event, StepDetailed)
             return event
-        if isinstance(event, TurnFailed):
-            return Numbered(event, None)  # a notice of this stream, unless it was numbered as the turn's end
+        if type(event) in UNNUMBERED:  # isinstance is slow with a pydantic model
+            self._details += isinstance(event, StepDetailed)
+            return Numbered(event, None)
         self._last_number += 1
         return Numbered(event, self._last_number)
 
@@ -174,5 +189,5 @@ def forward_whole(running: TurnBroadcast, whole: TurnBroadcast) -> None:
             else:
                 whole.publish(*received.numbered)
 
-    subscriber = running.subscribe(forward)
+    subscriber = running.subscribe(forward, reads_details=True)
     forward()

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from threading import Lock
 
 from turnstone.domain.refs import TurnRef
-from turnstone.domain.turns.events import Numbered, StepStarted, TurnFailed
+from turnstone.domain.turns.events import Numbered, StepDetailed, StepStarted, TurnFailed
 from turnstone.domain.turns.turns import TurnState, TurnStatus
 from turnstone.services.streams.broadcast import Received, TurnBroadcast
 from turnstone.services.streams.replay import doubtful_after, numbered
@@ -50,7 +50,7 @@ class DrawnBroadcast(TurnBroadcast):
                     self.is_over = news.is_last
                 if news.is_last:
                     self._leave_run()
-                if news.is_last or not news.numbered:
+                if news.is_last or not (news.numbered or news.has_more):
                     return
 
     def _leave_run(self) -> None:
@@ -102,6 +102,8 @@ class EventCursor:
 
     def _new_in(self, events: Iterable[Numbered]) -> Iterator[Numbered]:
         for each in events:
+            if isinstance(each.event, StepDetailed):
+                continue
             if isinstance(each.event, StepStarted):
                 self._start = each
             if each.number is None or isinstance(each.event, TurnFailed):

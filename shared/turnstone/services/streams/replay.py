@@ -1,8 +1,14 @@
-"""Replay of a stored turn as the events of its stream; a step's deltas come as one."""
+"""Replay of a stored turn as the events of its stream.
+
+A step's deltas come as one, or with the details of the step: then they are cut as they were, if the turn keeps that.
+"""
 
 from turnstone.domain.errors import ContentLost, NotFound
+from turnstone.domain.models.requests import ReasoningChunk, TextChunk, call_pieces
+from turnstone.domain.turns.cuts import cut_again
 from turnstone.domain.turns.events import (
     Numbered,
+    StepDetailed,
     StepProgressed,
     StepStarted,
     TextDelta,
@@ -29,15 +35,19 @@ from turnstone.domain.values.content import text_of
 
 
 def replayed(state: TurnState) -> tuple[TurnEvent, ...]:
-    """Return the events of the turn so far, its ending included if it has one."""
-    return tuple(each.event for each in numbered(state))
+    """Return the events of the turn so far, its ending included if it has one; with details if the turn keeps them."""
+    return tuple(each.event for each in numbered(state, is_detailed=state.keeps_details))
 
 
-def numbered(state: TurnState) -> tuple[Numbered, ...]:
-    """Return the events of the turn so far, its ending included if it has one, with their numbers."""
+def numbered(state: TurnState, *, is_detailed: bool = False) -> tuple[Numbered, ...]:
+    """Return the events of the turn so far, its ending included if it has one, with their numbers.
+
+    With `is_detailed` they include the reasoning and the calls of each inference, and are cut as they were streamed; as
+    one delta each, where the turn does not keep that.
+    """
     events = [Numbered(TurnStarted(turn_id=state.turn_id), 1)]
     for step, trace in zip(state.turn.steps, state.traces, strict=True):
-        events += _step(step, trace, events[-1].number or 0)
+        events += _step(step, trace, events[-1].number or 0, is_detailed=is_detailed)
     next_number = (events[-1].number or 0) + 1
     match state.status:
         case TurnStatus.IN_PROGRESS:
@@ -53,9 +63,9 @@ def numbered(state: TurnState) -> tuple[Numbered, ...]:
     return tuple(events)
 
 
-def events_before_resume(state: TurnState) -> tuple[Numbered, ...]:
-    """Return the events of a waiting turn before its pause."""
-    return numbered(state.model_copy(update={"status": TurnStatus.IN_PROGRESS}))
+def events_before_resume(state: TurnState, *, is_detailed: bool = False) -> tuple[Numbered, ...]:
+    """Return the events of a waiting turn before its pause; for `is_detailed` see `numbered`."""
+    return numbered(state.model_copy(update={"status": TurnStatus.IN_PROGRESS}), is_detailed=is_detailed)
 
 
 def doubtful_after(state: TurnState) -> int | None:
@@ -80,7 +90,7 @@ def replayed_since_resume(state: TurnState) -> tuple[TurnEvent, ...]:
         return replayed(state)
     turn = state.turn.model_copy(update={"steps": state.turn.steps[: resumes[-1]]})
     earlier = state.model_copy(update={"turn": turn, "traces": state.traces[: resumes[-1]]})
-    return replayed(state)[len(events_before_resume(earlier)) :]
+    return replayed(state)[len(events_before_resume(earlier, is_detailed=state.keeps_details)) :]
 
 
 def failed_event(state: TurnState) -> TurnFailed:
@@ -103,21 +113,66 @@ def lost_event(turn_id: str) -> TurnFailed:
     return TurnFailed(turn_id=turn_id, failure=Failure(kind="internal", message=message))
 
 
-def _step(step: Step, trace: StepTrace, last: int) -> list[Numbered]:
+def _step(step: Step, trace: StepTrace, last: int, *, is_detailed: bool) -> list[Numbered]:
     """Return the events of a step, numbered after `last`."""
     if trace.is_from_client:
         return [Numbered(step_completed(step), last + 2)]  # the event that the turn awaits input has a number, too
     start = last + 1
-    deltas = _deltas(step)
-    end = start + max(trace.deltas, len(deltas))
-    progress = [StepProgressed(step_type=step.step_type, step_id=step.step_id, delta=delta) for delta in deltas]
+    progressed = _progressed(step, trace, start)
+    if is_detailed and isinstance(step, InferenceStep):
+        progressed = _as_cut(step, trace, start) or _with_details(step, trace, progressed)
+    end = start + max(trace.deltas, sum(each.number is not None for each in progressed))
+    metadata = {} if trace.touchpoint is None else {"touchpoint": trace.touchpoint}
+    started = StepStarted(step_type=step.step_type, step_id=step.step_id, metadata=metadata)
+    return [Numbered(started, start), *progressed, Numbered(step_completed(step), end + 1)]
+
+
+def _progressed(step: Step, trace: StepTrace, start: int) -> list[Numbered]:
+    """Return the step's deltas, those of its text as one; the first one spans the numbers of all that it combines."""
+    progress = [_progress(step, delta) for delta in _deltas(step)]
+    end = start + max(trace.deltas, len(progress))
     numbers = range(end - len(progress) + 1, end + 1)
     progressed = [Numbered(event, number) for event, number in zip(progress, numbers, strict=True)]
     if progressed:
         progressed[0] = progressed[0]._replace(first=start + 1)
-    metadata = {} if trace.touchpoint is None else {"touchpoint": trace.touchpoint}
-    started = StepStarted(step_type=step.step_type, step_id=step.step_id, metadata=metadata)
-    return [Numbered(started, start), *progressed, Numbered(step_completed(step), end + 1)]
+    return progressed
+
+
+def _as_cut(step: InferenceStep, trace: StepTrace, start: int) -> list[Numbered] | None:
+    """Return the step's deltas and details as they were streamed, None if the turn does not keep that."""
+    answer = step.model_response
+    if trace.cuts is None:
+        return None
+    try:
+        chunks = cut_again(trace.cuts, text_of(answer.content), trace.reasoning, answer.tool_calls)
+    except ValueError:
+        return None
+    progressed: list[Numbered] = []
+    number = start
+    for chunk in chunks:
+        if isinstance(chunk, TextChunk):
+            number += 1
+            progressed.append(Numbered(_progress(step, TextDelta(text=chunk.text)), number))
+        else:
+            progressed.append(Numbered(StepDetailed(step.step_id, chunk), None))
+    calls = (_progress(step, call_delta(call)) for call in answer.tool_calls)
+    return [*progressed, *(Numbered(event, number) for number, event in enumerate(calls, number + 1))]
+
+
+def _with_details(step: InferenceStep, trace: StepTrace, progressed: list[Numbered]) -> list[Numbered]:
+    """Return the step's deltas with its details, each as one: reasoning, text, calls."""
+    texts = len(progressed) - len(step.model_response.tool_calls)
+    reasoning = [ReasoningChunk(trace.reasoning)] if trace.reasoning else []
+    return [
+        *(Numbered(StepDetailed(step.step_id, piece), None) for piece in reasoning),
+        *progressed[:texts],
+        *(Numbered(StepDetailed(step.step_id, piece), None) for piece in call_pieces(step.model_response.tool_calls)),
+        *progressed[texts:],
+    ]
+
+
+def _progress(step: Step, delta: TextDelta | ToolCallDelta) -> StepProgressed:
+    return StepProgressed(step_type=step.step_type, step_id=step.step_id, delta=delta)
 
 
 def _deltas(step: Step) -> list[TextDelta | ToolCallDelta]:

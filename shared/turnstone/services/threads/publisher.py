@@ -31,10 +31,15 @@ NewsT = TypeVar("NewsT", bound=News)
 
 
 class Subscriber(Generic[NewsT]):
-    """A reader. `wake` is called once, from any thread, when there is something to take."""
+    """A reader. `wake` is called once, from any thread, when there is something to take.
 
-    def __init__(self, publisher: Publisher[NewsT], wake: Callable[[], None]) -> None:
+    Attributes:
+        reads_details: whether it receives the details among the news, where there are any.
+    """
+
+    def __init__(self, publisher: Publisher[NewsT], wake: Callable[[], None], *, reads_details: bool = False) -> None:
         self._publisher = publisher
+        self.reads_details = reads_details
         self.taken = 0
         self.wake = wake
         self.is_awake = True
@@ -68,9 +73,9 @@ class Publisher(ABC, Generic[NewsT]):
         with self.lock:
             return self._had_subscribers and not self._subscribers
 
-    def subscribe(self, wake: Callable[[], None]) -> Subscriber[NewsT]:
+    def subscribe(self, wake: Callable[[], None], *, reads_details: bool = False) -> Subscriber[NewsT]:
         """Return a reader that begins with the first news. Call its take() at once: only then `wake` is called."""
-        subscriber = Subscriber(self, wake)
+        subscriber = Subscriber(self, wake, reads_details=reads_details)
         with self.lock:
             self._subscribers.append(subscriber)
             self._had_subscribers = True
@@ -86,11 +91,14 @@ class Publisher(ABC, Generic[NewsT]):
     def news_for(self, subscriber: Subscriber[NewsT], most: int | None) -> NewsT:
         """Return the news that the subscriber has not taken yet; for `most` see `Subscriber.take`."""
 
-    def _marked_awake(self) -> list[Subscriber[NewsT]]:
-        """Return the subscribers to wake. The caller holds the lock, and wakes them without it."""
+    def _marked_awake(self, *, only_details: bool = False) -> list[Subscriber[NewsT]]:
+        """Return the subscribers to wake, for details only those that read them.
+
+        The caller holds the lock, and wakes them without it.
+        """
         asleep = []
         for subscriber in self._subscribers:
-            if not subscriber.is_awake:
+            if not subscriber.is_awake and (subscriber.reads_details or not only_details):
                 subscriber.is_awake = True
                 asleep.append(subscriber)
         return asleep

@@ -141,7 +141,7 @@ class Recovery:
                 state=continued,
                 config=state.overrides.applied_to(view.agent.agent_config),
                 segments=view.segments,
-                first_events=numbered(continued),
+                first_events=numbered(continued, is_detailed=continued.keeps_details),
             )
             run = self._runner.launch(launch, permit)
         return Outlook(continued.status, committed.session.lock.lease_until, run)
@@ -189,7 +189,7 @@ class Recovery:
 
     def _notify_waiting(self, ref: TurnRef, state: TurnState) -> None:
         """Publish the turn's end or pause to the requests that wait for it here."""
-        self._deps.broadcasts.notify_waiting(ref, *numbered(state))
+        self._deps.broadcasts.notify_waiting(ref, *numbered(state, is_detailed=state.keeps_details))
 
     def _gone(self, ref: TurnRef, missing: NotFound) -> Outlook:
         self._deps.broadcasts.notify_waiting(ref, gone_event(missing, ref.turn_id))

@@ -212,7 +212,7 @@ class Turns:
                 config=config,
                 segments=view.segments_with(*change.segments),
                 first_events=numbered(committed.turns[0])[-1:],
-                before=events_before_resume(state),
+                before=events_before_resume(state, is_detailed=state.keeps_details),
                 provider_data=attempt.provider_data,
                 equipment=equipment,
             )
@@ -287,7 +287,13 @@ class Turns:
         )
         shields = tuple(dict.fromkeys(config.input_shields))
         # its parts are validated already; a second validation would repeat that of the overrides
-        return TurnState.model_construct(turn=turn, order=order, overrides=new.overrides, input_shields=shields)
+        return TurnState.model_construct(
+            turn=turn,
+            order=order,
+            overrides=new.overrides,
+            input_shields=shields,
+            keeps_details=new.keeps_details,
+        )
 
 
 def _settled(act: Callable[[], TurnBroadcast], attempt: Attempt) -> TurnBroadcast:

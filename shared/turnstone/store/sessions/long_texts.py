@@ -14,7 +14,7 @@ from turnstone.domain.errors import ContentLost, StoreUnavailable
 from turnstone.domain.values.content import Restore
 from turnstone.ports.records import Record
 from turnstone.store.layout.lost_records import LostRecord
-from turnstone.store.sessions.turn_records import STATUS, is_terminal
+from turnstone.store.sessions.turn_records import STATUS, is_terminal, keeps_details
 
 LONG_BYTES = 64 * 1024  # of JSON, between its quotes
 IN_STRING = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL)  # up to its end, or the part of it in a piece
@@ -24,7 +24,8 @@ QUOTE = b'"'
 def with_long_texts_left(record: Record) -> tuple[Record, Restore | None]:
     """Return the record with its body, and the function that restores the long texts in JSON derived from it.
 
-    The function is None without a long text, or if the record's turn may still change.
+    The function is None without a long text, if the record's turn may still change, or if it keeps details: its texts
+    are cut before they become JSON.
     """
     if record.pieces is None:
         return record, None
@@ -32,6 +33,8 @@ def with_long_texts_left(record: Record) -> tuple[Record, Restore | None]:
         if STATUS in record.attributes and not is_terminal(record):
             return record._replace(body=record.pieces.read_by(b"".join), pieces=None), None
         body = record.pieces.read_by(_abridged)
+        if isinstance(body, _Abridged) and STATUS in record.attributes and keeps_details(bytes(body.body)):
+            body = record.pieces.read_by(b"".join)
     except ContentLost:
         return LostRecord(record.key, b"", record.attributes, record.rev), None
     if isinstance(body, bytes):

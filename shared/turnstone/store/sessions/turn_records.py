@@ -103,6 +103,11 @@ def whole_state(store: RangeStore, ref: SessionRef, record: Record) -> TurnState
     return turn_state_of(record)
 
 
+def keeps_details(body: bytes) -> bool:
+    """Return whether a turn's body has the details of its steps, whose texts may be abridged here."""
+    return bool(private_part(body).get("keeps_details"))
+
+
 def is_terminal(record: Record) -> bool:
     """Return whether the record's turn has ended. Raises RecordTooNew."""
     try:

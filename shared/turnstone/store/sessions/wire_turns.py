@@ -44,7 +44,8 @@ def wire_of(record: Record, status: UnansweredStatus | None = None) -> WireTurn:
     if record.pieces is None:
         return _whole(record, record.body, status)
     pieces = record.pieces()
-    first, second = next(pieces), next(pieces, None)
+    first = _with_private_part(pieces) if status is not None else next(pieces)
+    second = next(pieces, None)
     if second is None:
         return _whole(record, first, status)
     tail = END if status is None else _tail(record, first, status)
@@ -56,14 +57,20 @@ def opened(record: Record) -> tuple[dict[str, Any], WireTurn]:
     if record.pieces is None:
         return private_part(record.body), wire_part(record.body)
     pieces = record.pieces()
-    beginning = next(pieces)
-    while b"\n" not in beginning:
-        beginning += next(pieces)
+    beginning = _with_private_part(pieces)
     second = next(pieces, None)
     private = private_part(beginning)
     return private, wire_part(beginning) if second is None else LargeTurn(
         record.pieces, chain((beginning, second), pieces)
     )
+
+
+def _with_private_part(pieces: Iterator[bytes]) -> bytes:
+    """Return the first pieces, up to the one in which the private part ends; its texts may be long."""
+    beginning = next(pieces)
+    while b"\n" not in beginning:
+        beginning += next(pieces)
+    return beginning
 
 
 def _whole(record: Record, body: bytes, status: UnansweredStatus | None) -> bytes:
@@ -72,8 +79,8 @@ def _whole(record: Record, body: bytes, status: UnansweredStatus | None) -> byte
 
 
 def _tail(record: Record, begins: bytes, status: UnansweredStatus) -> bytes:
-    """Return the end of the JSON of a turn without an answer; without details if the private part is incomplete."""
-    failure_fields = private_part(begins).get("failure") if b"\n" in begins else None
+    """Return the end of the JSON of a turn without an answer."""
+    failure_fields = private_part(begins).get("failure")
     failure = None if failure_fields is None else Failure.model_validate(failure_fields)
     shown = turn_failure(turn_ref_of(record.key).turn_id, status, failure)
     return b',"failure":' + shown.model_dump_json().encode() + END

@@ -15,7 +15,7 @@ from turnstone.adapters.models.openai.openai_answer import call_ids_of
 from turnstone.adapters.outgoing.connections import Line, cuttable_by
 from turnstone.adapters.outgoing.failed_attempt import FailedAttempt
 from turnstone.adapters.outgoing.quoting import quoted
-from turnstone.domain.models.requests import InferenceRequest, Inferred, TextChunk
+from turnstone.domain.models.requests import Chunk, InferenceRequest, Inferred, ReasoningChunk, TextChunk
 from turnstone.domain.models.routing import Target
 from turnstone.domain.values.cancellation import StopSignal
 from turnstone.ports.models import Capability
@@ -43,7 +43,7 @@ class BedrockInference:
         self._client = client
         self._options = options or BedrockOptions()
 
-    def stream(self, request: InferenceRequest) -> Iterator[TextChunk | Inferred]:
+    def stream(self, request: InferenceRequest) -> Iterator[Chunk | Inferred]:
         """Yield the answer as it arrives. Closing the generator early drops the connection, and with it the answer.
 
         Retries at most twice, and only before an answer has begun: when Bedrock is unreachable, closes the connection
@@ -66,7 +66,7 @@ class BedrockInference:
         """Return the model ids configured by the operator."""
         return self._options.models
 
-    def _answered(self, request: InferenceRequest, line: Line) -> Iterator[TextChunk | Inferred]:
+    def _answered(self, request: InferenceRequest, line: Line) -> Iterator[Chunk | Inferred]:
         question = converse_request(request, self._options)
         call = BedrockCall(request.model, self._client.meta.region_name, partial(quoted, messages=request.messages))
         answer = ConverseAnswer(question.tool_names, call_ids_of(request.messages), question.may_call)
@@ -74,11 +74,17 @@ class BedrockInference:
         try:
             for event in _whole(begun.events, call):
                 text = answer.read(event)
+                if answer.reasoned:
+                    yield ReasoningChunk(answer.reasoned)
                 if text:
                     yield TextChunk(text)
+                if answer.calls.pending:
+                    yield from answer.calls.take_pending()
                 if answer.is_over:
                     break
-            yield answer.inferred()
+            inferred = answer.inferred()
+            yield from answer.calls.take_pending()
+            yield inferred
         finally:
             if begun.stream is not None:
                 _settle(begun, line, may_be_kept=answer.is_over)

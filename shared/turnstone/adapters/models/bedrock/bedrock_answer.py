@@ -1,16 +1,16 @@
 """Assemble a model's answer from the events of a ConverseStream. Pure, no I/O."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
-from uuid import uuid4
 
 from turnstone.adapters.models.bedrock.bedrock_names import Aliases
-from turnstone.adapters.models.openai.openai_answer import PartialCall, counts_of, mapping_of, mended
+from turnstone.adapters.models.openai.openai_answer import counts_of
+from turnstone.adapters.models.openai.partial_calls import PartialCall, PartialCalls
+from turnstone.adapters.models.openai.wire_texts import mapping_of, mended
 from turnstone.domain.errors import ModelFailed
 from turnstone.domain.messages.messages import CompletionMessage
 from turnstone.domain.models.requests import Inferred
-from turnstone.domain.tools.tools import ToolCall, call_from_json
 from turnstone.domain.usage.usage import TokenUsage
 
 CUT_OFF = frozenset({"max_tokens", "model_context_window_exceeded"})
@@ -20,9 +20,11 @@ Event = Mapping[str, Any]
 
 
 class ConverseAnswer:
-    """Reads one answer, event by event; skips reasoning and the provider's own tools.
+    """Reads one answer, event by event; skips the provider's own tools, and signed or redacted reasoning.
 
     Attributes:
+        reasoned: the reasoning in the last event, empty without any.
+        calls: the calls so far, with their pieces.
         is_over: whether the answer is complete.
     """
 
@@ -36,11 +38,12 @@ class ConverseAnswer:
             taken_call_ids: the ids of the history's calls; a new call with one of them gets another.
             may_call: False to drop calls that the request does not permit.
         """
-        self._tool_names = tool_names
-        self._taken_call_ids = taken_call_ids
         self._may_call = may_call
         self._texts: list[str] = []
-        self._calls: dict[int, PartialCall] = {}
+        self._reasoning: list[str] = []
+        self.reasoned = ""
+        self.calls = PartialCalls("Bedrock", taken_call_ids, tool_names.name_of)
+        self._call_of_block: dict[int, PartialCall] = {}
         self._stop_reason: str | None = None
         self._usage: TokenUsage | None = None
         self._has_metadata = False
@@ -51,6 +54,7 @@ class ConverseAnswer:
 
     def read(self, event: Event) -> str:
         """Return the event's text, empty without any."""
+        self.reasoned = ""
         if "contentBlockDelta" in event:
             return self._read_delta(event["contentBlockDelta"])
         if "contentBlockStart" in event:
@@ -76,48 +80,44 @@ class ConverseAnswer:
         text = "".join(self._texts)
         if reason in WITHHELD and not text:
             raise ModelFailed(f"the model's provider withheld the answer ({reason})")
-        if self._calls and not self._may_call and not text:
+        if self.calls and not self._may_call and not text:
             raise ModelFailed("the model only called tools, although it may call none here")
         has_calls = self._may_call and reason not in WITHHELD
         message = CompletionMessage(
             content=text,
             stop_reason="out_of_tokens" if reason in CUT_OFF else "end_of_turn",
-            tool_calls=tuple(self._finished_calls(is_cut_off=reason in CUT_OFF)) if has_calls else (),
+            tool_calls=tuple(self.calls.finished(is_cut_off=reason in CUT_OFF)) if has_calls else (),
         )
-        return Inferred(message, self._usage)
+        return Inferred(message, self._usage, reasoning="".join(self._reasoning))
 
     def _read_start(self, block: Mapping[str, Any]) -> None:
         use = mapping_of(mapping_of(block.get("start")).get("toolUse"))
         if use and use.get("type") != "server_tool_use":
             index = _index_of(block)
-            self._calls[index] = PartialCall(index, str(use.get("toolUseId") or ""), str(use.get("name") or ""))
+            call = PartialCall(index, str(use.get("toolUseId") or ""), str(use.get("name") or ""))
+            if index in self._call_of_block:
+                self.calls.replace(self._call_of_block[index], call)
+            else:
+                self.calls.add(call)
+            self._call_of_block[index] = call
 
     def _read_delta(self, block: Mapping[str, Any]) -> str:
         delta = mapping_of(block.get("delta"))
-        call = self._calls.get(_index_of(block))
-        if "toolUse" in delta and call is not None:
-            call.arguments.append(str(mapping_of(delta["toolUse"]).get("input") or ""))
+        if "toolUse" in delta and (call := self._call_of_block.get(_index_of(block))) is not None:
+            self._read_input(call, str(mapping_of(delta["toolUse"]).get("input") or ""))
+        if "reasoningContent" in delta:
+            self.reasoned = mended(mapping_of(delta["reasoningContent"]).get("text") or "")
+            self._reasoning.append(self.reasoned)
         text = mended(delta.get("text") or "")
         if text:
             self._texts.append(text)
         return text
 
-    def _finished_calls(self, *, is_cut_off: bool) -> Iterable[ToolCall]:
-        taken = set(self._taken_call_ids)
-        for call in self._calls.values():
-            call_id = mended(call.call_id)
-            if not call_id or call_id in taken:
-                call_id = f"call_{uuid4().hex}"
-            taken.add(call_id)
-            tool_name = self._tool_names.name_of(mended(call.name))
-            if not tool_name:
-                raise ModelFailed("Bedrock sent a tool call without a name")
-            arguments = mended("".join(call.arguments))
-            if is_cut_off and not arguments:
-                # Cut off before its arguments: reading them as `{}` would run the call without any.
-                yield ToolCall(call_id=call_id, tool_name=tool_name, arguments="")
-            else:
-                yield call_from_json(call_id, tool_name, arguments)
+    def _read_input(self, call: PartialCall, part: str) -> None:
+        if part:
+            call.arguments.append(part)
+        if self._may_call:
+            self.calls.advance(call)
 
 
 def events_of(response: Mapping[str, Any]) -> Iterator[Event]:
@@ -126,6 +126,10 @@ def events_of(response: Mapping[str, Any]) -> Iterator[Event]:
     for index, block in enumerate(content):
         for text in _texts_in(block):
             yield {"contentBlockDelta": {"contentBlockIndex": index, "delta": {"text": text}}}
+        if reasoning := mapping_of(mapping_of(block.get("reasoningContent")).get("reasoningText")).get("text"):
+            yield {
+                "contentBlockDelta": {"contentBlockIndex": index, "delta": {"reasoningContent": {"text": reasoning}}}
+            }
         if "toolUse" in block:
             use = block["toolUse"]
             tool_use = {"toolUse": {"input": json.dumps(use.get("input") or {})}}

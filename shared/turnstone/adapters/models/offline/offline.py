@@ -8,7 +8,7 @@ from uuid import uuid4
 from turnstone.adapters.models.offline.call_text import CallSyntaxError, calls_in
 from turnstone.domain.agents.agents import JsonSchemaFormat
 from turnstone.domain.messages.messages import CompletionMessage, Message, ToolResponseMessage, UserMessage
-from turnstone.domain.models.requests import InferenceRequest, Inferred, TextChunk
+from turnstone.domain.models.requests import Chunk, InferenceRequest, Inferred, TextChunk, call_pieces
 from turnstone.domain.models.routing import Target
 from turnstone.domain.tools.tool_schemas import input_schema_of
 from turnstone.domain.tools.tools import ToolCall, ToolDef, call_from_json
@@ -27,7 +27,7 @@ HOW_TO_CONNECT = (
 class OfflineInference:
     """Answers every request deterministically, except for the ids of its calls."""
 
-    def stream(self, request: InferenceRequest) -> Iterator[TextChunk | Inferred]:
+    def stream(self, request: InferenceRequest) -> Iterator[Chunk | Inferred]:
         """Yield the answer word by word; it never fails. `max_tokens` counts words here."""
         calls, text = answer_to(request)
         if isinstance(request.response_format, JsonSchemaFormat) and not calls:
@@ -36,6 +36,7 @@ class OfflineInference:
         limit = (request.sampling.max_tokens if request.sampling else 0) or len(words)
         for word in words[:limit]:
             yield TextChunk(word)
+        yield from call_pieces(calls)
         message = CompletionMessage(
             content="".join(words[:limit]),
             stop_reason="end_of_turn" if len(words) <= limit else "out_of_tokens",

@@ -2,61 +2,41 @@
 
 Source: the OpenAI API reference, and the behaviour of servers. vLLM gave each fragment of a call a new id; Gemini and
 Ollama give several calls the same index; others leave out ids, indexes, usage or `[DONE]`, send whole calls in one
-chunk, arguments as an object, or split a surrogate pair over two chunks. The reader accepts all of these.
+chunk, arguments as an object, or split a surrogate pair over two chunks. The reader accepts all of these. Reasoning is
+no part of OpenAI's API: DeepSeek, SGLang and older vLLM send `reasoning_content`, OpenRouter, Ollama and newer vLLM
+`reasoning`, some both with the same text; Mistral sends it among the parts of the content.
 """
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
+from turnstone.adapters.models.openai.partial_calls import PartialCall, PartialCalls
+from turnstone.adapters.models.openai.wire_texts import (
+    WholeCharacters,
+    mapping_of,
+    reasoning_from_wire,
+    text_from_wire,
+)
 from turnstone.domain.errors import ModelFailed
 from turnstone.domain.messages.messages import CompletionMessage, Message
 from turnstone.domain.models.requests import Inferred
-from turnstone.domain.tools.tools import ToolCall, call_from_json
 from turnstone.domain.usage.usage import TokenUsage, reported_count
 
 if TYPE_CHECKING:  # rarely requested
     from turnstone.adapters.models.openai.openai_logprobs import Logprobs
 
 END_OF_STREAM = "[DONE]"
-MOST_NAME_CHARACTERS = 4_096
-MOST_CHECKS = 64  # per call, because each attempt parses all of its arguments
-
-
-@dataclass(slots=True)
-class PartialCall:
-    """A call, or a fragment of one, as received."""
-
-    index: int | None
-    call_id: str
-    name: str
-    arguments: list[str] = field(default_factory=list)
-    _checks_left: int = MOST_CHECKS
-
-    def go_on(self, fragment: "PartialCall") -> None:
-        self.call_id = self.call_id or fragment.call_id
-        if fragment.name != self.name and len(self.name) < MOST_NAME_CHARACTERS:
-            self.name += fragment.name
-        self.arguments += fragment.arguments
-
-    def is_followed_by(self, fragment: "PartialCall") -> bool:
-        """Return whether a fragment with this call's index or id is nevertheless another call."""
-        if not fragment.name:
-            return False
-        has_other_id = "" not in (self.call_id, fragment.call_id) and self.call_id != fragment.call_id
-        return has_other_id or bool(fragment.arguments and self._try_parse())
-
-    def _try_parse(self) -> bool:
-        if not self._checks_left or not self.arguments[-1:] or not self.arguments[-1].rstrip().endswith("}"):
-            return False
-        self._checks_left -= 1
-        return isinstance(call_from_json("", "", "".join(self.arguments)).arguments, dict)
 
 
 class AnswerReader:
-    """Reads one answer, chunk by chunk."""
+    """Reads one answer, chunk by chunk.
+
+    Attributes:
+        reasoned: the reasoning in the last chunk, empty without any.
+        calls: the calls so far, with their pieces.
+        is_over: whether the answer is complete.
+    """
 
     def __init__(
         self,
@@ -72,11 +52,13 @@ class AnswerReader:
             logprobs: the reader of token probabilities, None unless requested.
         """
         self._logprobs = logprobs
-        self._taken_call_ids = taken_call_ids
         self._quote = quote
         self._texts: list[str] = []
-        self._high_surrogate = ""
-        self._calls: list[PartialCall] = []
+        self._characters = WholeCharacters()
+        self._reasoning: list[str] = []
+        self._reasoning_characters = WholeCharacters()
+        self.reasoned = ""
+        self.calls = PartialCalls("the model server", taken_call_ids)
         self._last_of_index: dict[int, PartialCall] = {}
         self._last_of_id: dict[str, PartialCall] = {}
         self._finish_reason: str | None = None
@@ -89,6 +71,7 @@ class AnswerReader:
         Raises:
             ModelFailed: the chunk is not a JSON object, or carries an error.
         """
+        self.reasoned = ""
         if data == END_OF_STREAM:
             self.is_over = True
             return ""
@@ -119,9 +102,12 @@ class AnswerReader:
         message = CompletionMessage(
             content=text,
             stop_reason="out_of_tokens" if self._finish_reason == "length" else "end_of_turn",
-            tool_calls=() if self._finish_reason == "content_filter" else tuple(self._finished_calls()),
+            tool_calls=()
+            if self._finish_reason == "content_filter"
+            else tuple(self.calls.finished(is_cut_off=self._finish_reason == "length")),
         )
-        return Inferred(message, self._usage, logprobs=() if self._logprobs is None else self._logprobs.all())
+        logprobs = () if self._logprobs is None else self._logprobs.all()
+        return Inferred(message, self._usage, logprobs=logprobs, reasoning="".join(self._reasoning))
 
     def _read_choice(self, choice: dict[str, Any]) -> str:
         if self._logprobs is not None:
@@ -134,18 +120,18 @@ class AnswerReader:
         parts = delta.get("tool_calls")
         for part in parts if isinstance(parts, list) else ():
             self._read_call(mapping_of(part))
-        text = text_from_wire(delta.get("content") or delta.get("refusal"))
+        content = delta.get("content")
+        if ("reasoning" in delta or "reasoning_content" in delta or isinstance(content, list)) and (
+            reasoning := reasoning_from_wire(delta, content)
+        ):
+            self.reasoned = self._reasoning_characters.feed(reasoning)
+            self._reasoning.append(self.reasoned)
+        text = text_from_wire(content or delta.get("refusal"))
         if not text:
             return ""
-        text = self._with_whole_characters(text)
+        text = self._characters.feed(text)
         self._texts.append(text)
         return text
-
-    def _with_whole_characters(self, text: str) -> str:
-        """Return the text up to its last whole character; half of one waits for the next chunk."""
-        text = self._high_surrogate + text
-        self._high_surrogate = text[-1] if "\ud800" <= text[-1] <= "\udbff" else ""
-        return mended(text.removesuffix(self._high_surrogate))
 
     def _read_call(self, part: dict[str, Any]) -> None:
         function = mapping_of(part.get("function"))
@@ -157,13 +143,14 @@ class AnswerReader:
         call = self._call_continued_by(fragment)
         if call is None:
             call = fragment
-            self._calls.append(call)
+            self.calls.add(call)
         else:
-            call.go_on(fragment)
+            call.append(fragment)
         if call.index is not None:
             self._last_of_index[call.index] = call
         if call.call_id:
             self._last_of_id[call.call_id] = call
+        self.calls.advance(call)
 
     def _call_continued_by(self, fragment: PartialCall) -> PartialCall | None:
         """Return the call that a fragment continues, None if it begins one, which requires a name."""
@@ -171,25 +158,8 @@ class AnswerReader:
             call = self._last_of_index.get(fragment.index)
         else:
             call = self._last_of_id.get(fragment.call_id) if fragment.call_id else None
-            call = call or (None if fragment.name or not self._calls else self._calls[-1])
+            call = call or (None if fragment.name else self.calls.last)
         return None if call is None or call.is_followed_by(fragment) else call
-
-    def _finished_calls(self) -> Iterable[ToolCall]:
-        taken = set(self._taken_call_ids)
-        for call in self._calls:
-            name = mended(call.name)
-            if not name:
-                raise ModelFailed("the model server sent a tool call without a name")
-            call_id = mended(call.call_id)
-            if not call_id or call_id in taken:
-                call_id = f"call_{uuid4().hex}"
-            taken.add(call_id)
-            arguments = mended("".join(call.arguments))
-            if self._finish_reason == "length" and not arguments:
-                # Cut off before its arguments: reading them as `{}` would run the call without any.
-                yield ToolCall(call_id=call_id, tool_name=name, arguments="")
-            else:
-                yield call_from_json(call_id, name, arguments)
 
 
 def _first_of(choices: list[Any]) -> dict[str, Any]:
@@ -245,21 +215,3 @@ def counts_of(usage: Mapping[str, Any], *names: str) -> int | None:
     """Return the sum of these counts, 0 for a missing one; None if one is invalid."""
     counts = [reported_count(usage[name]) for name in names if usage.get(name) is not None]
     return None if None in counts else sum(count for count in counts if count is not None)
-
-
-def text_from_wire(content: object) -> str:
-    """Return the text of a delta's content: a string or a list of parts."""
-    if isinstance(content, list):
-        return "".join(text_from_wire(mapping_of(part).get("text")) for part in content)
-    return content if isinstance(content, str) else ""
-
-
-def mended(text: str) -> str:
-    """Return the text with its surrogate pairs joined; a lone surrogate becomes U+FFFD."""
-    if text.isascii():
-        return text
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-
-
-def mapping_of(value: object) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}

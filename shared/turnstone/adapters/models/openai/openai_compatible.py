@@ -45,7 +45,7 @@ from turnstone.adapters.outgoing.quoting import quoted, without_address
 from turnstone.adapters.outgoing.sse_reader import EventTooLarge, SseReader
 from turnstone.domain.errors import ModelBusy, ModelError, ModelFailed, ModelNotFound, ModelRefused, ModelTimedOut
 from turnstone.domain.messages.messages import Message
-from turnstone.domain.models.requests import InferenceRequest, Inferred, TextChunk
+from turnstone.domain.models.requests import Chunk, InferenceRequest, Inferred, ReasoningChunk, TextChunk
 from turnstone.domain.models.routing import Target
 from turnstone.domain.provider_data import NO_PROVIDER_DATA
 from turnstone.domain.values.cancellation import StopSignal
@@ -111,7 +111,7 @@ class OpenAICompatibleInference:
         self._pool = patient_pools(POOL_SIZE).connection_from_url(url.url)
         self._chat_only: set[str] = set()
 
-    def stream(self, request: InferenceRequest) -> Iterator[TextChunk | Inferred]:
+    def stream(self, request: InferenceRequest) -> Iterator[Chunk | Inferred]:
         """Yield the answer as it arrives. Closing the generator early drops the connection, and with it the answer.
 
         A prompt goes to the server's completions. If the server lacks them, or lacks them for this model, the prompt is
@@ -135,7 +135,7 @@ class OpenAICompatibleInference:
             else:
                 yield from self._continued(request, line)
 
-    def _continued(self, request: InferenceRequest, line: Line) -> Iterator[TextChunk | Inferred]:
+    def _continued(self, request: InferenceRequest, line: Line) -> Iterator[Chunk | Inferred]:
         if request.model not in self._chat_only and not self._access.is_signed:  # Bedrock has no completions
             ongoing = replace(self._ongoing(request, line), path=COMPLETIONS)
             try:
@@ -154,7 +154,7 @@ class OpenAICompatibleInference:
             self._chat_only.clear()
         self._chat_only.add(model)
 
-    def _chatted(self, request: InferenceRequest, line: Line) -> Iterator[TextChunk | Inferred]:
+    def _chatted(self, request: InferenceRequest, line: Line) -> Iterator[Chunk | Inferred]:
         ongoing = self._ongoing(request, line)
         logprobs = _new_logprobs() if request.extras.get("logprobs") else None
         answer = AnswerReader(call_ids_of(request.messages), ongoing.quote, logprobs)
@@ -166,17 +166,23 @@ class OpenAICompatibleInference:
 
     def _streamed(
         self, body: Mapping[str, Any], answer: AnswerReader, ongoing: ModelCall, logprobs: "Logprobs | None" = None
-    ) -> Iterator[TextChunk | Inferred]:
+    ) -> Iterator[Chunk | Inferred]:
         response = self._opened(json.dumps(body).encode(), ongoing)
         try:
             for data in self._events(response):
                 text = answer.read(data)
                 rated = () if logprobs is None else logprobs.take()
+                if answer.reasoned:
+                    yield ReasoningChunk(answer.reasoned)
                 if text or rated:
                     yield TextChunk(text, rated)
+                if answer.calls.pending:
+                    yield from answer.calls.take_pending()
                 if answer.is_over:
                     break
-            yield answer.inferred()
+            inferred = answer.inferred()
+            yield from answer.calls.take_pending()
+            yield inferred
         finally:
             settle(response, may_be_kept=answer.is_over)
 

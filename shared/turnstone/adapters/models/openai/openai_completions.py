@@ -6,8 +6,9 @@ and answers 404 for all others; many other providers answer 404, 405 or 501 for 
 
 from typing import Any
 
-from turnstone.adapters.models.openai.openai_answer import AnswerReader, mapping_of
+from turnstone.adapters.models.openai.openai_answer import AnswerReader
 from turnstone.adapters.models.openai.openai_wire import sampling_to_wire
+from turnstone.adapters.models.openai.wire_texts import mapping_of
 from turnstone.domain.agents.agents import SamplingParams
 from turnstone.domain.errors import InvalidRequest, ModelFailed
 from turnstone.domain.models.requests import InferenceRequest

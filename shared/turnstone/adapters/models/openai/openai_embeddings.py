@@ -8,8 +8,8 @@ import math
 from typing import Any
 
 from turnstone.adapters.models.openai.model_access import ModelAccess
-from turnstone.adapters.models.openai.openai_answer import mapping_of
 from turnstone.adapters.models.openai.openai_compatible import SILENCE_TIMEOUT_S, OpenAICompatibleInference
+from turnstone.adapters.models.openai.wire_texts import mapping_of
 from turnstone.domain.errors import ModelFailed
 from turnstone.domain.messages.messages import UserMessage
 from turnstone.domain.models.requests import Embedded, EmbeddingRequest, InferenceRequest

@@ -7,7 +7,7 @@ and here for a value that JSON cannot hold, such as the minus infinity of some s
 import sys
 from typing import Any
 
-from turnstone.adapters.models.openai.openai_answer import mended
+from turnstone.adapters.models.openai.wire_texts import mended
 from turnstone.domain.errors import ModelFailed
 from turnstone.domain.models.requests import Likelihood, TokenLikelihood
 

@@ -10,7 +10,14 @@ from turnstone.adapters.models.prompted.conversation import split_system, withou
 from turnstone.adapters.models.prompted.formats import FORMATS
 from turnstone.adapters.models.prompted.instructions import choice_instruction, system_text
 from turnstone.domain.messages.messages import Message, SystemMessage
-from turnstone.domain.models.requests import InferenceRequest, Inferred, TextChunk
+from turnstone.domain.models.requests import (
+    Chunk,
+    InferenceRequest,
+    Inferred,
+    ReasoningChunk,
+    TextChunk,
+    call_pieces,
+)
 from turnstone.domain.models.routing import Target
 from turnstone.domain.tools.tools import ToolCall
 from turnstone.ports.models import Capability, Inference
@@ -24,7 +31,7 @@ class PromptedTools:
     def __init__(self, inference: Inference) -> None:
         self._inference = inference
 
-    def stream(self, request: InferenceRequest) -> Iterator[TextChunk | Inferred]:
+    def stream(self, request: InferenceRequest) -> Iterator[Chunk | Inferred]:
         """Yield the answer as it arrives; hold back a possible call until it is decided. Raises ModelError.
 
         A required tool is an instruction only: an answer without a call is valid.
@@ -67,15 +74,20 @@ def prompted(request: InferenceRequest) -> InferenceRequest:
     )
 
 
-def _with_calls(parts: Iterator[TextChunk | Inferred], request: InferenceRequest) -> Iterator[TextChunk | Inferred]:
+def _with_calls(parts: Iterator[Chunk | Inferred], request: InferenceRequest) -> Iterator[Chunk | Inferred]:
     assert request.tool_prompt_format is not None  # noqa: S101 - as its one caller ensures
     tools = {tool.name: tool for tool in request.tools}
     answer = AnswerText(request.tool_prompt_format, tools)
     emitted: list[str] = []
     for item in parts:
+        if isinstance(item, ReasoningChunk):
+            yield item
+            continue
         if isinstance(item, TextChunk):
             text = answer.feed(item.text)
             logprobs = item.logprobs  # both of an answer's text and of its calls
+        elif not isinstance(item, Inferred):
+            continue  # a native call, whose index and id are decided at the end
         else:
             text = answer.end(is_cut_off=item.message.stop_reason == "out_of_tokens")
             logprobs = ()
@@ -86,7 +98,9 @@ def _with_calls(parts: Iterator[TextChunk | Inferred], request: InferenceRequest
         if isinstance(item, Inferred):
             written = (call_of(new_call_id(), call, tools.get(call.name)) for call in answer.calls)
             native = with_other_ids(item.message.tool_calls, call_ids_of(request.messages))
-            changes = {"content": "".join(emitted), "tool_calls": (*native, *written)}
+            calls = (*native, *written)
+            yield from call_pieces(calls)
+            changes = {"content": "".join(emitted), "tool_calls": calls}
             yield item._replace(message=item.message.model_copy(update=changes))
 
 

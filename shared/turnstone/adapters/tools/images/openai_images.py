@@ -9,8 +9,8 @@ import json
 from typing import Any
 
 from turnstone.adapters.models.openai.model_access import ModelAccess
-from turnstone.adapters.models.openai.openai_answer import mapping_of
 from turnstone.adapters.models.openai.openai_compatible import SILENCE_TIMEOUT_S, OpenAICompatibleInference
+from turnstone.adapters.models.openai.wire_texts import mapping_of
 from turnstone.adapters.tools.images.images import ImageRequest, image_of
 from turnstone.domain.errors import ModelFailed
 from turnstone.domain.messages.messages import UserMessage
