@@ -31,6 +31,7 @@ def build_request(state: TurnState, deps: EngineDeps) -> InferenceRequest:
         provider_data=deps.provider_data,
         stop=deps.stop,
         about=deps.about,
+        reads_details=state.keeps_details,
     )
 
 

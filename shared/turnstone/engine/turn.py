@@ -92,7 +92,7 @@ def _infer(state: TurnState, deps: EngineDeps) -> Move:
             case Inferred():
                 answer = chunk
                 continue
-            case _:
+            case _ if kept is not None:
                 yield StepDetailed(step_id, chunk)
         if kept is not None:
             kept.append(chunk)

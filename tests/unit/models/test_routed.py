@@ -14,7 +14,7 @@ from turnstone.adapters.models.breaker import FAILURES, MOST_KEPT, REST_S, Circu
 from turnstone.adapters.models.routed import RoutedInference
 from turnstone.domain.errors import InvalidRequest, ModelFailed, ModelTimedOut, StoreUnavailable, TurnstoneError
 from turnstone.domain.messages.messages import UserMessage
-from turnstone.domain.models.requests import InferenceRequest, Inferred, TextChunk
+from turnstone.domain.models.requests import InferenceRequest, Inferred, ReasoningChunk, TextChunk
 from turnstone.domain.models.routing import Target
 from turnstone.domain.values.cancellation import StopSignal
 from turnstone.ports.models import Capability, Inference
@@ -93,6 +93,17 @@ def test_a_failure_after_the_first_word_is_final() -> None:
     inference = routed(a=[ScriptedReply(("half",), error=AWAY)], b=["never"])
     answer = inference.stream(question(A, B))
     assert next(answer) == TextChunk("half")
+    with pytest.raises(ModelFailed, match="away"):
+        next(answer)
+    assert models_requested(inference, "b") == []
+
+
+def test_a_failure_after_reasoning_is_final_only_where_the_reasoning_is_read() -> None:
+    thinking = ScriptedReply(chunks=(ReasoningChunk("hm"),), error=AWAY)
+    assert outcome(routed(a=[thinking], b=["yes"]), question(A, B)) == ("yes", B)
+    inference = routed(a=[thinking], b=["never"])
+    answer = inference.stream(question(A, B)._replace(reads_details=True))
+    assert next(answer) == ReasoningChunk("hm")
     with pytest.raises(ModelFailed, match="away"):
         next(answer)
     assert models_requested(inference, "b") == []

@@ -163,7 +163,7 @@ def details_in(events: Sequence[TurnEvent]) -> list[Chunk]:
 
 
 def test_the_engine_emits_each_piece_as_it_arrives() -> None:
-    events, state = streamed(THINKING, PLAIN, keeps_details=False)
+    events, state = streamed(THINKING, PLAIN)
     pieces = [chunk for chunk in THINKING.chunks if not isinstance(chunk, TextChunk)]
     assert details_in(events) == pieces
     first = next(index for index, event in enumerate(events) if isinstance(event, StepProgressed))
@@ -174,7 +174,8 @@ def test_the_engine_emits_each_piece_as_it_arrives() -> None:
 
 
 def test_a_turn_keeps_details_only_where_its_dialect_requires_them() -> None:
-    _, state = streamed(THINKING, PLAIN, keeps_details=False)
+    events, state = streamed(THINKING, PLAIN, keeps_details=False)
+    assert not details_in(events)
     assert [(trace.reasoning, trace.cuts) for trace in state.traces] == [("", None)] * 3
     assert "reasoning" not in json.dumps(state.model_dump(mode="json", exclude_defaults=True))
     _, state = streamed(THINKING, PLAIN)

@@ -9,7 +9,7 @@ from threading import Lock
 from turnstone.adapters.models.breaker import CircuitBreaker
 from turnstone.adapters.models.provider_health import note_answer, note_failure, warn_of_fallback
 from turnstone.domain.errors import InvalidRequest, ModelError, ModelFailed, StoreUnavailable
-from turnstone.domain.models.requests import Chunk, InferenceRequest, Inferred
+from turnstone.domain.models.requests import Chunk, InferenceRequest, Inferred, Piece
 from turnstone.domain.models.routing import Target
 from turnstone.ports.models import Capability, Inference
 
@@ -48,7 +48,7 @@ class RoutedInference:
         for target in self._in_turn(targets):
             with closing(self._requested(target, request)) as answer:
                 try:
-                    first = next(answer)
+                    first = next(item for item in answer if request.reads_details or not isinstance(item, Piece))
                 except (ModelError, InvalidRequest) as error:
                     self._note(target, error, request)
                     if target is targets[-1] or _is_cancelled(request):

@@ -35,6 +35,8 @@ class InferenceRequest(NamedTuple):
         prompt: a text to continue, for providers that can; `messages` hold it as one message for all others.
         stop: cancels the request: an adapter that waits for a silent model fails at once.
         about: ids of the turn that the request belongs to, for the log.
+        reads_details: whether reasoning and parts of calls are of use; else they do not begin an answer, so that
+            another target can still give one.
     """
 
     model: str
@@ -53,6 +55,7 @@ class InferenceRequest(NamedTuple):
     prompt: str | None = None
     stop: StopSignal | None = None
     about: Mapping[str, str] = MappingProxyType({})
+    reads_details: bool = False
 
 
 @dataclass(frozen=True, slots=True)
