@@ -100,7 +100,7 @@ def _infer(state: TurnState, deps: EngineDeps) -> Move:
         model_response=answer.message,
         answered_by=_named(answer.answered_by),
     )
-    trace = StepTrace(deltas=deltas, usage=measured(request, answer), model=request.model)
+    trace = StepTrace(deltas=deltas, usage=measured(request, answer, deps.history), model=request.model)
     inferred = state.with_step(step, trace)
     ending = ending_of(inferred, deps)
     if ending is not None and not output_shields_left(inferred, deps.config.output_shields):

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from pydantic_core import from_json
+
 from turnstone.domain.errors import ModelFailed
 from turnstone.domain.messages.messages import CompletionMessage, Message
 from turnstone.domain.models.requests import Inferred
@@ -93,7 +95,7 @@ class AnswerReader:
             self.is_over = True
             return ""
         try:
-            chunk = json.loads(data)
+            chunk = _parsed(data)
         except (ValueError, RecursionError) as exc:
             raise ModelFailed("the model server sent something that is not JSON") from exc
         if not isinstance(chunk, dict):
@@ -190,6 +192,14 @@ class AnswerReader:
                 yield ToolCall(call_id=call_id, tool_name=name, arguments="")
             else:
                 yield call_from_json(call_id, name, arguments)
+
+
+def _parsed(data: str) -> Any:
+    """Return the value of a JSON text. Raises ValueError and RecursionError."""
+    try:
+        return from_json(data)
+    except ValueError:  # halves of characters, too: the standard library reads them
+        return json.loads(data)
 
 
 def _first_of(choices: list[Any]) -> dict[str, Any]:
