@@ -20,7 +20,7 @@ def build_request(state: TurnState, deps: EngineDeps) -> InferenceRequest:
     is_forced = choice not in ("auto", "none")
     return InferenceRequest(
         model=deps.config.model,
-        messages=(*system_message(deps.config), *deps.history, *current_messages(state.turn)),
+        messages=(*system_message(deps.config), *deps.history.messages, *current_messages(state.turn)),
         tools=deps.offer.definitions,
         tool_choice="auto" if is_forced and state.inference_count else deps.offer.name_offered(choice) or choice,
         sampling=deps.config.sampling_params,

@@ -6,9 +6,10 @@ from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from turnstone.domain.agents.agents import AgentConfig
-from turnstone.domain.messages.messages import CompletionMessage, Message
+from turnstone.domain.messages.messages import CompletionMessage
 from turnstone.domain.models.routing import Target
 from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
+from turnstone.domain.sessions.context import History
 from turnstone.domain.shields.verdicts import ShieldQuestion
 from turnstone.domain.tools.tool_runs import ProducedFile, ServerCall, ToolOffer, ToolResult
 from turnstone.domain.tools.tools import ToolResponse
@@ -61,7 +62,7 @@ class EngineDeps(NamedTuple):
     Attributes:
         config: the agent's configuration with the turn's overrides.
         offer: the tools of that configuration.
-        history: messages of earlier turns, oldest first.
+        history: messages of earlier turns.
         max_turn_tokens: the limit of tokens before another inference, None for no limit.
         stop: set when the run has lost its lease.
         targets: the targets of the configuration's model, in order.
@@ -71,7 +72,7 @@ class EngineDeps(NamedTuple):
 
     config: AgentConfig
     offer: ToolOffer
-    history: tuple[Message, ...]
+    history: History
     inference: Inference
     tools: Tools
     shields: Shielding

@@ -108,7 +108,7 @@ def _infer(state: TurnState, deps: EngineDeps) -> Move:
         model_response=answer.message,
         answered_by=_named(answer.answered_by),
     )
-    trace = StepTrace(deltas=deltas, usage=measured(request, answer), model=request.model)
+    trace = StepTrace(deltas=deltas, usage=measured(request, answer, deps.history), model=request.model)
     if kept is not None:
         trace = trace.model_copy(update={"reasoning": answer.reasoning, "cuts": cuts_of(kept, answer)})
     inferred = state.with_step(step, trace)

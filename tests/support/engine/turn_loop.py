@@ -10,6 +10,7 @@ from tests.fakes.shields import InOrder, Judges
 from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.errors import ToolFailed
 from turnstone.domain.messages.messages import Message, UserMessage
+from turnstone.domain.sessions.context import History, tokens_of
 from turnstone.domain.tools.tool_runs import ToolResult
 from turnstone.domain.tools.tools import ToolCall, ToolDef, ToolResponse, call_from_json
 from turnstone.domain.turns.events import (
@@ -93,7 +94,7 @@ class Engine:
         self.deps = EngineDeps(
             config=config,
             offer=build_offer(config, self.tools.offered(config.toolgroups)),
-            history=tuple(history),
+            history=History(tuple(history), tokens_of(history)),
             inference=self.inference,
             tools=self.tools,
             shields=self.shields,

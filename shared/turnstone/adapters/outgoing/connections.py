@@ -9,6 +9,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from http.client import HTTPResponse, IncompleteRead
 from typing import Any
 
 from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, PoolManager
@@ -92,12 +93,22 @@ class Patient:
             line.hold(self.sock)
 
 
+class BoundedResponse(HTTPResponse):
+    """Refuses a chunk of a negative length, which urllib3 would read as everything until the connection ends."""
+
+    def _safe_read(self, amt: int) -> bytes:
+        if amt < 0:
+            raise IncompleteRead(b"")
+        read: bytes = super()._safe_read(amt)  # type: ignore[misc] # what urllib3 reads a chunk with
+        return read
+
+
 class PatientHTTPConnection(Patient, HTTPConnection):
-    pass
+    response_class = BoundedResponse
 
 
 class PatientHTTPSConnection(Patient, HTTPSConnection):
-    pass
+    response_class = BoundedResponse
 
 
 class PatientHTTPPool(HTTPConnectionPool):

@@ -27,6 +27,9 @@ class SseReader:
         """Return the data of the events that these bytes complete. Raises EventTooLarge."""
         if not chunk:
             return []
+        if self._is_whole_event(chunk):
+            self._is_first_line = self._ended_in_cr = False
+            return [chunk[5:-2].removeprefix(b" ").decode("utf-8", "replace")]
         if self._ended_in_cr and chunk[:1] == b"\n":
             chunk = chunk[1:]
         self._ended_in_cr = chunk[-1:] == b"\r"
@@ -39,6 +42,17 @@ class SseReader:
             if len(text) < len(piece):
                 self._end_line(events)
         return events
+
+    def _is_whole_event(self, chunk: bytes) -> bool:
+        """Return whether the chunk is one event with one line of data, which servers mostly send, and nothing else."""
+        return (
+            chunk.startswith(b"data:")
+            and chunk.find(b"\n") == len(chunk) - 2
+            and chunk.endswith(b"\n")
+            and b"\r" not in chunk
+            and not (self._line or self._data)
+            and len(chunk) <= self._max_event_bytes
+        )
 
     def _end_line(self, events: list[str]) -> None:
         line = bytes(self._line)

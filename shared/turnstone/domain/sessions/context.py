@@ -6,6 +6,7 @@ A summary is a segment of its own, after the turn at whose end it was written.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from turnstone.domain.messages.messages import (
     MESSAGES,
@@ -45,6 +46,16 @@ class Entry(Frozen):
     order: str
     tokens: int
     messages: tuple[Message, ...] | None = None
+
+
+class History(NamedTuple):
+    """Messages of ended turns, oldest first, and their estimated tokens."""
+
+    messages: tuple[Message, ...]
+    tokens: int
+
+
+NO_HISTORY = History((), 0)
 
 
 class Segment(Frozen):
@@ -195,14 +206,15 @@ def tokens_of(messages: Iterable[Message]) -> int:
 
 
 def _tokens(message: Message) -> int:
-    contents = [message.content]
-    if isinstance(message, UserMessage) and message.context is not None:
-        contents.append(message.context)
     size = sum(
         len((call.tool_name + (call.arguments_json or str(call.arguments))).encode()) for call in _calls(message)
     )
     images = 0
-    for content in contents:
+    context = message.context if isinstance(message, UserMessage) else None
+    for content in (message.content,) if context is None else (message.content, context):
+        if isinstance(content, str):  # the form of most messages in a long history
+            size += len(content) if content.isascii() else len(content.encode())
+            continue
         for item in items_of(content):
             if isinstance(item, TextItem):
                 size += len(item.text.encode())

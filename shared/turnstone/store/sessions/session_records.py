@@ -1,11 +1,16 @@
 """Sessions and their context segments as records."""
 
+from collections import OrderedDict
+from threading import Lock
+
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.sessions.context import Segment
 from turnstone.domain.sessions.sessions import LockState, Session, SessionLock
 from turnstone.ports.records import Absent, Put, Record, RevIs, Scalar
 from turnstone.store.layout.frames import stamp, time_of_attribute
 from turnstone.store.layout.keys import segment_key, session_key
+
+MOST_PARSED = 256  # of about a thousand tokens each
 
 
 def put_session(ref: SessionRef, session: Session) -> Put:
@@ -46,12 +51,46 @@ def lock_attributes(lock: SessionLock) -> dict[str, Scalar]:
 def put_segment(ref: SessionRef, segment: Segment) -> Put:
     """Return the write that stores the segment; the session's lock, held in the same write, guards it."""
     unsaid = {"summary"} if segment.summary is None else None
-    return Put(key=segment_key(ref, segment.number), body=segment.model_dump_json(exclude=unsaid).encode())
+    body = segment.model_dump_json(exclude=unsaid).encode()
+    _parsed.keep(body, segment)
+    return Put(key=segment_key(ref, segment.number), body=body)
 
 
 def segment_of(record: Record) -> Segment:
-    return Segment.model_validate_json(record.body)
+    segment = _parsed.find(record.body)
+    if segment is None:
+        segment = Segment.model_validate_json(record.body)
+        _parsed.keep(record.body, segment)
+    return segment
 
 
 def _text(value: Scalar | None) -> str | None:
     return None if value is None else str(value)
+
+
+class _Parsed:
+    """Segments by their bytes, the last used ones: each turn reads its session's history again, which hardly changes.
+
+    Bytes are the key, so that a segment which another process changed, or a deletion rewrote, is never taken for it.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._segments: OrderedDict[bytes, Segment] = OrderedDict()
+        self._changing = Lock()
+
+    def find(self, body: bytes) -> Segment | None:
+        with self._changing:
+            segment = self._segments.get(body)
+            if segment is not None:
+                self._segments.move_to_end(body)
+            return segment
+
+    def keep(self, body: bytes, segment: Segment) -> None:
+        with self._changing:
+            self._segments[body] = segment
+            if len(self._segments) > self._most:
+                self._segments.popitem(last=False)
+
+
+_parsed = _Parsed(MOST_PARSED)

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
 from turnstone.domain.access.access import Ownership
@@ -16,7 +16,9 @@ from turnstone.domain.errors import Conflict, LeaseLost, NotFound
 from turnstone.domain.messages.messages import Message, UserMessage
 from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.sessions.context import (
+    NO_HISTORY,
     Entry,
+    History,
     Segment,
     ended_messages,
     living,
@@ -241,18 +243,22 @@ class TurnStore:
             for first in range(0, len(page.records), MAX_OPERATIONS):
                 self._store.write([Delete(record.key) for record in page.records[first : first + MAX_OPERATIONS]])
 
-    def history(self, ref: SessionRef, segments: Sequence[Segment], budget_tokens: int) -> tuple[Message, ...]:
-        """Return the newest messages of ended turns that fit the budget, oldest first; whole turns where possible."""
+    def history(self, ref: SessionRef, segments: Sequence[Segment], budget_tokens: int) -> History:
+        """Return the newest messages of ended turns that fit the budget; whole turns where possible."""
         if budget_tokens <= 0:
-            return ()
+            return NO_HISTORY
         summary, entries = living(segments)
         has_room = summary is not None and summary_tokens(summary) <= budget_tokens
         summed_up = (summary_message(summary),) if summary is not None and has_room else ()
-        chosen, left = newest_entries(entries, budget_tokens - tokens_of(summed_up))
+        tokens = tokens_of(summed_up)
+        chosen, left = newest_entries(entries, budget_tokens - tokens)
         messages = self.messages_of(ref, chosen)
         if left < 0 and chosen:
             messages[0] = newest_within(messages[0], chosen[0].tokens + left)
-        return (*summed_up, *(message for turn in messages for message in turn))
+        for entry, of_turn in zip(chosen, messages, strict=True):
+            if of_turn:
+                tokens += entry.tokens if of_turn is entry.messages else tokens_of(of_turn)
+        return History((*summed_up, *chain.from_iterable(messages)), tokens)
 
     def messages_of(self, ref: SessionRef, entries: Sequence[Entry]) -> list[tuple[Message, ...]]:
         """Return the messages of each turn in later context; those missing from the log are read."""

@@ -2,7 +2,11 @@
 
 import json
 import random
+from collections import deque
+from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
+from itertools import islice
 
 from urllib3 import BaseHTTPResponse, Retry
 from urllib3.connection import HTTPConnection
@@ -25,7 +29,7 @@ def error_text_of(response: BaseHTTPResponse) -> str:
     except HTTPError:
         return ""
     finally:
-        settle(response, may_be_kept=False)
+        settle(response)
     try:
         return server_message(json.loads(text)) or text
     except (ValueError, RecursionError):
@@ -53,12 +57,25 @@ def retry_after_s(response: BaseHTTPResponse) -> float | None:
         return None
 
 
-def settle(response: BaseHTTPResponse, may_be_kept: bool) -> None:
-    """Return the connection to the pool if the response ends now, else drop it."""
+def body_of(response: BaseHTTPResponse) -> Iterator[bytes]:
+    """Yield the body's bytes as they arrive. Raises HTTPError.
+
+    The chunks of a chunked body come as they were sent, which takes a third of the time of reading one by one.
+    """
+    if response.chunked:
+        return response.stream(READ_BYTES)
+    return iter(partial(response.read1, READ_BYTES), b"")
+
+
+def settle(response: BaseHTTPResponse, rest: Iterator[bytes] | None = None) -> None:
+    """Return the connection to the pool if the response ends now, after the rest of its body; else drop it.
+
+    Without `rest` the connection is dropped.
+    """
     connection = response.connection
-    if may_be_kept and isinstance(connection, HTTPConnection) and connection.sock is not None:
+    if rest is not None and isinstance(connection, HTTPConnection) and connection.sock is not None:
         connection.sock.settimeout(SETTLE_S)
         with suppress(HTTPError):
-            any(not response.read1(READ_BYTES) for _ in range(SETTLE_READS))
+            deque(islice(rest, SETTLE_READS), maxlen=0)
     response.close()
     response.release_conn()

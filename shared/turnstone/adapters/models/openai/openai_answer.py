@@ -11,6 +11,8 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from pydantic_core import from_json
+
 from turnstone.adapters.models.openai.partial_calls import PartialCall, PartialCalls
 from turnstone.adapters.models.openai.wire_texts import (
     WholeCharacters,
@@ -76,7 +78,7 @@ class AnswerReader:
             self.is_over = True
             return ""
         try:
-            chunk = json.loads(data)
+            chunk = _parsed(data)
         except (ValueError, RecursionError) as exc:
             raise ModelFailed("the model server sent something that is not JSON") from exc
         if not isinstance(chunk, dict):
@@ -160,6 +162,14 @@ class AnswerReader:
             call = self._last_of_id.get(fragment.call_id) if fragment.call_id else None
             call = call or (None if fragment.name else self.calls.last)
         return None if call is None or call.is_followed_by(fragment) else call
+
+
+def _parsed(data: str) -> Any:
+    """Return the value of a JSON text. Raises ValueError and RecursionError."""
+    try:
+        return from_json(data)
+    except ValueError:  # halves of characters, too: the standard library reads them
+        return json.loads(data)
 
 
 def _first_of(choices: list[Any]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from urllib3.util import parse_url
 
 from turnstone.adapters.models.openai.model_access import ModelAccess, SettingNames
 from turnstone.adapters.models.openai.model_responses import (
-    READ_BYTES,
+    body_of,
     error_text_of,
     jittered,
     retry_after_s,
@@ -168,8 +168,9 @@ class OpenAICompatibleInference:
         self, body: Mapping[str, Any], answer: AnswerReader, ongoing: ModelCall, logprobs: "Logprobs | None" = None
     ) -> Iterator[Chunk | Inferred]:
         response = self._opened(json.dumps(body).encode(), ongoing)
+        received = body_of(response)
         try:
-            for data in self._events(response):
+            for data in self._events(response, received):
                 text = answer.read(data)
                 rated = () if logprobs is None else logprobs.take()
                 if answer.reasoned:
@@ -184,7 +185,7 @@ class OpenAICompatibleInference:
             yield from answer.calls.take_pending()
             yield inferred
         finally:
-            settle(response, may_be_kept=answer.is_over)
+            settle(response, received if answer.is_over else None)
 
     def posted(self, path: str, body: Mapping[str, Any], request: InferenceRequest) -> bytes:
         """Return the whole answer to a body other than a chat, for the request's caller. Raises ModelError."""
@@ -196,10 +197,11 @@ class OpenAICompatibleInference:
         ):
             ongoing = replace(self._ongoing(request, line), path=path)
             response = self._opened(json.dumps(body).encode(), ongoing)
+            received = body_of(response)
             try:
-                return b"".join(self._read(response))
+                return b"".join(_within_limits(received))
             finally:
-                settle(response, may_be_kept=True)
+                settle(response, received)
 
     def models(self) -> tuple[str, ...]:
         """Return the ids that the server lists. Raises ModelError."""
@@ -212,12 +214,12 @@ class OpenAICompatibleInference:
             try:
                 if answer.status != 200:
                     raise self._refused(answer, ongoing).error
-                listed = json.loads(b"".join(self._read(answer)))
+                listed = json.loads(b"".join(_within_limits(body_of(answer))))
                 return tuple(str(model["id"]) for model in listed["data"])
             except (ValueError, RecursionError, KeyError, TypeError) as exc:
                 raise ModelFailed("the model server does not list models as an OpenAI-compatible API") from exc
             finally:
-                settle(answer, may_be_kept=False)
+                settle(answer)
 
     def capabilities(self, targets: Sequence[Target] = ()) -> frozenset[Capability]:  # noqa: ARG002 - all are one
         """Return `grammar` if the operator configured a grammar server; this needs no request."""
@@ -294,7 +296,7 @@ class OpenAICompatibleInference:
         """Return the failed attempt for a status other than 200."""
         status = response.status
         if ongoing.path == COMPLETIONS and status in MISSING_STATUSES:
-            settle(response, may_be_kept=False)
+            settle(response)
             return FailedAttempt(
                 NoCompletions(f"the model server has no completions with {ongoing.model!r} (HTTP {status})")
             )
@@ -315,16 +317,16 @@ class OpenAICompatibleInference:
         kind = ModelRefused if is_invalid else ModelFailed
         return FailedAttempt(kind(message, is_outage=is_outage, quote=server_text, status=status), wait_s)
 
-    def _events(self, response: BaseHTTPResponse) -> Iterator[str]:
+    def _events(self, response: BaseHTTPResponse, received: Iterator[bytes]) -> Iterator[str]:
         """Yield the data of each event, or the JSON text of a server without streaming. Raises ModelError."""
         content_type = response.headers.get("Content-Type", "").lower()
         if content_type.startswith("application/json"):
-            yield b"".join(self._read(response)).decode("utf-8", "replace")
+            yield b"".join(_within_limits(received)).decode("utf-8", "replace")
             raise ModelFailed("the model server answered with JSON that is not a chat completion")
         reader = SseReader()
         has_events = False
         try:
-            for chunk in self._read(response):
+            for chunk in _within_limits(received):
                 for data in reader.feed(chunk):
                     has_events = True
                     if data.strip():
@@ -335,19 +337,20 @@ class OpenAICompatibleInference:
             error_text = "the model server does not answer as an OpenAI-compatible API; check"
             raise ModelFailed(f"{error_text} {self._access.names.url}")
 
-    def _read(self, response: BaseHTTPResponse) -> Iterator[bytes]:
-        """Yield the body's bytes as they arrive. Raises ModelError."""
-        left_bytes = MAX_ANSWER_BYTES
-        try:
-            while chunk := response.read1(READ_BYTES):
-                left_bytes -= len(chunk)
-                if left_bytes < 0:
-                    raise ModelFailed("the model server answers without end")
-                yield chunk
-        except ReadTimeoutError as exc:
-            raise ModelTimedOut("the model server fell silent while it answered") from exc
-        except HTTPError as exc:
-            raise ModelFailed("the answer of the model server broke off", is_outage=True) from exc
+
+def _within_limits(received: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield the bytes of a body as they arrive. Raises ModelError."""
+    left_bytes = MAX_ANSWER_BYTES
+    try:
+        for chunk in received:
+            left_bytes -= len(chunk)
+            if left_bytes < 0:
+                raise ModelFailed("the model server answers without end")
+            yield chunk
+    except ReadTimeoutError as exc:
+        raise ModelTimedOut("the model server fell silent while it answered") from exc
+    except HTTPError as exc:
+        raise ModelFailed("the answer of the model server broke off", is_outage=True) from exc
 
 
 def _new_logprobs() -> "Logprobs":

@@ -6,7 +6,7 @@ Source: the OpenAI API reference; `top_k` and `repetition_penalty` are extension
 import base64
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, assert_never
 
 from turnstone.domain.agents.agents import GrammarFormat, Greedy, JsonSchemaFormat, SamplingParams, TopK, TopP
@@ -39,10 +39,7 @@ def request_body(request: InferenceRequest, grammar_server: GrammarServer | None
     """
     body = {
         "model": request.model,
-        "messages": [
-            {**message_to_wire(message), **request.message_extras.get(index, {})}
-            for index, message in enumerate(request.messages)
-        ],
+        "messages": messages_to_wire(request.messages, request.message_extras),
         "stream": True,
         "stream_options": {"include_usage": True},
         **sampling_to_wire(request.sampling or SamplingParams()),
@@ -121,6 +118,15 @@ def grammar_to_wire(response_format: GrammarFormat, server: GrammarServer | None
 def json_schema_to_wire(response_format: JsonSchemaFormat) -> dict[str, Any]:
     title = re.sub(r"[^A-Za-z0-9_-]", "_", str(response_format.json_schema.get("title", "")))[:64]
     return {"type": "json_schema", "json_schema": {"name": title or "response", "schema": response_format.json_schema}}
+
+
+def messages_to_wire(messages: Sequence[Message], extras: Mapping[int, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the messages, with their extras by index."""
+    wire = [message_to_wire(message) for message in messages]
+    for index, fields in extras.items():
+        if index < len(wire):
+            wire[index] |= fields
+    return wire
 
 
 def message_to_wire(message: Message) -> dict[str, Any]:
