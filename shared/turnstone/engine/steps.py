@@ -55,11 +55,19 @@ class Tools(Protocol):
         """
 
 
+class Prompt(Protocol):
+    def system(self, state: TurnState) -> tuple[Message, ...]:
+        """Return the messages before the history, for the next inference; called once for each.
+
+        Raises InvalidRequest, ContentLost and StoreUnavailable.
+        """
+
+
 class EngineDeps(NamedTuple):
     """Dependencies and settings of a run, none of which are stored.
 
     Attributes:
-        config: the agent's configuration with the turn's overrides.
+        config: the configuration that the turn runs with.
         offer: the tools of that configuration.
         history: messages of earlier turns, oldest first.
         max_turn_tokens: the limit of tokens before another inference, None for no limit.
@@ -67,6 +75,9 @@ class EngineDeps(NamedTuple):
         targets: the targets of the configuration's model, in order.
         provider_data: keys of the caller, for this run only.
         about: ids of the turn, for the log.
+        prompt: the source of the system messages, None for the instructions of the configuration.
+        history_tokens: the tokens of the messages of a prompt source and of the history together, None for no limit.
+        window_tokens: the size of the model's context window, None if it is not known.
     """
 
     config: AgentConfig
@@ -83,6 +94,9 @@ class EngineDeps(NamedTuple):
     targets: tuple[Target, ...] = ()
     provider_data: ProviderData = NO_PROVIDER_DATA
     about: Mapping[str, str] = MappingProxyType({})
+    prompt: Prompt | None = None
+    history_tokens: int | None = None
+    window_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

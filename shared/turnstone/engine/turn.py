@@ -7,7 +7,7 @@ a value, resuming is a call with the stored state.
 from collections.abc import Generator
 from dataclasses import replace
 
-from turnstone.domain.messages.messages import CompletionMessage
+from turnstone.domain.messages.messages import CompletionMessage, StopReason
 from turnstone.domain.models.requests import Inferred, TextChunk
 from turnstone.domain.models.routing import Target
 from turnstone.domain.sessions.context import unanswered_calls
@@ -21,9 +21,17 @@ from turnstone.domain.turns.events import (
 )
 from turnstone.domain.turns.turns import AnsweredBy, InferenceStep, StepTrace, ToolExecutionStep, TurnState
 from turnstone.domain.values.moments import strictly_after
+from turnstone.engine.loop_rules import counted_calls, is_alert_due, output_of, runs_last_calls
 from turnstone.engine.measuring import measured, refuse_over_limit
 from turnstone.engine.prompt import build_request
-from turnstone.engine.shields import Ending, input_shields_left, judge_input, judge_output, output_shields_left
+from turnstone.engine.shields import (
+    Ending,
+    first_after_inference,
+    input_shields_left,
+    judge_input,
+    judge_output,
+    output_shields_left,
+)
 from turnstone.engine.steps import AwaitClientTools, EngineDeps, Finish, NextStep, RunAgain
 from turnstone.engine.tool_plan import plan_tools
 from turnstone.engine.tool_shields import emit_verdict, pending_verdicts
@@ -40,7 +48,7 @@ def advance(state: TurnState, deps: EngineDeps) -> Move:
     if left := input_shields_left(state, deps.config.input_shields):
         return (yield from judge_input(left, state, deps))
     ending = ending_of(state, deps)
-    calls = unanswered_calls(state.turn) if ending is None else ()
+    calls = unanswered_calls(state) if ending is None else ()
     if calls:
         return (yield from run_tools(plan_tools(calls, state, deps.offer), state, deps))
     if pending := pending_verdicts(state):
@@ -61,15 +69,22 @@ def ending_of(state: TurnState, deps: EngineDeps) -> Ending | None:
         return None
     is_cut_off = answer.stop_reason == "out_of_tokens"
     is_last = state.inference_count >= deps.config.max_infer_iters
-    if isinstance(model_and_tool_steps[-1], InferenceStep) and (not answer.tool_calls or is_cut_off or is_last):
-        stop_reason = "out_of_tokens" if is_cut_off else "end_of_turn"
-        output = answer.model_copy(update={"tool_calls": (), "stop_reason": stop_reason})
-        return Finish(state, output, unsaved=None)
-    calls = unanswered_calls(state.turn)
+    calls = unanswered_calls(state)
     plan = plan_tools(calls, state, deps.offer)
-    if not calls or plan.ours:
+    is_newest = isinstance(model_and_tool_steps[-1], InferenceStep)
+    if is_newest and (not answer.tool_calls or is_cut_off or (is_last and not runs_last_calls(state, plan))):
+        stop_reason: StopReason = "out_of_tokens" if is_cut_off else "end_of_turn"
+        return Finish(state, output_of(state, answer, stop_reason), unsaved=None)
+    if not calls:
+        goes_on = not is_last and any(trace.heartbeat for trace in state.traces[first_after_inference(state) :])
+        if state.policy.ends_after == "answer" or goes_on:
+            return None
+        return Finish(state, output_of(state, answer, "end_of_turn"), unsaved=None)
+    if plan.ours:
         return None
-    output = CompletionMessage(content=answer.content, stop_reason="end_of_message", tool_calls=plan.client)
+    output = CompletionMessage(content=answer.content, stop_reason="end_of_message", tool_calls=plan.left_of(calls))
+    if state.policy.at_client_calls == "end":
+        return Finish(state, output, unsaved=None)
     return AwaitClientTools(state, output, unsaved=None)
 
 
@@ -89,6 +104,7 @@ def _infer(state: TurnState, deps: EngineDeps) -> Move:
             case Inferred():
                 answer = chunk
     assert answer is not None, "an Inference ends with Inferred"  # noqa: S101 - the port's promise
+    answer = answer._replace(message=counted_calls(state, answer.message))
     for call in answer.message.tool_calls:
         deltas += 1
         yield StepProgressed(step_type="inference", step_id=step_id, delta=call_delta(call))
@@ -100,7 +116,9 @@ def _infer(state: TurnState, deps: EngineDeps) -> Move:
         model_response=answer.message,
         answered_by=_named(answer.answered_by),
     )
-    trace = StepTrace(deltas=deltas, usage=measured(request, answer), model=request.model)
+    usage = measured(request, answer)
+    has_alert = is_alert_due(state, deps.history, usage, deps.window_tokens)
+    trace = StepTrace(deltas=deltas, usage=usage, model=request.model, has_alert=has_alert)
     inferred = state.with_step(step, trace)
     ending = ending_of(inferred, deps)
     if ending is not None and not output_shields_left(inferred, deps.config.output_shields):
