@@ -55,7 +55,7 @@ class Tools(Protocol):
         """
 
 
-class Prompt(Protocol):
+class PromptSource(Protocol):
     def system(self, state: TurnState) -> tuple[Message, ...]:
         """Return the messages before the history, for the next inference; called once for each.
 
@@ -77,7 +77,7 @@ class EngineDeps(NamedTuple):
         about: ids of the turn, for the log.
         prompt: the source of the system messages, None for the instructions of the configuration.
         history_tokens: the tokens of the messages of a prompt source and of the history together, None for no limit.
-        window_tokens: the size of the model's context window, None if it is not known.
+        window_tokens: the size of the model's context window, None for an unlimited one.
     """
 
     config: AgentConfig
@@ -94,7 +94,7 @@ class EngineDeps(NamedTuple):
     targets: tuple[Target, ...] = ()
     provider_data: ProviderData = NO_PROVIDER_DATA
     about: Mapping[str, str] = MappingProxyType({})
-    prompt: Prompt | None = None
+    prompt: PromptSource | None = None
     history_tokens: int | None = None
     window_tokens: int | None = None
 

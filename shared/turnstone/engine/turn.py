@@ -76,8 +76,8 @@ def ending_of(state: TurnState, deps: EngineDeps) -> Ending | None:
         stop_reason: StopReason = "out_of_tokens" if is_cut_off else "end_of_turn"
         return Finish(state, output_of(state, answer, stop_reason), unsaved=None)
     if not calls:
-        goes_on = not is_last and any(trace.heartbeat for trace in state.traces[first_after_inference(state) :])
-        if state.policy.ends_after == "answer" or goes_on:
+        is_continued = not is_last and any(trace.heartbeat for trace in state.traces[first_after_inference(state) :])
+        if state.policy.ends_after == "answer" or is_continued:
             return None
         return Finish(state, output_of(state, answer, "end_of_turn"), unsaved=None)
     if plan.ours:

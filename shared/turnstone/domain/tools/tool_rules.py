@@ -1,6 +1,6 @@
 """Rules on the order of a turn's tool calls: the tools that its next inference may call. Pure.
 
-Source: the tool rules of Letta. The rules of one turn know nothing of the calls of another.
+Source: the tool rules of Letta. Calls of other turns do not count.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -76,7 +76,7 @@ def allowed_tools(
 
 
 def has_children(rules: Iterable[ToolRule], tool_name: str) -> bool:
-    """Return whether a rule says which tool is called after this one."""
+    """Return whether a rule restricts the tools after this one."""
     return any(isinstance(rule, ChildTools | ConditionalTools) and rule.tool_name == tool_name for rule in rules)
 
 
@@ -99,12 +99,14 @@ def _matching(child_by_answer: Mapping[str, str], answer: str) -> str | None:
     answer = answer.strip()
     if answer in child_by_answer:
         return child_by_answer[answer]
-    meant = _meaning(answer)
-    return None if meant is None else next((c for text, c in child_by_answer.items() if _meaning(text) == meant), None)
+    value = _value_in(answer)
+    if value is None:
+        return None
+    return next((child for text, child in child_by_answer.items() if _value_in(text) == value), None)
 
 
-def _meaning(text: str) -> tuple[str, float] | None:
-    """Return what the text spells: a truth value or a number; None for other texts."""
+def _value_in(text: str) -> tuple[str, float] | None:
+    """Return the truth value or the number in the text, None for other texts."""
     lowered = text.strip().lower()
     if lowered in ("true", "false"):
         return ("truth", float(lowered == "true"))

@@ -1,4 +1,4 @@
-"""Policies of the agent loop: when a turn ends, pauses or goes on, and what its model must call.
+"""Policies of the agent loop: when a turn ends, pauses or continues, and whether its model must call a tool.
 
 A policy is a value in the turn's state, so that every process continues the turn by the same rules.
 """
@@ -55,7 +55,7 @@ class LoopPolicy(Frozen):
     answer_argument: str = "message"
     alerts_at: float | None = None
 
-    def goes_on(self, call: ToolCall, response: ToolResponse) -> bool:
+    def continues_after(self, call: ToolCall, response: ToolResponse) -> bool:
         """Return whether a loop that ends after calls continues after this one."""
         if self.ends_after != "call":
             return False
@@ -63,9 +63,9 @@ class LoopPolicy(Frozen):
             return True
         return self.requests_heartbeat(call) and not is_terminal(self.tool_rules, call.tool_name)
 
-    def goes_on_after(self, calls: Iterable[ToolCall], responses: Iterable[ToolResponse]) -> bool:
+    def continues_after_any(self, calls: Iterable[ToolCall], responses: Iterable[ToolResponse]) -> bool:
         """Return whether the loop continues after one of these calls; the responses are in their order."""
-        return any(self.goes_on(call, response) for call, response in zip(calls, responses, strict=False))
+        return any(self.continues_after(call, response) for call, response in zip(calls, responses, strict=False))
 
     def requests_heartbeat(self, call: ToolCall) -> bool:
         """Return whether the call requests another inference; models also write true as a text."""

@@ -347,7 +347,7 @@ class NewTurn(TurnSettings):
     """A caller's request of a turn.
 
     Attributes:
-        keeps_config: whether the turn keeps a snapshot of its configuration, because its agent may change meanwhile.
+        keeps_config: whether the turn keeps a snapshot of its configuration, because its agent may be changed.
     """
 
     messages: tuple[Message, ...]

@@ -13,7 +13,7 @@ from turnstone.domain.sessions.sessions import Session
 from turnstone.domain.tools.tool_runs import ToolOffer
 from turnstone.domain.turns.events import Numbered
 from turnstone.domain.turns.turns import TurnState
-from turnstone.engine.steps import Prompt
+from turnstone.engine.steps import PromptSource
 from turnstone.ports.models import Inference
 from turnstone.ports.supervision import Supervisor
 from turnstone.ports.system import Clock, IdGenerator
@@ -56,7 +56,7 @@ class RunnerDeps(NamedTuple):
     summarizer: Summarizer | None
     follow: Callable[[TurnRef], None]
     tidies_up: bool
-    prompt_of: Callable[[TurnRef, AgentConfig], Prompt | None] | None = None
+    prompt_of: Callable[[TurnRef, AgentConfig], PromptSource | None] | None = None
 
     @property
     def read_tokens(self) -> int:

@@ -60,7 +60,7 @@ class Answered(NamedTuple):
 
 def resumed(session: Session, state: TurnState, answered: Answered, lease_until: datetime) -> Change:
     """Return the change that stores the client's answers and takes the lock again."""
-    heartbeat = state.policy.goes_on_after(answered.step.tool_calls, answered.step.tool_responses)
+    heartbeat = state.policy.continues_after_any(answered.step.tool_calls, answered.step.tool_responses)
     trace = StepTrace(is_from_client=True, heartbeat=heartbeat, input_shields=answered.input_shields)
     with_answers = state.with_step(answered.step, trace)
     turn = with_answers.turn.model_copy(update={"output_message": silent_output()})
