@@ -4,7 +4,7 @@ from tests.guards.guard import Guard, ours
 from tests.guards.races import Race
 
 SETTINGS = "tests/integration/turns/test_turn_settings.py::"
-POLICIES = "tests/unit/turns/test_loop_policies.py::"
+POLICIES = "tests/unit/turns/loop/test_loop_policies.py::"
 PAIRS = "tests/unit/sessions/test_call_pairs.py::"
 
 POLICING = (
