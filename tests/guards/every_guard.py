@@ -6,6 +6,7 @@ from tests.guards.ending import ENDINGS
 from tests.guards.leasing import LEASINGS
 from tests.guards.losing_power import LOST_POWER
 from tests.guards.opening import OPENINGS
+from tests.guards.policing import POLICING
 from tests.guards.queueing import QUEUEING
 from tests.guards.races import Race
 from tests.guards.repeating import REPETITIONS
@@ -28,6 +29,7 @@ GUARDS = tuple(
             *STORES,
             *LOST_POWER,
             *QUEUEING,
+            *POLICING,
         ),
         key=lambda guard: _ORDER.index(guard.race),
     )

@@ -1,6 +1,9 @@
 """Usage of an inference: tokens as its provider counted them, else our estimates."""
 
+from collections.abc import Sequence
+
 from turnstone.domain.errors import TurnLimitReached
+from turnstone.domain.messages.messages import Message
 from turnstone.domain.models.requests import InferenceRequest, Inferred
 from turnstone.domain.sessions.context import NO_HISTORY, History, tokens_of
 from turnstone.domain.turns.turns import TurnState
@@ -25,13 +28,23 @@ def measured(request: InferenceRequest, answer: Inferred, history: History = NO_
 
 
 def prompt_tokens_of(request: InferenceRequest, history: History = NO_HISTORY) -> int:
-    """Return an estimate of the request's tokens; those of the history, which the request contains, are known."""
+    """Return an estimate of the request's tokens; those of the history are known, where the request contains it."""
     tools = sum(len(str(definition)) for definition in request.tools) // CHARACTERS_PER_TOKEN
-    uncounted = request.messages
-    if history.messages:
-        start = next(index for index, message in enumerate(uncounted) if message is history.messages[0])
-        uncounted = (*uncounted[:start], *uncounted[start + len(history.messages) :])
-    return tokens_of(uncounted) + history.tokens + tools
+    messages = request.messages
+    start = _start_of(history, messages)
+    if start is None:
+        return tokens_of(messages) + tools
+    return tokens_of((*messages[:start], *messages[start + len(history.messages) :])) + history.tokens + tools
+
+
+def _start_of(history: History, messages: Sequence[Message]) -> int | None:
+    """Return the index of the history in a request's messages, None if these hold another form of it."""
+    if not history.messages:
+        return None
+    first, last = history.messages[0], history.messages[-1]
+    start = next((index for index, message in enumerate(messages) if message is first), None)
+    end = -1 if start is None else start + len(history.messages) - 1
+    return start if 0 <= end < len(messages) and messages[end] is last else None
 
 
 def refuse_over_limit(state: TurnState, limit_tokens: int | None) -> None:

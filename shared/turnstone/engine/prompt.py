@@ -5,34 +5,61 @@ from collections.abc import Sequence
 from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.messages.messages import Message, SystemMessage
 from turnstone.domain.models.requests import InferenceRequest
-from turnstone.domain.sessions.context import current_messages, tokens_of
+from turnstone.domain.sessions.call_pairs import paired
+from turnstone.domain.sessions.context import current_messages, newest_of_turns, tokens_of
+from turnstone.domain.tools.tools import ToolDef
 from turnstone.domain.turns.turns import TurnState
+from turnstone.engine.loop_rules import allowed_definitions
 from turnstone.engine.steps import EngineDeps
 
 
 def build_request(state: TurnState, deps: EngineDeps) -> InferenceRequest:
-    """Return the next request to the model.
-
-    A required or named tool is forced in the turn's first inference only: forced again after its answer, the model
-    could never finish.
-    """
-    choice = deps.config.tool_config.tool_choice
-    is_forced = choice not in ("auto", "none")
-    return InferenceRequest(
-        model=deps.config.model,
-        messages=(*system_message(deps.config), *deps.history.messages, *current_messages(state.turn)),
-        tools=deps.offer.definitions,
-        tool_choice="auto" if is_forced and state.inference_count else deps.offer.name_offered(choice) or choice,
+    """Return the next request to the model. Raises as the prompt source does, and InvalidRequest without a tool."""
+    system = system_message(deps.config) if deps.prompt is None else deps.prompt.system(state)
+    history = deps.history.messages
+    if deps.prompt is not None and deps.history_tokens is not None:
+        room = deps.history_tokens - tokens_of(system)
+        (history,) = newest_of_turns((history,), room, is_continued=state.continues)
+    tools = allowed_definitions(state, deps.offer)
+    return request_of(deps)._replace(
+        messages=(*system, *paired((*history, *current_messages(state)))),
+        tools=tools,
+        tool_choice=_tool_choice(state, deps, tools),
         sampling=deps.config.sampling_params,
         response_format=deps.config.response_format,
         tool_prompt_format=deps.config.tool_config.tool_prompt_format,
         system_message_behavior=deps.config.tool_config.system_message_behavior,
+        extras=state.extras,
+        reads_details=state.keeps_details,
+    )
+
+
+def request_of(deps: EngineDeps) -> InferenceRequest:
+    """Return a request to the turn's model, without messages, tools and settings of the agent."""
+    return InferenceRequest(
+        model=deps.config.model,
+        messages=(),
         targets=deps.targets,
         provider_data=deps.provider_data,
         stop=deps.stop,
         about=deps.about,
-        reads_details=state.keeps_details,
     )
+
+
+def _tool_choice(state: TurnState, deps: EngineDeps, tools: Sequence[ToolDef]) -> str:
+    """Return the choice for the next inference.
+
+    A required or named tool is forced in the turn's first inference only: forced again after its answer, the model
+    could never finish. A policy that ends turns after calls may require one each time.
+    """
+    choice = deps.config.tool_config.tool_choice
+    if choice == "none":
+        return choice
+    named = deps.offer.name_offered(choice) or choice
+    is_possible = not state.policy.tool_rules or named == "required" or any(tool.name == named for tool in tools)
+    if named != "auto" and not state.inference_count and is_possible:
+        return named
+    return "required" if state.policy.must_call and tools else "auto"
 
 
 def system_message(config: AgentConfig) -> tuple[Message, ...]:
@@ -44,6 +71,6 @@ def fixed_tokens(state: TurnState, config: AgentConfig, definitions: Sequence[ob
     """Return the tokens independent of the history: instructions, tools and the turn itself."""
     return (
         tokens_of(system_message(config))
-        + tokens_of(current_messages(state.turn))
+        + tokens_of(current_messages(state))
         + sum(len(str(definition)) for definition in definitions) // 4
     )

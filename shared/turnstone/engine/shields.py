@@ -134,7 +134,7 @@ def _judged(
 
 def first_after_inference(state: TurnState) -> int:
     """Return the index of the first step after the last inference; call ids are unique only from there on."""
-    return 1 + max(index for index, step in enumerate(state.turn.steps) if isinstance(step, InferenceStep))
+    return 1 + max((i for i, step in enumerate(state.turn.steps) if isinstance(step, InferenceStep)), default=-1)
 
 
 def keep_newest(state: TurnState, deps: EngineDeps) -> Generator[TurnEvent, None, None]:

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from turnstone.domain.agents.agents import AgentConfig
-from turnstone.domain.messages.messages import CompletionMessage
+from turnstone.domain.messages.messages import CompletionMessage, Message
 from turnstone.domain.models.routing import Target
 from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
 from turnstone.domain.sessions.context import History
@@ -56,11 +56,19 @@ class Tools(Protocol):
         """
 
 
+class PromptSource(Protocol):
+    def system(self, state: TurnState) -> tuple[Message, ...]:
+        """Return the messages before the history, for the next inference; called once for each.
+
+        Raises InvalidRequest, ContentLost and StoreUnavailable.
+        """
+
+
 class EngineDeps(NamedTuple):
     """Dependencies and settings of a run, none of which are stored.
 
     Attributes:
-        config: the agent's configuration with the turn's overrides.
+        config: the configuration that the turn runs with.
         offer: the tools of that configuration.
         history: messages of earlier turns.
         max_turn_tokens: the limit of tokens before another inference, None for no limit.
@@ -68,6 +76,9 @@ class EngineDeps(NamedTuple):
         targets: the targets of the configuration's model, in order.
         provider_data: keys of the caller, for this run only.
         about: ids of the turn, for the log.
+        prompt: the source of the system messages, None for the instructions of the configuration.
+        history_tokens: the tokens of the messages of a prompt source and of the history together, None for no limit.
+        window_tokens: the size of the model's context window, None for an unlimited one.
     """
 
     config: AgentConfig
@@ -84,6 +95,9 @@ class EngineDeps(NamedTuple):
     targets: tuple[Target, ...] = ()
     provider_data: ProviderData = NO_PROVIDER_DATA
     about: Mapping[str, str] = MappingProxyType({})
+    prompt: PromptSource | None = None
+    history_tokens: int | None = None
+    window_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,10 @@ from collections.abc import Iterable
 from turnstone.domain.agents.agents import SamplingParams
 from turnstone.domain.messages.messages import CompletionMessage, Message, SystemMessage, UserMessage
 from turnstone.domain.models.requests import Inferred
-from turnstone.domain.turns.turns import TurnState
 from turnstone.domain.usage.usage import TokenUsage
 from turnstone.domain.values.content import Content, TextItem, items_of
 from turnstone.engine.measuring import measured
-from turnstone.engine.prompt import build_request
+from turnstone.engine.prompt import request_of
 from turnstone.engine.steps import EngineDeps
 
 MOST_TOKENS = 1_000
@@ -22,19 +21,17 @@ TASK = (
 )
 
 
-def summarized(
-    earlier: str | None, messages: Iterable[Message], state: TurnState, deps: EngineDeps
-) -> tuple[str, TokenUsage]:
+def summarized(earlier: str | None, messages: Iterable[Message], deps: EngineDeps) -> tuple[str, TokenUsage]:
     """Return the summary and its usage, None for an empty answer. Raises ModelError and InvalidRequest."""
     transcript = "\n\n".join(_line(message) for message in messages)
     if earlier is not None:
         transcript = f"Summary of what came before:\n{earlier}\n\n{transcript}"
-    request = build_request(state, deps)._replace(
+    request = request_of(deps)._replace(
         messages=(SystemMessage(content=TASK), UserMessage(content=transcript)),
-        tools=(),
         tool_choice="none",
         sampling=SamplingParams(max_tokens=MOST_TOKENS),
-        response_format=None,
+        tool_prompt_format=deps.config.tool_config.tool_prompt_format,
+        system_message_behavior=deps.config.tool_config.system_message_behavior,
     )
     answer: Inferred | None = None
     for chunk in deps.inference.stream(request):

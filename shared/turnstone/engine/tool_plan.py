@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from turnstone.domain.turns.turns import TurnState
 
 QUOTED_CHARACTERS = 200
+CLIENTS_TOOL = "This call was not run: its tool is now the client's."
+NO_APPROVAL = "This call was not run: it needs an approval, for which this turn can't ask."
 
 
 class RefusedCall(NamedTuple):
@@ -24,10 +26,20 @@ class RefusedCall(NamedTuple):
 
 
 class ToolPlan(NamedTuple):
-    """The plan for the calls: the server's first, in the order called, then the client's."""
+    """The plan for the calls: the server's first, in the order called, then those that the turn leaves to its client.
+
+    Attributes:
+        client: calls that the client runs.
+        unapproved: calls of the server's tools that the client has to approve first.
+    """
 
     ours: tuple[ServerCall | RefusedCall, ...]
     client: tuple[ToolCall, ...]
+    unapproved: tuple[ToolCall, ...] = ()
+
+    def left_of(self, calls: Iterable[ToolCall]) -> tuple[ToolCall, ...]:
+        """Return those of the calls that the turn leaves to its client, in their order."""
+        return tuple(call for call in calls if call in self.client or call in self.unapproved)
 
 
 def build_offer(config: AgentConfig, of_groups: Sequence[OfferedTool]) -> ToolOffer:
@@ -54,26 +66,53 @@ def build_offer(config: AgentConfig, of_groups: Sequence[OfferedTool]) -> ToolOf
 
 
 def plan_tools(calls: Iterable[ToolCall], state: TurnState, offer: ToolOffer) -> ToolPlan:
-    """Return the assignment of the calls, which the last inference of the state made."""
+    """Return the assignment of the calls, which the last inference of the state made, or which it carries."""
     ours: list[ServerCall | RefusedCall] = []
     client: list[ToolCall] = []
+    unapproved: list[ToolCall] = []
+    allowed = _allowed(state, offer)
+    approved = () if state.inference_count else state.carried_calls
     for call in calls:
         if call.tool_name not in offer.client and call.tool_name not in offer.server:
             ours.append(RefusedCall(call, _unknown(call, offer)))
         elif isinstance(call.arguments, str):
             ours.append(RefusedCall(call, _unparsable(call)))
+        elif allowed is not None and call.tool_name not in allowed:
+            ours.append(RefusedCall(call, _not_allowed(call, allowed)))
         elif call.tool_name in offer.client:
-            client.append(call)
+            if call in approved:
+                ours.append(RefusedCall(call, CLIENTS_TOOL))
+            else:
+                client.append(call)
+        elif offer.server[call.tool_name].needs_approval and call not in approved:
+            if state.policy.at_client_calls == "end":
+                unapproved.append(call)
+            else:
+                ours.append(RefusedCall(call, NO_APPROVAL))
         else:
             tool = offer.server[call.tool_name]
             key = f"{state.turn_id}:{state.inference_count}:{call.call_id}"
-            ours.append(ServerCall(call, tool, {**call.arguments, **tool.fixed_arguments}, key))
-    return ToolPlan(tuple(ours), tuple(client))
+            ours.append(ServerCall(call, tool, {**state.policy.for_tool(call.arguments), **tool.fixed_arguments}, key))
+    return ToolPlan(tuple(ours), tuple(client), tuple(unapproved))
+
+
+def _allowed(state: TurnState, offer: ToolOffer) -> frozenset[str] | None:
+    """Return the tools that the last inference could call, None for all."""
+    if not state.policy.tool_rules:
+        return None
+    from turnstone.engine.loop_rules import allowed_when_called  # only where turns run, and few have rules
+
+    return allowed_when_called(state, offer)
 
 
 def _unknown(call: ToolCall, offer: ToolOffer) -> str:
     names = ", ".join(definition.name for definition in offer.definitions) or "none"
     return f"There is no tool named {call.tool_name!r}. Tools you can call: {names}."
+
+
+def _not_allowed(call: ToolCall, allowed: Iterable[str]) -> str:
+    names = ", ".join(sorted(allowed)) or "none"
+    return f"The tool {call.tool_name!r} can't be called now. Tools you can call: {names}."
 
 
 def _unparsable(call: ToolCall) -> str:

@@ -69,8 +69,6 @@ def has_stopped(verdict: Verdict) -> bool:
 
 def pending_verdicts(state: TurnState) -> tuple[PendingVerdict, ...]:
     """Return the findings since the last inference without a step yet, with the calls, in order."""
-    if not state.inference_count:
-        return ()
     first = first_after_inference(state)
     steps, traces = state.turn.steps[first:], state.traces[first:]
     emitted = {(trace.call_id, trace.shield_id) for trace in traces if trace.touchpoint == "tool-output"}

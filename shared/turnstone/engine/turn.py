@@ -7,10 +7,10 @@ a value, resuming is a call with the stored state.
 from collections.abc import Generator
 from dataclasses import replace
 
-from turnstone.domain.messages.messages import CompletionMessage
+from turnstone.domain.messages.messages import CompletionMessage, StopReason
 from turnstone.domain.models.requests import Chunk, Inferred, TextChunk
 from turnstone.domain.models.routing import Target
-from turnstone.domain.sessions.context import unanswered_calls
+from turnstone.domain.sessions.context import NO_HISTORY, unanswered_calls
 from turnstone.domain.turns.cuts import cuts_of
 from turnstone.domain.turns.events import (
     StepDetailed,
@@ -23,9 +23,17 @@ from turnstone.domain.turns.events import (
 )
 from turnstone.domain.turns.turns import AnsweredBy, InferenceStep, StepTrace, ToolExecutionStep, TurnState
 from turnstone.domain.values.moments import strictly_after
+from turnstone.engine.loop_rules import counted_calls, is_alert_due, output_of, runs_last_calls
 from turnstone.engine.measuring import measured, refuse_over_limit
 from turnstone.engine.prompt import build_request
-from turnstone.engine.shields import Ending, input_shields_left, judge_input, judge_output, output_shields_left
+from turnstone.engine.shields import (
+    Ending,
+    first_after_inference,
+    input_shields_left,
+    judge_input,
+    judge_output,
+    output_shields_left,
+)
 from turnstone.engine.steps import AwaitClientTools, EngineDeps, Finish, NextStep, RunAgain
 from turnstone.engine.tool_plan import plan_tools
 from turnstone.engine.tool_shields import emit_verdict, pending_verdicts
@@ -42,7 +50,7 @@ def advance(state: TurnState, deps: EngineDeps) -> Move:
     if left := input_shields_left(state, deps.config.input_shields):
         return (yield from judge_input(left, state, deps))
     ending = ending_of(state, deps)
-    calls = unanswered_calls(state.turn) if ending is None else ()
+    calls = unanswered_calls(state) if ending is None else ()
     if calls:
         return (yield from run_tools(plan_tools(calls, state, deps.offer), state, deps))
     if pending := pending_verdicts(state):
@@ -63,15 +71,22 @@ def ending_of(state: TurnState, deps: EngineDeps) -> Ending | None:
         return None
     is_cut_off = answer.stop_reason == "out_of_tokens"
     is_last = state.inference_count >= deps.config.max_infer_iters
-    if isinstance(model_and_tool_steps[-1], InferenceStep) and (not answer.tool_calls or is_cut_off or is_last):
-        stop_reason = "out_of_tokens" if is_cut_off else "end_of_turn"
-        output = answer.model_copy(update={"tool_calls": (), "stop_reason": stop_reason})
-        return Finish(state, output, unsaved=None)
-    calls = unanswered_calls(state.turn)
+    calls = unanswered_calls(state)
     plan = plan_tools(calls, state, deps.offer)
-    if not calls or plan.ours:
+    is_newest = isinstance(model_and_tool_steps[-1], InferenceStep)
+    if is_newest and (not answer.tool_calls or is_cut_off or (is_last and not runs_last_calls(state, plan))):
+        stop_reason: StopReason = "out_of_tokens" if is_cut_off else "end_of_turn"
+        return Finish(state, output_of(state, answer, stop_reason), unsaved=None)
+    if not calls:
+        is_continued = not is_last and any(trace.heartbeat for trace in state.traces[first_after_inference(state) :])
+        if state.policy.ends_after == "answer" or is_continued:
+            return None
+        return Finish(state, output_of(state, answer, "end_of_turn"), unsaved=None)
+    if plan.ours:
         return None
-    output = CompletionMessage(content=answer.content, stop_reason="end_of_message", tool_calls=plan.client)
+    output = CompletionMessage(content=answer.content, stop_reason="end_of_message", tool_calls=plan.left_of(calls))
+    if state.policy.at_client_calls == "end":
+        return Finish(state, output, unsaved=None)
     return AwaitClientTools(state, output, unsaved=None)
 
 
@@ -97,6 +112,7 @@ def _infer(state: TurnState, deps: EngineDeps) -> Move:
         if kept is not None:
             kept.append(chunk)
     assert answer is not None, "an Inference ends with Inferred"  # noqa: S101 - the port's promise
+    answer = answer._replace(message=counted_calls(state, answer.message))
     for call in answer.message.tool_calls:
         deltas += 1
         yield StepProgressed(step_type="inference", step_id=step_id, delta=call_delta(call))
@@ -108,7 +124,9 @@ def _infer(state: TurnState, deps: EngineDeps) -> Move:
         model_response=answer.message,
         answered_by=_named(answer.answered_by),
     )
-    trace = StepTrace(deltas=deltas, usage=measured(request, answer, deps.history), model=request.model)
+    usage = measured(request, answer, deps.history if deps.prompt is None else NO_HISTORY)
+    has_alert = is_alert_due(state, deps.history.messages, usage, deps.window_tokens)
+    trace = StepTrace(deltas=deltas, usage=usage, model=request.model, has_alert=has_alert)
     if kept is not None:
         trace = trace.model_copy(update={"reasoning": answer.reasoning, "cuts": cuts_of(kept, answer)})
     inferred = state.with_step(step, trace)

@@ -19,7 +19,8 @@ from turnstone.bootstrap.places.local import LocalServer
 from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.jobs import Job
 from turnstone.domain.refs import SessionRef, TurnRef
-from turnstone.domain.turns.turns import LOST, TurnStatus
+from turnstone.domain.turns.lost_turns import LOST
+from turnstone.domain.turns.turns import TurnStatus
 from turnstone.ports.records import Key, Put
 from turnstone.services.cleanup.cleaning import SENT_AGAIN_AFTER
 from turnstone.settings.local_settings import LocalSettings

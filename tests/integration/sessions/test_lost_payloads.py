@@ -21,7 +21,8 @@ from turnstone.domain.messages.messages import UserMessage
 from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.sessions.sessions import LockState
 from turnstone.domain.tools.tool_runs import ProducedFile
-from turnstone.domain.turns.turns import LOST, NewTurn, TurnStatus
+from turnstone.domain.turns.lost_turns import LOST
+from turnstone.domain.turns.turns import NewTurn, TurnStatus
 from turnstone.ports.records import Key, Record, Update
 from turnstone.store.files.attachments import AttachmentStore
 from turnstone.store.layout.keys import agent_key, attachment_key, session_key, turn_key_of

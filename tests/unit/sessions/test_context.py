@@ -18,12 +18,12 @@ from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.errors import ModelFailed
 from turnstone.domain.messages.messages import MESSAGES, CompletionMessage, Message, ToolResponseMessage, UserMessage
 from turnstone.domain.models.requests import InferenceRequest
+from turnstone.domain.sessions.call_pairs import answered
 from turnstone.domain.sessions.context import (
     INLINE_BYTES,
     SEALED_TOKENS,
     Entry,
     Segment,
-    answered,
     current_messages,
     ended_messages,
     entry_of,
@@ -70,7 +70,7 @@ def answers_seen_after(ended: TurnState) -> list[tuple[str, Content]]:
 
 
 def test_a_model_refuses_the_turn_as_it_was_left() -> None:
-    left = waiting(CLIENT_CALL).turn
+    left = waiting(CLIENT_CALL)
     with pytest.raises(ModelFailed, match="c3"):
         next(ScriptedInference(["fine"]).stream(InferenceRequest("m", current_messages(left))))
 
@@ -113,7 +113,7 @@ def test_of_mixed_calls_only_the_unanswered_are_answered_as_not_executed(status:
 
 def test_a_turn_whose_calls_are_all_answered_is_unchanged() -> None:
     ended = completed(calls(PRICE, STOCK), "done")
-    assert current_messages(ended.turn) == ended_messages(ended)
+    assert current_messages(ended) == ended_messages(ended)
     assert answers_seen_after(ended) == [("c1", "3 coins"), ("c2", "sold out")]
 
 
@@ -123,12 +123,12 @@ def test_an_empty_inference_is_left_out() -> None:
 
 def test_unanswered_calls_are_those_of_the_last_inference_that_no_step_answers() -> None:
     engine = Engine(calls(PRICE, STOCK, CLIENT_CALL), PRICE)
-    assert unanswered_calls(new_turn().turn) == ()
+    assert unanswered_calls(new_turn()) == ()
     inferred = engine.move(new_turn())
-    assert unanswered_calls(inferred.state.turn) == (PRICE, STOCK, CLIENT_CALL)
+    assert unanswered_calls(inferred.state) == (PRICE, STOCK, CLIENT_CALL)
     ran = engine.move(inferred.state)
     assert isinstance(ran, RunAgain)
-    assert unanswered_calls(ran.state.turn) == (CLIENT_CALL,)
+    assert unanswered_calls(ran.state) == (CLIENT_CALL,)
 
 
 IDS = st.sampled_from(["c1", "c2", "c3"])

@@ -8,15 +8,20 @@ A summary is a segment of its own, after the turn at whose end it was written.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from pydantic import Field
+from pydantic_core import to_json
+
 from turnstone.domain.messages.messages import (
     MESSAGES,
     CompletionMessage,
     Message,
-    SystemMessage,
     ToolResponseMessage,
     UserMessage,
 )
+from turnstone.domain.sessions.call_pairs import answered, begins_with_answers, calls_of
 from turnstone.domain.tools.tools import ToolCall, ToolResponse, call_in_text
+from turnstone.domain.turns.loop_policies import CONTINUED, FAILED, NEARLY_FULL, LoopPolicy, is_failed
+from turnstone.domain.turns.turn_settings import with_documents
 from turnstone.domain.turns.turns import (
     InferenceStep,
     ShieldCallStep,
@@ -29,7 +34,7 @@ from turnstone.domain.turns.turns import (
     TurnStatus,
     newest_from_client,
 )
-from turnstone.domain.values.content import ImageItem, TextItem, items_of
+from turnstone.domain.values.content import ImageItem, TextItem, items_of, text_of
 from turnstone.domain.values.frozen import Frozen
 
 SEALED_TOKENS = 1_000
@@ -41,11 +46,17 @@ EMPTY_ENTRY_TOKENS = 32  # the cost of an entry without messages, so that a segm
 
 
 class Entry(Frozen):
-    """An ended turn in the context of later ones; `messages` is None where only the turn itself holds them."""
+    """An ended turn in the context of later ones.
+
+    Attributes:
+        messages: None where only the turn itself holds them.
+        continues: whether it answers calls of the turn before it, from which no budget separates it.
+    """
 
     order: str
     tokens: int
     messages: tuple[Message, ...] | None = None
+    continues: bool = Field(default=False, exclude_if=lambda continues: not continues)
 
 
 class History(NamedTuple):
@@ -95,7 +106,10 @@ def entry_of(ended: TurnState) -> Entry:
     messages = ended_messages(ended)
     is_small = len(MESSAGES.dump_json(messages)) <= INLINE_BYTES
     return Entry(
-        order=ended.order, tokens=tokens_of(messages) or EMPTY_ENTRY_TOKENS, messages=messages if is_small else None
+        order=ended.order,
+        tokens=tokens_of(messages) or EMPTY_ENTRY_TOKENS,
+        messages=messages if is_small else None,
+        continues=bool(ended.carried_calls) or begins_with_answers(messages),
     )
 
 
@@ -136,36 +150,32 @@ def summary_message(summary: Summary) -> Message:
 
 
 def ended_messages(ended: TurnState) -> tuple[Message, ...]:
-    """Return the ended turn's messages: without transient context and stopped content, each call with an answer."""
+    """Return the ended turn's messages: without transient context and stopped content, each call with an answer.
+
+    A turn that ended with calls in its output leaves those to the next turn, which may begin with their answers.
+    """
     if _is_question_unjudged(ended):
         return ()
-    judged = _without_stopped(_without_unjudged(ended.turn, ended.traces), ended.status)
-    return answered(_messages(judged, with_context=False), _reason_unanswered(ended.turn, ended.status))
+    judged = _without_stopped(_without_unjudged(ended.turn, ended.traces), ended)
+    messages = _messages(judged, ended.traces, is_current=False)
+    if judged.output_message.tool_calls:
+        return messages
+    return answered(messages, _reason_unanswered(ended.turn, ended.status))
 
 
-def current_messages(turn: Turn) -> tuple[Message, ...]:
+def current_messages(state: TurnState) -> tuple[Message, ...]:
     """Return the running turn's messages so far."""
-    return _messages(turn, with_context=True)
+    turn = state.turn
+    if state.documents:
+        shown = with_documents(turn.input_messages, state.documents)
+        turn = turn.model_copy(update={"input_messages": shown})
+    return _messages(turn, state.traces, is_current=True)
 
 
-def answered(messages: Sequence[Message], reason: str) -> tuple[Message, ...]:
-    """Return the messages with an answer after each unanswered call: models refuse a call without one."""
-    complete: list[Message] = []
-    open_calls: dict[str, ToolCall] = {}
-    for message in messages:
-        if isinstance(message, ToolResponseMessage):
-            open_calls.pop(message.call_id, None)
-        else:
-            complete += _answers(open_calls, reason)
-            open_calls = {call.call_id: call for call in _calls(message)}
-        complete.append(message)
-    return (*complete, *_answers(open_calls, reason))
-
-
-def unanswered_calls(turn: Turn) -> tuple[ToolCall, ...]:
-    """Return the last inference's calls that no tool step has answered yet."""
-    calls: dict[str, ToolCall] = {}
-    for step in turn.steps:
+def unanswered_calls(state: TurnState) -> tuple[ToolCall, ...]:
+    """Return the last inference's calls that no tool step has answered yet; before it, those of an earlier turn."""
+    calls = {call.call_id: call for call in state.carried_calls}
+    for step in state.turn.steps:
         if isinstance(step, InferenceStep):
             calls = {call.call_id: call for call in step.model_response.tool_calls}
         elif isinstance(step, ToolExecutionStep):
@@ -187,17 +197,61 @@ def newest_within(messages: Sequence[Message], budget_tokens: int) -> tuple[Mess
 
 
 def newest_entries(entries: Sequence[Entry], budget_tokens: int) -> tuple[list[Entry], int]:
-    """Return the newest entries, oldest first, and the tokens left; only a lone newest turn may exceed the budget."""
+    """Return the newest entries, oldest first, and the tokens left.
+
+    A turn is never separated from the one that it continues. Only the newest turn, with those that it continues, may
+    exceed the budget.
+    """
     chosen: list[Entry] = []
     left = budget_tokens
-    for entry in reversed(entries):
-        if entry.tokens > left and chosen:
+    for group in reversed(_grouped(entries)):
+        tokens = sum(entry.tokens for entry in group)
+        if tokens > left and chosen:
             break
-        chosen.insert(0, entry)
-        left -= entry.tokens
+        chosen = [*group, *chosen]
+        left -= tokens
         if left < 0:
             break
     return chosen, left
+
+
+def first_kept(entries: Sequence[Entry], index: int) -> int:
+    """Return the index from which entries are kept, moved so that no turn is separated from the one it continues."""
+    while 0 < index < len(entries) and entries[index].continues:
+        index -= 1
+    return index
+
+
+def newest_of_turns(
+    turns: Sequence[tuple[Message, ...]], budget_tokens: int, *, is_continued: bool = False
+) -> list[tuple[Message, ...]]:
+    """Return the part of the turns' messages that fits the budget: their newest, each turn's by itself.
+
+    Args:
+        is_continued: whether the next turn answers the last calls, which are kept at any length.
+    """
+    messages = [message for turn in turns for message in turn]
+    count = len(newest_within(messages, budget_tokens))
+    if is_continued:
+        last = next((i for i in range(len(messages) - 1, -1, -1) if calls_of(messages[i])), len(messages))
+        count = max(count, len(messages) - last)
+    parts: list[tuple[Message, ...]] = []
+    for turn in reversed(turns):
+        part = turn[max(0, len(turn) - count) :]
+        parts.insert(0, part)
+        count -= len(part)
+    return parts
+
+
+def _grouped(entries: Sequence[Entry]) -> list[list[Entry]]:
+    """Return the entries in groups, each of a turn and those that continue it."""
+    groups: list[list[Entry]] = []
+    for entry in entries:
+        if entry.continues and groups:
+            groups[-1].append(entry)
+        else:
+            groups.append([entry])
+    return groups
 
 
 def tokens_of(messages: Iterable[Message]) -> int:
@@ -207,7 +261,7 @@ def tokens_of(messages: Iterable[Message]) -> int:
 
 def _tokens(message: Message) -> int:
     size = sum(
-        len((call.tool_name + (call.arguments_json or str(call.arguments))).encode()) for call in _calls(message)
+        len((call.tool_name + (call.arguments_json or str(call.arguments))).encode()) for call in calls_of(message)
     )
     images = 0
     context = message.context if isinstance(message, UserMessage) else None
@@ -253,17 +307,19 @@ def _without_unjudged(turn: Turn, traces: Sequence[StepTrace]) -> Turn:
     return turn.model_copy(update={"steps": (*turn.steps[: since - 1], step, *turn.steps[since:])})
 
 
-def _without_stopped(turn: Turn, status: TurnStatus) -> Turn:
+def _without_stopped(turn: Turn, ended: TurnState) -> Turn:
     """Return the turn without content that a shield stopped, or had not judged yet.
 
     A stopped user message leaves nothing; the message shown to the user replaces a stopped answer.
     """
+    status = ended.status
     stops = [index for index, step in enumerate(turn.steps) if isinstance(step, ShieldCallStep) and step.has_stopped]
     spoken = [index for index, step in enumerate(turn.steps) if isinstance(step, InferenceStep)]
     if stops and (not spoken or stops[0] < spoken[0]):
         return turn.model_copy(update={"input_messages": (), "steps": ()})
     if stops:
-        output = turn.output_message.model_copy(update={"tool_calls": _run_calls(turn.steps, spoken[-1])})
+        run = (_hidden(call, turn.output_message, ended.policy) for call in _run_calls(turn.steps, spoken[-1]))
+        output = turn.output_message.model_copy(update={"tool_calls": tuple(run)})
         return _with_response(turn, spoken[-1], output)
     if spoken and status is not TurnStatus.COMPLETED:
         answer = turn.steps[spoken[-1]]
@@ -280,19 +336,32 @@ def _run_calls(steps: Sequence[Step], spoken: int) -> tuple[ToolCall, ...]:
     )
 
 
+def _hidden(call: ToolCall, shown: CompletionMessage, policy: LoopPolicy) -> ToolCall:
+    """Return the call; the message shown to the user replaces a stopped answer in its arguments."""
+    if policy.answer_in(call) is None:
+        return call
+    arguments = {policy.answer_argument: text_of(shown.content)}
+    return call.model_copy(update={"arguments": arguments, "arguments_json": to_json(arguments).decode()})
+
+
 def _with_response(turn: Turn, index: int, response: CompletionMessage) -> Turn:
     step = turn.steps[index].model_copy(update={"model_response": response})
     return turn.model_copy(update={"steps": (*turn.steps[:index], step, *turn.steps[index + 1 :])})
 
 
-def _messages(turn: Turn, *, with_context: bool) -> tuple[Message, ...]:
+def _messages(turn: Turn, traces: Sequence[StepTrace], *, is_current: bool) -> tuple[Message, ...]:
+    """Return the turn's messages, with those of its loop; a running turn's also with its transient context."""
     messages: list[Message] = []
+    alerts: list[Message] = []
+    continued: list[Message] = []
     for given in turn.input_messages:
-        if isinstance(given, UserMessage) and not with_context:
+        if isinstance(given, UserMessage) and not is_current:
             given = given.model_copy(update={"context": None})
         messages.append(given)
-    for step in turn.steps:
+    for step, trace in zip(turn.steps, traces, strict=False):
         if isinstance(step, InferenceStep):
+            messages += (*alerts, *continued)
+            alerts, continued = [NEARLY_FULL] if trace.has_alert else [], []
             if step.model_response.content or step.model_response.tool_calls:
                 messages.append(step.model_response)
         elif isinstance(step, ToolExecutionStep):
@@ -300,7 +369,9 @@ def _messages(turn: Turn, *, with_context: bool) -> tuple[Message, ...]:
             if not step.tool_calls:
                 responses = _with_client_calls(messages, responses)
             messages += (ToolResponseMessage(call_id=r.call_id, content=r.content) for r in responses)
-    return tuple(messages)
+            if trace.heartbeat:
+                continued = [FAILED if any(map(is_failed, step.tool_responses)) else CONTINUED]
+    return (*messages, *alerts, *(continued if is_current else ()))
 
 
 def _with_client_calls(messages: list[Message], responses: Sequence[ToolResponse]) -> tuple[ToolResponse, ...]:
@@ -316,14 +387,6 @@ def _with_client_calls(messages: list[Message], responses: Sequence[ToolResponse
     return tuple(
         response.model_copy(update={"call_id": call.call_id}) for response, call in zip(responses, calls, strict=True)
     )
-
-
-def _calls(message: Message | SystemMessage) -> tuple[ToolCall, ...]:
-    return message.tool_calls if isinstance(message, CompletionMessage) else ()
-
-
-def _answers(calls: dict[str, ToolCall], reason: str) -> list[Message]:
-    return [ToolResponseMessage(call_id=call_id, content=reason) for call_id in calls]
 
 
 def _reason_unanswered(turn: Turn, status: TurnStatus) -> str:

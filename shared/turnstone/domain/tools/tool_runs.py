@@ -102,6 +102,7 @@ class OfferedTool(NamedTuple):
         toolgroup: the group that runs it.
         runs_as: its name in that group, if the model has another.
         input_shields, output_shields: the shields for each call and each answer.
+        needs_approval: whether a call runs only after the client has approved it.
     """
 
     definition: ToolDef
@@ -111,6 +112,7 @@ class OfferedTool(NamedTuple):
     options: ToolOptions = ToolOptions()
     input_shields: tuple[str, ...] = ()
     output_shields: tuple[str, ...] = ()
+    needs_approval: bool = False
 
 
 class ToolOffer(NamedTuple):

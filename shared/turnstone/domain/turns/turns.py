@@ -7,16 +7,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from turnstone.domain.agents.agents import TurnOverrides
+from turnstone.domain.agents.agents import AgentConfig, TurnOverrides
 from turnstone.domain.errors import ContentLost
-from turnstone.domain.messages.messages import CompletionMessage, InputMessage
-from turnstone.domain.refs import TurnRef
+from turnstone.domain.messages.messages import CompletionMessage, Message, ToolResponseMessage
 from turnstone.domain.tools.tools import ToolCall, ToolResponse
 from turnstone.domain.turns.failures import Failure, TurnFailure, UnansweredStatus, turn_failure
+from turnstone.domain.turns.turn_settings import TurnSettings
 from turnstone.domain.usage.usage import Tokens, TokenUsage, added, factor_of
 from turnstone.domain.values.content import Content, Url
 from turnstone.domain.values.frozen import Frozen
-from turnstone.domain.values.ids import moment_of
 from turnstone.domain.values.moments import strictly_after
 
 
@@ -92,12 +91,13 @@ class Turn(Frozen):
     """A turn for every reader. Field order is the order on the wire.
 
     Attributes:
+        input_messages: of the Agents API user messages only; other APIs also start turns with other messages.
         failure: why it ended without an answer, otherwise omitted.
     """
 
     turn_id: str
     session_id: str
-    input_messages: tuple[InputMessage, ...]
+    input_messages: tuple[Message, ...]
     steps: tuple[Step, ...] = ()
     output_message: CompletionMessage
     output_attachments: tuple[Attachment, ...] = ()
@@ -148,6 +148,8 @@ class StepTrace(Frozen):
     Attributes:
         deltas: the number of deltas in its stream.
         is_from_client: whether a client ran it.
+        heartbeat: of a tool's step, whether the loop continues after it although its policy ends turns after calls.
+        has_alert: of an inference, whether an alert of a nearly full context window follows it.
         input_shields: of a client's step, the shields that judge its answers before the model sees them.
         usage: the tokens used by a model.
         model: the agent's name of that model.
@@ -158,11 +160,12 @@ class StepTrace(Frozen):
         attachments: of a tool's step, the files produced.
         reasoning: of an inference, the model's reasoning, in a turn that keeps details.
         cuts: of an inference, how its stream was cut, for an exact replay; see `turns/cuts`. None if not kept.
-        heartbeat: why the model is called again after the step, None where the turn's usual rules decide.
     """
 
     deltas: int = 0
     is_from_client: bool = False
+    heartbeat: bool = False
+    has_alert: bool = False
     input_shields: tuple[str, ...] = ()
     usage: TokenUsage | None = None
     model: str = ""
@@ -173,7 +176,6 @@ class StepTrace(Frozen):
     attachments: tuple[Attachment, ...] = ()
     reasoning: str = ""
     cuts: str | None = None
-    heartbeat: str | None = None
 
 
 class Summary(Frozen):
@@ -206,14 +208,13 @@ class EarlierEnds(Frozen):
     spent: dict[str, Tokens]
 
 
-class TurnState(Frozen):
+class TurnState(TurnSettings):
     """The complete state of a turn between two transitions: stored, loaded and passed to the engine.
 
     Attributes:
         order: the turn's position in its session (the turn_id for turns we create).
         status: the turn's status.
         pending_calls: the calls that await an answer of the client.
-        overrides: this turn's overrides of its agent, kept for resumes.
         input_shields: the shields that judge its messages before the model sees them, as far as stored.
         traces: one per step of `turn.steps`.
         failure: why there is no answer.
@@ -223,7 +224,6 @@ class TurnState(Frozen):
         steps_at_takeover: the number of steps at its last takeover.
         steps_at_first_takeover: the number of steps at its first takeover; later deltas may have been lost.
         is_lost: whether its content is lost, and this is a placeholder.
-        keeps_details: whether the reasoning and the cuts of its inferences are stored, as its dialect requires.
         token: wakes the supervisor that waits for the turn's client; removed when the turn continues.
         rev: revision of the record this was read from, 0 before it is stored.
     """
@@ -232,7 +232,6 @@ class TurnState(Frozen):
     order: str
     status: TurnStatus = TurnStatus.IN_PROGRESS
     pending_calls: tuple[ToolCall, ...] = ()
-    overrides: TurnOverrides = TurnOverrides.model_construct()
     input_shields: tuple[str, ...] = ()
     traces: tuple[StepTrace, ...] = ()
     failure: Failure | None = None
@@ -242,13 +241,17 @@ class TurnState(Frozen):
     steps_at_takeover: int = 0
     steps_at_first_takeover: int | None = None
     is_lost: bool = False
-    keeps_details: bool = False
     token: str | None = None
     rev: int = 0
 
     @property
     def turn_id(self) -> str:
         return self.turn.turn_id
+
+    @property
+    def continues(self) -> bool:
+        """Whether it begins with answers to calls of the turn before it, or with those calls."""
+        return bool(self.carried_calls) or any(isinstance(m, ToolResponseMessage) for m in self.turn.input_messages)
 
     def check_content(self) -> None:
         """Raise ContentLost if the turn's content is lost."""
@@ -344,12 +347,25 @@ class TurnState(Frozen):
         return self.model_copy(update={"turn": self.turn.model_copy(update={"failure": shown})})
 
 
-class NewTurn(Frozen):
-    """A caller's request of a turn. For `keeps_details` see `TurnState`."""
+class NewTurn(TurnSettings):
+    """A caller's request of a turn.
 
-    messages: tuple[InputMessage, ...]
-    overrides: TurnOverrides = TurnOverrides.model_construct()
-    keeps_details: bool = False
+    Attributes:
+        keeps_config: whether the turn keeps a snapshot of its configuration, because its agent may be changed.
+    """
+
+    messages: tuple[Message, ...]
+    keeps_config: bool = False
+
+    def opened(self, turn: Turn, config: AgentConfig) -> TurnState:
+        """Return the state of the new turn, which runs with that configuration."""
+        snapshot = config if self.keeps_config or self.config is not None else None
+        shields = tuple(dict.fromkeys(config.input_shields))
+        settings = {**self.settings, "config": snapshot}
+        if snapshot is not None:
+            settings["overrides"] = TurnOverrides.model_construct()
+        # its parts are validated already; a second validation would repeat that of the overrides
+        return TurnState.model_construct(turn=turn, order=turn.turn_id, input_shields=shields, **settings)
 
 
 def newest_from_client(steps: Sequence[Step], traces: Sequence[StepTrace]) -> int | None:
@@ -365,35 +381,3 @@ def newest_from_client(steps: Sequence[Step], traces: Sequence[StepTrace]) -> in
 def silent_output(stop_reason: Literal["end_of_turn", "end_of_message"] = "end_of_message") -> CompletionMessage:
     """Return the output message of a turn without output yet."""
     return CompletionMessage(content="", stop_reason=stop_reason)
-
-
-LOST = "[The content of this turn is lost: the server's stored copy of it is missing or damaged.]"
-
-
-NEWER = "[This turn was stored by a newer version of Turnstone, which this version cannot read.]"
-
-
-def lost_turn(ref: TurnRef, status: TurnStatus) -> TurnState:
-    """Return the placeholder of a turn whose content is lost: its ids, its start, and a notice.
-
-    Its end is lost, too. An ended one shows its start as its end: a turn without an end counts as open.
-    """
-    turn = _notice(ref, LOST, has_ended=status.is_terminal)
-    return TurnState(turn=turn, order=ref.turn_id, status=status, is_lost=True).with_shown_failure()
-
-
-def newer_turn(ref: TurnRef) -> Turn:
-    """Return the placeholder of a turn that this version cannot read; its status is unreadable, too."""
-    return _notice(ref, NEWER, has_ended=True)
-
-
-def _notice(ref: TurnRef, text: str, *, has_ended: bool) -> Turn:
-    began_at = moment_of(ref.turn_id)
-    return Turn(
-        turn_id=ref.turn_id,
-        session_id=ref.session_id,
-        input_messages=(),
-        output_message=CompletionMessage(content=text, stop_reason="end_of_turn"),
-        started_at=began_at,
-        completed_at=began_at if has_ended else None,
-    )

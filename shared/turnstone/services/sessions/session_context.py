@@ -11,7 +11,7 @@ from turnstone.domain.sessions.context import (
     Entry,
     living,
     newest_entries,
-    newest_within,
+    newest_of_turns,
     summary_tokens,
     tokens_of,
 )
@@ -65,6 +65,6 @@ class SessionContexts:
         chosen, left = newest_entries(entries, budget)
         if left >= 0:
             return tuple(TurnInContext(turn_id=entry.order, tokens=entry.tokens) for entry in chosen)
-        (messages,) = self.turns.messages_of(ref, chosen)
-        sent = newest_within(messages, budget)
-        return tuple(TurnInContext(turn_id=entry.order, tokens=tokens_of(sent)) for entry in chosen if sent)
+        sent = newest_of_turns(self.turns.messages_of(ref, chosen), budget)
+        found = zip(chosen, sent, strict=True)
+        return tuple(TurnInContext(turn_id=entry.order, tokens=tokens_of(part)) for entry, part in found if part)

@@ -139,7 +139,7 @@ class Recovery:
                 ref=ref,
                 session=committed.session,
                 state=continued,
-                config=state.overrides.applied_to(view.agent.agent_config),
+                config=state.config_with(view.agent.agent_config),
                 segments=view.segments,
                 first_events=numbered(continued, is_detailed=continued.keeps_details),
             )

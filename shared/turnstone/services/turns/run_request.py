@@ -13,6 +13,7 @@ from turnstone.domain.sessions.sessions import Session
 from turnstone.domain.tools.tool_runs import ToolOffer
 from turnstone.domain.turns.events import Numbered
 from turnstone.domain.turns.turns import TurnState
+from turnstone.engine.steps import PromptSource
 from turnstone.ports.models import Inference
 from turnstone.ports.supervision import Supervisor
 from turnstone.ports.system import Clock, IdGenerator
@@ -35,6 +36,7 @@ class RunnerDeps(NamedTuple):
         summarizer: summarizes the turns that exceed a context window, None to drop them.
         route: returns the route of a tenant's model. Raises InvalidRequest.
         follow: polls a turn of another process for the requests that wait for it here.
+        prompt_of: returns the source of a turn's system messages, None for its instructions; None where all use those.
         tidies_up: whether a run may still work after its end was published.
     """
 
@@ -54,6 +56,7 @@ class RunnerDeps(NamedTuple):
     summarizer: Summarizer | None
     follow: Callable[[TurnRef], None]
     tidies_up: bool
+    prompt_of: Callable[[TurnRef, AgentConfig], PromptSource | None] | None = None
 
     @property
     def read_tokens(self) -> int:
@@ -73,7 +76,7 @@ class RunRequest(NamedTuple):
     """A turn whose lock was just taken.
 
     Attributes:
-        config: the agent's configuration with the turn's overrides.
+        config: the configuration that the turn runs with.
         segments: newest context segments, the open one last.
         first_events: published before those of the run.
         provider_data: keys of the caller, for this run only.

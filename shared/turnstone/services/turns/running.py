@@ -9,6 +9,7 @@ from typing import assert_never
 
 from turnstone.domain.errors import (
     Conflict,
+    ContentLost,
     CredentialsMissing,
     CredentialsRefused,
     InvalidRequest,
@@ -26,6 +27,7 @@ from turnstone.domain.errors import (
     TurnTimeReached,
 )
 from turnstone.domain.refs import SessionRef, TurnRef
+from turnstone.domain.sessions.context import tokens_of
 from turnstone.domain.sessions.context_budget import budget_tokens
 from turnstone.domain.sessions.sessions import LockState, SessionLock
 from turnstone.domain.turns.events import (
@@ -38,7 +40,7 @@ from turnstone.domain.turns.events import (
 )
 from turnstone.domain.turns.failures import Failure, FailureKind
 from turnstone.domain.turns.turns import Step, TurnState, TurnStatus, silent_output
-from turnstone.engine.prompt import fixed_tokens
+from turnstone.engine.prompt import fixed_tokens, system_message
 from turnstone.engine.steps import AwaitClientTools, Blocked, EngineDeps, Finish, NextStep, RunAgain
 from turnstone.engine.tool_plan import build_offer
 from turnstone.engine.turn import advance
@@ -204,7 +206,7 @@ class _Run:
                 following = self._drained(advance(state, engine))
             if isinstance(following, Finish):
                 following = replace(following, state=self._summed_up(following.state, engine))
-        except (ModelError, InvalidRequest, ToolgroupUnavailable, TurnLimitReached) as error:
+        except (ModelError, InvalidRequest, ContentLost, ToolgroupUnavailable, TurnLimitReached) as error:
             return self._failed(state, self._out_of_time() if self.lease.is_out_of_time else error)
         return self._settled(following)
 
@@ -229,13 +231,15 @@ class _Run:
         config = route.with_prompt_format(self._deps.limits.applied_to(self.launch.config))
         otherwise = self._deps.context_tokens
         self._budget_tokens = budget_tokens(route, config, otherwise, self._session.token_factor)
-        left = self._budget_tokens - fixed_tokens(state, config, offer.definitions)
+        prompt = self._deps.prompt_of(self.launch.ref, config) if self._deps.prompt_of else None
+        fixed = fixed_tokens(state, config, offer.definitions)
+        left = self._budget_tokens - fixed + (tokens_of(system_message(config)) if prompt else 0)
         if route.context_tokens is not None and route.context_tokens > otherwise:
             self._segments = self._deps.turns.widened(self.launch.ref, self._segments, left)
         return EngineDeps(
             config=config,
             offer=offer,
-            history=self._deps.turns.history(self.launch.ref, self._segments, left),
+            history=self._deps.turns.history(self.launch.ref, self._segments, left, is_continued=state.continues),
             inference=self._deps.inference,
             tools=tools,
             shields=self._deps.shields.of(self.launch.ref.tenant),
@@ -247,6 +251,9 @@ class _Run:
             targets=route.targets,
             provider_data=self.launch.provider_data,
             about=ids_of(self.launch.ref),
+            prompt=prompt,
+            history_tokens=left,
+            window_tokens=route.context_tokens or otherwise,
         )
 
     def _equipment(self) -> Equipment:
@@ -331,6 +338,8 @@ def _failure_of(error: TurnstoneError) -> Failure:
 
 
 def _kind_of(error: TurnstoneError) -> FailureKind:
+    if isinstance(error, ContentLost):
+        return "content_lost"
     if isinstance(error, LimitReached):
         return "limit_reached"
     if isinstance(error, CredentialsMissing):

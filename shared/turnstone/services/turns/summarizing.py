@@ -11,6 +11,7 @@ from turnstone.domain.sessions.context import (
     Segment,
     current_messages,
     entry_of,
+    first_kept,
     living,
     summary_tokens,
     tokens_of,
@@ -42,7 +43,7 @@ class Summarizer:
         room = (
             budget_tokens
             - fixed_tokens(ended, deps.config, deps.offer.definitions)
-            + tokens_of(current_messages(ended.turn))
+            + tokens_of(current_messages(ended))
         )
         earlier, entries = living(segments)
         newest = entry_of(ended)
@@ -53,7 +54,7 @@ class Summarizer:
             refuse_over_limit(ended, deps.max_turn_tokens)
             messages = self._turns.messages_of(ref, dropped)
             transcript = tuple(message for turn in messages for message in turn)
-            text, usage = summarized(earlier.text if earlier else None, transcript, ended, deps)
+            text, usage = summarized(earlier.text if earlier else None, transcript, deps)
         except (ModelError, InvalidRequest, TurnLimitReached) as problem:
             log.warning("session %s continues without a summary of the turns it drops: %s", ref.session_id, problem)
             return None
@@ -79,4 +80,4 @@ def to_be_dropped(earlier: Summary | None, entries: Sequence[Entry], newest: Ent
         return ()
     sums = accumulate((entry.tokens for entry in reversed(entries)), initial=newest.tokens)
     kept = sum(1 for total in list(sums)[1:] if total <= room // 2)
-    return tuple(entries[: len(entries) - kept])
+    return tuple(entries[: first_kept((*entries, newest), len(entries) - kept)])

@@ -60,7 +60,8 @@ class Answered(NamedTuple):
 
 def resumed(session: Session, state: TurnState, answered: Answered, lease_until: datetime) -> Change:
     """Return the change that stores the client's answers and takes the lock again."""
-    trace = StepTrace(is_from_client=True, input_shields=answered.input_shields)
+    heartbeat = state.policy.continues_after_any(answered.step.tool_calls, answered.step.tool_responses)
+    trace = StepTrace(is_from_client=True, heartbeat=heartbeat, input_shields=answered.input_shields)
     with_answers = state.with_step(answered.step, trace)
     turn = with_answers.turn.model_copy(update={"output_message": silent_output()})
     continued = with_answers.model_copy(update={"turn": turn, "status": TurnStatus.IN_PROGRESS, "pending_calls": ()})
@@ -197,6 +198,8 @@ def refuse_reopening(session: Session, state: TurnState, responses: Sequence[Too
         why = "and can't be resumed: only the newest turn of a session can"
     elif any(isinstance(step, ShieldCallStep) and step.has_stopped for step in state.turn.steps):
         why = "and can't be resumed: a safety check stopped it"
+    elif state.turn.output_message.tool_calls:
+        why = "and can't be resumed: it ended with calls, whose answers belong to the next turn"
     elif state.turn.output_message.stop_reason != "end_of_turn":
         why = "and can't be resumed: its answer was cut off by the token limit"
     elif not answers or answers[-1].tool_calls:

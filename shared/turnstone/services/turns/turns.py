@@ -72,7 +72,8 @@ class Turns:
             Overloaded: every slot for a turn is taken.
             DayLimitReached: the tenant has spent its tokens of the day.
         """
-        responses = [message for message in new.messages if isinstance(message, ToolResponseMessage)]
+        is_paused_for_calls = new.policy.at_client_calls == "pause"
+        responses = [m for m in new.messages if isinstance(m, ToolResponseMessage)] if is_paused_for_calls else []
         if responses and len(responses) != len(new.messages):
             raise InvalidRequest(
                 "messages: tool responses and user messages can't be sent in one turn; send one kind", ("messages",)
@@ -129,7 +130,7 @@ class Turns:
 
     def _open(self, ref: SessionRef, view: SessionView, new: NewTurn, attempt: Attempt, now: datetime) -> TurnBroadcast:
         refuse_many_iterations(new.overrides.max_infer_iters, self._deps.limits.infer_iters)
-        config = new.overrides.applied_to(view.agent.agent_config)
+        config = new.config_with(view.agent.agent_config)
         equipment = self._equipment(ref, config, attempt)
         lock = view.session.lock
         if lock.order is not None and self._is_running(ref.turn(lock.order), lock, now):
@@ -185,7 +186,7 @@ class Turns:
         if state is None:
             raise NotFound("turn", ref.turn_id)
         state.check_content()
-        config = state.overrides.applied_to(view.agent.agent_config)
+        config = state.config_with(view.agent.agent_config)
         equipment: Equipment | None = None
         if state.status is TurnStatus.COMPLETED:
             refuse_reopening(view.session, state, responses, self._deps.limits.infer_iters)
@@ -285,15 +286,7 @@ class Turns:
             output_message=silent_output(),
             started_at=now,
         )
-        shields = tuple(dict.fromkeys(config.input_shields))
-        # its parts are validated already; a second validation would repeat that of the overrides
-        return TurnState.model_construct(
-            turn=turn,
-            order=order,
-            overrides=new.overrides,
-            input_shields=shields,
-            keeps_details=new.keeps_details,
-        )
+        return new.opened(turn, config)
 
 
 def _settled(act: Callable[[], TurnBroadcast], attempt: Attempt) -> TurnBroadcast:

@@ -14,7 +14,8 @@ from turnstone.domain.jobs import Job, JobKind
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.sessions.sessions import Session
 from turnstone.domain.turns.attempts import Attempt
-from turnstone.domain.turns.turns import TurnStatus, lost_turn, newer_turn
+from turnstone.domain.turns.lost_turns import lost_turn, newer_turn
+from turnstone.domain.turns.turns import TurnStatus
 from turnstone.ports.records import AttributeIs, Check, Delete, Get, Operation, Range, Record, RevIs
 from turnstone.ports.storage import RangeStore
 from turnstone.store.agents.agents import ACTIVE, owner_of_agent

@@ -5,10 +5,12 @@ from urllib.parse import unquote
 
 from pydantic import ConfigDict, TypeAdapter
 
-from turnstone.domain.agents.agents import TurnOverrides
+from turnstone.domain.agents.agents import AgentConfig, TurnOverrides
 from turnstone.domain.errors import ContentLost, NotFound
 from turnstone.domain.refs import SessionRef
-from turnstone.domain.turns.turns import Step, StepTrace, Turn, TurnState, TurnStatus, lost_turn
+from turnstone.domain.tools.tool_secrets import secrets_of, unmasked
+from turnstone.domain.turns.lost_turns import lost_turn
+from turnstone.domain.turns.turns import Step, StepTrace, Turn, TurnState, TurnStatus
 from turnstone.ports.records import Absent, Put, Record, RevIs, Scalar
 from turnstone.ports.storage import RangeStore
 from turnstone.store.layout.frames import frame, private_part, wire_part
@@ -18,7 +20,10 @@ from turnstone.store.layout.ranges import all_records
 _STEP: TypeAdapter[Step] = TypeAdapter(Step, config=ConfigDict(defer_build=True))
 STATUS = "status"
 TOKEN = "token"  # noqa: S105 - the attribute's name; written by the state machine, dropped by our next write
-_NOT_PRIVATE = {"turn", "order", "status", "rev", "is_lost", "token", "overrides"}
+# a default inside of these, such as the type of a strategy, must be stored, too
+_COMPLETE = {"overrides", "config", "documents"}
+_NOT_PRIVATE = {"turn", "order", "status", "rev", "is_lost", "token", *_COMPLETE}
+CONFIG_SECRETS = "config_secrets"
 _DERIVED = {"failure"}  # of the turn: a stored failure is private, and readers see a part of it
 
 
@@ -30,6 +35,10 @@ def put_turn(ref: SessionRef, state: TurnState) -> Put:
     private = state.model_dump(mode="json", exclude=_NOT_PRIVATE, exclude_defaults=True)
     if overrides := _chosen_overrides(state.overrides):
         private["overrides"] = overrides
+    if state.config is not None:
+        private |= _snapshot(state.config)
+    if state.documents:
+        private["documents"] = [document.model_dump(mode="json") for document in state.documents]
     return Put(
         key=turn_key(ref, state.order),
         body=frame(private, state.turn.model_dump_json(exclude=_DERIVED).encode()),
@@ -63,6 +72,9 @@ def _turn_state_of(record: Record, step_records: tuple[Record, ...]) -> TurnStat
     private = private_part(record.body)
     order = order_of(record)
     status = TurnStatus(str(record.attributes["status"]))
+    if CONFIG_SECRETS in private:
+        config = private["config"]
+        private["config"] = {**config, "tools": unmasked(config["tools"], private.pop(CONFIG_SECRETS))}
     fields = {"turn": turn, "order": order, "status": status, "rev": record.rev, "token": record.attributes.get(TOKEN)}
     state = TurnState.model_validate({**private, **fields}).with_shown_failure()
     if status.is_terminal:
@@ -83,6 +95,12 @@ def _chosen_overrides(overrides: TurnOverrides) -> dict[str, Any]:
     """Return the overrides that are set, complete: a default inside one, such as a strategy's type, is kept."""
     given = {name for name in TurnOverrides.model_fields if getattr(overrides, name) is not None}
     return overrides.model_dump(mode="json", include=given)
+
+
+def _snapshot(config: AgentConfig) -> dict[str, Any]:
+    """Return the stored form of a turn's configuration, with the secrets of its tools apart from their masks."""
+    secrets = secrets_of(config.tools)
+    return {"config": config.model_dump(mode="json"), **({CONFIG_SECRETS: secrets} if secrets else {})}
 
 
 def whole_state(store: RangeStore, ref: SessionRef, record: Record) -> TurnState:

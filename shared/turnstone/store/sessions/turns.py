@@ -23,7 +23,7 @@ from turnstone.domain.sessions.context import (
     ended_messages,
     living,
     newest_entries,
-    newest_within,
+    newest_of_turns,
     segments_within,
     summary_message,
     summary_tokens,
@@ -31,7 +31,8 @@ from turnstone.domain.sessions.context import (
 )
 from turnstone.domain.sessions.sessions import LockState, Session
 from turnstone.domain.turns.attempts import Attempt
-from turnstone.domain.turns.turns import LOST, TurnState
+from turnstone.domain.turns.lost_turns import LOST
+from turnstone.domain.turns.turns import TurnState
 from turnstone.domain.values.content import Restore
 from turnstone.ports.records import MAX_OPERATIONS, AttributeIs, Condition, Delete, Get, Key, Put, Record, RevIs, Update
 from turnstone.ports.storage import RangeStore
@@ -243,9 +244,14 @@ class TurnStore:
             for first in range(0, len(page.records), MAX_OPERATIONS):
                 self._store.write([Delete(record.key) for record in page.records[first : first + MAX_OPERATIONS]])
 
-    def history(self, ref: SessionRef, segments: Sequence[Segment], budget_tokens: int) -> History:
-        """Return the newest messages of ended turns that fit the budget; whole turns where possible."""
-        if budget_tokens <= 0:
+    def history(
+        self, ref: SessionRef, segments: Sequence[Segment], budget_tokens: int, *, is_continued: bool = False
+    ) -> History:
+        """Return the newest messages of ended turns that fit the budget; whole turns where possible.
+
+        If the next turn continues the newest one, it includes that one's last calls at any length.
+        """
+        if budget_tokens <= 0 and not is_continued:
             return NO_HISTORY
         summary, entries = living(segments)
         has_room = summary is not None and summary_tokens(summary) <= budget_tokens
@@ -253,8 +259,9 @@ class TurnStore:
         tokens = tokens_of(summed_up)
         chosen, left = newest_entries(entries, budget_tokens - tokens)
         messages = self.messages_of(ref, chosen)
-        if left < 0 and chosen:
-            messages[0] = newest_within(messages[0], chosen[0].tokens + left)
+        if left < 0:
+            fitting = sum(entry.tokens for entry in chosen) + left
+            messages = newest_of_turns(messages, fitting, is_continued=is_continued)
         for entry, of_turn in zip(chosen, messages, strict=True):
             if of_turn:
                 tokens += entry.tokens if of_turn is entry.messages else tokens_of(of_turn)

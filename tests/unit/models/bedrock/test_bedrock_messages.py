@@ -26,7 +26,7 @@ from turnstone.domain.messages.messages import (
     ToolResponseMessage,
     UserMessage,
 )
-from turnstone.domain.sessions.context import answered
+from turnstone.domain.sessions.call_pairs import answered
 from turnstone.domain.tools.tools import ToolCall
 from turnstone.domain.values.content import Image, ImageItem, TextItem, Url
 
