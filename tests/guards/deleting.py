@@ -44,7 +44,7 @@ DELETIONS = (
     Guard(
         Race.DELETE_DURING_TURN,
         "the run that is here stops",
-        (ours("services/turns/local_runs.py", "                    lease.lose()\n", "                    pass\n"),),
+        (ours("services/turns/leases.py", "                    lease.lose()\n", "                    pass\n"),),
         (f"{DELETION}test_a_listener_in_the_deleting_process_is_notified_at_once_and_the_run_ends_at_its_next_event",),
     ),
     Guard(

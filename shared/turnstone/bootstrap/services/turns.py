@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from turnstone.services.streams.broadcast import Broadcasts
     from turnstone.services.streams.following import Following
     from turnstone.services.turns.cancelling import Cancelling
-    from turnstone.services.turns.leases import LeaseKeeper
-    from turnstone.services.turns.local_runs import LocalRuns
+    from turnstone.services.turns.leases import LeaseKeeper, LocalRuns
     from turnstone.services.turns.reading import TurnReader
     from turnstone.services.turns.recovery import Recovery
     from turnstone.services.turns.run_request import RunnerDeps
@@ -37,7 +36,8 @@ class TurnServices:
     def turns(self) -> Turns:
         from turnstone.services.turns.turns import Turns
 
-        return Turns(self.runner_deps, self._foundation.rules, self._runner, self._foundation.executor)
+        queued = None if self._foundation.is_on_lambda else self.recovery.queued
+        return Turns(self.runner_deps, self._foundation.rules, self._runner, self._foundation.executor, queued)
 
     @cached_property
     def reader(self) -> TurnReader:
@@ -91,7 +91,7 @@ class TurnServices:
 
     @cached_property
     def local_runs(self) -> LocalRuns:
-        from turnstone.services.turns.local_runs import LocalRuns
+        from turnstone.services.turns.leases import LocalRuns
 
         return LocalRuns(self.leases, self.broadcasts)
 
@@ -123,6 +123,7 @@ class TurnServices:
             route=self._registries.routing.route,
             follow=self.following.follow,
             tidies_up=not self._foundation.is_on_lambda,
+            runs_unattended=not self._foundation.is_on_lambda,
         )
 
     @cached_property

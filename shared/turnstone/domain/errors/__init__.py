@@ -15,6 +15,7 @@ TurnstoneError
 ├── UnknownClient              a client of a version whose API this server does not speak
 ├── TurnConflict               the session or turn is in a state that forbids this
 │   ├── TurnRunning            another turn of the session runs
+│   │   └── TurnAwaited        the request may wait for its end
 │   ├── TurnNotAwaiting        a resume of a turn without pending calls, which can't be opened again
 │   └── TurnEnded              a turn that has ended can't be cancelled
 ├── IdempotencyMismatch        the key was used for another body
@@ -178,6 +179,20 @@ class TurnRunning(TurnConflict):
         super().__init__(
             f"turn {turn_id!r} of this session is still running; wait for it to end, or cancel it", turn_id
         )
+
+
+class TurnAwaited(TurnRunning):
+    """Another turn of the session runs, and the request may wait for its end.
+
+    Attributes:
+        ref: that turn, a `TurnRef`.
+        patience_s: the longest wait.
+    """
+
+    def __init__(self, ref: Any, patience_s: float) -> None:
+        super().__init__(ref.turn_id)
+        self.ref = ref
+        self.patience_s = patience_s
 
 
 class TurnNotAwaiting(TurnConflict):
