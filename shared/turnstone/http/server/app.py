@@ -215,7 +215,7 @@ class _Endpoint:
             path=scope["path"],
             path_params=scope["path_params"],
             query=query,
-            headers={name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]},
+            headers=_headers(scope["headers"]),
             body=body,
             caller=caller,
             scheme=self._hosting.scheme(scope),
@@ -361,6 +361,14 @@ def _some_of(pieces: Iterator[bytes]) -> deque[bytes]:
 def _ids_of(broadcast: TurnBroadcast) -> dict[str, str]:
     ref = broadcast.ref
     return {"agent_id": ref.agent_id, "session_id": ref.session_id, "turn_id": ref.turn_id}
+
+
+def _headers(sent: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Return the headers by name: the last line of each, and all lines of `Prefer`, which is a list."""
+    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in sent}
+    if "prefer" in headers:
+        headers["prefer"] = b",".join(value for name, value in sent if name == b"prefer").decode("latin-1")
+    return headers
 
 
 async def _send_refusal(reply: Reply, scope: Scope, send: Send, hosting: Hosting) -> None:
