@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from turnstone.bootstrap.services.registries import Registries
     from turnstone.services.streams.broadcast import Broadcasts
     from turnstone.services.streams.following import Following
+    from turnstone.services.streams.session_queues import SessionQueues
     from turnstone.services.turns.cancelling import Cancelling
     from turnstone.services.turns.leases import LeaseKeeper, LocalRuns
     from turnstone.services.turns.reading import TurnReader
@@ -37,7 +38,10 @@ class TurnServices:
         from turnstone.services.turns.turns import Turns
 
         queued = None if self._foundation.is_on_lambda else self.recovery.queued
-        return Turns(self.runner_deps, self._foundation.rules, self._runner, self._foundation.executor, queued)
+        executor = self._foundation.executor
+        return Turns(
+            self.runner_deps, self._foundation.rules, self._runner, executor, queued, lambda: self.session_queues
+        )
 
     @cached_property
     def reader(self) -> TurnReader:
@@ -100,6 +104,12 @@ class TurnServices:
         from turnstone.services.streams.following import Following
 
         return Following(self.turn_store, self.broadcasts, FOLLOW_S)
+
+    @cached_property
+    def session_queues(self) -> SessionQueues:
+        from turnstone.services.streams.session_queues import SessionQueues
+
+        return SessionQueues(self.turn_store, self.following, self._foundation.ports.clock)
 
     @cached_property
     def runner_deps(self) -> RunnerDeps:

@@ -53,7 +53,8 @@ from turnstone.store.layout.contention import TRIES_OF_TURNS, ReadAgain, retried
 from turnstone.store.layout.idempotency import answer_in, put_remembered
 from turnstone.store.sessions.turns import SessionView
 
-if TYPE_CHECKING:  # not where other processes run what is queued
+if TYPE_CHECKING:  # not where other processes run what is queued, and no request waits for a turn
+    from turnstone.services.streams.session_queues import SessionQueues
     from turnstone.services.threads.queued_runs import QueuedRuns
 
 log = logging.getLogger(__name__)
@@ -72,8 +73,10 @@ class Turns:
         runner: TurnRunner,
         executor: TurnExecutor,
         queued: "QueuedRuns | None",
+        queues: "Callable[[], SessionQueues]",
     ) -> None:
-        """Take the queue of background turns here, None where other processes run them all."""
+        """Take the queue of background turns here, None where other processes run them all; and those of sessions."""
+        self._queues = queues
         self._deps = deps
         self._queued = queued
         self._rules = rules
@@ -93,7 +96,7 @@ class Turns:
             NotFound: the session or its agent.
             InvalidRequest: the turn requests a feature that is not available.
             TurnRunning: another turn of the session runs, or has yet to run.
-            TurnAwaited: the same, and the request may wait for its end by `TurnQueues`.
+            TurnAwaited: the same, and the request may wait for its end by `SessionQueues`.
             BesideConflict: a record beside the turn can't be stored.
             Overloaded: every slot for a turn is taken.
             DayLimitReached: the tenant has spent its tokens of the day.
@@ -182,7 +185,12 @@ class Turns:
     def _viewed(
         self, caller: Caller, ref: SessionRef, opening: Opening, attempt: Attempt
     ) -> tuple[SessionView, datetime]:
-        """Return the session, stored or about to be created, and the time. Raises NotFound for session or agent."""
+        """Return the session, stored or about to be created, and the time.
+
+        Raises NotFound for session or agent, and TurnAwaited if other requests have waited longer for it.
+        """
+        if opening.patience_s:
+            self._queues().refuse_overtaking(ref, opening.patience_s)
         view = self._store.view(ref, self._deps.read_tokens, attempt, new=opening.create)
         now = self._deps.clock.now()
         check_session(self._rules, caller, view.session, view.agent_owner, now)

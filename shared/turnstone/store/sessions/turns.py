@@ -27,7 +27,7 @@ from turnstone.domain.sessions.context import (
     summary_tokens,
     tokens_of,
 )
-from turnstone.domain.sessions.sessions import LockState, Session
+from turnstone.domain.sessions.sessions import LockState, Session, SessionLock
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.turns.turns import LOST, TurnState
 from turnstone.domain.values.content import Restore
@@ -202,6 +202,11 @@ class TurnStore:
         if header is None:
             raise NotFound("session", ref.session_id)
         return session_of(header), self._whole(ref, record)
+
+    def lock_of(self, ref: SessionRef) -> SessionLock | None:
+        """Return the session's lock, None without a session."""
+        record = self._store.get(session_key(ref))
+        return None if record is None else session_of(record).lock
 
     def visit(self, ref: TurnRef) -> Visited:
         """Return the turn's session, its agent's owner, and the turn. Raises NotFound for session or agent."""
