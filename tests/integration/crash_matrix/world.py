@@ -18,6 +18,7 @@ from tests.support.engine.harness import FakeClock, client_tool
 from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.errors import NotFound
 from turnstone.domain.lists import ListQuery
+from turnstone.domain.sessions.sessions import LockState
 from turnstone.domain.turns.turns import TurnStatus
 from turnstone.ports.records import Operation
 from turnstone.store.layout.keys import agent_key, session_key, session_partition
@@ -68,8 +69,11 @@ class World:
                 client.finish(server)
 
     def send(self, server: Process, text: str) -> None:
+        """Let every client that still has a session take another turn; what is queued runs before it."""
         for client in self.clients:
             if self.is_there(client):
+                if server.header(client.ref).lock.state is LockState.QUEUED:
+                    server.reconcile_open()
                 client.send(server, text)
 
     def close(self) -> None:
