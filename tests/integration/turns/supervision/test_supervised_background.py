@@ -11,13 +11,13 @@ import pytest
 
 from tests.fakes.models.scripted import call
 from tests.support.aws.state_machine import Bench
-from tests.support.aws.supervised import Stage, refuse_worker_call, staged, until
-from tests.support.engine.harness import LEASE_S, answer, attempt, client_tool
+from tests.support.aws.supervised import Stage, refuse_worker_call, staged
+from tests.support.engine.harness import LEASE_S, Held, answer, attempt, client_tool
 from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.sessions.sessions import UNCLAIMED_AFTER, LockState
 from turnstone.domain.turns.turns import TurnStatus
 
-ATTENDED = ["Route", "Attend", "Route", "Notify", "Ended"]
+LITTLE_S = 60.8  # just above the minute in which a worker leaves the turn to the next one
 
 
 @pytest.fixture(scope="module")
@@ -43,13 +43,17 @@ def test_the_machine_has_the_worker_run_it_at_once(stage: Stage) -> None:
 
 
 def test_a_worker_out_of_time_leaves_it_to_the_next(stage: Stage) -> None:
-    slow = stage.worker(call("roll", "r"), tools={"dice": {"roll": lambda _: stage.clock.advance(1) or "4"}})
-    slow.time_left_s = 60.2
-    stage.worker(call("roll", "r"), "in the end", tools={"dice": {"roll": lambda _: "4"}})
-    front = stage.process()
+    tools = {"dice": {"roll": lambda _: "4"}}
+    thinking = Held("too late")
+    slow = stage.worker(call("roll", "r"), thinking, tools=tools, time_left_s=LITTLE_S)
+    stage.worker("in the end", tools=tools)
+    front = stage.process(tools=tools)
     turn = front.start_in_background(front.session(toolgroups=["dice"])).ref
-    until(turn, front, lambda state: state.status.is_terminal)
-    stage.assert_over(turn, TurnStatus.COMPLETED)
+    state = stage.assert_over(turn, TurnStatus.COMPLETED)
+    thinking.open()
+    slow.settle()
+    assert [step.step_type for step in state.turn.steps] == ["inference", "tool_execution", "inference"]
+    assert state.turn.output_message.content == "in the end"
 
 
 def test_a_worker_that_dies_is_followed_by_another(stage: Stage) -> None:
