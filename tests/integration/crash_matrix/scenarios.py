@@ -159,14 +159,13 @@ def queued_turn(world: World, client: Client) -> None:
 
 
 def queued_turn_of_a_server(world: World, client: Client) -> None:
-    """The turn waits for the only slot of its process, and pauses for its client in the end."""
+    """The turn waits for the only slot of its process."""
     server = world.process(max_running_turns=1)
     server.core.executor._slots.limits = QueueLimits(30, 9, 9)
     world.faults.begin()
     with server.core.executor.permit(client.ref.tenant):
-        client.queue(server, "look")
+        client.queue(server, "roll")
     server.pass_time(0)
-    client.answer(server)
 
 
 def cancel_of_a_queued_turn(world: World, client: Client) -> None:
@@ -311,7 +310,7 @@ SCENARIOS: dict[Scenario, dict[str, int]] = {
     taken_over: {"store": 10, "model": 1},
     handed_over: {"store": 18, "model": 3, "tools": 3, "supervisor": 1},
     queued_turn: {"store": 12, "model": 2, "tools": 3, "supervisor": 1},
-    queued_turn_of_a_server: {"store": 12, "model": 2, "supervisor": 2},
+    queued_turn_of_a_server: {"store": 12, "model": 2, "tools": 3, "supervisor": 1},
     cancel_of_a_queued_turn: {"store": 5, "supervisor": 1},
     large_payloads: {"store": 8, "blobs": 4, "model": 2, "tools": 1},
     summing_up: {"store": 5, "blobs": 4, "model": 2},
