@@ -168,7 +168,7 @@ def queued_turn_of_a_server(world: World, client: Client) -> None:
     server.pass_time(0)
 
 
-def cancel_of_a_queued_turn(world: World, client: Client) -> None:
+def queued_turn_is_cancelled(world: World, client: Client) -> None:
     server, other, worker = world.process(is_on_lambda=True), world.process(), world.process(is_on_lambda=True)
     world.faults.begin()
     turn = client.queue(server, "plain", key="a key")
@@ -311,7 +311,7 @@ SCENARIOS: dict[Scenario, dict[str, int]] = {
     handed_over: {"store": 18, "model": 3, "tools": 3, "supervisor": 1},
     queued_turn: {"store": 12, "model": 2, "tools": 3, "supervisor": 1},
     queued_turn_of_a_server: {"store": 12, "model": 2, "tools": 3, "supervisor": 1},
-    cancel_of_a_queued_turn: {"store": 5, "supervisor": 1},
+    queued_turn_is_cancelled: {"store": 5, "supervisor": 1},
     large_payloads: {"store": 8, "blobs": 4, "model": 2, "tools": 1},
     summing_up: {"store": 5, "blobs": 4, "model": 2},
     cancel_of_a_running_turn: {"store": 19, "model": 2, "tools": 3},
