@@ -1,7 +1,4 @@
-"""POST /v1/agents/{agent_id}/session/{session_id}/turn: start a turn; stream it, or answer once it ends or pauses.
-
-With the header `Prefer: respond-async` the turn runs in the background.
-"""
+"""POST /v1/agents/{agent_id}/session/{session_id}/turn: start a turn; stream it, or answer once it ends or pauses."""
 
 from turnstone.dialects.llama_stack.turns.replies import AcceptedTurn
 from turnstone.dialects.llama_stack.turns.requests import CreateTurn
@@ -17,29 +14,17 @@ from turnstone.http.streams.turn_answers import turn_path
 
 def create_turn(request: Request) -> TurnReply | TurnStreamReply | Reply:
     body = parse(request, CreateTurn)
+    turns, opening = request.use_cases.turns, (request.caller, request.session_ref, body.to_new_turn(), request.attempt)
     if body.may_run_in_background and prefers_async(request.headers):
-        return _in_background(request, body)
-    broadcast = request.use_cases.turns.start(request.caller, request.session_ref, body.to_new_turn(), request.attempt)
+        ref, state, is_queued = turns.start_in_background(*opening)
+        url = request.base + turn_path(ref)
+        turn = AcceptedTurn.of(ref, state.status, url, is_queued=is_queued)
+        return accepted(turn, url, x_turn_status=state.status.value)
+    broadcast = turns.start(*opening)
     return TurnStreamReply(broadcast, encode) if body.stream else TurnReply(broadcast)
 
 
-def _in_background(request: Request, body: CreateTurn) -> Reply:
-    ref, state, is_queued = request.use_cases.turns.start_in_background(
-        request.caller, request.session_ref, body.to_new_turn(), request.attempt
-    )
-    url = request.base + turn_path(ref)
-    turn = AcceptedTurn.of(ref, state.status, url, is_queued=is_queued)
-    return accepted(turn, url, x_turn_status=state.status.value)
-
-
 PATH = "/v1/agents/{agent_id}/session/{session_id}/turn"
-ROUTE = Route(
-    "POST",
-    PATH,
-    create_turn,
-    Turn,
-    CreateTurn,
-    headers={"x-turn-status": TurnStatus},
-    accepted=AcceptedTurn,
-)
+HEADERS = {"x-turn-status": TurnStatus}
+ROUTE = Route("POST", PATH, create_turn, Turn, CreateTurn, headers=HEADERS, accepted=AcceptedTurn)
 handler = LambdaHandler(__name__, ROUTE, loads="turns")

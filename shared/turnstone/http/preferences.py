@@ -28,7 +28,7 @@ def prefers_async(headers: Mapping[str, str]) -> bool:
 
 
 def accepted(value: BaseModel, location: str, **headers: str) -> Reply:
-    """Return the answer to a request whose work goes on; its result can be read at the location."""
+    """Return the answer to a request that is processed in the background; the location is where to read the result."""
     whole = reply(value, location=location, preference_applied=RESPOND_ASYNC, **headers)
     return whole._replace(status=202)
 

@@ -70,7 +70,7 @@ class World:
                 client.finish(server)
 
     def send(self, server: Process, text: str) -> None:
-        """Let every client that still has a session take another turn; what is queued runs before it."""
+        """Let every client that still has a session take another turn, after its queued one."""
         for client in self.clients:
             if self.is_there(client):
                 self._run_queued(server, client)

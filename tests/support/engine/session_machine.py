@@ -158,7 +158,7 @@ class SessionMachine(RuleBasedStateMachine):
         self.first = next(self._servers)(lease_seconds=LEASE_S, await_seconds=AWAIT_S)
         self.latest = self._now
         self.processes = [self._process(), self._process()]
-        self.front = self.first.another(is_on_lambda=True)
+        self.front = self.first.another(tools=DICE, is_on_lambda=True)
         self.sessions = self._sessions_of_a_new_agent()
 
     # ---- rules

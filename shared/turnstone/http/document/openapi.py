@@ -149,7 +149,7 @@ def openapi_document(
         "components": {
             "schemas": {name: named[name] for name in sorted(named)},
             "responses": dict(sorted(used.items())),
-            "parameters": {"IdempotencyKey": dict(IDEMPOTENCY_KEY)},
+            "parameters": {"IdempotencyKey": dict(IDEMPOTENCY_KEY), "Prefer": dict(PREFER)},
         },
     }
     if security_schemes:
@@ -209,7 +209,7 @@ def _parameters(route: Route) -> Iterator[Schema]:
     if route.method == "POST" and route.stores:
         yield {"$ref": "#/components/parameters/IdempotencyKey"}
     if route.accepted is not None:
-        yield dict(PREFER)
+        yield {"$ref": "#/components/parameters/Prefer"}
 
 
 def _success(route: Route, schemas: WireSchemas) -> Schema:

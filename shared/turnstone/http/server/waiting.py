@@ -73,7 +73,7 @@ async def answer_after_turn(
     try:
         wait = TurnWait(queues, awaited, receive)
         try:
-            while await wait.has_ended():
+            while await wait.try_wait():
                 try:
                     return await attempt(wait.first)
                 except TurnAwaited as again:
@@ -97,7 +97,7 @@ class TurnWait:
         self._departure = Departure()
         self._waiter = queues.join(refused, self._settle)
 
-    async def has_ended(self) -> bool:
+    async def try_wait(self) -> bool:
         """Wait until the request is the first of its session and the turn has ended; return whether it is in time.
 
         Raises:

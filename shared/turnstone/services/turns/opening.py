@@ -33,11 +33,11 @@ from turnstone.services.turns.turn_failures import warn_of_failure
 from turnstone.store.layout.idempotency import put_remembered
 from turnstone.store.sessions.turns import Change, SessionView
 
-if TYPE_CHECKING:  # not where other processes run what is queued
+if TYPE_CHECKING:  # not where other processes run the queued turns
     from turnstone.services.threads.queued_runs import Reservation
 
 
-class Checked(NamedTuple):
+class CheckedOpening(NamedTuple):
     """A turn that nothing refuses, with all that its opening writes.
 
     Attributes:
@@ -72,7 +72,9 @@ class Opener:
         self._runner = runner
         self._executor = executor
 
-    def checked(self, ref: SessionRef, view: SessionView, opening: Opening, attempt: Attempt, now: datetime) -> Checked:
+    def checked(
+        self, ref: SessionRef, view: SessionView, opening: Opening, attempt: Attempt, now: datetime
+    ) -> CheckedOpening:
         """Return the turn as it may be opened now. For the errors see `Turns.start`."""
         new = opening.new
         refuse_many_iterations(new.overrides.max_infer_iters, self._deps.limits.infer_iters)
@@ -99,9 +101,11 @@ class Opener:
 
             beside = (*creation(ref, session, now), *beside)
         remembered = put_remembered(ref, attempt, {"turn_id": state.turn_id}, now, view.remembered)
-        return Checked(ref, view, session, state, config, equipment, attempt, old, ended, remembered, beside, opening)
+        return CheckedOpening(
+            ref, view, session, state, config, equipment, attempt, old, ended, remembered, beside, opening
+        )
 
-    def run(self, checked: Checked) -> TurnBroadcast:
+    def run(self, checked: CheckedOpening) -> TurnBroadcast:
         """Store the turn and run it here. Raises Overloaded without a slot."""
         ref, state, attempt = checked.ref, checked.state, checked.attempt
         lease_until = state.turn.started_at + self._deps.leases.duration
@@ -122,7 +126,7 @@ class Opener:
         self._report_ended(checked)
         return broadcast
 
-    def queue(self, checked: Checked, reserved: Reservation | None = None) -> InBackground:
+    def queue(self, checked: CheckedOpening, reserved: Reservation | None = None) -> InBackground:
         """Store the turn, to be run by this process once its reservation has a slot, or by the supervisor."""
         ref = checked.ref.turn(checked.state.order)
         try:
@@ -137,7 +141,7 @@ class Opener:
         self._report_ended(checked)
         return InBackground(ref, committed.turns[-1], is_queued=True)
 
-    def _committed(self, checked: Checked, change: Change) -> Change:
+    def _committed(self, checked: CheckedOpening, change: Change) -> Change:
         """Commit the opening with all that belongs to it. Raises Conflict, BesideConflict."""
         if checked.ended is not None:
             change = superseding(change, checked.ended)
@@ -150,7 +154,7 @@ class Opener:
                 raise BesideConflict(conflict) from conflict
             raise
 
-    def _report_ended(self, checked: Checked) -> None:
+    def _report_ended(self, checked: CheckedOpening) -> None:
         """Report the turn that the opening ended, if there was one."""
         if checked.old is not None:
             warn_of_failure(checked.ref.turn(checked.old.order), checked.old)

@@ -53,7 +53,7 @@ from turnstone.store.layout.contention import TRIES_OF_TURNS, ReadAgain, retried
 from turnstone.store.layout.idempotency import answer_in, put_remembered
 from turnstone.store.sessions.turns import SessionView
 
-if TYPE_CHECKING:  # not where other processes run what is queued, and no request waits for a turn
+if TYPE_CHECKING:  # not where other processes run the queued turns, and no request waits for a turn
     from turnstone.services.streams.session_queues import SessionQueues
     from turnstone.services.threads.queued_runs import QueuedRuns
 

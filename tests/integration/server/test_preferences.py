@@ -1,4 +1,4 @@
-"""The header Prefer is read as RFC 7240 says.
+"""The header Prefer is parsed by the rules of RFC 7240.
 
 Covers: http/preferences, http/server/bodies
 """

@@ -32,6 +32,7 @@ from turnstone.domain.provider_data import ProviderData
 from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.sessions.sessions import UNCLAIMED_AFTER, LockState
 from turnstone.domain.turns.turns import NewTurn, TurnStatus
+from turnstone.services.operations.open_turns import OpenTurns
 from turnstone.services.streams.broadcast import Received
 from turnstone.services.threads.publisher import Subscriber
 from turnstone.services.threads.slots import QueueLimits
@@ -418,3 +419,13 @@ def test_a_process_that_dies_while_it_runs_it_is_taken_over(serve: Serve) -> Non
     heir.reconcile_open()
     assert answered(heir, turn) == "in the end"
     assert heir.state(turn).takeovers == 1
+
+
+def test_an_operator_lists_and_cancels_it(serve: Serve) -> None:
+    front, turn = queued(serve)
+    open_turns = OpenTurns(front.core.turn_store, front.core.cancelling)
+    listed = list(open_turns.list(None))
+    assert [(ref, getattr(state, "status", None)) for ref, state in listed] == [(turn, TurnStatus.IN_PROGRESS)]
+    assert [ref for ref, _ in open_turns.cancel(turn.tenant, None)] == [turn]
+    assert front.state(turn).status is TurnStatus.CANCELLED
+    front.assert_whole(turn)
