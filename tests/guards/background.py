@@ -122,7 +122,7 @@ BACKGROUNDS = (
                 "if False and first is not getattr",
             ),
         ),
-        (f"{OPENED}test_patient_requests_are_served_in_order_of_arrival_without_a_thread",),
+        (f"{OPENED}test_a_request_does_not_overtake_those_that_wait",),
     ),
     Guard(
         Race.PATIENCE,

@@ -28,7 +28,7 @@ from tests.support.engine.harness import (
 from tests.support.server.asgi_client import Raw, answer_of, scope_of
 from turnstone.domain.access.access import owner_of
 from turnstone.domain.access.caller import LOCAL_CALLER
-from turnstone.domain.errors import Conflict, NotFound, StoreUnavailable
+from turnstone.domain.errors import Conflict, NotFound, StoreUnavailable, TurnAwaited
 from turnstone.domain.messages.messages import UserMessage
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.sessions.sessions import Session
@@ -387,3 +387,18 @@ def test_the_first_of_a_session_waits_for_a_slot_before_the_next_of_it(serve: Se
 
     there.run(test)
     assert said(there.server, ref) == ["hello", "one", "two"]
+
+
+def test_a_request_does_not_overtake_those_that_wait(serve: Serve) -> None:
+    there, thinking, ref = busy(serve, "ok")
+    server, order = there.server, there.server.header(ref).lock.order
+    waiter = there.queues.join(TurnAwaited(ref.turn(str(order)), LIMIT_S), lambda _: None)
+    thinking.open()
+    server.settle()
+    opening = Opening(HELLO, patience_s=LIMIT_S)
+    with pytest.raises(TurnAwaited):
+        server.turns.start(LOCAL_CALLER, ref, opening, attempt())
+    first = there.queues.within(waiter, lambda: server.turns.start(LOCAL_CALLER, ref, opening, attempt()))
+    server.drain(first)
+    there.queues.leave(waiter)
+    assert there.queues.waiting == 0
