@@ -218,7 +218,7 @@ class Patient:
     def __init__(self, server: Harness, patience_s: float = LIMIT_S) -> None:
         def endpoint(request: Request) -> TurnReply:
             ref = SessionRef(tenant=request.caller.tenant, **request.path_params)
-            new = NewTurn(messages=(UserMessage(content=request.query["say"][0]),))
+            new = NewTurn(messages=(UserMessage(content=request.query["text"][0]),))
             opening = Opening(new, patience_s=patience_s)
             return TurnReply(request.use_cases.turns.start(request.caller, ref, opening, attempt()))
 
@@ -227,8 +227,8 @@ class Patient:
         self.app = build_app([route], server.core, 1_000, OneMachine())
         self.queues = server.core.session_queues
 
-    def send(self, ref: SessionRef, say: str) -> Pending:
-        return Pending(self.app, f"/{ref.agent_id}/{ref.session_id}?say={say}")
+    def send(self, ref: SessionRef, text: str) -> Pending:
+        return Pending(self.app, f"/{ref.agent_id}/{ref.session_id}?text={text}")
 
     async def waiting(self, number: int) -> None:
         deadline = asyncio.get_running_loop().time() + LIMIT_S
@@ -252,7 +252,7 @@ def busy(serve: Serve, *more: Scripted, **settings: Any) -> tuple[Patient, Held,
     return Patient(server, **settings), thinking, ref
 
 
-def said(server: Server, ref: SessionRef) -> list[object]:
+def texts_in(server: Server, ref: SessionRef) -> list[object]:
     return [state.turn.input_messages[0].content for state in server.states(ref)]
 
 
@@ -272,7 +272,7 @@ def test_patient_requests_are_served_in_order_of_arrival_without_a_thread(serve:
         assert [await request.status() for request in requests] == [200] * len(texts)
 
     there.run(test)
-    assert said(there.server, ref) == ["hello", *texts]
+    assert texts_in(there.server, ref) == ["hello", *texts]
 
 
 def test_after_its_patience_a_request_is_refused(serve: Serve) -> None:
@@ -282,7 +282,7 @@ def test_after_its_patience_a_request_is_refused(serve: Serve) -> None:
         assert await there.send(ref, "too early").status() == 409
 
     there.run(test)
-    assert said(there.server, ref) == ["hello"]
+    assert texts_in(there.server, ref) == ["hello"]
     thinking.open()
     there.server.settle()
 
@@ -299,10 +299,10 @@ def test_a_client_that_leaves_is_not_served_and_the_next_one_is(serve: Serve) ->
         assert await stays.status() == 200
 
     there.run(test)
-    assert said(there.server, ref) == ["hello", "stays"]
+    assert texts_in(there.server, ref) == ["hello", "stays"]
 
 
-def test_a_stop_refuses_those_who_wait(serve: Serve) -> None:
+def test_a_stop_refuses_waiting_requests(serve: Serve) -> None:
     there, thinking, ref = busy(serve)
 
     async def test() -> None:
@@ -347,7 +347,7 @@ def test_a_turn_of_another_process_is_waited_for_by_polling(serve: Serve) -> Non
         assert await request.status() == 200
 
     there.run(test)
-    assert said(there.server, ref) == ["hello", "patient"]
+    assert texts_in(there.server, ref) == ["hello", "patient"]
 
 
 def test_a_turn_whose_process_died_is_superseded_once_its_lease_is_over(serve: Serve) -> None:
@@ -386,7 +386,7 @@ def test_the_first_of_a_session_waits_for_a_slot_before_the_next_of_it(serve: Se
         assert [await request.status() for request in requests] == [200, 200]
 
     there.run(test)
-    assert said(there.server, ref) == ["hello", "one", "two"]
+    assert texts_in(there.server, ref) == ["hello", "one", "two"]
 
 
 def test_a_request_does_not_overtake_those_that_wait(serve: Serve) -> None:
