@@ -126,8 +126,8 @@ CRASHES = (
         (
             ours(
                 "services/turns/supervision.py",
-                "(lock.is_abandoned(now) or lock.is_overdue(now))",
-                "lock.is_overdue(now)",
+                "(lock.is_abandoned(now) or lock.is_overdue(now) or",
+                "(lock.is_overdue(now) or",
             ),
         ),
         (f"{FOLLOWING}test_a_crash_between_the_resume_and_the_wake_is_found_by_a_reader",),

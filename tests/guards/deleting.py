@@ -44,13 +44,19 @@ DELETIONS = (
     Guard(
         Race.DELETE_DURING_TURN,
         "the run that is here stops",
-        (ours("services/turns/local_runs.py", "                    lease.lose()\n", "                    pass\n"),),
+        (ours("services/turns/leases.py", "                    lease.lose()\n", "                    pass\n"),),
         (f"{DELETION}test_a_listener_in_the_deleting_process_is_notified_at_once_and_the_run_ends_at_its_next_event",),
     ),
     Guard(
         Race.DELETE_DURING_TURN,
         "the newest record of the log is the header: what is left of a session is none",
-        (ours("store/sessions/turns.py", " or newest_first[0].key != session_key(ref)"),),
+        (
+            ours(
+                "store/sessions/turns.py",
+                "bool(newest_first) and newest_first[0].key == session_key(ref)",
+                "bool(newest_first)",
+            ),
+        ),
         (f"{DELETION}test_a_deletion_succeeds_while_a_turn_moves_the_header",),
     ),
     Guard(
@@ -59,9 +65,9 @@ DELETIONS = (
         (
             ours(
                 "services/turns/recovery.py",
-                "            return self._soon(state)\n        except NotFound as missing:\n"
+                "            return self._waiting_for_slot(ref, session, state)\n        except NotFound as missing:\n"
                 "            return self._gone(ref, missing)\n",
-                "            return self._soon(state)\n",
+                "            return self._waiting_for_slot(ref, session, state)\n",
             ),
         ),
         (f"{DELETION}test_a_turn_of_a_dead_process_is_not_taken_over_in_a_deleted_session",),
@@ -69,7 +75,13 @@ DELETIONS = (
     Guard(
         Race.DELETE_AGAINST_CREATE,
         "a session begins only with an agent that is there",
-        (ours("store/sessions/sessions.py", '            Check(agent, (AttributeIs("status", ACTIVE),)),\n'),),
+        (
+            ours(
+                "store/sessions/sessions.py",
+                '(AttributeIs("status", ACTIVE),)),\n        put_entry',
+                "()),\n        put_entry",
+            ),
+        ),
         (f"{DELETION}test_a_session_whose_agent_is_deleted_during_its_creation_does_not_begin",),
     ),
     Guard(

@@ -1,5 +1,6 @@
 """All guards, in the order of their races."""
 
+from tests.guards.background import BACKGROUNDS
 from tests.guards.crashing import CRASHES
 from tests.guards.deleting import DELETING
 from tests.guards.ending import ENDINGS
@@ -30,6 +31,7 @@ GUARDS = tuple(
             *LOST_POWER,
             *QUEUEING,
             *POLICING,
+            *BACKGROUNDS,
         ),
         key=lambda guard: _ORDER.index(guard.race),
     )

@@ -11,7 +11,7 @@ OPENINGS = (
     Guard(
         Race.TWO_TURNS,
         "a new turn: no other runs under a live lease",
-        (ours("services/turns/turns.py", "return is_live or self", "return self"),),
+        (ours("services/turns/opening.py", "return is_live or self", "return self"),),
         (f"{LEASES}test_until_its_lease_is_over_a_turn_is_left_alone",),
     ),
     Guard(
@@ -19,7 +19,7 @@ OPENINGS = (
         "a new turn: this process runs none itself",
         (
             ours(
-                "services/turns/turns.py",
+                "services/turns/opening.py",
                 "return is_live or self._deps.leases.is_held(ref, lock.fence)",
                 "return is_live",
             ),
@@ -37,7 +37,7 @@ OPENINGS = (
         "a new turn ends the one that was left by a dead process",
         (
             ours(
-                "services/turns/turns.py",
+                "services/turns/opening.py",
                 "        if lock.order is not None:\n            old =",
                 "        if False:\n            old =",
             ),

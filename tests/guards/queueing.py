@@ -83,9 +83,8 @@ QUEUEING = (
         (
             ours(
                 "services/turns/recovery.py",
-                "        except Overloaded:\n            self._wait_for_slot(ref)\n"
+                "            return self._waiting_for_slot(ref, session, state)\n",
                 "            return self._soon(state)\n",
-                "        except Overloaded:\n            return self._soon(state)\n",
             ),
         ),
         (

@@ -38,6 +38,9 @@ class Race(StrEnum):
     HALF_A_WRITE = "a write that fails half way"
     TWO_WRITERS = "two writers of one record"
     SLOT_AGAINST_LEAVING = "a free slot against a request that waits for it, or leaves"
+    QUEUED = "a queued turn against a claim, a newer request or a full queue"
+    OPENING_WITH_SESSION = "a turn that creates its session against a repetition, or the end of its agent"
+    PATIENCE = "requests that wait for one session"
     NO_RACE = "no race, but a rule that only luck held"
 
 

@@ -164,7 +164,7 @@ RETRIES = (
         (
             ours(
                 "services/turns/turns.py",
-                "                refused.may_be_repeated = view.session.last_request != attempt.fingerprint\n",
+                "        refused.may_be_repeated = view.session.last_request != attempt.fingerprint\n",
             ),
         ),
         (f"{IDEMPOTENCY}test_a_second_equal_message_that_the_store_refuses_is_not_to_be_sent_again",),

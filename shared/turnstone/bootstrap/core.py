@@ -56,6 +56,7 @@ class Core:
     cancelling = ServiceOf(lambda core: core.turn_services.cancelling)
     recovery = ServiceOf(lambda core: core.turn_services.recovery)
     turn_store = ServiceOf(lambda core: core.turn_services.turn_store)
+    session_queues = ServiceOf(lambda core: core.turn_services.session_queues)
     leases = ServiceOf(lambda core: core.turn_services.leases)
     broadcasts = ServiceOf(lambda core: core.turn_services.broadcasts)
     deleting = ServiceOf(lambda core: core.cleanup_services.deleting)

@@ -57,6 +57,7 @@ class Route(NamedTuple):
         is_cancellable: heeds its request's `stop`: the result is of no use once the client has left.
         is_rare: seldom requested: found in a table after the patterns of all other routes.
         dialect: prefix of its operation id; empty for the dialects that share the unprefixed names.
+        accepted: model of the answer 202 to a request that prefers `respond-async`; None if none is given.
     """
 
     method: str
@@ -76,6 +77,7 @@ class Route(NamedTuple):
     stores: bool = True
     is_rare: bool = False
     dialect: str = ""
+    accepted: type[BaseModel] | None = None
 
     @property
     def operation_id(self) -> str:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # a function loads the services that its route uses, and no o
     from turnstone.services.sessions.session_context import SessionContexts
     from turnstone.services.sessions.sessions import Sessions
     from turnstone.services.shields.shields import Shields
+    from turnstone.services.streams.session_queues import SessionQueues
     from turnstone.services.threads.executor import TurnExecutor
     from turnstone.services.tools.toolgroups import Toolgroups
     from turnstone.services.turns.cancelling import Cancelling
@@ -29,6 +30,7 @@ class UseCases(Protocol):
     Attributes:
         max_infer_iters: upper bound of the field of this name, of agents and of turns.
         executor: of the slots for turns and direct model requests, and the queue for them.
+        session_queues: of requests that wait for the end of their session's running turn.
     """
 
     @property
@@ -48,6 +50,9 @@ class UseCases(Protocol):
 
     @property
     def turns(self) -> Turns: ...
+
+    @property
+    def session_queues(self) -> SessionQueues: ...
 
     @property
     def events(self) -> TurnEvents: ...

@@ -68,6 +68,18 @@ class Client:
             server, lambda at, by: at.start(self.ref, text, by=by, **overrides), attempt(key=key), leaves=leaves
         )
 
+    def queue(self, server: Process, text: str, key: str | None = None) -> TurnRef:
+        """Start a turn in the background; return it."""
+        self.messages.append(text)
+        first = attempt(key=key)
+        self._unanswered = (lambda at, by: at.start(self.ref, text, by=by)), first
+        try:
+            turn = server.start_in_background(self.ref, text, by=first).ref
+        except StoreUnavailable:
+            turn = server.start_in_background(self.ref, text, by=again(first)).ref
+        self._unanswered = None
+        return turn
+
     def register_shields(self, server: Process) -> None:
         for shield in SHIELDS:
             server.core.shields.register(LOCAL_CALLER, shield, attempt())

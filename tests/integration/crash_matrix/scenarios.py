@@ -13,6 +13,7 @@ from tests.integration.crash_matrix.processes import AWAIT_S, GUARDED_TOOLS, LAR
 from tests.integration.crash_matrix.world import World
 from tests.support.engine.harness import ProcessDied, completes_turn
 from turnstone.domain.refs import TurnRef
+from turnstone.services.threads.slots import QueueLimits
 from turnstone.settings.config import DAY_S
 
 Scenario = Callable[[World, Client], None]
@@ -150,6 +151,31 @@ def handed_over(world: World, client: Client) -> None:
         worker.see_through(turn)
 
 
+def queued_turn(world: World, client: Client) -> None:
+    """A process without time for the turn queues it, and a worker runs it."""
+    server, worker = world.process(is_on_lambda=True), world.process(is_on_lambda=True)
+    world.faults.begin()
+    worker.see_through(client.queue(server, "roll"))
+
+
+def queued_turn_of_a_server(world: World, client: Client) -> None:
+    """The turn waits for the only slot of its process."""
+    server = world.process(max_running_turns=1)
+    server.core.executor._slots.limits = QueueLimits(30, 9, 9)
+    world.faults.begin()
+    with server.core.executor.permit(client.ref.tenant):
+        client.queue(server, "roll")
+    server.pass_time(0)
+
+
+def queued_turn_is_cancelled(world: World, client: Client) -> None:
+    server, other, worker = world.process(is_on_lambda=True), world.process(), world.process(is_on_lambda=True)
+    world.faults.begin()
+    turn = client.queue(server, "plain", key="a key")
+    client.cancel(other, turn)
+    worker.see_through(turn)
+
+
 def large_payloads(world: World, client: Client) -> None:
     """Question and tool's answer are too large for a record."""
     server = world.process()
@@ -283,6 +309,9 @@ SCENARIOS: dict[Scenario, dict[str, int]] = {
     late_resume: {"store": 6, "model": 1, "supervisor": 1},
     taken_over: {"store": 10, "model": 1},
     handed_over: {"store": 18, "model": 3, "tools": 3, "supervisor": 1},
+    queued_turn: {"store": 12, "model": 2, "tools": 3, "supervisor": 1},
+    queued_turn_of_a_server: {"store": 12, "model": 2, "tools": 3, "supervisor": 1},
+    queued_turn_is_cancelled: {"store": 5, "supervisor": 1},
     large_payloads: {"store": 8, "blobs": 4, "model": 2, "tools": 1},
     summing_up: {"store": 5, "blobs": 4, "model": 2},
     cancel_of_a_running_turn: {"store": 19, "model": 2, "tools": 3},

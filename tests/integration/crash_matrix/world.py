@@ -18,6 +18,7 @@ from tests.support.engine.harness import FakeClock, client_tool
 from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.errors import NotFound
 from turnstone.domain.lists import ListQuery
+from turnstone.domain.sessions.sessions import LockState
 from turnstone.domain.turns.turns import TurnStatus
 from turnstone.ports.records import Operation
 from turnstone.store.layout.keys import agent_key, session_key, session_partition
@@ -65,12 +66,20 @@ class World:
         """Let every client that still has a session answer its waiting calls and take another turn."""
         for client in self.clients:
             if self.is_there(client):
+                self._run_queued(server, client)
                 client.finish(server)
 
     def send(self, server: Process, text: str) -> None:
+        """Let every client that still has a session take another turn, after its queued one."""
         for client in self.clients:
             if self.is_there(client):
+                self._run_queued(server, client)
                 client.send(server, text)
+
+    def _run_queued(self, server: Process, client: Client) -> None:
+        """Run the client's queued turn, as a starting process does; requests do not supersede it."""
+        if server.header(client.ref).lock.state is LockState.QUEUED:
+            server.reconcile_open()
 
     def close(self) -> None:
         for process in self._processes:

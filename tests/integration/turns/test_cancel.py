@@ -1,6 +1,6 @@
 """Cancelling a turn: whatever happens at the same time, it ends once, and its finished steps stay. On either store.
 
-Covers: services/turns/cancelling, services/turns/local_runs, services/turns/transitions
+Covers: services/turns/cancelling, services/turns/leases, services/turns/transitions
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ PARTS_AT_NIGHT = 4
 STEPS_AT_LEAST = 2_500
 RULES = {
     "start turn",
+    "queue",
     "answer",
     "repeat",
     "answer wrongly",

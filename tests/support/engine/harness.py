@@ -46,6 +46,7 @@ from turnstone.ports.supervision import Supervisor
 from turnstone.ports.system import Clock
 from turnstone.services.cleanup.cleaning import LATE_PAYLOADS
 from turnstone.services.streams.broadcast import TurnBroadcast
+from turnstone.services.turns.run_request import InBackground, Opening
 from turnstone.settings.config import Settings
 from turnstone.store.layout.keys import all_turns, session_key, session_partition, steps_of_turn
 from turnstone.store.layout.oversize import OversizeStore
@@ -342,6 +343,12 @@ class Server:
         new = NewTurn(messages=messages, overrides=TurnOverrides(**overrides), keeps_details=keeps_details)
         return self.turns.start(LOCAL_CALLER, ref, new, by or attempt())
 
+    def start_in_background(
+        self, ref: SessionRef, message: str = "hello", by: Attempt | None = None, **opening: Any
+    ) -> InBackground:
+        new = NewTurn(messages=(UserMessage(content=message),))
+        return self.turns.start_in_background(LOCAL_CALLER, ref, Opening(new, **opening), by or attempt())
+
     def whole_turn(
         self, ref: SessionRef, message: str | Sequence[InputMessage] = "hello", **more: Any
     ) -> tuple[TurnEvent, ...]:
@@ -398,6 +405,7 @@ class Server:
         still_open = {state.order: state.status for state in states if not state.status.is_terminal}
         expected = {
             LockState.IDLE: {},
+            LockState.QUEUED: {lock.order: TurnStatus.IN_PROGRESS},
             LockState.RUNNING: {lock.order: TurnStatus.IN_PROGRESS},
             LockState.AWAITING: {lock.order: TurnStatus.AWAITING_INPUT},
         }
@@ -445,8 +453,11 @@ class Harness(Server):
         script: Iterable[Scripted] = (),
         tools: Mapping[str, Mapping[str, ToolFunction]] | None = None,
         clock: FakeClock | None = None,
+        *,
+        is_on_lambda: bool = False,
         **settings: Any,
     ) -> None:
+        """With `is_on_lambda` other processes run what this one queues."""
         self._folder = folder
         self._settings = {"lease_seconds": LEASE_S, "await_seconds": AWAIT_S, **settings}
         self._others: list[Harness] = []
@@ -454,7 +465,7 @@ class Harness(Server):
         records = OversizeStore(self._sqlite, FileBlobStore(folder / "blobs"))
         super().__init__(records, clock or FakeClock(), script, tools)
         self.supervisor = ManualSupervisor(self.clock)
-        self.load(self.supervisor, Settings(**self._settings))
+        self.load(self.supervisor, Settings(**self._settings), is_on_lambda=is_on_lambda)
 
     def another(
         self,

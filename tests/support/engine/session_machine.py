@@ -71,6 +71,7 @@ class ModelTurn:
         answers: how many the model has given that are stored.
         until: when its lease or its client's time is over.
         runner: the process that runs it under the lock's fence.
+        is_queued: no process has run it yet.
         rev: the revision of its record once it has ended: it does not change any more.
     """
 
@@ -83,6 +84,7 @@ class ModelTurn:
     rested_at: datetime | None = None
     takeovers: int = 0
     answers_at_takeover: int = 0
+    is_queued: bool = False
     rev: int | None = None
 
     @property
@@ -156,6 +158,7 @@ class SessionMachine(RuleBasedStateMachine):
         self.first = next(self._servers)(lease_seconds=LEASE_S, await_seconds=AWAIT_S)
         self.latest = self._now
         self.processes = [self._process(), self._process()]
+        self.front = self.first.another(tools=DICE, is_on_lambda=True)
         self.sessions = self._sessions_of_a_new_agent()
 
     # ---- rules
@@ -174,6 +177,27 @@ class SessionMachine(RuleBasedStateMachine):
         self.requests[client] = Request(self.sessions[session], by, text=f"{word} {held_at} {self.texts}")
         self._send(self.processes[at], self.requests[client])
         self._count("start turn")
+
+    @rule(
+        client=CLIENTS,
+        session=SESSIONS,
+        word=st.sampled_from(list(REPLIES)),
+        held_at=st.sampled_from(["never", "0", "1"]),
+        has_key=st.booleans(),
+    )
+    def queue(self, client: int, session: int, word: str, held_at: str, has_key: bool) -> None:
+        """Start a turn in the background, over a process that runs none itself."""
+        self.texts += 1
+        by = attempt(f"request {self.texts}", key=f"key {self.texts}" if has_key else None)
+        request = self.requests[client] = Request(self.sessions[session], by, text=f"{word} {held_at} {self.texts}")
+        expected = self._expected(self.front, request)
+        if isinstance(expected, type):
+            assert self._refusal(lambda: self.front.start_in_background(request.session.ref, by=by)) is expected
+        else:
+            opened = self.front.start_in_background(request.session.ref, str(request.text), by=by)
+            assert opened.is_queued
+            self._opened(request, expected, opened.ref.turn_id).is_queued = True
+        self._count("queue")
 
     @precondition(lambda self: any(session.turns for session in self.sessions))
     @rule(at=PROCESSES, client=CLIENTS, session=SESSIONS, has_key=st.booleans())
@@ -306,6 +330,8 @@ class SessionMachine(RuleBasedStateMachine):
         process, turn = self.processes[at], of_turn.turns[-1]
         if turn.status is TurnStatus.AWAITING_INPUT and self._is_over(turn):
             self._end(turn, TurnStatus.EXPIRED)
+        elif turn.is_queued:
+            self._run_on(turn, process)
         elif turn.status is TurnStatus.IN_PROGRESS and self._is_over(turn, process):
             self._reconciled(turn, process)
         process.core.recovery.reconcile(self._ref(of_turn, turn))
@@ -350,7 +376,7 @@ class SessionMachine(RuleBasedStateMachine):
     def wait_in_vain(self) -> None:
         """Let the time of every open turn run out, and no more."""
         until = [session.open.until for session in self.sessions if session.open is not None]
-        self.first.clock.at = max(self._now, *(at for at in until if at is not None))
+        self.first.clock.at = max([self._now, *(at for at in until if at is not None)])
         self._count("wait in vain")
 
     # ---- invariants
@@ -398,7 +424,7 @@ class SessionMachine(RuleBasedStateMachine):
             return
         joined = self._joined(process, request)
         is_elsewhere = joined is not None and process.core.broadcasts.find(self._ref(session, joined)) is None
-        if joined is not None and is_elsewhere and joined.status is TurnStatus.IN_PROGRESS:
+        if joined is not None and is_elsewhere and joined.status is TurnStatus.IN_PROGRESS and not joined.is_queued:
             self._is_over(joined, process)  # which begins to watch it
         expected = joined or self._expected(process, request)
         of_turn = self._asker(process, request)
@@ -440,6 +466,8 @@ class SessionMachine(RuleBasedStateMachine):
         """Return the error that must refuse the request, else the turn that it resumes or ends."""
         turn = request.session.open
         if request.text is not None:
+            if turn is not None and turn.is_queued:
+                return TurnRunning
             is_busy = turn is not None and turn.status is TurnStatus.IN_PROGRESS
             if turn is not None and is_busy and (not self._is_over(turn, process) or turn.runner is process):
                 return TurnRunning
@@ -456,16 +484,21 @@ class SessionMachine(RuleBasedStateMachine):
         return turn
 
     def _taken(self, process: Harness, request: Request, holder: Any, turn_id: str) -> None:
+        self._run_on(self._opened(request, holder, turn_id), process)
+
+    def _opened(self, request: Request, holder: Any, turn_id: str) -> ModelTurn:
+        """Note the turn that the request opened or resumed; a new one ends the holder."""
         session = request.session
+        turn: ModelTurn = holder
         if request.text is not None:
             if holder is not None:
                 self._end(holder, self._ending_of(holder))
-            holder = ModelTurn(turn_id, request.text)
-            session.turns.append(holder)
+            turn = ModelTurn(turn_id, request.text)
+            session.turns.append(turn)
         session.last_request = request.by.fingerprint
         if request.by.key is not None:
-            self.remembered[request.by.key] = holder
-        self._run_on(holder, process)
+            self.remembered[request.by.key] = turn
+        return turn
 
     def _ending_of(self, holder: ModelTurn) -> TurnStatus:
         if holder.status is TurnStatus.IN_PROGRESS:
@@ -474,7 +507,7 @@ class SessionMachine(RuleBasedStateMachine):
 
     def _run_on(self, turn: ModelTurn, process: Harness) -> None:
         """Advance the turn to its gate, its pause or its end."""
-        turn.rev = None
+        turn.rev, turn.is_queued = None, False
         turn.status, turn.runner = TurnStatus.IN_PROGRESS, process
         turn.until = self._now + timedelta(seconds=LEASE_S)
         while not self._is_held(turn.text, turn.answers):
@@ -501,6 +534,7 @@ class SessionMachine(RuleBasedStateMachine):
 
     def _end(self, turn: ModelTurn, status: TurnStatus) -> None:
         turn.status, turn.runner, turn.until, turn.rested_at = status, None, None, self._now
+        turn.is_queued = False
 
     def _may_delete(self) -> bool:
         """Return whether there were enough requests since the last deletion."""
@@ -599,6 +633,10 @@ class SessionMachine(RuleBasedStateMachine):
         self.first.clock.at = self.latest + timedelta(seconds=LEASE_S + AWAIT_S)
         last = self._process()
         for session in self.sessions:
+            if session.open is not None and session.open.is_queued:
+                self.freed.add(session.open.text)
+                last.core.recovery.reconcile(self._ref(session, session.open))
+                last.settle()
             broadcast = last.start(session.ref, "plain never again")
             last.drain(broadcast)
             state = last.state(broadcast.ref)

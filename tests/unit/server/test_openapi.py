@@ -231,7 +231,8 @@ def test_every_parameter_is_declared(route: Route) -> None:
     assert names["path"] == re.findall(r"{(\w+)}", route.path)
     assert all(parameter["required"] for parameter in declared if parameter["in"] == "path")
     assert set(names["query"]) == set(read)
-    assert names["header"] == (["Idempotency-Key"] if route.method == "POST" and route.stores else [])
+    kept = ["Idempotency-Key"] if route.method == "POST" and route.stores else []
+    assert names["header"] == [*kept, *(["Prefer"] if "prefers_async(" in source else [])]
     reads_or_deletes = route.method == "POST" and route.path.endswith(("/get", "/delete"))
     stores_nothing = ("/v1/inference/", "/v1/openai/", "/v1/tool-runtime/invoke")
     assert route.stores == (not route.path.startswith(stores_nothing) and not reads_or_deletes)

@@ -96,6 +96,7 @@ class LocalServer:
         """Refuse new turns; the time for running ones to finish begins."""
         self._stop_by = time.monotonic() + self._settings.drain_seconds
         running = self.core.executor.refuse_more()
+        self.core.session_queues.stop()
         if running:
             log.info("stopping: waiting %g s at most for %d running turns", self._settings.drain_seconds, running)
 

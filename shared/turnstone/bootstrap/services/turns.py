@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from turnstone.bootstrap.services.registries import Registries
     from turnstone.services.streams.broadcast import Broadcasts
     from turnstone.services.streams.following import Following
+    from turnstone.services.streams.session_queues import SessionQueues
     from turnstone.services.turns.cancelling import Cancelling
-    from turnstone.services.turns.leases import LeaseKeeper
-    from turnstone.services.turns.local_runs import LocalRuns
+    from turnstone.services.turns.leases import LeaseKeeper, LocalRuns
     from turnstone.services.turns.reading import TurnReader
     from turnstone.services.turns.recovery import Recovery
     from turnstone.services.turns.run_request import RunnerDeps
@@ -37,7 +37,11 @@ class TurnServices:
     def turns(self) -> Turns:
         from turnstone.services.turns.turns import Turns
 
-        return Turns(self.runner_deps, self._foundation.rules, self._runner, self._foundation.executor)
+        queued = None if self._foundation.is_on_lambda else self.recovery.queued
+        executor = self._foundation.executor
+        return Turns(
+            self.runner_deps, self._foundation.rules, self._runner, executor, queued, lambda: self.session_queues
+        )
 
     @cached_property
     def reader(self) -> TurnReader:
@@ -91,7 +95,7 @@ class TurnServices:
 
     @cached_property
     def local_runs(self) -> LocalRuns:
-        from turnstone.services.turns.local_runs import LocalRuns
+        from turnstone.services.turns.leases import LocalRuns
 
         return LocalRuns(self.leases, self.broadcasts)
 
@@ -100,6 +104,12 @@ class TurnServices:
         from turnstone.services.streams.following import Following
 
         return Following(self.turn_store, self.broadcasts, FOLLOW_S)
+
+    @cached_property
+    def session_queues(self) -> SessionQueues:
+        from turnstone.services.streams.session_queues import SessionQueues
+
+        return SessionQueues(self.turn_store, self.following, self._foundation.ports.clock)
 
     @cached_property
     def runner_deps(self) -> RunnerDeps:
@@ -123,6 +133,7 @@ class TurnServices:
             route=self._registries.routing.route,
             follow=self.following.follow,
             tidies_up=not self._foundation.is_on_lambda,
+            runs_unattended=not self._foundation.is_on_lambda,
         )
 
     @cached_property

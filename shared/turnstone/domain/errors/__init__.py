@@ -15,6 +15,7 @@ TurnstoneError
 ├── UnknownClient              a client of a version whose API this server does not speak
 ├── TurnConflict               the session or turn is in a state that forbids this
 │   ├── TurnRunning            another turn of the session runs
+│   │   └── TurnAwaited        the request may wait for its end
 │   ├── TurnNotAwaiting        a resume of a turn without pending calls, which can't be opened again
 │   └── TurnEnded              a turn that has ended can't be cancelled
 ├── IdempotencyMismatch        the key was used for another body
@@ -84,6 +85,11 @@ from turnstone.domain.errors.records import (
     StoreUnavailable as StoreUnavailable,
 )
 from turnstone.domain.errors.root import TurnstoneError as TurnstoneError
+from turnstone.domain.errors.turns import TurnAwaited as TurnAwaited
+from turnstone.domain.errors.turns import TurnConflict as TurnConflict
+from turnstone.domain.errors.turns import TurnEnded as TurnEnded
+from turnstone.domain.errors.turns import TurnNotAwaiting as TurnNotAwaiting
+from turnstone.domain.errors.turns import TurnRunning as TurnRunning
 
 SHUTTING_DOWN = "the server is shutting down; send the request again"
 SIGN = "sign it with credentials that may call this API"
@@ -176,39 +182,6 @@ class UnknownClient(TurnstoneError):
 
     def __init__(self, version: str) -> None:
         super().__init__(f"this server supports clients of versions 0.1 to 0.3, not {version!r}; install one of those")
-
-
-class TurnConflict(TurnstoneError):
-    """The session or the turn is in a state that forbids this."""
-
-    def __init__(self, message: str, turn_id: str) -> None:
-        super().__init__(message)
-        self.turn_id = turn_id
-
-
-class TurnRunning(TurnConflict):
-    """Another turn of the session runs."""
-
-    def __init__(self, turn_id: str) -> None:
-        super().__init__(
-            f"turn {turn_id!r} of this session is still running; wait for it to end, or cancel it", turn_id
-        )
-
-
-class TurnNotAwaiting(TurnConflict):
-    """The turn has no pending tool calls."""
-
-    def __init__(self, turn_id: str, status: str, why: str = "and awaits no tool responses") -> None:
-        super().__init__(f"turn {turn_id!r} is {status} {why}; start a new turn", turn_id)
-        self.status = status
-
-
-class TurnEnded(TurnConflict):
-    """The turn has ended without being cancelled."""
-
-    def __init__(self, turn_id: str, status: str) -> None:
-        super().__init__(f"turn {turn_id!r} is {status}: there is nothing to cancel", turn_id)
-        self.status = status
 
 
 class IdempotencyMismatch(TurnstoneError):

@@ -1,7 +1,8 @@
 """Sessions of an agent, and the lock of a session.
 
 At most one turn of a session is open. The lock holds its order key, its writer (by the fence, a growing number), and
-the end of its validity: the lease of the running process, or the deadline of the client.
+the end of its validity: the lease of the running process, or the deadline of the client. A queued turn has neither: no
+process has run it yet.
 """
 
 from collections.abc import Mapping
@@ -11,12 +12,17 @@ from enum import StrEnum
 from turnstone.domain.access.access import Ownership
 from turnstone.domain.usage.usage import SpentToday, Tokens, spent_by
 from turnstone.domain.values.frozen import Frozen
+from turnstone.domain.values.ids import moment_of
 
 
 class LockState(StrEnum):
     IDLE = "idle"
+    QUEUED = "queued"
     RUNNING = "running"
     AWAITING = "awaiting"
+
+
+UNCLAIMED_AFTER = timedelta(seconds=30)
 
 
 class SessionLock(Frozen):
@@ -40,6 +46,10 @@ class SessionLock(Frozen):
             state=LockState.RUNNING, order=order, fence=self.fence + 1, reopened=reopened, lease_until=lease_until
         )
 
+    def queued(self, order: str) -> "SessionLock":
+        """Return the lock for a new turn that a process has yet to claim; the fence excludes every earlier holder."""
+        return SessionLock(state=LockState.QUEUED, order=order, fence=self.fence + 1)
+
     def awaiting(self, await_until: datetime) -> "SessionLock":
         """Return the lock for a turn that awaits its client."""
         return SessionLock(
@@ -60,6 +70,11 @@ class SessionLock(Frozen):
     def is_abandoned(self, now: datetime) -> bool:
         """Return whether the lease of the process that ran the turn has expired."""
         return self.state is LockState.RUNNING and not self.is_live(now)
+
+    def is_unclaimed(self, now: datetime) -> bool:
+        """Return whether the turn is queued for longer than a process with a free slot takes to claim it."""
+        is_queued = self.state is LockState.QUEUED and self.order is not None
+        return is_queued and now >= moment_of(str(self.order)) + UNCLAIMED_AFTER
 
     def is_overdue(self, now: datetime) -> bool:
         """Return whether the deadline of the awaited client has passed."""

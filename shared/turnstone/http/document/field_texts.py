@@ -33,7 +33,8 @@ def add_field_texts(document: Schema) -> None:
     for operation in (operation for item in document["paths"].values() for operation in item.values()):
         for parameter in operation.get("parameters", ()):
             _describe_parameter(parameter, examples)
-        for holder in (operation.get("requestBody", {}), operation["responses"].get("200", {})):
+        answers = (operation["responses"].get(status, {}) for status in ("200", "202"))
+        for holder in (operation.get("requestBody", {}), *answers):
             for kind, content in holder.get("content", {}).items():
                 example = examples.of(content["schema"])
                 if kind == "application/json" and example is not MISSING:

@@ -90,6 +90,17 @@ IDEMPOTENCY_KEY: Schema = {
     "description": "Makes the request safe to repeat for 24 hours: a second one is answered as the first was.",
     "schema": {"type": "string"},
 }
+PREFER: Schema = {
+    "name": "Prefer",
+    "in": "header",
+    "description": "`respond-async` for an answer 202 at once, while the turn runs in the background. Not applied "
+    "with `stream`, nor where the messages answer calls of tools.",
+    "schema": {"type": "string"},
+}
+ACCEPTED: Mapping[str, Schema] = {
+    "location": {"description": "The path of the turn.", "required": True, "schema": {"type": "string"}},
+    "preference-applied": {"required": True, "schema": {"const": "respond-async"}},
+}
 REQUEST_ID: Schema = {"x-request-id": {"schema": {"type": "string"}}}
 ORDER = {method: position for position, method in enumerate(("GET", "POST", "PUT", "PATCH", "DELETE"))}
 
@@ -138,7 +149,7 @@ def openapi_document(
         "components": {
             "schemas": {name: named[name] for name in sorted(named)},
             "responses": dict(sorted(used.items())),
-            "parameters": {"IdempotencyKey": dict(IDEMPOTENCY_KEY)},
+            "parameters": {"IdempotencyKey": dict(IDEMPOTENCY_KEY), "Prefer": dict(PREFER)},
         },
     }
     if security_schemes:
@@ -154,6 +165,8 @@ def _written(route: Route) -> Iterator[Any]:
         yield route.reply
     if route.chunk is not None:
         yield route.chunk
+    if route.accepted is not None:
+        yield route.accepted
     yield from route.headers.values()
 
 
@@ -195,6 +208,8 @@ def _parameters(route: Route) -> Iterator[Schema]:
         yield {"name": name, "in": "query", **(several if isinstance(declared, str) else declared)}
     if route.method == "POST" and route.stores:
         yield {"$ref": "#/components/parameters/IdempotencyKey"}
+    if route.accepted is not None:
+        yield {"$ref": "#/components/parameters/Prefer"}
 
 
 def _success(route: Route, schemas: WireSchemas) -> Schema:
@@ -212,7 +227,14 @@ def _success(route: Route, schemas: WireSchemas) -> Schema:
     is_always = TurnStreamReply not in answers_of(route)  # a stream begins before its turn has a status
     own = {name: {"required": is_always, "schema": schemas.written[kind]} for name, kind in route.headers.items()}
     success["headers"] = {**own, **deepcopy(REQUEST_ID)}
-    return {"200": success}
+    if route.accepted is None:
+        return {"200": success}
+    accepted: Schema = {
+        "description": "The turn runs in the background",
+        "content": {"application/json": {"schema": schemas.written[route.accepted]}},
+        "headers": {**deepcopy(ACCEPTED), **deepcopy(success["headers"])},
+    }
+    return {"200": success, "202": accepted}
 
 
 def _with_bound(schema: Schema, max_infer_iters: int) -> Schema:

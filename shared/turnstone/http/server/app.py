@@ -19,7 +19,7 @@ from starlette.routing import Route as StarletteRoute
 from starlette.types import Receive, Scope, Send
 
 from turnstone.domain.access.caller import NOBODY, Caller
-from turnstone.domain.errors import SHUTTING_DOWN, BodyTooLarge, Overloaded, Unauthenticated, UnknownClient
+from turnstone.domain.errors import SHUTTING_DOWN, BodyTooLarge, Overloaded, TurnAwaited, Unauthenticated, UnknownClient
 from turnstone.domain.errors.codes import ErrorCode
 from turnstone.domain.values.cancellation import StopSignal
 from turnstone.http.envelopes import ErrorEnvelope, envelope_below
@@ -34,7 +34,7 @@ from turnstone.http.errors import (
 from turnstone.http.replies import Answer, ModelReply, PiecesReply, Reply, TurnReply, TurnStreamReply
 from turnstone.http.request import Request, ids_in
 from turnstone.http.route import Route
-from turnstone.http.server.bodies import read_body
+from turnstone.http.server.bodies import headers_by_name, read_body
 from turnstone.http.server.clients import unknown_client
 from turnstone.http.server.hosting import Hosting
 from turnstone.http.server.rare_routes import RareRoutes
@@ -45,6 +45,7 @@ from turnstone.http.streams.departure import Departure
 from turnstone.http.streams.pieces import cut
 
 if TYPE_CHECKING:
+    from turnstone.http.server.waiting import First
     from turnstone.services.streams.broadcast import TurnBroadcast
     from turnstone.services.use_cases import UseCases
 
@@ -215,7 +216,7 @@ class _Endpoint:
             path=scope["path"],
             path_params=scope["path_params"],
             query=query,
-            headers={name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]},
+            headers=headers_by_name(scope["headers"]),
             body=body,
             caller=caller,
             scheme=self._hosting.scheme(scope),
@@ -238,18 +239,41 @@ class _Endpoint:
         """Return the route's answer, after a wait for a slot if it needs one. Raises ClientDisconnect."""
         call = partial(answer_or_error, self._begun, request, self._route.envelope)
         try:
-            return await self._done(partial(call, (Overloaded,)), request, receive)
+            return await self._done(partial(call, (Overloaded, TurnAwaited)), request, receive)
+        except TurnAwaited as refused:
+            awaited = refused
         except Overloaded as refused:
-            comes_first, may_be_repeated = refused.comes_first, refused.may_be_repeated
+            return await self._answer_in_slot(call, refused, request, receive)
+        return await self._answer_after_turn(call, awaited, request, receive)
+
+    async def _answer_after_turn(
+        self, call: partial[Answer], awaited: TurnAwaited, request: Request, receive: Receive
+    ) -> Answer:
+        """Return the route's answer, after a wait for the session's turn. Raises ClientDisconnect."""
+        from turnstone.http.server.waiting import answer_after_turn  # only for routes with patience
+
+        async def attempt(first: First) -> Answer:
+            try:
+                return await self._done(first(partial(call, (Overloaded, TurnAwaited))), request, receive)
+            except Overloaded as refused:
+                return await self._answer_in_slot(first(call), refused, request, receive)
+
+        return await answer_after_turn(self._use_cases.session_queues, awaited, receive, attempt, self.envelope)
+
+    async def _answer_in_slot(
+        self, call: Callable[[], Answer], refused: Overloaded, request: Request, receive: Receive
+    ) -> Answer:
+        """Return the route's answer, after a wait for a slot. Raises ClientDisconnect."""
+        comes_first, may_be_repeated = refused.comes_first, refused.may_be_repeated
         from turnstone.http.server.waiting import wait_for_slot  # only where slots are scarce
 
         # The route starts again after the wait, so that a waiting request holds no thread and only its body in memory.
         executor = self._use_cases.executor
         try:
             waiter = await wait_for_slot(executor, request, receive, comes_first=comes_first)
-        except Overloaded as refused:
-            refused.may_be_repeated = may_be_repeated
-            return error_reply(refused, self._route.envelope)
+        except Overloaded as still_full:
+            still_full.may_be_repeated = may_be_repeated
+            return error_reply(still_full, self._route.envelope)
         return await self._done(partial(executor.within, waiter, call), request, receive, comes_first=True)
 
     async def _done(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from starlette.requests import ClientDisconnect
 from starlette.types import Message, Receive
 
@@ -29,3 +31,11 @@ async def read_body(receive: Receive, limit: int) -> bytes | None:
             parts.append(part)
         if not message.get("more_body", False) or size > limit * READ_ON_FACTOR:
             return b"".join(parts) if size <= limit else None
+
+
+def headers_by_name(sent: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Return the headers by name: the last line of each, and all lines of `Prefer`, which is a list."""
+    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in sent}
+    if "prefer" in headers:
+        headers["prefer"] = b",".join(value for name, value in sent if name == b"prefer").decode("latin-1")
+    return headers

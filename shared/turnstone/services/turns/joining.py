@@ -29,8 +29,8 @@ class Joining:
             return _replay(ref, replayed_since_resume(state) if is_resume else replayed(state))
         return self._expected(ref, session)
 
-    def join_recent(self, ref: TurnRef, within: timedelta, *, is_resume: bool) -> TurnBroadcast | None:
-        """Join as `join` does a turn that runs or came to rest `within` that time; return None for an older one.
+    def is_recent(self, ref: TurnRef, within: timedelta) -> bool:
+        """Return whether the turn runs or came to rest `within` that time.
 
         A client retries at once, or after a timeout; a later request with an equal body is a new one.
         """
@@ -38,8 +38,8 @@ class Joining:
             _, state = self._deps.turns.load(ref)
             at_rest = state.status is not TurnStatus.IN_PROGRESS
             if at_rest and self._deps.clock.now() - state.last_moment > within:
-                return None
-        return self.join(ref, is_resume=is_resume)
+                return False
+        return True
 
     def _expected(self, ref: TurnRef, session: Session) -> TurnBroadcast:
         """Return a broadcast for a turn of another process; a takeover by this one publishes all its events there."""

@@ -1,18 +1,20 @@
-"""The leases of the turns that this process runs, renewed by one thread."""
+"""The leases of the turns that this process runs, renewed by one thread, and the end of such runs."""
 
 import logging
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from threading import Condition, Lock, Thread
 from typing import NamedTuple
 
-from turnstone.domain.errors import LeaseLost, StoreUnavailable
+from turnstone.domain.errors import LeaseLost, NotFound, StoreUnavailable
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.sessions.sessions import LockState, SessionLock
 from turnstone.domain.values.cancellation import StopSignal
 from turnstone.ports.system import Clock
+from turnstone.services.streams.broadcast import Broadcasts
+from turnstone.services.streams.replay import gone_event
 from turnstone.store.sessions.turns import TurnStore
 
 log = logging.getLogger(__name__)
@@ -194,3 +196,22 @@ class LeaseKeeper:
                 lease.lose()
             except StoreUnavailable as unavailable:
                 log.warning("lease of turn %s not renewed, will be tried again: %s", lease.ref.turn_id, unavailable)
+
+
+class LocalRuns:
+    """The turns with a run or subscribers in this process."""
+
+    def __init__(self, leases: LeaseKeeper, broadcasts: Broadcasts) -> None:
+        self._leases = leases
+        self._broadcasts = broadcasts
+
+    def stop(self, is_gone: Callable[[TurnRef], bool]) -> None:
+        """End the runs of deleted turns at their next event; notify their subscribers at once."""
+        for lease in self._leases.held():
+            if is_gone(lease.ref):
+                with lease.in_hand:
+                    lease.lose()
+        for broadcast in self._broadcasts.all():
+            if is_gone(broadcast.ref):
+                missing = NotFound("session", broadcast.ref.session_id)
+                self._broadcasts.end(broadcast, gone_event(missing, broadcast.ref.turn_id))

@@ -1,26 +1,24 @@
-"""Reconcile a turn without a live request: expire it, take it over, or do nothing."""
+"""Reconcile a turn without a live request: run it for the first time, expire it, take it over, or do nothing."""
 
 import logging
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
-from threading import Lock, Timer
+from threading import Timer
 
-from turnstone.domain.errors import Conflict, LeaseLost, NotFound, Overloaded, StoreUnavailable
+from turnstone.domain.errors import Conflict, LeaseLost, NotFound, Overloaded
 from turnstone.domain.refs import TurnRef
-from turnstone.domain.sessions.sessions import LockState, Session
+from turnstone.domain.sessions.sessions import UNCLAIMED_AFTER, LockState, Session
 from turnstone.domain.turns.events import TurnFailed
 from turnstone.domain.turns.turns import TurnState, TurnStatus
 from turnstone.services.streams.broadcast import TurnBroadcast
 from turnstone.services.streams.replay import gone_event, numbered
-from turnstone.services.threads.daemon_threads import DaemonThreads
 from turnstone.services.threads.executor import TurnExecutor
-from turnstone.services.threads.slots import Waiter
+from turnstone.services.threads.queued_runs import QueuedRuns
 from turnstone.services.turns.run_request import RunnerDeps, RunRequest
 from turnstone.services.turns.running import TurnRunner
-from turnstone.services.turns.transitions import closed, ended_unanswered, taken_over
+from turnstone.services.turns.transitions import claimed, closed, ended_unanswered, taken_over
 from turnstone.services.turns.turn_failures import warn_of_failure
 
 log = logging.getLogger(__name__)
@@ -35,7 +33,7 @@ class Outlook:
     Attributes:
         status: of the turn, None if it was deleted.
         check_at: time of the next reconciliation, None if the turn has ended.
-        run: the broadcast of the run that took the turn over in this process, None without one.
+        run: the broadcast of the run that this process began for the turn, None without one.
     """
 
     status: TurnStatus | None
@@ -48,12 +46,10 @@ class Recovery:
         self._deps = deps
         self._runner = runner
         self._executor = executor
-        self._threads = DaemonThreads(1, "takeover")
-        self._waiting: set[TurnRef] = set()
-        self._changing = Lock()
+        self.queued = QueuedRuns(executor, self.reconcile)
 
     def reconcile(self, ref: TurnRef) -> Outlook:
-        """Expire the turn, take it over into this process, or leave it as it is. Raises StoreUnavailable."""
+        """Expire the turn, run it in this process, or leave it as it is. Raises StoreUnavailable."""
         try:
             session, state = self._deps.turns.load(ref)
         except NotFound as missing:
@@ -69,8 +65,7 @@ class Recovery:
         except (Conflict, LeaseLost):
             return self._soon(state)
         except Overloaded:
-            self._wait_for_slot(ref)
-            return self._soon(state)
+            return self._waiting_for_slot(ref, session, state)
         except NotFound as missing:
             return self._gone(ref, missing)
 
@@ -115,6 +110,8 @@ class Recovery:
                 self._notify_waiting(ref, state)
                 return Outlook(state.status, session.lock.await_until)
             return self._end(ref, session, ended_unanswered(state, TurnStatus.EXPIRED, now))
+        if session.lock.state is LockState.QUEUED and not state.is_lost:
+            return self._claim(ref, session, state, now)
         lock = self._deps.leases.seen(ref, session.lock, now)
         if lock.is_live(now):
             return Outlook(state.status, lock.lease_until)
@@ -127,6 +124,23 @@ class Recovery:
         if state.takeovers_in_vain >= MAX_TAKEOVERS:
             return self._end(ref, session, ended_unanswered(state, TurnStatus.FAILED, now))
         return self._take_over(ref, session, state, now)
+
+    def _claim(self, ref: TurnRef, session: Session, state: TurnState, now: datetime) -> Outlook:
+        """Run the queued turn for the first time, in this process; that is no takeover."""
+        view = self._deps.turns.view(ref, self._deps.read_tokens)
+        with self._executor.permit(ref.tenant) as permit:
+            committed = self._deps.turns.commit(ref, claimed(session, now + self._deps.leases.duration))
+            launch = RunRequest(
+                ref=ref,
+                session=committed.session,
+                state=state,
+                config=state.config_with(view.agent.agent_config),
+                segments=view.segments,
+                first_events=numbered(state),
+                provider_data=self.queued.take(ref),
+            )
+            run = self._runner.launch(launch, permit)
+        return Outlook(state.status, committed.session.lock.lease_until, run)
 
     def _take_over(self, ref: TurnRef, session: Session, state: TurnState, now: datetime) -> Outlook:
         """Continue from the last stored step, in this process, under a fence that shuts out the old run."""
@@ -146,33 +160,11 @@ class Recovery:
             run = self._runner.launch(launch, permit)
         return Outlook(continued.status, committed.session.lock.lease_until, run)
 
-    def _wait_for_slot(self, ref: TurnRef) -> None:
-        """Reconcile the turn again once it has a slot; it queues, because requests would take every slot otherwise."""
-        with self._changing:
-            if ref in self._waiting:
-                return
-            self._waiting.add(ref)
-
-        def settle(waiter: Waiter) -> None:
-            self._threads.run(partial(self._reconcile_in_slot, waiter, ref))
-
-        try:
-            self._executor.queue(ref.tenant, settle, comes_first=True)
-        except Overloaded:
-            self._waits_no_more(ref)
-
-    def _reconcile_in_slot(self, waiter: Waiter, ref: TurnRef) -> None:
-        self._waits_no_more(ref)
-        if not waiter.has_slot:
-            return
-        try:
-            self._executor.within(waiter, partial(self.reconcile, ref))
-        except StoreUnavailable as unavailable:
-            log.warning("turn %s is not taken over yet: %s", ref.turn_id, unavailable)
-
-    def _waits_no_more(self, ref: TurnRef) -> None:
-        with self._changing:
-            self._waiting.discard(ref)
+    def _waiting_for_slot(self, ref: TurnRef, session: Session, state: TurnState) -> Outlook:
+        """Have the turn wait for a slot. A queued one needs no further check until a later one finds it unclaimed."""
+        is_queued = session.lock.state is LockState.QUEUED
+        self.queued.wait(ref, comes_first=not is_queued)
+        return Outlook(state.status, self._deps.clock.now() + UNCLAIMED_AFTER) if is_queued else self._soon(state)
 
     def _end(self, ref: TurnRef, session: Session, ended: TurnState) -> Outlook:
         view = self._deps.turns.view(ref, self._deps.read_tokens)

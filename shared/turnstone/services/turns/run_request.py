@@ -1,10 +1,11 @@
-"""The request to run a turn, and the dependencies of a run."""
+"""The requests to open a turn and to run it, and the dependencies of a run."""
 
 from collections.abc import Callable
 from datetime import timedelta
 from typing import NamedTuple
 
 from turnstone.domain.agents.agents import AgentConfig
+from turnstone.domain.errors import Conflict
 from turnstone.domain.models.routing import ModelRoute
 from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
 from turnstone.domain.refs import TurnRef
@@ -12,9 +13,10 @@ from turnstone.domain.sessions.context import SEALED_TOKENS, Segment
 from turnstone.domain.sessions.sessions import Session
 from turnstone.domain.tools.tool_runs import ToolOffer
 from turnstone.domain.turns.events import Numbered
-from turnstone.domain.turns.turns import TurnState
+from turnstone.domain.turns.turns import NewTurn, TurnState
 from turnstone.engine.steps import PromptSource
 from turnstone.ports.models import Inference
+from turnstone.ports.records import Put
 from turnstone.ports.supervision import Supervisor
 from turnstone.ports.system import Clock, IdGenerator
 from turnstone.services.shields.shielding import Shieldings
@@ -38,6 +40,7 @@ class RunnerDeps(NamedTuple):
         follow: polls a turn of another process for the requests that wait for it here.
         prompt_of: returns the source of a turn's system messages, None for its instructions; None where all use those.
         tidies_up: whether a run may still work after its end was published.
+        runs_unattended: whether a run may begin after its request was answered; otherwise another process runs it.
     """
 
     turns: TurnStore
@@ -56,12 +59,48 @@ class RunnerDeps(NamedTuple):
     summarizer: Summarizer | None
     follow: Callable[[TurnRef], None]
     tidies_up: bool
+    runs_unattended: bool
     prompt_of: Callable[[TurnRef, AgentConfig], PromptSource | None] | None = None
 
     @property
     def read_tokens(self) -> int:
         """Tokens of the log to read for a turn; a summary adds its own segment and the one it cut short."""
         return self.context_tokens + (2 * SEALED_TOKENS if self.summarizer else 0)
+
+
+class Opening(NamedTuple):
+    """The request to open a turn.
+
+    Attributes:
+        patience_s: the longest wait for the end of the session's running turn; by default the request is refused.
+        create: the session, which is stored together with the turn unless it exists; its id is that of the request.
+        beside: writes of a dialect's own records, made together with those of the turn, or not at all.
+    """
+
+    new: NewTurn
+    patience_s: float = 0.0
+    create: Session | None = None
+    beside: tuple[Put, ...] = ()
+
+
+class BesideConflict(Exception):
+    """The condition of a record beside the turn does not hold: an earlier attempt stored it. Nothing was written."""
+
+    def __init__(self, conflict: Conflict) -> None:
+        super().__init__(str(conflict))
+        self.conflict = conflict
+
+
+class InBackground(NamedTuple):
+    """A turn that runs without a request.
+
+    Attributes:
+        is_queued: whether no process has run it yet.
+    """
+
+    ref: TurnRef
+    state: TurnState
+    is_queued: bool
 
 
 class Equipment(NamedTuple):

@@ -3,8 +3,8 @@
 import logging
 
 from turnstone.domain.errors import StoreUnavailable
-from turnstone.domain.refs import SessionRef
-from turnstone.domain.sessions.sessions import Session
+from turnstone.domain.refs import SessionRef, TurnRef
+from turnstone.domain.sessions.sessions import Session, SessionLock
 from turnstone.ports.supervision import Supervisor
 from turnstone.ports.system import Clock
 
@@ -12,15 +12,23 @@ log = logging.getLogger(__name__)
 
 
 def watch_if_due(supervisor: Supervisor, clock: Clock, ref: SessionRef, session: Session) -> None:
-    """Have the supervisor watch the session's open turn if its process is gone or its client's deadline is over."""
+    """Have the supervisor watch the session's open turn if its process is gone or its client's deadline is over.
+
+    Also a queued one that no process has claimed in time.
+    """
     now = clock.now()
     lock = session.lock
-    if lock.order is None or not (lock.is_abandoned(now) or lock.is_overdue(now)):
+    if lock.order is None or not (lock.is_abandoned(now) or lock.is_overdue(now) or lock.is_unclaimed(now)):
         return
+    watch(supervisor, ref.turn(lock.order), lock)
+
+
+def watch(supervisor: Supervisor, ref: TurnRef, lock: SessionLock) -> None:
+    """Have the supervisor watch the turn; without that its next reader does, or the sweeper."""
     try:
-        supervisor.watch(ref.turn(lock.order), lock)
+        supervisor.watch(ref, lock)
     except StoreUnavailable as unavailable:
-        log.warning("turn %s is not watched, its next reader will report it: %s", lock.order, unavailable)
+        log.warning("turn %s is not watched, its next reader will report it: %s", ref.turn_id, unavailable)
 
 
 def wake(supervisor: Supervisor, token: str | None) -> None:

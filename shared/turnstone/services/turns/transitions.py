@@ -30,6 +30,18 @@ def opened(session: Session, new: TurnState, lease_until: datetime, request: str
     return Change(session.model_copy(update=changes), (new,))
 
 
+def queued(session: Session, new: TurnState, request: str) -> Change:
+    """Return the change by which a new turn takes the session's lock without a process that runs it."""
+    changes = {"lock": session.lock.queued(new.order), "last_order": new.order, "last_request": request}
+    return Change(session.model_copy(update=changes), (new,))
+
+
+def claimed(session: Session, lease_until: datetime) -> Change:
+    """Return the change by which this process begins to run the queued turn; the turn itself stays as it is."""
+    lock = session.lock.taken(str(session.lock.order), lease_until)
+    return Change(session.model_copy(update={"lock": lock}), ())
+
+
 def superseding(opening: Change, ending: Change) -> Change:
     """Return the change that ends the turn that held the lock and opens the new one, in one write."""
     charged = {"spent": ending.session.spent, "token_factor": ending.session.token_factor}

@@ -1,12 +1,12 @@
 """Turns: start one, resume one. Every refusal happens here, before the first event."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta
-from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from turnstone.domain.access.caller import Caller
-from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.errors import (
     CallsMismatch,
     InvalidRequest,
@@ -17,82 +17,135 @@ from turnstone.domain.errors import (
     TurnRunning,
 )
 from turnstone.domain.messages.messages import ToolResponseMessage
+from turnstone.domain.provider_data import HEADERS as PROVIDER_DATA_HEADERS
+from turnstone.domain.provider_data import NO_PROVIDER_DATA
 from turnstone.domain.refs import SessionRef, TurnRef
-from turnstone.domain.sessions.sessions import LockState, Session, SessionLock
+from turnstone.domain.sessions.sessions import LockState
 from turnstone.domain.tools.tools import ToolResponse
 from turnstone.domain.turns.attempts import Attempt
-from turnstone.domain.turns.turns import NewTurn, Turn, TurnState, TurnStatus, silent_output
+from turnstone.domain.turns.turns import NewTurn, TurnState, TurnStatus
 from turnstone.services.access.access import AccessRules, check_session
-from turnstone.services.agents.refusals import refuse_many_iterations, supported_offer
 from turnstone.services.streams.broadcast import TurnBroadcast
 from turnstone.services.streams.replay import events_before_resume, numbered
 from turnstone.services.threads.executor import TurnExecutor
 from turnstone.services.turns.joining import Joining
-from turnstone.services.turns.run_request import Equipment, RunnerDeps, RunRequest
+from turnstone.services.turns.opening import Opener
+from turnstone.services.turns.run_request import (
+    Equipment,
+    InBackground,
+    Opening,
+    RunnerDeps,
+    RunRequest,
+)
 from turnstone.services.turns.running import TurnRunner
-from turnstone.services.turns.supervision import wake
+from turnstone.services.turns.supervision import wake, watch_if_due
 from turnstone.services.turns.transitions import (
     Answered,
     answered_by_client,
     answered_in_text,
     closed,
     ended_unanswered,
-    opened,
     refuse_reopening,
     reopened,
     resumed,
-    superseding,
 )
-from turnstone.services.turns.turn_failures import warn_of_failure
 from turnstone.store.layout.contention import TRIES_OF_TURNS, ReadAgain, retried
 from turnstone.store.layout.idempotency import answer_in, put_remembered
 from turnstone.store.sessions.turns import SessionView
 
+if TYPE_CHECKING:  # not where other processes run the queued turns, and no request waits for a turn
+    from turnstone.services.streams.session_queues import SessionQueues
+    from turnstone.services.threads.queued_runs import QueuedRuns
+
 log = logging.getLogger(__name__)
+KEYS_IN_BACKGROUND = (
+    f"{PROVIDER_DATA_HEADERS[0]}: a turn in the background runs in another process, and the keys are never stored; "
+    "send the turn without Prefer: respond-async, or register the keys"
+)
+Result = TypeVar("Result")
 
 
 class Turns:
-    def __init__(self, deps: RunnerDeps, rules: AccessRules, runner: TurnRunner, executor: TurnExecutor) -> None:
+    def __init__(
+        self,
+        deps: RunnerDeps,
+        rules: AccessRules,
+        runner: TurnRunner,
+        executor: TurnExecutor,
+        queued: "QueuedRuns | None",
+        queues: "Callable[[], SessionQueues]",
+    ) -> None:
+        """Take the queue of background turns here, None where other processes run them all; and those of sessions."""
+        self._queues = queues
         self._deps = deps
+        self._queued = queued
         self._rules = rules
         self._store = deps.turns
         self._runner = runner
         self._executor = executor
         self._joining = Joining(deps)
+        self._opener = Opener(deps, runner, executor)
 
-    def start(self, caller: Caller, ref: SessionRef, new: NewTurn, attempt: Attempt) -> TurnBroadcast:
+    def start(self, caller: Caller, ref: SessionRef, opening: Opening | NewTurn, attempt: Attempt) -> TurnBroadcast:
         """Open a turn and return its broadcast; the turn runs independent of its subscribers.
 
-        A repeated request joins the turn that it opened. Tool responses to the pending calls resume their turn.
+        A new turn alone is opened at once, or refused. A repeated request joins the turn that it opened. Tool responses
+        to the pending calls resume their turn.
 
         Raises:
             NotFound: the session or its agent.
             InvalidRequest: the turn requests a feature that is not available.
-            TurnRunning: another turn of the session runs.
+            TurnRunning: another turn of the session runs, or has yet to run.
+            TurnAwaited: the same, and the request may wait for its end by `SessionQueues`.
+            BesideConflict: a record beside the turn can't be stored.
             Overloaded: every slot for a turn is taken.
             DayLimitReached: the tenant has spent its tokens of the day.
         """
-        is_paused_for_calls = new.policy.at_client_calls == "pause"
-        responses = [m for m in new.messages if isinstance(m, ToolResponseMessage)] if is_paused_for_calls else []
-        if responses and len(responses) != len(new.messages):
+        opening = _opening(opening)
+        responses = _resuming(opening.new)
+        if responses and len(responses) != len(opening.new.messages):
             raise InvalidRequest(
                 "messages: tool responses and user messages can't be sent in one turn; send one kind", ("messages",)
             )
 
         def act() -> TurnBroadcast:
-            view = self._store.view(ref, self._deps.read_tokens, attempt)
-            now = self._deps.clock.now()
-            check_session(self._rules, caller, view.session, view.agent_owner, now)
-            if earlier := self._earlier(ref, view, attempt, now, is_resume=bool(responses)):
-                return earlier
+            view, now = self._viewed(caller, ref, opening, attempt)
+            if earlier := self._earlier_ref(ref, view, attempt, now, is_own=opening.create is not None):
+                return self._joining.join(earlier, is_resume=bool(responses))
             if responses:
                 return self._resume_by_messages(ref, view, responses, attempt, now)
-            try:
-                return self._open(ref, view, new, attempt, now)
-            except (TurnRunning, Overloaded, StoreUnavailable) as refused:
-                # A second equal message, when the client sends it again, would be taken for a retry of the first.
-                refused.may_be_repeated = view.session.last_request != attempt.fingerprint
-                raise
+            with _repeatable(view, attempt):
+                return self._opener.run(self._opener.checked(ref, view, opening, attempt, now))
+
+        return _settled(act, attempt)
+
+    def start_in_background(
+        self, caller: Caller, ref: SessionRef, opening: Opening | NewTurn, attempt: Attempt
+    ) -> InBackground:
+        """Open a turn that runs without its request: here in a slot, once there is one, otherwise by the supervisor.
+
+        A repeated request gets the turn that it opened, whatever became of it since. Tool responses are refused:
+        they resume a turn. For the errors see `start`.
+        """
+        opening = _opening(opening)
+        if _resuming(opening.new):
+            raise InvalidRequest("messages: tool responses can't be sent in the background", ("messages",))
+        if attempt.provider_data is not NO_PROVIDER_DATA and not self._deps.runs_unattended:
+            raise InvalidRequest(KEYS_IN_BACKGROUND, PROVIDER_DATA_HEADERS[:1])
+
+        def act() -> InBackground:
+            view, now = self._viewed(caller, ref, opening, attempt)
+            if earlier := self._earlier_ref(ref, view, attempt, now, is_own=opening.create is not None):
+                return self._found(earlier)
+            with _repeatable(view, attempt):
+                checked = self._opener.checked(ref, view, opening, attempt, now)
+                if self._queued is None:
+                    return self._opener.queue(checked)
+                try:
+                    running = self._opener.run(checked)
+                except Overloaded:
+                    return self._opener.queue(checked, self._queued.reserve(ref.tenant))
+                return InBackground(running.ref, checked.state, is_queued=False)
 
         return _settled(act, attempt)
 
@@ -128,56 +181,26 @@ class Turns:
         """Hand the turn off to another process, because this one ends soon, and notify the subscribers here."""
         self._runner.hand_off(ref, is_watched=False)
 
-    def _open(self, ref: SessionRef, view: SessionView, new: NewTurn, attempt: Attempt, now: datetime) -> TurnBroadcast:
-        refuse_many_iterations(new.overrides.max_infer_iters, self._deps.limits.infer_iters)
-        config = new.config_with(view.agent.agent_config)
-        equipment = self._equipment(ref, config, attempt)
-        lock = view.session.lock
-        if lock.order is not None and self._is_running(ref.turn(lock.order), lock, now):
-            raise TurnRunning(lock.order)
-        self._deps.limits.of_day.check(ref.tenant)
-        state = self._new_state(view.session, new, config, now)
-        session = view.session.used(now)
-        change = opened(session, state, now + self._deps.leases.duration, attempt.fingerprint)
-        segments = view.segments
-        old: TurnState | None = None
-        if lock.order is not None:
-            old = self._ended_holder(ref.turn(lock.order), is_overdue=lock.is_overdue(now), now=now)
-            ended = closed(view.session, old, view.open_segment)
-            change = superseding(change, ended)
-            segments = view.segments_with(*ended.segments)
-        remembered = put_remembered(ref, attempt, {"turn_id": state.turn_id}, now, view.remembered)
-        with self._executor.permit(ref.tenant) as permit:
-            committed = self._store.commit(ref, change._replace(remembered=remembered))
-            launch = RunRequest(
-                ref=ref.turn(state.order),
-                session=committed.session,
-                state=committed.turns[-1],
-                config=config,
-                segments=segments,
-                first_events=numbered(state),
-                provider_data=attempt.provider_data,
-                equipment=equipment,
-            )
-            broadcast = self._runner.launch(launch, permit)
-        if old is not None:
-            warn_of_failure(ref.turn(old.order), old)
-            wake(self._deps.supervisor, old.token)
-        return broadcast
+    def _viewed(
+        self, caller: Caller, ref: SessionRef, opening: Opening, attempt: Attempt
+    ) -> tuple[SessionView, datetime]:
+        """Return the session, stored or about to be created, and the time.
 
-    def _equipment(self, ref: SessionRef, config: AgentConfig, attempt: Attempt) -> Equipment:
-        """Return the equipment of a turn of this configuration. Raises InvalidRequest if a part is not available."""
-        route = self._deps.route(ref.tenant, config.model)
-        tools = self._deps.tools.of(ref, attempt.provider_data)
-        capabilities = partial(self._deps.inference.capabilities, route.targets)
-        offer = supported_offer(route.with_prompt_format(config), tools.of_tenant.offered, capabilities)
-        self._deps.shields.refuse_unusable(ref.tenant, config)
-        return Equipment(route, tools, offer)
+        Raises NotFound for session or agent, and TurnAwaited if other requests have waited longer for it.
+        """
+        if opening.patience_s:
+            self._queues().refuse_overtaking(ref, opening.patience_s)
+        view = self._store.view(ref, self._deps.read_tokens, attempt, new=opening.create)
+        now = self._deps.clock.now()
+        check_session(self._rules, caller, view.session, view.agent_owner, now)
+        return view, now
 
-    def _is_running(self, ref: TurnRef, lock: SessionLock, now: datetime) -> bool:
-        """Return whether a process runs the turn: this one, or another one that holds a live lease."""
-        is_live = self._deps.leases.seen(ref, lock, now).is_live(now)
-        return is_live or self._deps.leases.is_held(ref, lock.fence)
+    def _found(self, ref: TurnRef) -> InBackground:
+        """Return the turn of an earlier attempt."""
+        session, state = self._store.load(ref)
+        watch_if_due(self._deps.supervisor, self._deps.clock, ref, session)
+        is_queued = session.lock.state is LockState.QUEUED and session.lock.order == state.order
+        return InBackground(ref, state, is_queued=is_queued)
 
     def _resume(
         self, ref: TurnRef, view: SessionView, responses: Sequence[ToolResponse], attempt: Attempt, now: datetime
@@ -191,7 +214,7 @@ class Turns:
         if state.status is TurnStatus.COMPLETED:
             refuse_reopening(view.session, state, responses, self._deps.limits.infer_iters)
             step = answered_in_text(state, responses, self._deps.ids.new_id(), now)
-            equipment = self._equipment(ref, config, attempt)
+            equipment = self._opener.equipment(ref, config, attempt)
             self._deps.limits.check_turn(state)
             self._deps.limits.of_day.check(ref.tenant)
         else:
@@ -261,39 +284,51 @@ class Turns:
         self, ref: SessionRef, view: SessionView, attempt: Attempt, now: datetime, *, is_resume: bool
     ) -> TurnBroadcast | None:
         """Return the broadcast of the turn this very request opened or resumed before."""
+        earlier = self._earlier_ref(ref, view, attempt, now)
+        return None if earlier is None else self._joining.join(earlier, is_resume=is_resume)
+
+    def _earlier_ref(
+        self, ref: SessionRef, view: SessionView, attempt: Attempt, now: datetime, *, is_own: bool = False
+    ) -> TurnRef | None:
+        """Return the turn this very request opened or resumed before; with `is_own`, in a session that it created."""
         answer = answer_in(view.remembered, attempt, now)
         if answer is not None:
-            return self._joining.join(ref.turn(answer["turn_id"]), is_resume=is_resume)
+            return ref.turn(answer["turn_id"])
         session = view.session
+        if is_own and session.last_request == attempt.fingerprint and session.last_order is not None:
+            return ref.turn(session.last_order)
         if attempt.is_retry and session.last_request == attempt.fingerprint and session.last_order is not None:
-            within = timedelta(seconds=attempt.repeated_within_s)
-            return self._joining.join_recent(ref.turn(session.last_order), within, is_resume=is_resume)
+            turn = ref.turn(session.last_order)
+            return turn if self._joining.is_recent(turn, timedelta(seconds=attempt.repeated_within_s)) else None
         return None
 
-    def _ended_holder(self, ref: TurnRef, *, is_overdue: bool, now: datetime) -> TurnState:
-        """Return the ended state of the turn that holds the lock without a right to continue."""
-        _, state = self._store.load(ref)
-        if state.status is TurnStatus.IN_PROGRESS:
-            return ended_unanswered(state, TurnStatus.FAILED, now)
-        return ended_unanswered(state, TurnStatus.EXPIRED if is_overdue else TurnStatus.CANCELLED, now)
 
-    def _new_state(self, session: Session, new: NewTurn, config: AgentConfig, now: datetime) -> TurnState:
-        order = self._deps.ids.order_key(now, session.last_order)
-        turn = Turn(
-            turn_id=order,
-            session_id=session.session_id,
-            input_messages=new.messages,
-            output_message=silent_output(),
-            started_at=now,
-        )
-        return new.opened(turn, config)
+def _resuming(new: NewTurn) -> list[ToolResponseMessage]:
+    """Return the tool responses that resume a paused turn; where calls end turns, they are messages as any others."""
+    if new.policy.at_client_calls != "pause":
+        return []
+    return [message for message in new.messages if isinstance(message, ToolResponseMessage)]
 
 
-def _settled(act: Callable[[], TurnBroadcast], attempt: Attempt) -> TurnBroadcast:
+def _opening(opening: Opening | NewTurn) -> Opening:
+    return Opening(opening) if isinstance(opening, NewTurn) else opening
+
+
+@contextmanager
+def _repeatable(view: SessionView, attempt: Attempt) -> Iterator[None]:
+    """Mark a refusal as final where a retry of the request would be taken for that of an earlier, equal one."""
+    try:
+        yield
+    except (TurnRunning, Overloaded, StoreUnavailable) as refused:
+        refused.may_be_repeated = view.session.last_request != attempt.fingerprint
+        raise
+
+
+def _settled(act: Callable[[], Result], attempt: Attempt) -> Result:
     """Return the result of `act`, repeated after conflicts with other writers. Raises StoreUnavailable if all fail."""
     was_refused = False
 
-    def act_on_both() -> TurnBroadcast:
+    def act_on_both() -> Result:
         nonlocal was_refused
         try:
             return act()

@@ -101,12 +101,8 @@ class SessionStore:
         """Store the session and return its id, or the id in the answer to an earlier attempt. Raises NotFound."""
         ref = SessionRef(tenant=tenant, agent_id=session.agent_id, session_id=session.session_id)
         agent = agent_key(tenant, session.agent_id)
-        writes: list[Operation] = [
-            Check(agent, (AttributeIs("status", ACTIVE),)),
-            put_session(ref, session),
-            put_entry(session_list_key(tenant, session.agent_id, session.order), _shown(session), session.stamp),
-            *([put_job(job_of("end_session", ref, session, now, session.ends_at))] if session.ends_at else ()),
-        ]
+        check, *beside = creation(ref, session, now)
+        writes: list[Operation] = [check, put_session(ref, session), *beside]
         once = Once(tenant, attempt, {"session_id": session.session_id}, now)
         try:
             return once.write(self._store, writes)["session_id"]
@@ -254,6 +250,15 @@ class SessionStore:
                 session = Session.model_validate({**shown, "rev": header.rev})
                 return session, owner_of_agent(agent, ref.agent_id)
         raise lost
+
+
+def creation(ref: SessionRef, session: Session, now: datetime) -> tuple[Operation, ...]:
+    """Return the writes of a new session besides its header; the first conflicts if the agent is gone."""
+    return (
+        Check(agent_key(ref.tenant, ref.agent_id), (AttributeIs("status", ACTIVE),)),
+        put_entry(session_list_key(ref.tenant, ref.agent_id, session.order), _shown(session), session.stamp),
+        *([put_job(job_of("end_session", ref, session, now, session.ends_at))] if session.ends_at else ()),
+    )
 
 
 def _shown(session: Session) -> dict[str, Any]:

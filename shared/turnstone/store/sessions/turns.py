@@ -29,12 +29,24 @@ from turnstone.domain.sessions.context import (
     summary_tokens,
     tokens_of,
 )
-from turnstone.domain.sessions.sessions import LockState, Session
+from turnstone.domain.sessions.sessions import LockState, Session, SessionLock
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.turns.lost_turns import LOST
 from turnstone.domain.turns.turns import TurnState
 from turnstone.domain.values.content import Restore
-from turnstone.ports.records import MAX_OPERATIONS, AttributeIs, Condition, Delete, Get, Key, Put, Record, RevIs, Update
+from turnstone.ports.records import (
+    MAX_OPERATIONS,
+    AttributeIs,
+    Condition,
+    Delete,
+    Get,
+    Key,
+    Operation,
+    Put,
+    Record,
+    RevIs,
+    Update,
+)
 from turnstone.ports.storage import RangeStore
 from turnstone.store.agents.agents import agent_of, owner_of_agent
 from turnstone.store.layout.frames import stamp
@@ -102,6 +114,7 @@ class Change(NamedTuple):
 
     Attributes:
         has_spent: whether an ended turn used tokens, so that the session's usage of the day is written.
+        beside: further writes, made with all others or not at all.
     """
 
     session: Session
@@ -109,6 +122,7 @@ class Change(NamedTuple):
     segments: tuple[Segment, ...] = ()
     remembered: tuple[Put, ...] = ()
     has_spent: bool = False
+    beside: tuple[Operation, ...] = ()
 
 
 class Visited(NamedTuple):
@@ -137,9 +151,17 @@ class TurnStore:
         self._held_bytes = LONG_BYTES if leaves_long_texts else None
 
     def view(
-        self, ref: SessionRef, budget_tokens: int, attempt: Attempt | None = None, turn_id: str | None = None
+        self,
+        ref: SessionRef,
+        budget_tokens: int,
+        attempt: Attempt | None = None,
+        turn_id: str | None = None,
+        new: Session | None = None,
     ) -> SessionView:
-        """Return the data to begin or resume a turn, from one round trip. Raises NotFound for session or agent."""
+        """Return the data to begin or resume a turn, from one round trip; with the `new` session if none is stored.
+
+        Raises NotFound for session or agent.
+        """
         segments_read = header_and_segments(ref, segments_within(budget_tokens))
         remembered_key = get_remembered(ref, attempt) if attempt else ()
         turn_read = (Get(turn_key(ref, turn_id)),) if turn_id is not None else ()
@@ -151,12 +173,13 @@ class TurnStore:
         if self._directory:
             self._directory.learn_readable(ref.tenant, found.pop())
         newest_first = records_within(self._store, segments_read, newest)
-        if agent_record is None or not newest_first or newest_first[0].key != session_key(ref):
-            raise NotFound("session", ref.session_id)
+        has_session = bool(newest_first) and newest_first[0].key == session_key(ref)
+        if agent_record is None or not (has_session or new):
+            raise NotFound("agent", ref.agent_id) if new else NotFound("session", ref.session_id)
         stored = agent_of(agent_record, ref.agent_id)
         turn_record = found.pop(0) if turn_id is not None else None
         return SessionView(
-            session=session_of(newest_first[0]),
+            session=session_of(newest_first[0]) if has_session or new is None else new,
             agent=stored.agent,
             agent_owner=stored.stamp,
             segments=_segments_in(newest_first[1:]),
@@ -183,6 +206,11 @@ class TurnStore:
             raise NotFound("session", ref.session_id)
         return session_of(header), self._whole(ref, record)
 
+    def lock_of(self, ref: SessionRef) -> SessionLock | None:
+        """Return the session's lock, None without a session."""
+        record = self._store.get(session_key(ref))
+        return None if record is None else session_of(record).lock
+
     def visit(self, ref: TurnRef) -> Visited:
         """Return the turn's session, its agent's owner, and the turn. Raises NotFound for session or agent."""
         turn, agent_record_key = turn_key(ref, ref.turn_id), agent_key(ref.tenant, ref.agent_id)
@@ -194,12 +222,12 @@ class TurnStore:
 
     def commit(self, ref: SessionRef, change: Change) -> Change:
         """Apply the transition and return it with its new revisions. Raises Conflict after a concurrent change."""
-        writes: list[Put] = [put_session(ref, change.session)]
+        writes: list[Operation] = [put_session(ref, change.session)]
         writes += (put_turn(ref, state) for state in change.turns)
         writes += (put_segment(ref, segment) for segment in change.segments)
         if change.has_spent:
             writes.append(put_spent(ref, change.session))
-        self._store.write([*writes, *change.remembered])
+        self._store.write([*writes, *change.remembered, *change.beside])
         return change._replace(
             session=change.session.model_copy(update={"rev": change.session.rev + 1}),
             turns=tuple(state.model_copy(update={"rev": state.rev + 1}) for state in change.turns),

@@ -4,13 +4,14 @@ Source: the types of `llama-stack-client` 0.2.12.
 """
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
 from turnstone.dialects.json_objects import after_entries, before_entries
+from turnstone.domain.refs import TurnRef
 from turnstone.domain.sessions.sessions import Session
-from turnstone.domain.turns.turns import Step, Turn
+from turnstone.domain.turns.turns import Step, Turn, TurnStatus
 from turnstone.domain.values.frozen import Frozen
 
 LostTurns = Annotated[
@@ -34,6 +35,35 @@ class SessionWithTurns(Frozen):
 
 class StepReply(Frozen):
     step: Step
+
+
+class AcceptedTurn(Frozen):
+    """A turn that runs in the background, and where to follow it.
+
+    Attributes:
+        status: `queued` until a process runs it.
+        turn_url: the path of the turn on this server.
+        events_url: the path of its events.
+    """
+
+    agent_id: str
+    session_id: str
+    turn_id: str
+    status: Literal["queued"] | TurnStatus
+    turn_url: str
+    events_url: str
+
+    @classmethod
+    def of(cls, ref: TurnRef, status: TurnStatus, turn_url: str, *, is_queued: bool) -> Self:
+        """Return the turn, whose URL is the beginning of that of its events."""
+        return cls(
+            agent_id=ref.agent_id,
+            session_id=ref.session_id,
+            turn_id=ref.turn_id,
+            status="queued" if is_queued else status,
+            turn_url=turn_url,
+            events_url=f"{turn_url}/events",
+        )
 
 
 def session_head(session: Session) -> bytes:

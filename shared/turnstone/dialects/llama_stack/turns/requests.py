@@ -9,7 +9,7 @@ from pydantic import Field
 
 from turnstone.domain.agents.agents import TurnOverrides
 from turnstone.domain.errors import Unsupported
-from turnstone.domain.messages.messages import InputMessage
+from turnstone.domain.messages.messages import InputMessage, ToolResponseMessage
 from turnstone.domain.tools.tools import ToolResponse
 from turnstone.domain.turns.turns import NewTurn
 from turnstone.domain.values.frozen import Many, NullMeansDefault
@@ -20,6 +20,11 @@ class CreateTurn(TurnOverrides):
     messages: Many[InputMessage] = Field(min_length=1)
     stream: Flag = False
     documents: Many[Any] = ()
+
+    @property
+    def may_run_in_background(self) -> bool:
+        """Whether a client that prefers it is answered before the turn ends: not where it streams or resumes a turn."""
+        return not self.stream and not any(isinstance(message, ToolResponseMessage) for message in self.messages)
 
     def to_new_turn(self) -> NewTurn:
         """Return the request of the turn. Raises Unsupported."""

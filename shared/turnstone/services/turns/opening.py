@@ -1,0 +1,195 @@
+"""Opening a turn: its checks, and its first write, by which it runs here or is queued."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from turnstone.domain.agents.agents import AgentConfig
+from turnstone.domain.errors import Conflict, TurnAwaited, TurnRunning
+from turnstone.domain.refs import SessionRef, TurnRef
+from turnstone.domain.sessions.context import Segment
+from turnstone.domain.sessions.sessions import LockState, Session, SessionLock
+from turnstone.domain.turns.attempts import Attempt
+from turnstone.domain.turns.turns import NewTurn, Turn, TurnState, TurnStatus, silent_output
+from turnstone.ports.records import Operation, Put
+from turnstone.services.agents.refusals import refuse_many_iterations, supported_offer
+from turnstone.services.streams.broadcast import TurnBroadcast
+from turnstone.services.streams.replay import numbered
+from turnstone.services.threads.executor import TurnExecutor
+from turnstone.services.turns.run_request import (
+    BesideConflict,
+    Equipment,
+    InBackground,
+    Opening,
+    RunnerDeps,
+    RunRequest,
+)
+from turnstone.services.turns.running import TurnRunner
+from turnstone.services.turns.supervision import wake, watch, watch_if_due
+from turnstone.services.turns.transitions import closed, ended_unanswered, opened, queued, superseding
+from turnstone.services.turns.turn_failures import warn_of_failure
+from turnstone.store.layout.idempotency import put_remembered
+from turnstone.store.sessions.turns import Change, SessionView
+
+if TYPE_CHECKING:  # not where other processes run the queued turns
+    from turnstone.services.threads.queued_runs import Reservation
+
+
+class CheckedOpening(NamedTuple):
+    """A turn that nothing refuses, with all that its opening writes.
+
+    Attributes:
+        old: the ended state of the turn that held the lock, None without one.
+        ended: the change that ends it.
+        beside: the writes besides those of the turn.
+    """
+
+    ref: SessionRef
+    view: SessionView
+    session: Session
+    state: TurnState
+    config: AgentConfig
+    equipment: Equipment
+    attempt: Attempt
+    old: TurnState | None
+    ended: Change | None
+    remembered: tuple[Put, ...]
+    beside: tuple[Operation, ...]
+    opening: Opening
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """The newest context segments, as stored with the opening."""
+        return self.view.segments if self.ended is None else self.view.segments_with(*self.ended.segments)
+
+
+class Opener:
+    def __init__(self, deps: RunnerDeps, runner: TurnRunner, executor: TurnExecutor) -> None:
+        self._deps = deps
+        self._store = deps.turns
+        self._runner = runner
+        self._executor = executor
+
+    def checked(
+        self, ref: SessionRef, view: SessionView, opening: Opening, attempt: Attempt, now: datetime
+    ) -> CheckedOpening:
+        """Return the turn as it may be opened now. For the errors see `Turns.start`."""
+        new = opening.new
+        refuse_many_iterations(new.overrides.max_infer_iters, self._deps.limits.infer_iters)
+        config = new.config_with(view.agent.agent_config)
+        equipment = self.equipment(ref, config, attempt)
+        lock = view.session.lock
+        if lock.order is not None and self._is_running(ref.turn(lock.order), lock, now):
+            if lock.state is LockState.QUEUED:
+                watch_if_due(self._deps.supervisor, self._deps.clock, ref, view.session)
+            if opening.patience_s:
+                raise TurnAwaited(ref.turn(lock.order), opening.patience_s)
+            raise TurnRunning(lock.order)
+        self._deps.limits.of_day.check(ref.tenant)
+        state = self._new_state(view.session, new, config, now)
+        old: TurnState | None = None
+        ended: Change | None = None
+        if lock.order is not None:
+            old = self._ended_holder(ref.turn(lock.order), is_overdue=lock.is_overdue(now), now=now)
+            ended = closed(view.session, old, view.open_segment)
+        session = view.session.used(now)
+        beside: tuple[Operation, ...] = opening.beside
+        if not session.rev:
+            from turnstone.store.sessions.sessions import creation  # only where a session is created with its turn
+
+            beside = (*creation(ref, session, now), *beside)
+        remembered = put_remembered(ref, attempt, {"turn_id": state.turn_id}, now, view.remembered)
+        return CheckedOpening(
+            ref, view, session, state, config, equipment, attempt, old, ended, remembered, beside, opening
+        )
+
+    def run(self, checked: CheckedOpening) -> TurnBroadcast:
+        """Store the turn and run it here. Raises Overloaded without a slot."""
+        ref, state, attempt = checked.ref, checked.state, checked.attempt
+        lease_until = state.turn.started_at + self._deps.leases.duration
+        change = opened(checked.session, state, lease_until, attempt.fingerprint)
+        with self._executor.permit(ref.tenant) as permit:
+            committed = self._committed(checked, change)
+            launch = RunRequest(
+                ref=ref.turn(state.order),
+                session=committed.session,
+                state=committed.turns[-1],
+                config=checked.config,
+                segments=checked.segments,
+                first_events=numbered(state),
+                provider_data=attempt.provider_data,
+                equipment=checked.equipment,
+            )
+            broadcast = self._runner.launch(launch, permit)
+        self._report_ended(checked)
+        return broadcast
+
+    def queue(self, checked: CheckedOpening, reserved: Reservation | None = None) -> InBackground:
+        """Store the turn, to be run by this process once its reservation has a slot, or by the supervisor."""
+        ref = checked.ref.turn(checked.state.order)
+        try:
+            committed = self._committed(checked, queued(checked.session, checked.state, checked.attempt.fingerprint))
+        except BaseException:
+            if reserved is not None:
+                reserved.leave()
+            raise
+        if reserved is not None:
+            reserved.begin(ref, checked.attempt.provider_data)
+        watch(self._deps.supervisor, ref, committed.session.lock)
+        self._report_ended(checked)
+        return InBackground(ref, committed.turns[-1], is_queued=True)
+
+    def _committed(self, checked: CheckedOpening, change: Change) -> Change:
+        """Commit the opening with all that belongs to it. Raises Conflict, BesideConflict."""
+        if checked.ended is not None:
+            change = superseding(change, checked.ended)
+        try:
+            return self._store.commit(
+                checked.ref, change._replace(remembered=checked.remembered, beside=checked.beside)
+            )
+        except Conflict as conflict:
+            if any(put.key == conflict.key for put in checked.opening.beside):
+                raise BesideConflict(conflict) from conflict
+            raise
+
+    def _report_ended(self, checked: CheckedOpening) -> None:
+        """Report the turn that the opening ended, if there was one."""
+        if checked.old is not None:
+            warn_of_failure(checked.ref.turn(checked.old.order), checked.old)
+            wake(self._deps.supervisor, checked.old.token)
+
+    def equipment(self, ref: SessionRef, config: AgentConfig, attempt: Attempt) -> Equipment:
+        """Return the equipment of a turn of this configuration. Raises InvalidRequest if a part is not available."""
+        route = self._deps.route(ref.tenant, config.model)
+        tools = self._deps.tools.of(ref, attempt.provider_data)
+        capabilities = partial(self._deps.inference.capabilities, route.targets)
+        offer = supported_offer(route.with_prompt_format(config), tools.of_tenant.offered, capabilities)
+        self._deps.shields.refuse_unusable(ref.tenant, config)
+        return Equipment(route, tools, offer)
+
+    def _is_running(self, ref: TurnRef, lock: SessionLock, now: datetime) -> bool:
+        """Return whether the turn is queued, or a process runs it: this one, or one that holds a live lease."""
+        if lock.state is LockState.QUEUED:  # it has not lost its session to a newer request before its first run
+            return True
+        is_live = self._deps.leases.seen(ref, lock, now).is_live(now)
+        return is_live or self._deps.leases.is_held(ref, lock.fence)
+
+    def _ended_holder(self, ref: TurnRef, *, is_overdue: bool, now: datetime) -> TurnState:
+        """Return the ended state of the turn that holds the lock without a right to continue."""
+        _, state = self._store.load(ref)
+        if state.status is TurnStatus.IN_PROGRESS:
+            return ended_unanswered(state, TurnStatus.FAILED, now)
+        return ended_unanswered(state, TurnStatus.EXPIRED if is_overdue else TurnStatus.CANCELLED, now)
+
+    def _new_state(self, session: Session, new: NewTurn, config: AgentConfig, now: datetime) -> TurnState:
+        order = self._deps.ids.order_key(now, session.last_order)
+        turn = Turn(
+            turn_id=order,
+            session_id=session.session_id,
+            input_messages=new.messages,
+            output_message=silent_output(),
+            started_at=now,
+        )
+        return new.opened(turn, config)
