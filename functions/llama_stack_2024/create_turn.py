@@ -15,7 +15,7 @@ def create_turn(request: Request) -> TurnReply | TurnStreamReply:
     body = parse(request, CreateTurn2024)
     ref = body.ref(request.caller.tenant)
     broadcast = request.use_cases.turns.start(request.caller, ref, body.to_new_turn(), request.attempt)
-    return TurnStreamReply(broadcast, TurnStream2024().encode) if body.stream else TurnReply(broadcast, turn_wire)
+    return TurnStreamReply(broadcast, TurnStream2024()) if body.stream else TurnReply(broadcast, turn_wire)
 
 
 ROUTE = Route(

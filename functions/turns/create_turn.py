@@ -1,7 +1,7 @@
 """POST /v1/agents/{agent_id}/session/{session_id}/turn: start a turn; stream it, or answer once it ends or pauses."""
 
 from turnstone.dialects.llama_stack.turns.requests import CreateTurn
-from turnstone.dialects.llama_stack.turns.stream import encode
+from turnstone.dialects.llama_stack.turns.stream import TurnStream
 from turnstone.domain.turns.turns import Turn, TurnStatus
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.replies import TurnReply, TurnStreamReply
@@ -12,7 +12,7 @@ from turnstone.http.route import Route
 def create_turn(request: Request) -> TurnReply | TurnStreamReply:
     body = parse(request, CreateTurn)
     broadcast = request.use_cases.turns.start(request.caller, request.session_ref, body.to_new_turn(), request.attempt)
-    return TurnStreamReply(broadcast, encode) if body.stream else TurnReply(broadcast)
+    return TurnStreamReply(broadcast, TurnStream()) if body.stream else TurnReply(broadcast)
 
 
 PATH = "/v1/agents/{agent_id}/session/{session_id}/turn"

@@ -14,7 +14,7 @@ import pytest
 from pydantic import ValidationError
 
 from functions.llama_stack_2024.create_turn import create_turn
-from turnstone.dialects.llama_stack.turns.stream import encode
+from turnstone.dialects.llama_stack.turns.stream import TurnStream
 from turnstone.dialects.llama_stack_2024.agent_requests import CreateAgent2024
 from turnstone.dialects.llama_stack_2024.replies import turn_wire, wire_2024
 from turnstone.dialects.llama_stack_2024.stream import TurnStream2024
@@ -26,6 +26,7 @@ from turnstone.domain.messages.messages import ToolResponseMessage, UserMessage
 from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.tools.tools import ToolCall, ToolResponse
 from turnstone.domain.turns.events import (
+    Numbered,
     StepProgressed,
     StepStarted,
     TextDelta,
@@ -59,7 +60,7 @@ def turn_of(*steps: Step) -> Turn:
 def payloads_of(*events: TurnEvent) -> list[dict[str, Any]]:
     """Return the payloads of a stream of these events."""
     stream = TurnStream2024()
-    lines = b"".join(map(stream.encode, events)).decode().split("\n\n")[:-1]
+    lines = b"".join(stream.encode(Numbered(event, None)) for event in events).decode().split("\n\n")[:-1]
     return [json.loads(line.removeprefix("data: "))["event"]["payload"] for line in lines]
 
 
@@ -163,7 +164,7 @@ def test_a_turn_that_waits_for_its_client_is_sent_as_complete() -> None:
 def test_an_event_without_an_older_form_is_sent_as_today() -> None:
     failed = TurnFailed(turn_id="t", failure=Failure(kind="internal", message="why"))
     for event in (TurnStarted(turn_id="t"), StepStarted(step_type="inference", step_id="s"), failed):
-        assert TurnStream2024().encode(event) == encode(event)
+        assert TurnStream2024().encode(Numbered(event, 1)) == TurnStream().encode(Numbered(event, 1))
 
 
 def test_banks_are_a_list_beside_the_text_wherever_a_step_is_sent() -> None:

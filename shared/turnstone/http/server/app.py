@@ -284,14 +284,13 @@ class _Endpoint:
                 line.about.update(_ids_of(broadcast))
                 with self._leaving(partial(self._hand_off, broadcast), scope):
                     await send_whole(await outcome(broadcast, encode, self._hosting.base(scope)), send, line)
-            case TurnStreamReply(broadcast, encode, has_ids):
+            case TurnStreamReply(broadcast, encoder, is_cursor):
                 from turnstone.http.streams.sse import sse_chunks
 
                 line.about.update(_ids_of(broadcast))
-                leave = broadcast.close if has_ids else partial(self._hand_off, broadcast)
+                leave = broadcast.close if is_cursor else partial(self._hand_off, broadcast)
                 with self._leaving(leave, scope):
-                    chunks = sse_chunks(broadcast, encode, receive, has_ids=has_ids)
-                    await send_chunks(SSE, chunks, send, line)
+                    await send_chunks(SSE, sse_chunks(broadcast, encoder, receive), send, line)
             case ModelReply():
                 from turnstone.http.streams.model_answers import answered  # only for routes of inference
 

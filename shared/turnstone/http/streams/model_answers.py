@@ -18,7 +18,7 @@ from turnstone.http.errors import RETRY_SOON, error_reply, log_fields_of, messag
 from turnstone.http.replies import ModelReply, ModelStreamReply, Reply
 from turnstone.http.streams.pieces import cut
 from turnstone.http.streams.receiving import received
-from turnstone.http.streams.silence import PING
+from turnstone.http.streams.silence import PING, Silence
 from turnstone.services.models.answer_stream import NewParts
 
 if TYPE_CHECKING:
@@ -35,7 +35,8 @@ async def answered(
     A stream begins with the answer's first part or, to keep the connection open, after a silence. Later errors are
     added to `about` for the log. Raises ClientDisconnect if the client disconnects before.
     """
-    batches = received(reply.answering, receive)
+    silence = Silence()
+    batches = received(reply.answering, receive, silence=silence)
     begins = False
     try:
         async for news in batches:
@@ -43,7 +44,7 @@ async def answered(
                 return error_reply(news.error, envelope)
             if isinstance(reply, ModelStreamReply):
                 begins = True
-                return _chunks(reply.encoder, news, batches, about)
+                return _chunks(reply.encoder, news, batches, silence, about)
             for part in news.parts:
                 if isinstance(part, WHOLE):
                     return Reply(reply.encoder.whole(part))
@@ -56,15 +57,24 @@ async def answered(
 
 
 async def _chunks(
-    encoder: "AnswerEncoder", first: NewParts, rest: AsyncGenerator[NewParts], about: dict[str, Any]
+    encoder: "AnswerEncoder",
+    first: NewParts,
+    rest: AsyncGenerator[NewParts],
+    silence: Silence,
+    about: dict[str, Any],
 ) -> AsyncGenerator[bytes]:
     async with aclosing(rest):
         try:
             for piece in cut(chain((encoder.begun(),), _encoded(encoder, first, about))):
                 yield piece
+                silence.ends()
             async for news in rest:
                 for piece in cut(_encoded(encoder, news, about)):
                     yield piece
+                    silence.ends()
+                if silence.is_long:
+                    yield PING
+                    silence.ends()
         except asyncio.CancelledError:
             # only a stopping server cancels
             yield encoder.failed(SHUTTING_DOWN, ErrorCode.SERVER_STOPPING)
