@@ -27,7 +27,7 @@ class TurnStreamWithIds(TurnStream):
     """Encodes the events of one stream with their numbers as ids, from which a client that reconnects continues."""
 
     def encode(self, numbered: Numbered) -> bytes:
-        data = super().encode(numbered)
+        data = TurnStream.encode(self, numbered)
         return data if numbered.number is None else b"id: %d\n" % numbered.number + data
 
 
