@@ -1,6 +1,6 @@
 """POST /agents/turn/create: start a turn as clients of September 2024 do, or resume one with its tools' messages."""
 
-from turnstone.dialects.llama_stack_2024.replies import Turn2024, turn_wire
+from turnstone.dialects.llama_stack_2024.replies import Turn2024, state_wire
 from turnstone.dialects.llama_stack_2024.stream import TurnChunk2024, TurnStream2024
 from turnstone.dialects.llama_stack_2024.turn_requests import CreateTurn2024
 from turnstone.domain.errors import NotFound
@@ -15,7 +15,7 @@ def create_turn(request: Request) -> TurnReply | TurnStreamReply:
     body = parse(request, CreateTurn2024)
     ref = body.ref(request.caller.tenant)
     broadcast = request.use_cases.turns.start(request.caller, ref, body.to_new_turn(), request.attempt)
-    return TurnStreamReply(broadcast, TurnStream2024()) if body.stream else TurnReply(broadcast, turn_wire)
+    return TurnStreamReply(broadcast, TurnStream2024()) if body.stream else TurnReply(broadcast, state_wire)
 
 
 ROUTE = Route(

@@ -11,7 +11,7 @@ from turnstone.http.request import ids_in
 if TYPE_CHECKING:  # a function loads what its own routes need
     from pydantic import BaseModel
 
-    from turnstone.domain.turns.turns import Turn
+    from turnstone.domain.turns.turns import TurnState
     from turnstone.domain.values.content import Restore
     from turnstone.http.answer_encoder import AnswerEncoder
     from turnstone.http.turn_encoder import TurnEncoder
@@ -52,11 +52,16 @@ class PiecesReply(NamedTuple):
     pieces: Iterator[bytes]
 
 
+def turn_json(state: TurnState) -> bytes:
+    """Return the turn of the state as its own JSON."""
+    return wire_json(state.turn)
+
+
 class TurnReply(NamedTuple):
-    """The turn, once it has ended or waits for its client, written with its dialect's `encode`."""
+    """The turn, once it has ended or waits for its client, written from its state with its dialect's `encode`."""
 
     broadcast: TurnBroadcast
-    encode: Callable[[Turn], bytes] = wire_json
+    encode: Callable[[TurnState], bytes] = turn_json
 
 
 class TurnStreamReply(NamedTuple):

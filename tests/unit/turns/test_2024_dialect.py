@@ -31,14 +31,22 @@ from turnstone.domain.turns.events import (
     StepStarted,
     TextDelta,
     ToolCallDelta,
-    TurnAwaitsInput,
-    TurnCompleted,
     TurnEvent,
     TurnFailed,
     TurnStarted,
     step_completed,
+    turn_awaits_input,
+    turn_completed,
 )
-from turnstone.domain.turns.turns import Failure, MemoryRetrievalStep, Step, ToolExecutionStep, Turn, silent_output
+from turnstone.domain.turns.turns import (
+    Failure,
+    MemoryRetrievalStep,
+    Step,
+    ToolExecutionStep,
+    Turn,
+    TurnState,
+    silent_output,
+)
 from turnstone.http.replies import TurnReply
 from turnstone.http.request import Request
 from turnstone.http.streams.turn_answers import outcome
@@ -55,6 +63,10 @@ def turn_of(*steps: Step) -> Turn:
     return Turn(
         turn_id="t", session_id="s", input_messages=(), steps=steps, output_message=silent_output(), started_at=AT
     )
+
+
+def state_of(*steps: Step) -> TurnState:
+    return TurnState(turn=turn_of(*steps), order="t")
 
 
 def payloads_of(*events: TurnEvent) -> list[dict[str, Any]]:
@@ -157,8 +169,8 @@ def test_the_answer_of_a_client_tool_is_not_sent_back() -> None:
 
 
 def test_a_turn_that_waits_for_its_client_is_sent_as_complete() -> None:
-    assert payloads_of(TurnAwaitsInput(turn=turn_of())) == payloads_of(TurnCompleted(turn=turn_of()))
-    assert payloads_of(TurnAwaitsInput(turn=turn_of()))[0]["event_type"] == "turn_complete"
+    assert payloads_of(turn_awaits_input(state_of())) == payloads_of(turn_completed(state_of()))
+    assert payloads_of(turn_awaits_input(state_of()))[0]["event_type"] == "turn_complete"
 
 
 def test_an_event_without_an_older_form_is_sent_as_today() -> None:
@@ -170,7 +182,7 @@ def test_an_event_without_an_older_form_is_sent_as_today() -> None:
 def test_banks_are_a_list_beside_the_text_wherever_a_step_is_sent() -> None:
     today = json.loads(RETRIEVED.model_dump_json())
     then = {**today, "memory_bank_ids": ["bank-1", "bank-2"]}
-    (complete, ended) = payloads_of(step_completed(RETRIEVED), TurnCompleted(turn=turn_of(RETRIEVED)))
+    (complete, ended) = payloads_of(step_completed(RETRIEVED), turn_completed(state_of(RETRIEVED)))
     assert complete["step_details"] == then
     assert ended["turn"]["steps"] == [then]
     assert json.loads(turn_wire(turn_of(RETRIEVED)))["steps"] == [then]
@@ -188,7 +200,7 @@ class Turns:
 
     def start(self, _: object, ref: SessionRef, *__: object) -> TurnBroadcast:
         broadcast = TurnBroadcast(TurnRef(**dict(ref), turn_id="t"))
-        broadcast.close(TurnCompleted(turn=turn_of(RETRIEVED)))
+        broadcast.close(turn_completed(state_of(RETRIEVED)))
         return broadcast
 
 

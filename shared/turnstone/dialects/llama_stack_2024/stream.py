@@ -57,7 +57,8 @@ class StepCompleted2024(StepCompleted):
     step_details: Step2024
 
 
-class TurnCompleted2024(TurnCompleted):
+class TurnCompleted2024(Frozen):
+    event_type: Literal["turn_complete"] = "turn_complete"
     turn: Turn2024
 
 
