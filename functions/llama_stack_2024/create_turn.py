@@ -6,6 +6,7 @@ from turnstone.dialects.llama_stack_2024.turn_requests import CreateTurn2024
 from turnstone.domain.errors import NotFound
 from turnstone.domain.turns.turns import TurnStatus
 from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.dialects import LLAMA_STACK_2024
 from turnstone.http.replies import TurnReply, TurnStreamReply
 from turnstone.http.request import Request, parse
 from turnstone.http.route import Route
@@ -27,6 +28,6 @@ ROUTE = Route(
     headers={"x-turn-status": TurnStatus},
     raises=(NotFound,),
     chunk=TurnChunk2024,
-    dialect="llama_stack_2024",
+    dialect=LLAMA_STACK_2024,
 )
 handler = LambdaHandler(__name__, ROUTE, loads="turns")

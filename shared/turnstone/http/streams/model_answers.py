@@ -13,7 +13,7 @@ from turnstone.domain.errors import SHUTTING_DOWN
 from turnstone.domain.errors.codes import ErrorCode, code_of
 from turnstone.domain.models.inference import Continuations
 from turnstone.domain.models.requests import Inferred, TextChunk
-from turnstone.http.envelopes import ErrorEnvelope
+from turnstone.http.dialects import Dialect
 from turnstone.http.errors import RETRY_SOON, error_reply, log_fields_of, message_of, refusal_reply
 from turnstone.http.replies import ModelReply, ModelStreamReply, Reply
 from turnstone.http.streams.pieces import cut
@@ -28,7 +28,7 @@ WHOLE = (Inferred, Continuations)
 
 
 async def answered(
-    reply: ModelReply | ModelStreamReply, receive: Receive, envelope: ErrorEnvelope, about: dict[str, Any]
+    reply: ModelReply | ModelStreamReply, receive: Receive, dialect: Dialect, about: dict[str, Any]
 ) -> Reply | AsyncGenerator[bytes]:
     """Return the whole answer, the reply for its error, or the chunks of its stream.
 
@@ -41,7 +41,7 @@ async def answered(
     try:
         async for news in batches:
             if news.error is not None:
-                return error_reply(news.error, envelope)
+                return error_reply(news.error, dialect)
             if isinstance(reply, ModelStreamReply):
                 begins = True
                 return _chunks(reply.encoder, news, batches, silence, about)
@@ -49,7 +49,7 @@ async def answered(
                 if isinstance(part, WHOLE):
                     return Reply(reply.encoder.whole(part))
     except asyncio.CancelledError:
-        return refusal_reply(ErrorCode.SERVER_STOPPING, SHUTTING_DOWN, RETRY_SOON, envelope)
+        return refusal_reply(ErrorCode.SERVER_STOPPING, SHUTTING_DOWN, RETRY_SOON, dialect)
     finally:
         if not begins:
             await batches.aclose()
