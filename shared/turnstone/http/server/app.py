@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from datetime import UTC, datetime, timedelta
@@ -39,7 +39,7 @@ from turnstone.http.server.clients import unknown_client
 from turnstone.http.server.hosting import Hosting
 from turnstone.http.server.rare_routes import RareRoutes
 from turnstone.http.server.request_lines import RequestLine
-from turnstone.http.server.route_threads import RouteThreads
+from turnstone.http.server.route_threads import RouteThreads, ThreadBudget
 from turnstone.http.server.sending import send_chunks, send_whole
 from turnstone.http.streams.departure import Departure
 from turnstone.http.streams.pieces import cut
@@ -55,6 +55,8 @@ NO_METHOD = "this path has no such method; the header Allow lists those that it 
 SLASHES = ":path}"  # end of a pattern with a last parameter that takes slashes
 ROUTE_THREADS = 8
 ROUTE_THREADS_OF_A_TENANT = 6
+COMMON_THREADS = ROUTE_THREADS - 1  # of a family, beside one for each of its routes
+SPARED_COMMON_THREADS = 2
 PIECES_AT_ONCE = 3
 TIME_TO_HAND_OFF = timedelta(seconds=60)
 
@@ -69,11 +71,13 @@ def build_app(
     """Return the ASGI app that serves the routes."""
     for server in ("uvicorn.error", "mangum.http"):
         logging.getLogger(server).addFilter(is_log_line_needed)
+    budgets = thread_budgets(routes, hosting)
     by_path: dict[str, dict[str, _Endpoint]] = {}
     for route in routes:
         if route.is_rare:
             continue
-        endpoint = _Endpoint(route, use_cases, max_body_bytes, hosting)
+        threads = _route_threads(f"{route.method} {route.path}", hosting, budgets[route.family])
+        endpoint = _Endpoint(route, use_cases, max_body_bytes, hosting, threads)
         for path in route.served_paths:
             methods = by_path.setdefault(_pattern(route, path), {})
             if route.method in methods:
@@ -168,13 +172,13 @@ class _Endpoint:
         use_cases: UseCases,
         max_body_bytes: int,
         hosting: Hosting,
-        threads: RouteThreads | None = None,
+        threads: RouteThreads,
     ) -> None:
         self._route = route
         self._hosting = hosting
         self._use_cases = use_cases
-        # threads of its own: a slow model or disk of one route must not delay the others
-        self._threads = threads or _route_threads(f"{route.method} {route.path}", hosting)
+        # a queue and a thread of its own: a slow model or disk of one route must not delay the others
+        self._threads = threads
         self._max_body_bytes = max_body_bytes
         self.dialect = route.dialect
 
@@ -351,8 +355,15 @@ class _Endpoint:
                 some = await self._threads.do(_some_of, pieces, on_behalf_of=tenant)
 
 
-def _route_threads(name: str, hosting: Hosting) -> RouteThreads:
-    return RouteThreads(ROUTE_THREADS, name, ROUTE_THREADS_OF_A_TENANT if hosting.has_tenants else None)
+def thread_budgets(routes: Sequence[Route], hosting: Hosting) -> dict[str, ThreadBudget]:
+    """Return the budget of each family; together they bound the threads of the app's requests."""
+    counts = Counter(route.family for route in routes if not route.is_rare)
+    spared = SPARED_COMMON_THREADS if hosting.has_tenants else 0
+    return {family: ThreadBudget(family, count, COMMON_THREADS, spared) for family, count in counts.items()}
+
+
+def _route_threads(name: str, hosting: Hosting, budget: ThreadBudget | None = None) -> RouteThreads:
+    return RouteThreads(ROUTE_THREADS, name, ROUTE_THREADS_OF_A_TENANT if hosting.has_tenants else None, budget)
 
 
 def _some_of(pieces: Iterator[bytes]) -> deque[bytes]:
