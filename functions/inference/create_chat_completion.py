@@ -5,10 +5,10 @@ from datetime import datetime
 from turnstone.dialects.openai.chat.chat_replies import ChatCompletion, ChatCompletionChunk, ChatCompletionEncoder
 from turnstone.dialects.openai.chat.chat_requests import CreateChatCompletion
 from turnstone.dialects.openai.chat.stored_completions import stored_wire
-from turnstone.dialects.openai.errors import OPENAI
 from turnstone.domain.errors import ModelBusy, ModelError, ModelTimedOut
 from turnstone.domain.models.requests import Inferred
 from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.dialects import OPENAI
 from turnstone.http.replies import ModelReply, ModelStreamReply
 from turnstone.http.request import Request, parse
 from turnstone.http.route import Route
@@ -33,7 +33,7 @@ def create_chat_completion(request: Request) -> ModelReply | ModelStreamReply:
 ROUTE = Route(
     *("POST", "/v1/openai/v1/chat/completions", create_chat_completion, ChatCompletion, CreateChatCompletion),
     raises=(ModelBusy, ModelError, ModelTimedOut),
-    envelope=OPENAI,
+    dialect=OPENAI,
     chunk=ChatCompletionChunk,
     stores=False,
 )

@@ -1,9 +1,9 @@
 """POST /v1/openai/v1/completions: have a model continue texts, as OpenAI's clients do; nothing is stored."""
 
 from turnstone.dialects.openai.chat.completions import Completion, CompletionEncoder, CreateCompletion
-from turnstone.dialects.openai.errors import OPENAI
 from turnstone.domain.errors import ModelBusy, ModelError, ModelTimedOut
 from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.dialects import OPENAI
 from turnstone.http.replies import ModelReply, ModelStreamReply
 from turnstone.http.request import Request, parse
 from turnstone.http.route import Route
@@ -25,7 +25,7 @@ ROUTE = Route(
     Completion,
     CreateCompletion,
     raises=(ModelBusy, ModelError, ModelTimedOut),
-    envelope=OPENAI,
+    dialect=OPENAI,
     chunk=Completion,
     stores=False,
 )

@@ -1,9 +1,9 @@
 """POST /v1/openai/v1/embeddings: have a model make vectors of texts, as OpenAI's clients do."""
 
 from turnstone.dialects.openai.embeddings import CreateEmbedding, EmbeddingList, embeddings_frame
-from turnstone.dialects.openai.errors import OPENAI
 from turnstone.domain.errors import ModelBusy, ModelError, ModelTimedOut
 from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.dialects import OPENAI
 from turnstone.http.replies import PiecesReply, joined
 from turnstone.http.request import Request, parse
 from turnstone.http.route import Route
@@ -23,7 +23,7 @@ ROUTE = Route(
     EmbeddingList,
     CreateEmbedding,
     raises=(ModelBusy, ModelError, ModelTimedOut),
-    envelope=OPENAI,
+    dialect=OPENAI,
     stores=False,
 )
 handler = LambdaHandler(__name__, ROUTE, loads="inferring")

@@ -3,6 +3,7 @@
 from turnstone.dialects.llama_stack.replies import AgentCreated
 from turnstone.dialects.llama_stack_2024.agent_requests import CreateAgent2024
 from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.dialects import LLAMA_STACK_2024
 from turnstone.http.replies import Reply, reply
 from turnstone.http.request import Request, parse
 from turnstone.http.route import Route
@@ -15,5 +16,5 @@ def create_agent(request: Request) -> Reply:
     return reply(AgentCreated(agent_id=agent_id))
 
 
-ROUTE = Route("POST", "/agents/create", create_agent, AgentCreated, CreateAgent2024, dialect="llama_stack_2024")
+ROUTE = Route("POST", "/agents/create", create_agent, AgentCreated, CreateAgent2024, dialect=LLAMA_STACK_2024)
 handler = LambdaHandler(__name__, ROUTE, loads="agents")

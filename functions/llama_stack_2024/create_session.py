@@ -4,6 +4,7 @@ from turnstone.dialects.llama_stack.replies import SessionCreated
 from turnstone.dialects.llama_stack_2024.requests import CreateSession2024
 from turnstone.domain.errors import NotFound
 from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.dialects import LLAMA_STACK_2024
 from turnstone.http.replies import Reply, reply
 from turnstone.http.request import Request, parse
 from turnstone.http.route import Route
@@ -23,6 +24,6 @@ ROUTE = Route(
     SessionCreated,
     CreateSession2024,
     raises=(NotFound,),
-    dialect="llama_stack_2024",
+    dialect=LLAMA_STACK_2024,
 )
 handler = LambdaHandler(__name__, ROUTE, loads="sessions")

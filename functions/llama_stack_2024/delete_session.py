@@ -3,6 +3,7 @@
 from turnstone.dialects.llama_stack_2024.requests import SessionNamed
 from turnstone.domain.errors import NotFound
 from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.dialects import LLAMA_STACK_2024
 from turnstone.http.replies import Reply, null
 from turnstone.http.request import Request, parse
 from turnstone.http.route import Null, Route
@@ -22,6 +23,6 @@ ROUTE = Route(
     SessionNamed,
     raises=(NotFound,),
     stores=False,
-    dialect="llama_stack_2024",
+    dialect=LLAMA_STACK_2024,
 )
 handler = LambdaHandler(__name__, ROUTE, loads="deleting")

@@ -5,6 +5,7 @@ from turnstone.dialects.llama_stack_2024.replies import Session2024, wire_2024
 from turnstone.dialects.llama_stack_2024.requests import SessionWanted, named_in_query, query_of
 from turnstone.domain.errors import NotFound
 from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.dialects import LLAMA_STACK_2024
 from turnstone.http.replies import PiecesReply, joined
 from turnstone.http.request import Request, checked, json_of
 from turnstone.http.route import Route
@@ -30,6 +31,6 @@ ROUTE = Route(
     query=QUERY,
     raises=(NotFound,),
     stores=False,
-    dialect="llama_stack_2024",
+    dialect=LLAMA_STACK_2024,
 )
 handler = LambdaHandler(__name__, ROUTE, loads="sessions")

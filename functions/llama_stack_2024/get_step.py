@@ -5,6 +5,7 @@ from turnstone.dialects.llama_stack_2024.replies import StepReply2024, step_2024
 from turnstone.dialects.llama_stack_2024.requests import named_in_query, query_of
 from turnstone.domain.errors import NotFound, StoreUnavailable
 from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.dialects import LLAMA_STACK_2024
 from turnstone.http.replies import Reply, reply, restored
 from turnstone.http.request import Request, checked
 from turnstone.http.route import Route
@@ -26,6 +27,6 @@ ROUTE = Route(
     StepReply2024,
     query=QUERY,
     raises=(NotFound, StoreUnavailable),
-    dialect="llama_stack_2024",
+    dialect=LLAMA_STACK_2024,
 )
 handler = LambdaHandler(__name__, ROUTE, loads="reader")

@@ -6,6 +6,7 @@ from turnstone.dialects.llama_stack_2024.requests import named_in_query, query_o
 from turnstone.domain.errors import NotFound, StoreUnavailable
 from turnstone.domain.turns.turns import TurnStatus
 from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.dialects import LLAMA_STACK_2024
 from turnstone.http.replies import Reply, restored
 from turnstone.http.request import Request, checked
 from turnstone.http.route import Route
@@ -29,6 +30,6 @@ ROUTE = Route(
     query=QUERY,
     headers={"x-turn-status": TurnStatus},
     raises=(NotFound, StoreUnavailable),
-    dialect="llama_stack_2024",
+    dialect=LLAMA_STACK_2024,
 )
 handler = LambdaHandler(__name__, ROUTE, loads="reader")

@@ -4,6 +4,7 @@ from turnstone.dialects.llama_stack_2024.read_requests import StepNamed
 from turnstone.dialects.llama_stack_2024.replies import StepReply2024, step_2024
 from turnstone.domain.errors import NotFound
 from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.dialects import LLAMA_STACK_2024
 from turnstone.http.replies import Reply, reply, restored
 from turnstone.http.request import Request, parse
 from turnstone.http.route import Route
@@ -25,6 +26,6 @@ ROUTE = Route(
     StepNamed,
     raises=(NotFound,),
     stores=False,
-    dialect="llama_stack_2024",
+    dialect=LLAMA_STACK_2024,
 )
 handler = LambdaHandler(__name__, ROUTE, loads="reader")

@@ -5,6 +5,7 @@ from turnstone.dialects.llama_stack_2024.replies import Turn2024, turn_wire
 from turnstone.domain.errors import NotFound
 from turnstone.domain.turns.turns import TurnStatus
 from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.dialects import LLAMA_STACK_2024
 from turnstone.http.replies import Reply, restored
 from turnstone.http.request import Request, parse
 from turnstone.http.route import Route
@@ -28,6 +29,6 @@ ROUTE = Route(
     headers={"x-turn-status": TurnStatus},
     raises=(NotFound,),
     stores=False,
-    dialect="llama_stack_2024",
+    dialect=LLAMA_STACK_2024,
 )
 handler = LambdaHandler(__name__, ROUTE, loads="reader")

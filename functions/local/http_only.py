@@ -12,8 +12,8 @@ from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from turnstone.dialects.openai.errors import SHARED
 from turnstone.domain.errors.codes import ErrorCode
+from turnstone.http.dialects import SHARED
 from turnstone.http.errors import refusal_reply
 
 from .connections import Connections, Phase

@@ -1,9 +1,9 @@
 """GET /v1/models/{model_id}: a model that is registered, or that the model server lists."""
 
 from turnstone.dialects.llama_stack.models import ListedModel
-from turnstone.dialects.openai.errors import SHARED
 from turnstone.domain.errors import ModelBusy, ModelError, ModelTimedOut
 from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.dialects import SHARED
 from turnstone.http.replies import Reply, reply
 from turnstone.http.request import Request
 from turnstone.http.route import Route
@@ -15,5 +15,5 @@ def get_model(request: Request) -> Reply:
 
 RAISES = (ModelBusy, ModelError, ModelTimedOut)
 PATH = "/v1/models/{model_id}"
-ROUTE = Route("GET", PATH, get_model, ListedModel, raises=RAISES, takes_slashes=True, envelope=SHARED)
+ROUTE = Route("GET", PATH, get_model, ListedModel, raises=RAISES, takes_slashes=True, dialect=SHARED)
 handler = LambdaHandler(__name__, ROUTE, loads="models")

@@ -1,9 +1,9 @@
 """GET /v1/openai/v1/models/{model_id}: one model, as OpenAI's clients retrieve it."""
 
-from turnstone.dialects.openai.errors import OPENAI
 from turnstone.dialects.openai.models import OpenAIModel
 from turnstone.domain.errors import ModelBusy, ModelError, ModelTimedOut
 from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.dialects import OPENAI
 from turnstone.http.replies import Reply, reply
 from turnstone.http.request import Request
 from turnstone.http.route import Route
@@ -20,7 +20,7 @@ ROUTE = Route(
     OpenAIModel,
     raises=(ModelBusy, ModelError, ModelTimedOut),
     takes_slashes=True,
-    envelope=OPENAI,
+    dialect=OPENAI,
     stores=False,
 )
 handler = LambdaHandler(__name__, ROUTE, loads="models")

@@ -1,9 +1,9 @@
 """GET /v1/models: the models of the model server, and those registered beside them."""
 
 from turnstone.dialects.llama_stack.models import ModelList
-from turnstone.dialects.openai.errors import SHARED
 from turnstone.domain.errors import ModelBusy, ModelError, ModelTimedOut, StoreUnavailable
 from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.dialects import SHARED
 from turnstone.http.replies import Reply, reply
 from turnstone.http.request import Request
 from turnstone.http.route import Route
@@ -14,5 +14,5 @@ def list_models(request: Request) -> Reply:
 
 
 RAISES = (ModelBusy, ModelError, ModelTimedOut, StoreUnavailable)
-ROUTE = Route("GET", "/v1/models", list_models, ModelList, raises=RAISES, envelope=SHARED)
+ROUTE = Route("GET", "/v1/models", list_models, ModelList, raises=RAISES, dialect=SHARED)
 handler = LambdaHandler(__name__, ROUTE, loads="models")

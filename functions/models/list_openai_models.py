@@ -1,9 +1,9 @@
 """GET /v1/openai/v1/models: the models of this server, as OpenAI's clients list them."""
 
-from turnstone.dialects.openai.errors import OPENAI
 from turnstone.dialects.openai.models import OpenAIModelList
 from turnstone.domain.errors import ModelBusy, ModelError, ModelTimedOut, StoreUnavailable
 from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.dialects import OPENAI
 from turnstone.http.replies import Reply, reply
 from turnstone.http.request import Request
 from turnstone.http.route import Route
@@ -19,7 +19,7 @@ ROUTE = Route(
     list_openai_models,
     OpenAIModelList,
     raises=(ModelBusy, ModelError, ModelTimedOut, StoreUnavailable),
-    envelope=OPENAI,
+    dialect=OPENAI,
     stores=False,
 )
 handler = LambdaHandler(__name__, ROUTE, loads="models")

@@ -1,8 +1,8 @@
 """DELETE /v1/openai/v1/chat/completions/{completion_id}: delete a stored chat completion."""
 
 from turnstone.dialects.openai.chat.stored_completions import ChatCompletionDeleted, completion_id_in
-from turnstone.dialects.openai.errors import OPENAI
 from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.dialects import OPENAI
 from turnstone.http.replies import FileReply, wire_json
 from turnstone.http.request import Request
 from turnstone.http.route import Route
@@ -15,5 +15,5 @@ def delete_chat_completion(request: Request) -> FileReply:
 
 
 PATH = "/v1/openai/v1/chat/completions/{completion_id}"
-ROUTE = Route("DELETE", PATH, delete_chat_completion, ChatCompletionDeleted, envelope=OPENAI, stores=False)
+ROUTE = Route("DELETE", PATH, delete_chat_completion, ChatCompletionDeleted, dialect=OPENAI, stores=False)
 handler = LambdaHandler(__name__, ROUTE, loads="stored_completions")

@@ -6,8 +6,8 @@ from turnstone.dialects.openai.chat.stored_completions import (
     completion_id_in,
     messages_in,
 )
-from turnstone.dialects.openai.errors import OPENAI
 from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.dialects import OPENAI
 from turnstone.http.replies import FileReply, restored, wire_json
 from turnstone.http.request import Request
 from turnstone.http.route import Route
@@ -22,6 +22,6 @@ def list_chat_completion_messages(request: Request) -> FileReply:
 
 PATH = "/v1/openai/v1/chat/completions/{completion_id}/messages"
 ROUTE = Route(
-    "GET", PATH, list_chat_completion_messages, StoredMessages, query=MESSAGES_QUERY, envelope=OPENAI, stores=False
+    "GET", PATH, list_chat_completion_messages, StoredMessages, query=MESSAGES_QUERY, dialect=OPENAI, stores=False
 )
 handler = LambdaHandler(__name__, ROUTE, loads="stored_completions")

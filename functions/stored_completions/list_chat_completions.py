@@ -8,9 +8,9 @@ from turnstone.dialects.openai.chat.stored_completions import (
     completions_in_query,
     list_tail,
 )
-from turnstone.dialects.openai.errors import OPENAI
 from turnstone.domain.errors import StoreUnavailable
 from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.dialects import OPENAI
 from turnstone.http.replies import PiecesReply, joined
 from turnstone.http.request import Request
 from turnstone.http.route import Route
@@ -34,7 +34,7 @@ ROUTE = Route(
     ChatCompletionList,
     query=LIST_QUERY,
     raises=RAISES,
-    envelope=OPENAI,
+    dialect=OPENAI,
     stores=False,
 )
 handler = LambdaHandler(__name__, ROUTE, loads="stored_completions")

@@ -6,8 +6,8 @@ from turnstone.dialects.openai.chat.stored_completions import (
     completion_id_in,
     with_metadata,
 )
-from turnstone.dialects.openai.errors import OPENAI
 from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.dialects import OPENAI
 from turnstone.http.replies import FileReply, json_reply
 from turnstone.http.request import Request, parse
 from turnstone.http.route import Route
@@ -26,7 +26,7 @@ ROUTE = Route(
     update_chat_completion,
     StoredChatCompletion,
     UpdateChatCompletion,
-    envelope=OPENAI,
+    dialect=OPENAI,
     stores=False,
 )
 handler = LambdaHandler(__name__, ROUTE, loads="stored_completions")

@@ -2,7 +2,7 @@
 
 from turnstone.dialects.llama_stack.turns.replies import AcceptedTurn
 from turnstone.dialects.llama_stack.turns.requests import CreateTurn
-from turnstone.dialects.llama_stack.turns.stream import encode
+from turnstone.dialects.llama_stack.turns.stream import TurnStream
 from turnstone.domain.turns.turns import Turn, TurnStatus
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.preferences import accepted, prefers_async
@@ -21,7 +21,7 @@ def create_turn(request: Request) -> TurnReply | TurnStreamReply | Reply:
         turn = AcceptedTurn.of(ref, state.status, url, is_queued=is_queued)
         return accepted(turn, url, x_turn_status=state.status.value)
     broadcast = turns.start(*opening)
-    return TurnStreamReply(broadcast, encode) if body.stream else TurnReply(broadcast)
+    return TurnStreamReply(broadcast, TurnStream()) if body.stream else TurnReply(broadcast)
 
 
 PATH = "/v1/agents/{agent_id}/session/{session_id}/turn"

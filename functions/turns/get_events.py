@@ -1,7 +1,7 @@
 """GET …/turn/{turn_id}/events: a turn's events with their numbers, from one on, and until it ends or pauses."""
 
 from turnstone.dialects.llama_stack.turns.event_numbers import QUERY, last_event_received
-from turnstone.dialects.llama_stack.turns.stream import encode
+from turnstone.dialects.llama_stack.turns.stream import TurnStreamWithIds
 from turnstone.domain.turns.turns import Turn
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.replies import TurnStreamReply
@@ -12,7 +12,7 @@ from turnstone.http.route import Route
 def get_events(request: Request) -> TurnStreamReply:
     after = last_event_received(request.query, request.headers)
     broadcast = request.use_cases.events.follow(request.caller, request.turn_ref, after)
-    return TurnStreamReply(broadcast, encode, has_ids=True)
+    return TurnStreamReply(broadcast, TurnStreamWithIds(), is_cursor=True)
 
 
 PATH = "/v1/agents/{agent_id}/session/{session_id}/turn/{turn_id}/events"

@@ -3,11 +3,10 @@
 from typing import NoReturn
 
 from turnstone.dialects.llama_stack.unserved import unserved as of_llama_stack
-from turnstone.dialects.openai.errors import OPENAI, SHARED
 from turnstone.dialects.openai.unserved import unserved as of_openai
 from turnstone.domain.unserved import Unserved
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.envelopes import DETAIL
+from turnstone.http.dialects import LLAMA_STACK, OPENAI, SHARED
 from turnstone.http.request import Request
 from turnstone.http.route import Route
 
@@ -16,10 +15,10 @@ def route_of(row: Unserved) -> Route:
     def refuse(_: Request) -> NoReturn:
         raise row.refusal()
 
-    envelope = next((each for each in (OPENAI, SHARED) if row.path.startswith(each.prefix)), DETAIL)
+    dialect = next((each for each in (OPENAI, SHARED) if each.claims(row.path)), LLAMA_STACK)
     # an id at the end of a path, such as a data set's, may hold slashes
     takes_slashes = row.path.endswith("}")
-    return Route(row.method, row.path, refuse, None, takes_slashes=takes_slashes, envelope=envelope, is_rare=True)
+    return Route(row.method, row.path, refuse, None, takes_slashes=takes_slashes, dialect=dialect, is_rare=True)
 
 
 ROUTES = tuple(map(route_of, (*of_llama_stack(), *of_openai())))

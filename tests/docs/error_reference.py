@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.aws.cloudformation import template
-from turnstone.dialects.openai.errors import DOCUMENTED, OpenAIEnvelope
+from turnstone.dialects.openai.errors import DOCUMENTED
 from turnstone.domain.errors import NotFound
 from turnstone.domain.errors.codes import CODES, NOT_FOUND, ErrorCode, code_of
 from turnstone.domain.turns.failures import FAILURE_CODES
+from turnstone.http.dialects import MODEL_IS_A_RESOURCE
 from turnstone.http.errors import FAILURE_STATUS, REFUSED, STATUS
 
 FILE = Path(__file__).parents[2] / "docs" / "reference" / "errors.md"
@@ -82,7 +83,7 @@ def _sent() -> Iterator[tuple[ErrorCode, int]]:
     for kind, code in CODES.items():
         status = next((STATUS[each] for each in kind.__mro__ if each in STATUS), 500)
         yield code, status
-        yield code, OpenAIEnvelope.statuses.get(kind, status)
+        yield code, MODEL_IS_A_RESOURCE.get(kind, status)
     yield from ((code_of(NotFound(kind, "")), STATUS[NotFound]) for kind in NOT_FOUND)
     yield from ((code, FAILURE_STATUS[kind]) for kind, code in FAILURE_CODES.items())
     yield from REFUSED.items()

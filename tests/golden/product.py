@@ -28,14 +28,14 @@ from turnstone.adapters.machine.system import RandomIds, SystemClock
 from turnstone.adapters.models.openai.openai_wire import request_body
 from turnstone.bootstrap.places import local as bootstrap
 from turnstone.bootstrap.places.local import LocalServer
-from turnstone.dialects.llama_stack.turns.stream import encode
+from turnstone.dialects.llama_stack.turns.stream import TurnStream
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import StoreUnavailable
 from turnstone.domain.models.requests import InferenceRequest
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.shields.verdicts import ShieldQuestion
 from turnstone.domain.tools.tool_runs import ToolInvocation
-from turnstone.domain.turns.events import StepProgressed, TurnEvent
+from turnstone.domain.turns.events import Numbered, StepProgressed, TurnEvent
 from turnstone.domain.turns.failures import Failure, FailureKind
 from turnstone.domain.values.ids import milliseconds, order_key, uuid7
 from turnstone.http.errors import STATUS
@@ -49,7 +49,7 @@ from turnstone.settings.local_settings import LocalSettings
 from turnstone.store.access.api_keys import ApiKeyStore
 from turnstone.store.layout import oversize
 
-__all__ = ["Broadcast", "Event", "FakeClock", "encode"]
+__all__ = ["Broadcast", "Event", "FakeClock"]
 
 Event = TurnEvent
 Broadcast = TurnBroadcast
@@ -272,6 +272,11 @@ def steadied(clock: FakeClock, seed: int) -> Iterator[None]:
 def small_records(patch: pytest.MonkeyPatch) -> None:
     """Lower the size limit of records to a few kilobytes."""
     patch.setattr(oversize, "RECORD_BYTES", SMALL_RECORD_BYTES)
+
+
+def encode(event: TurnEvent) -> bytes:
+    """Return the event as a stream of turns sends it."""
+    return TurnStream().encode(Numbered(event, None))
 
 
 def describe_model_request(_: object, request: InferenceRequest) -> tuple[str, str, bytes]:

@@ -56,11 +56,11 @@ CRASHES = (
                 "services/turns/running.py",
                 "                change = self._commit(closed(self._session, ended, self.launch.open_segment))\n"
                 "                self._steps_at_end = len(ended.turn.steps)\n"
-                "                return (*_completed(unsaved), TurnCompleted(",
+                "                return (*_completed(unsaved), turn_completed(",
                 "                self.broadcast.publish(*_completed(unsaved))\n"
                 "                change = self._commit(closed(self._session, ended, self.launch.open_segment))\n"
                 "                self._steps_at_end = len(ended.turn.steps)\n"
-                "                return (TurnCompleted(",
+                "                return (turn_completed(",
             ),
         ),
         (f"{LEASES}test_steps_are_kept_while_the_close_could_not_be_stored",),

@@ -77,7 +77,7 @@ class LambdaHandler:
         from turnstone.domain.errors.codes import ErrorCode  # hardly ever
 
         headers = {"content-type": "application/json", "x-should-retry": "false"}
-        body = matching.envelope.refusal(500, TOO_LARGE, ErrorCode.ANSWER_TOO_LARGE).decode()
+        body = matching.dialect.envelope.refusal(500, TOO_LARGE, ErrorCode.ANSWER_TOO_LARGE).decode()
         return {"statusCode": 500, "headers": headers, "multiValueHeaders": {}, "body": body, "isBase64Encoded": False}
 
     def _loaded(self) -> Respond:

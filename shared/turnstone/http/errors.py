@@ -14,7 +14,8 @@ from turnstone.domain import errors
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors.codes import ErrorCode, code_of
 from turnstone.domain.values.outcome import Raised, Returned, guarded
-from turnstone.http.envelopes import DETAIL, ErrorEnvelope
+from turnstone.http.dialects import LLAMA_STACK, Dialect
+from turnstone.http.envelopes import DETAIL
 from turnstone.http.replies import Answer, Reply
 from turnstone.http.request import InvalidBody, Request
 
@@ -92,7 +93,7 @@ ISSUER_MESSAGE = "the token issuer's keys can't be fetched now; try again shortl
 def answer_or_error(
     endpoint: Callable[[Request], Answer],
     request: Request,
-    envelope: ErrorEnvelope = DETAIL,
+    dialect: Dialect = LLAMA_STACK,
     raised: tuple[type[Exception], ...] = (),
 ) -> Answer:
     """Return the endpoint's answer, or the reply for its error. Raises errors of the kinds `raised`."""
@@ -101,7 +102,7 @@ def answer_or_error(
     except raised:
         raise
     except Exception as error:  # noqa: BLE001 - the table's last row
-        return error_reply(error, envelope)
+        return error_reply(error, dialect)
 
 
 def is_log_line_needed(record: logging.LogRecord) -> bool:
@@ -123,12 +124,12 @@ def log_fields_of(error: BaseException) -> dict[str, Any]:
     return {**fields, **error.log_fields} if isinstance(error, errors.ModelError) else fields
 
 
-def caller_or_error(identify: Callable[[], Caller], envelope: ErrorEnvelope = DETAIL) -> Caller | Reply:
+def caller_or_error(identify: Callable[[], Caller], dialect: Dialect = LLAMA_STACK) -> Caller | Reply:
     """Return the caller, or the reply for the error of identifying it."""
     try:
         return identify()
     except Exception as error:  # noqa: BLE001 - as above
-        return error_reply(error, envelope)
+        return error_reply(error, dialect)
 
 
 def outcome_of(call: Callable[[], Any]) -> tuple[Any, Exception | None]:
@@ -145,18 +146,18 @@ def outcome_of(call: Callable[[], Any]) -> tuple[Any, Exception | None]:
             return None, RuntimeError(f"work ended by {error!r}")
 
 
-def error_reply(error: BaseException, envelope: ErrorEnvelope = DETAIL) -> Reply:
+def error_reply(error: BaseException, dialect: Dialect = LLAMA_STACK) -> Reply:
     """Return the reply for an error: a true status, and the remedy for a person."""
-    return _reply_to(error, envelope)._replace(about=log_fields_of(error))
+    return _reply_to(error, dialect)._replace(about=log_fields_of(error))
 
 
-def _reply_to(error: BaseException, envelope: ErrorEnvelope) -> Reply:
-    status = _status(error, envelope)
+def _reply_to(error: BaseException, dialect: Dialect) -> Reply:
+    status, envelope = _status(error, dialect), dialect.envelope
     if isinstance(error, InvalidBody):
         return Reply(envelope.invalid(error.problems, ErrorCode.INVALID_REQUEST), status)
     if isinstance(error, errors.InvalidRequest) and error.location and status == 400:
         problem = {"loc": error.location, "msg": str(error), "type": "value_error"}
-        return Reply(envelope.invalid([problem], code_of(error)), status)
+        return Reply(envelope.invalid([problem], code_of(error)), dialect.validation_status)
     return Reply(envelope.refusal(status, message_of(error), code_of(error)), status, _headers(error, status))
 
 
@@ -182,17 +183,17 @@ def failure_reply(failure: Failure) -> Reply:
 
 
 def refusal_reply(
-    code: ErrorCode, message: str, headers: dict[str, str] | None = None, envelope: ErrorEnvelope = DETAIL
+    code: ErrorCode, message: str, headers: dict[str, str] | None = None, dialect: Dialect = LLAMA_STACK
 ) -> Reply:
     """Return the reply for a refusal without an error of the tree."""
     status = REFUSED[code]
-    return Reply(envelope.refusal(status, message, code), status, headers or {})
+    return Reply(dialect.envelope.refusal(status, message, code), status, headers or {})
 
 
-def _status(error: BaseException, envelope: ErrorEnvelope) -> int:
+def _status(error: BaseException, dialect: Dialect) -> int:
     if isinstance(error, InvalidBody):
-        return 400
-    for statuses in (envelope.statuses, STATUS):
+        return dialect.validation_status
+    for statuses in (dialect.statuses, STATUS):
         for kind in type(error).__mro__:
             if kind in statuses:
                 return statuses[kind]

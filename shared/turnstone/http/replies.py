@@ -11,10 +11,10 @@ from turnstone.http.request import ids_in
 if TYPE_CHECKING:  # a function loads what its own routes need
     from pydantic import BaseModel
 
-    from turnstone.domain.turns.events import TurnEvent
-    from turnstone.domain.turns.turns import Turn
+    from turnstone.domain.turns.turns import TurnState
     from turnstone.domain.values.content import Restore
     from turnstone.http.answer_encoder import AnswerEncoder
+    from turnstone.http.turn_encoder import TurnEncoder
     from turnstone.services.models.answer_stream import AnswerStream
     from turnstone.services.streams.broadcast import TurnBroadcast
 
@@ -52,23 +52,30 @@ class PiecesReply(NamedTuple):
     pieces: Iterator[bytes]
 
 
+def turn_json(state: TurnState) -> bytes:
+    """Return the turn of the state as its own JSON."""
+    return wire_json(state.turn)
+
+
 class TurnReply(NamedTuple):
-    """The turn, once it has ended or waits for its client, written with its dialect's `encode`."""
+    """The turn, once it has ended or waits for its client, written from its state with its dialect's `encode`."""
 
     broadcast: TurnBroadcast
-    encode: Callable[[Turn], bytes] = wire_json
+    encode: Callable[[TurnState], bytes] = turn_json
 
 
 class TurnStreamReply(NamedTuple):
     """The turn's events as they happen, as server-sent events.
 
     Attributes:
-        has_ids: whether events carry their numbers; such a stream has one client.
+        encoder: of this stream alone.
+        is_cursor: the broadcast is an event cursor's, of this client alone: when the process ends, it is closed,
+            where a run is handed off.
     """
 
     broadcast: TurnBroadcast
-    encode: Callable[[TurnEvent], bytes]
-    has_ids: bool = False
+    encoder: TurnEncoder
+    is_cursor: bool = False
 
 
 class ModelReply(NamedTuple):

@@ -6,21 +6,21 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
-from turnstone.http.envelopes import DETAIL, ErrorEnvelope
+from turnstone.http.dialects import LLAMA_STACK, Dialect
 from turnstone.http.replies import Answer
 from turnstone.http.request import Request
 
 # Source: `llama-stack-client` 0.3 requests the first four under another version, 0.0.53 to 0.0.63 the next two
 # under alpha; the last two are the usual paths of a document and its page
-ALIASES = {
-    "/v1/agents": "/v1alpha/agents",
-    "/v1/openai/v1/chat": "/v1/chat",
-    "/v1/openai/v1/completions": "/v1/completions",
-    "/v1/openai/v1/embeddings": "/v1/embeddings",
-    "/agents": "/alpha/agents",
-    "/v1/health": "/alpha/health",
-    "/v1/openapi.json": "/openapi.json",
-    "/v1/docs": "/docs",
+ALIASES: Mapping[str, tuple[str, ...]] = {
+    "/v1/agents": ("/v1alpha/agents",),
+    "/v1/openai/v1/chat": ("/v1/chat",),
+    "/v1/openai/v1/completions": ("/v1/completions",),
+    "/v1/openai/v1/embeddings": ("/v1/embeddings",),
+    "/agents": ("/alpha/agents",),
+    "/v1/health": ("/alpha/health",),
+    "/v1/openapi.json": ("/openapi.json",),
+    "/v1/docs": ("/docs",),
 }
 
 
@@ -49,14 +49,13 @@ class Route(NamedTuple):
         headers: type of the value of each response header of the route, by name in lower case.
         raises: errors that do not follow from the path, the body or the kind of answer.
         takes_slashes: the path ends in a parameter whose values may hold slashes.
-        envelope: JSON shape of its errors.
         chunk: model of the data of one event, for streams of a model's answer and a dialect's own streams of turns.
         stores: a POST stores something, so an Idempotency-Key makes it safe to repeat.
         is_open: requires no authentication and ignores credentials; its caller is `NOBODY`.
         is_brief: reads one record at most and runs in the event loop: waking a thread takes longer.
         is_cancellable: heeds its request's `stop`: the result is of no use once the client has left.
         is_rare: seldom requested: found in a table after the patterns of all other routes.
-        dialect: prefix of its operation id; empty for the dialects that share the unprefixed names.
+        dialect: see `http/dialects.py`.
         accepted: model of the answer 202 to a request that prefers `respond-async`; None if none is given.
     """
 
@@ -72,23 +71,35 @@ class Route(NamedTuple):
     is_brief: bool = False
     is_cancellable: bool = False
     is_open: bool = False
-    envelope: ErrorEnvelope = DETAIL
     chunk: type[BaseModel] | None = None
     stores: bool = True
     is_rare: bool = False
-    dialect: str = ""
+    dialect: Dialect = LLAMA_STACK
     accepted: type[BaseModel] | None = None
 
     @property
     def operation_id(self) -> str:
         """Its id in the API's document: the name of its function, prefixed with the dialect if there is one."""
-        return f"{self.dialect}_{self.endpoint.__name__}".removeprefix("_")
+        name = self.endpoint.__name__
+        return f"{self.dialect.name}_{name}" if self.dialect.is_in_ids else name
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """Every path of the route, its own before its alias."""
-        alias = next((self.path.replace(own, other, 1) for own, other in ALIASES.items() if self._is_under(own)), None)
-        return (self.path,) if alias is None else (self.path, alias)
+        """Every path of the route in the API's document, its own before its aliases."""
+        prefixes = filter(self._is_under, ALIASES)
+        return (self.path, *(other + self.path.removeprefix(own) for own in prefixes for other in ALIASES[own]))
+
+    @property
+    def served_paths(self) -> tuple[str, ...]:
+        """Every path at which the route answers, without a redirect: in some dialects with a slash at the end, too."""
+        if not self.dialect.slashes or self.takes_slashes:
+            return self.paths
+        return tuple(each for path in self.paths for each in (path.rstrip("/"), path.rstrip("/") + "/"))
+
+    @property
+    def family(self) -> str:
+        """The package of the route's module: its routes share a budget of threads, and a tag of the document."""
+        return self.endpoint.__module__.rpartition(".")[0]
 
     def _is_under(self, prefix: str) -> bool:
         return self.path == prefix or self.path.startswith(prefix + "/")

@@ -19,9 +19,9 @@ from functions.unserved.methods import ROUTES as UNSERVED_ROUTES
 from tests.support.aws.cloudformation import FUNCTION, ROOT, Template, template, variables
 from tests.support.aws.dynamo_table import TABLE
 from tests.support.aws.sam_expansion import load_source, local_path
-from turnstone.dialects.openai.errors import SHARED
 from turnstone.domain.errors import Forbidden, StoreUnavailable, Unauthenticated
 from turnstone.domain.errors.codes import ErrorCode
+from turnstone.http.dialects import SHARED
 from turnstone.http.document.openapi import SIGV4, answers_of, openapi_document
 from turnstone.http.errors import error_reply
 from turnstone.http.replies import FileReply, ModelStreamReply, PiecesReply, TurnStreamReply
@@ -393,7 +393,7 @@ def test_every_refusal_of_the_gateway_is_in_the_envelope_of_either_api(auth: str
         body = json.loads(text.replace("$context.error.messageString", '"Forbidden"'))
         assert set(body) == {"detail", "code", "error"}, kind
         status = int(response.get("statusCode") or {"DEFAULT_4XX": 400, "DEFAULT_5XX": 500}[kind])
-        assert body == json.loads(SHARED.refusal(status, body["detail"], ErrorCode(body["code"]))), kind
+        assert body == json.loads(SHARED.envelope.refusal(status, body["detail"], ErrorCode(body["code"]))), kind
         assert "$context" not in json.dumps(body)
 
 

@@ -12,9 +12,11 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.support.engine.harness import PATIENCE_S, drained_events, eventually
+from turnstone.dialects.llama_stack.turns.stream import TurnStream
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.turns.events import StepProgressed, TextDelta, TurnEvent, TurnStarted
 from turnstone.http.streams.receiving import received
+from turnstone.http.streams.silence import Silence
 from turnstone.http.streams.sse import sse_chunks
 from turnstone.services.streams.broadcast import Broadcasts, TurnBroadcast
 from turnstone.services.streams.event_cursor import EventCursor
@@ -206,7 +208,7 @@ def test_a_slow_listener_delays_no_publisher() -> None:
 @pytest.mark.parametrize("listeners", [1, 5])
 def test_the_event_loops_listeners_receive_every_event_once_in_order(listeners: int) -> None:
     async def listen(broadcast: TurnBroadcast) -> list[int]:
-        return [n async for news in received(broadcast, timeout_s=PATIENCE_S) for n in numbers(news.events)]
+        return [n async for news in received(broadcast, silence=Silence(PATIENCE_S)) for n in numbers(news.events)]
 
     async def all_listen() -> list[list[int]]:
         broadcast = TurnBroadcast(REF)
@@ -266,7 +268,7 @@ def test_a_stream_ends_when_its_client_leaves_and_its_cursor_stops_forwarding() 
         sent = []
         async with asyncio.timeout(PATIENCE_S):
             running.publish(event(0))
-            async for piece in sse_chunks(excerpt.broadcast, lambda one: one.model_dump_json().encode(), receive):
+            async for piece in sse_chunks(excerpt.broadcast, TurnStream(), receive):
                 sent.append(piece)
                 left.set()
         return sent

@@ -27,7 +27,7 @@ MAY_IMPORT = {
     "adapters": {"domain", "ports"},
     "services": {"domain", "ports", "engine", "store"},
     "dialects": {"domain"},
-    "http": {"domain", "services"},
+    "http": {"domain", "services", "dialects"},
     "edge": {"domain", "http", "bootstrap", "settings"},
     "bootstrap": {"domain", "ports", "engine", "store", "adapters", "services", "settings"},
     "functions": {"domain", "dialects", "http", "edge", "bootstrap", "settings"},

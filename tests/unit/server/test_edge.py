@@ -26,7 +26,6 @@ from tests.support.engine.harness import Harness, Held, client_tool, eventually
 from tests.support.server.asgi_client import AsgiClient, Raw, scope_of
 from turnstone.adapters.machine.system import SystemClock
 from turnstone.bootstrap.core import Core
-from turnstone.dialects.openai.errors import OPENAI
 from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.errors import ModelFailed
 from turnstone.domain.errors.codes import ErrorCode
@@ -34,6 +33,7 @@ from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.turns.turns import TurnStatus
 from turnstone.edge.gateway import MOST_ANSWER_BYTES, TOO_LARGE, LambdaHandler
 from turnstone.edge.worker import TurnWorker
+from turnstone.http.dialects import OPENAI
 from turnstone.http.envelopes import DETAIL
 from turnstone.http.replies import Reply
 from turnstone.http.request import Request
@@ -575,10 +575,10 @@ def test_an_answer_that_is_too_large_is_refused_in_the_envelope_of_its_route(
         return Reply(b'"' + b"x" * LAMBDA_LIMIT_BYTES + b'"')
 
     deployment = deployment_of()
-    openai = Route("GET", "/v1/openai/v1/long", endpoint, AgentConfig, envelope=OPENAI)
+    openai = Route("GET", "/v1/openai/v1/long", endpoint, AgentConfig, dialect=OPENAI)
     deployment.handler = LambdaHandler("another module", Route("GET", "/v1/long", endpoint, AgentConfig), openai)
     received = answered(deployment.handler(event_of("GET", path, b"", {"identity": ANN}, {}), Context()))
-    envelope = OPENAI if "openai" in path else DETAIL
+    envelope = OPENAI.envelope if "openai" in path else DETAIL
     refusal = envelope.refusal(500, TOO_LARGE, ErrorCode.ANSWER_TOO_LARGE)
     assert (received.status, received.json) == (500, json.loads(refusal))
 

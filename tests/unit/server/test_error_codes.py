@@ -17,15 +17,16 @@ from functions.local.routes import ROUTES
 from tests.docs.error_reference import FILE, gateway_answers, page, statuses_of
 from turnstone.dialects.llama_stack.completions import InferCompletionEncoder
 from turnstone.dialects.llama_stack.inference_replies import InferChatCompletionEncoder
-from turnstone.dialects.llama_stack.turns.stream import encode
+from turnstone.dialects.llama_stack.turns.stream import TurnStream
 from turnstone.dialects.llama_stack_2024.stream import TurnStream2024
-from turnstone.dialects.openai.errors import DOCUMENTED, OPENAI, SHARED, openai_codes
+from turnstone.dialects.openai.errors import DOCUMENTED, openai_codes
 from turnstone.domain import errors
 from turnstone.domain.errors.codes import CODES, NOT_FOUND, ErrorCode, code_of
 from turnstone.domain.errors.problem_sentences import field_of, sentence_of
 from turnstone.domain.errors.root import TurnstoneError
-from turnstone.domain.turns.events import TurnFailed
+from turnstone.domain.turns.events import Numbered, TurnFailed
 from turnstone.domain.turns.failures import FAILURE_CODES, Failure, FailureKind, turn_failure
+from turnstone.http.dialects import OPENAI, SHARED
 from turnstone.http.envelopes import DETAIL
 from turnstone.http.errors import FAILURE_STATUS, REFUSED, error_reply, failure_reply, refusal_reply
 
@@ -106,8 +107,8 @@ def test_the_gateway_sends_codes_of_the_table() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_failed_turn_has_the_same_code_in_every_reply(kind: FailureKind) -> None:
     failure = Failure(kind=kind, message="why")
-    event = TurnFailed(turn_id="t", failure=failure)
-    streamed = [json.loads(text.removeprefix(b"data: ")) for text in (encode(event), TurnStream2024().encode(event))]
+    ended = Numbered(TurnFailed(turn_id="t", failure=failure), 1)
+    streamed = [json.loads(stream.encode(ended).removeprefix(b"data: ")) for stream in (TurnStream(), TurnStream2024())]
     whole = json.loads(failure_reply(failure).body)
     read = json.loads(turn_failure("t", "failed", failure).model_dump_json())
     assert {event["error"]["code"] for event in streamed} == {whole["code"]} == {read["code"]} == {FAILURE_CODES[kind]}
@@ -157,8 +158,12 @@ def test_a_code_of_a_subclass_elsewhere_is_its_base_s() -> None:
 
 
 def test_every_route_writes_errors_in_an_envelope_with_a_code() -> None:
-    assert {type(route.envelope) for route in ROUTES} == {type(DETAIL), type(OPENAI), type(SHARED)}
-    for envelope in {route.envelope for route in ROUTES}:
+    assert {type(r.dialect.envelope) for r in ROUTES} == {
+        type(DETAIL),
+        type(OPENAI.envelope),
+        type(SHARED.envelope),
+    }
+    for envelope in {route.dialect.envelope for route in ROUTES}:
         envelope_body = json.loads(envelope.refusal(404, "why", ErrorCode.PATH_NOT_FOUND))
         assert "path_not_found" in (envelope_body.get("code"), envelope_body.get("error", {}).get("code"))
 

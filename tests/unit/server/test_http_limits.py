@@ -22,8 +22,8 @@ from uvicorn.server import ServerState
 from functions.local.connections import Connections
 from functions.local.http_limits import HttpLimits
 from functions.local.http_only import MAX_AHEAD, HttpOnly
-from turnstone.dialects.openai.errors import SHARED
 from turnstone.domain.errors.codes import ErrorCode
+from turnstone.http.dialects import SHARED
 
 LIMITS = HttpLimits(head_bytes=400, head_fields=5)
 STATUS = re.compile(rb"HTTP/1\.1 (\d\d\d)")
@@ -157,7 +157,7 @@ def test_a_refusal_before_any_route_is_in_the_envelope_of_either_api(data: bytes
     reply = json.loads(bytes(wire.written).partition(b"\r\n\r\n")[2])
     assert (statuses, reply) == (
         [status],
-        json.loads(SHARED.refusal(status, reply["detail"], ErrorCode(reply["code"]))),
+        json.loads(SHARED.envelope.refusal(status, reply["detail"], ErrorCode(reply["code"]))),
     )
 
 

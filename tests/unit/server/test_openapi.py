@@ -35,14 +35,14 @@ from tests.support.server.valid_bodies import BODIES, FULL_AGENT, STORED
 from turnstone.dialects.llama_stack.lists import QUERY as LIST_QUERY
 from turnstone.dialects.llama_stack.turns.event_numbers import QUERY as EVENTS_QUERY
 from turnstone.dialects.llama_stack.turns.replies import StepReply
-from turnstone.dialects.llama_stack.turns.stream import encode
+from turnstone.dialects.llama_stack.turns.stream import TurnStream
 from turnstone.dialects.llama_stack.usage_requests import QUERY as USAGE_QUERY
 from turnstone.dialects.openai.chat.stored_completions import LIST_QUERY as COMPLETIONS_QUERY
 from turnstone.dialects.openai.chat.stored_completions import MESSAGES_QUERY
 from turnstone.domain import errors
 from turnstone.domain.registry.registry import McpEndpoint
 from turnstone.domain.tools.tools import ToolCall, ToolResponse
-from turnstone.domain.turns.events import ImageDelta, StepProgressed, TurnEvent, TurnFailed
+from turnstone.domain.turns.events import ImageDelta, Numbered, StepProgressed, TurnEvent, TurnFailed
 from turnstone.domain.turns.turns import (
     Attachment,
     Failure,
@@ -680,7 +680,8 @@ def test_every_event_of_a_stream_is_in_the_document() -> None:
         StepProgressed(step_type="inference", step_id="s", delta=ImageDelta(image=IMAGE)),
     ]
     for event in events:
-        named_validator("TurnStreamChunk").validate(json.loads(encode(event).removeprefix(b"data: ")))
+        sent = TurnStream().encode(Numbered(event, 1))
+        named_validator("TurnStreamChunk").validate(json.loads(sent.removeprefix(b"data: ")))
 
 
 def test_the_status_header_of_a_turn_is_one_of_its_statuses() -> None:

@@ -14,7 +14,7 @@ import pytest
 from pydantic import ValidationError
 
 from functions.llama_stack_2024.create_turn import create_turn
-from turnstone.dialects.llama_stack.turns.stream import encode
+from turnstone.dialects.llama_stack.turns.stream import TurnStream
 from turnstone.dialects.llama_stack_2024.agent_requests import CreateAgent2024
 from turnstone.dialects.llama_stack_2024.replies import turn_wire, wire_2024
 from turnstone.dialects.llama_stack_2024.stream import TurnStream2024
@@ -26,18 +26,27 @@ from turnstone.domain.messages.messages import ToolResponseMessage, UserMessage
 from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.tools.tools import ToolCall, ToolResponse
 from turnstone.domain.turns.events import (
+    Numbered,
     StepProgressed,
     StepStarted,
     TextDelta,
     ToolCallDelta,
-    TurnAwaitsInput,
-    TurnCompleted,
     TurnEvent,
     TurnFailed,
     TurnStarted,
     step_completed,
+    turn_awaits_input,
+    turn_completed,
 )
-from turnstone.domain.turns.turns import Failure, MemoryRetrievalStep, Step, ToolExecutionStep, Turn, silent_output
+from turnstone.domain.turns.turns import (
+    Failure,
+    MemoryRetrievalStep,
+    Step,
+    ToolExecutionStep,
+    Turn,
+    TurnState,
+    silent_output,
+)
 from turnstone.http.replies import TurnReply
 from turnstone.http.request import Request
 from turnstone.http.streams.turn_answers import outcome
@@ -56,10 +65,14 @@ def turn_of(*steps: Step) -> Turn:
     )
 
 
+def state_of(*steps: Step) -> TurnState:
+    return TurnState(turn=turn_of(*steps), order="t")
+
+
 def payloads_of(*events: TurnEvent) -> list[dict[str, Any]]:
     """Return the payloads of a stream of these events."""
     stream = TurnStream2024()
-    lines = b"".join(map(stream.encode, events)).decode().split("\n\n")[:-1]
+    lines = b"".join(stream.encode(Numbered(event, None)) for event in events).decode().split("\n\n")[:-1]
     return [json.loads(line.removeprefix("data: "))["event"]["payload"] for line in lines]
 
 
@@ -156,20 +169,20 @@ def test_the_answer_of_a_client_tool_is_not_sent_back() -> None:
 
 
 def test_a_turn_that_waits_for_its_client_is_sent_as_complete() -> None:
-    assert payloads_of(TurnAwaitsInput(turn=turn_of())) == payloads_of(TurnCompleted(turn=turn_of()))
-    assert payloads_of(TurnAwaitsInput(turn=turn_of()))[0]["event_type"] == "turn_complete"
+    assert payloads_of(turn_awaits_input(state_of())) == payloads_of(turn_completed(state_of()))
+    assert payloads_of(turn_awaits_input(state_of()))[0]["event_type"] == "turn_complete"
 
 
 def test_an_event_without_an_older_form_is_sent_as_today() -> None:
     failed = TurnFailed(turn_id="t", failure=Failure(kind="internal", message="why"))
     for event in (TurnStarted(turn_id="t"), StepStarted(step_type="inference", step_id="s"), failed):
-        assert TurnStream2024().encode(event) == encode(event)
+        assert TurnStream2024().encode(Numbered(event, 1)) == TurnStream().encode(Numbered(event, 1))
 
 
 def test_banks_are_a_list_beside_the_text_wherever_a_step_is_sent() -> None:
     today = json.loads(RETRIEVED.model_dump_json())
     then = {**today, "memory_bank_ids": ["bank-1", "bank-2"]}
-    (complete, ended) = payloads_of(step_completed(RETRIEVED), TurnCompleted(turn=turn_of(RETRIEVED)))
+    (complete, ended) = payloads_of(step_completed(RETRIEVED), turn_completed(state_of(RETRIEVED)))
     assert complete["step_details"] == then
     assert ended["turn"]["steps"] == [then]
     assert json.loads(turn_wire(turn_of(RETRIEVED)))["steps"] == [then]
@@ -187,7 +200,7 @@ class Turns:
 
     def start(self, _: object, ref: SessionRef, *__: object) -> TurnBroadcast:
         broadcast = TurnBroadcast(TurnRef(**dict(ref), turn_id="t"))
-        broadcast.close(TurnCompleted(turn=turn_of(RETRIEVED)))
+        broadcast.close(turn_completed(state_of(RETRIEVED)))
         return broadcast
 
 

@@ -3,6 +3,7 @@
 Covers: engine/steps, services/streams/replay, services/turns/transitions
 """
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -36,8 +37,10 @@ from turnstone.domain.turns.events import (
     TurnFailed,
     TurnStarted,
     step_completed,
+    turn_awaits_input,
+    turn_completed,
 )
-from turnstone.domain.turns.failures import Failure
+from turnstone.domain.turns.failures import Failure, UnansweredStatus
 from turnstone.domain.turns.turns import TurnState, TurnStatus
 from turnstone.engine.steps import AwaitClientTools
 from turnstone.services.streams.replay import replayed
@@ -68,10 +71,10 @@ def going_on(earlier: Lived, *script: Scripted) -> Lived:
     left = () if ending.unsaved is None else (step_completed(ending.unsaved),)
     if isinstance(ending, AwaitClientTools):
         state = paused(SESSION, ending.state, ending.output, LATER).turns[0]
-        last: TurnEvent = TurnAwaitsInput(turn=state.turn)
+        last: TurnEvent = turn_awaits_input(state)
     else:
         state = ending.state.completed(ending.output, NOW)
-        last = TurnCompleted(turn=state.turn)
+        last = turn_completed(state)
     return Lived((*earlier.events, *engine.emitted, *left, last), state)
 
 
@@ -148,7 +151,7 @@ def test_the_replay_of_a_failed_turn_has_its_failure_instead_of_the_failed_step(
     failed = engine.stored.ended_unanswered(TurnStatus.FAILED, OVERHEATED, NOW)
     finished = {step.step_id for step in failed.turn.steps}
     emitted = [event for event in engine.emitted if event.step_id in finished]
-    failure = TurnFailed(turn_id="t1", failure=OVERHEATED, status="failed")
+    failure = TurnFailed(turn_id="t1", failure=OVERHEATED, status="failed", state=failed)
     assert (TurnStarted(turn_id="t1"), *emitted, failure) == replayed(failed)
 
 
@@ -159,7 +162,7 @@ def test_the_replay_of_a_turn_ended_while_it_waited_has_its_end_instead_of_the_p
     assert ended.failure is not None
     assert (
         *coalesced(waiting.events[:-1]),
-        TurnFailed(turn_id="t1", failure=ended.failure, status=ended.status.value),
+        TurnFailed(turn_id="t1", failure=ended.failure, status=ended.status.value, state=ended),
     ) == replayed(ended)
 
 
@@ -172,7 +175,8 @@ def test_a_turn_whose_steps_and_traces_do_not_match_is_not_replayed() -> None:
 def test_a_turn_that_ended_without_a_reason_is_replayed_as_failed_all_the_same() -> None:
     failed = new_turn().model_copy(update={"status": TurnStatus.FAILED})
     failure = Failure(kind="ended", message="turn 't1' is failed")
-    assert (TurnStarted(turn_id="t1"), TurnFailed(turn_id="t1", failure=failure, status="failed")) == replayed(failed)
+    end = TurnFailed(turn_id="t1", failure=failure, status="failed", state=failed)
+    assert (TurnStarted(turn_id="t1"), end) == replayed(failed)
 
 
 TEXTS = st.lists(st.sampled_from(["a", "b ", "日"]), max_size=3).map(tuple)
@@ -196,3 +200,24 @@ def test_any_replay_equals_the_run(replies: list[ScriptedReply]) -> None:
         turn = going_on(resumed_by_client(turn), *script[turn.state.inference_count :])
         assert coalesced(turn.events) == replayed(turn.state)
     assert turn.state.inference_count <= BOTH_GROUPS.max_infer_iters
+
+
+@pytest.mark.parametrize("script", [(PRICE, LONG_PLAIN), (CLIENT_CALL,)], ids=["answered", "waits for its client"])
+def test_the_last_event_carries_the_state_beside_its_json(script: Sequence[Scripted]) -> None:
+    state = lived(*script).state
+    last = replayed(state)[-1]
+    assert isinstance(last, TurnCompleted | TurnAwaitsInput)
+    assert last.state is state
+    assert last.turn is state.turn
+    assert set(last.model_dump()) == {"event_type", "turn"}
+    assert set(json.loads(last.model_dump_json())) == {"event_type", "turn"}
+
+
+@pytest.mark.parametrize("status", [TurnStatus.FAILED, TurnStatus.EXPIRED, TurnStatus.CANCELLED])
+def test_the_end_of_a_turn_without_an_answer_carries_the_state(status: UnansweredStatus) -> None:
+    state = new_turn().ended_unanswered(status, OVERHEATED, NOW)
+    last = replayed(state)[-1]
+    assert isinstance(last, TurnFailed)
+    assert last.state is state
+    assert "state" not in last.model_dump()
+    assert replayed(state.model_copy(update={"is_lost": True, "failure": None}))[-1].state is not None  # type: ignore[union-attr]

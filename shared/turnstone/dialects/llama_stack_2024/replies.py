@@ -16,6 +16,7 @@ from turnstone.domain.turns.turns import (
     Step,
     ToolExecutionStep,
     Turn,
+    TurnState,
 )
 from turnstone.domain.values.frozen import Frozen
 
@@ -63,6 +64,11 @@ def turn_2024(turn: Turn) -> Turn2024:
 def turn_wire(turn: Turn) -> bytes:
     """Return the turn as wire JSON."""
     return turn_2024(turn).model_dump_json().encode()
+
+
+def state_wire(state: TurnState) -> bytes:
+    """Return the turn of the state as wire JSON."""
+    return turn_wire(state.turn)
 
 
 def wire_2024(turn: bytes | Iterable[bytes]) -> bytes | Iterable[bytes]:

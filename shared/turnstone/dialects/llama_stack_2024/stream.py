@@ -9,10 +9,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from turnstone.dialects.llama_stack.turns.stream import encode
+from turnstone.dialects.llama_stack.turns.stream import error_chunk
 from turnstone.dialects.llama_stack_2024.replies import Step2024, Turn2024, step_2024, turn_2024
 from turnstone.domain.tools.tools import ToolCall
 from turnstone.domain.turns.events import (
+    Numbered,
     StepCompleted,
     StepDelta,
     StepDetailed,
@@ -22,10 +23,10 @@ from turnstone.domain.turns.events import (
     ToolCallDelta,
     TurnAwaitsInput,
     TurnCompleted,
-    TurnEvent,
     TurnFailed,
     TurnStarted,
 )
+from turnstone.domain.turns.failures import Failure
 from turnstone.domain.turns.turns import ToolExecutionStep
 from turnstone.domain.values.content import text_of
 from turnstone.domain.values.frozen import Frozen
@@ -57,7 +58,8 @@ class StepCompleted2024(StepCompleted):
     step_details: Step2024
 
 
-class TurnCompleted2024(TurnCompleted):
+class TurnCompleted2024(Frozen):
+    event_type: Literal["turn_complete"] = "turn_complete"
     turn: Turn2024
 
 
@@ -78,14 +80,22 @@ class TurnChunk2024(Frozen):
 class TurnStream2024:
     """Encodes the events of one stream."""
 
+    reads_details = False
+
     def __init__(self) -> None:
         self._running: str | None = None
 
-    def encode(self, event: TurnEvent) -> bytes:
+    def encode(self, numbered: Numbered) -> bytes:
         """Return the event as server-sent events, usually one."""
-        if isinstance(event, TurnFailed | StepDetailed):
-            return encode(event)
+        event = numbered.event
+        if isinstance(event, TurnFailed):
+            return error_chunk(event.failure)
+        if isinstance(event, StepDetailed):
+            return b""
         return b"".join(map(_data, self._payloads(event)))
+
+    def stopped(self, message: str) -> bytes:
+        return error_chunk(Failure(kind="handed_over", message=message))
 
     def _payloads(
         self, event: TurnStarted | StepStarted | StepProgressed | StepCompleted | TurnCompleted | TurnAwaitsInput

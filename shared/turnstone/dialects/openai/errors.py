@@ -9,7 +9,6 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from turnstone.domain import errors
 from turnstone.domain.errors.codes import ErrorCode
 from turnstone.domain.errors.problem_sentences import field_of, sentence_of
 
@@ -31,8 +30,6 @@ class OpenAIEnvelope:
     """The envelope of OpenAI's API."""
 
     name = "OpenAI"
-    prefix = "/v1/openai/"
-    statuses: Mapping[type[Exception], int] = {errors.UnknownModel: 404, errors.ModelNotFound: 404}
 
     def refusal(self, status: int, message: str, code: ErrorCode) -> bytes:
         return to_json(openai_error(status, message, code))
@@ -51,7 +48,6 @@ class SharedEnvelope(OpenAIEnvelope):
     """The envelope of paths shared by clients of both APIs: the fields of either, side by side."""
 
     name = "Shared"
-    prefix = "/v1/"
 
     def refusal(self, status: int, message: str, code: ErrorCode) -> bytes:
         return to_json({"detail": message, "code": code, **openai_error(status, message, code)})
@@ -61,8 +57,8 @@ class SharedEnvelope(OpenAIEnvelope):
         return _object(detail=TEXT, code={"$ref": "#/components/schemas/ErrorCode"}, **schema["properties"])
 
 
-OPENAI = OpenAIEnvelope()
-SHARED = SharedEnvelope()
+OPENAI_ENVELOPE = OpenAIEnvelope()
+SHARED_ENVELOPE = SharedEnvelope()
 
 
 def openai_error(status: int, message: str, code: ErrorCode, param: str | None = None) -> dict[str, object]:

@@ -1,16 +1,21 @@
 """Events of a turn, in the shape of an event's payload in the Llama Stack stream."""
 
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
 from turnstone.domain.models.requests import Piece
 from turnstone.domain.tools.tools import ToolCall
 from turnstone.domain.turns.failures import Failure, UnansweredStatus
-from turnstone.domain.turns.turns import Step, Turn
+from turnstone.domain.turns.turns import Step, Turn, TurnState
 from turnstone.domain.values.content import Image
 from turnstone.domain.values.frozen import Frozen
 
+# for dialects whose answers hold more than the turn; not a part of the JSON of any event
+if TYPE_CHECKING:
+    CarriedState = TurnState
+else:
+    CarriedState = Annotated[Any, Field(exclude=True, repr=False)]  # a state is validated, and documented, elsewhere
 StepType = Literal["inference", "tool_execution", "shield_call", "memory_retrieval"]
 
 
@@ -72,11 +77,13 @@ class StepCompleted(Frozen):
 class TurnCompleted(Frozen):
     event_type: Literal["turn_complete"] = "turn_complete"
     turn: Turn
+    state: CarriedState
 
 
 class TurnAwaitsInput(Frozen):
     event_type: Literal["turn_awaiting_input"] = "turn_awaiting_input"
     turn: Turn
+    state: CarriedState
 
 
 class TurnFailed(Frozen):
@@ -84,12 +91,14 @@ class TurnFailed(Frozen):
 
     Attributes:
         status: how the turn ended, None if only this stream did.
+        state: the turn as it ended, None if only this stream did.
     """
 
     event_type: Literal["turn_failed"] = "turn_failed"
     turn_id: str
     failure: Failure
     status: UnansweredStatus | None = None
+    state: TurnState | None = Field(default=None, exclude=True, repr=False)
 
 
 TurnEvent = (
@@ -120,6 +129,14 @@ class Numbered(NamedTuple):
 def call_delta(call: ToolCall) -> ToolCallDelta:
     """Return the delta of a call that the model has made."""
     return ToolCallDelta(tool_call=call, parse_status="failed" if isinstance(call.arguments, str) else "succeeded")
+
+
+def turn_completed(state: TurnState) -> TurnCompleted:
+    return TurnCompleted(turn=state.turn, state=state)
+
+
+def turn_awaits_input(state: TurnState) -> TurnAwaitsInput:
+    return TurnAwaitsInput(turn=state.turn, state=state)
 
 
 def step_completed(step: Step) -> StepCompleted:

@@ -56,6 +56,7 @@ OF_NO_MODEL: Mapping[object, Schema] = {
 }
 REFUSALS: Mapping[int, tuple[str, str]] = {
     400: ("InvalidRequest", "The request can't be accepted; the text names what is wrong with it."),
+    422: ("InvalidFields", "Fields of the request are invalid; each has its problem."),
     401: ("Unauthenticated", "The request proves no identity."),
     403: ("Forbidden", "The caller may not use this server, or not an MCP server with these `mcp_headers`."),
     404: ("NotFound", "There is no such thing, or the caller may not see it."),
@@ -137,7 +138,7 @@ def openapi_document(
         _refusal_name(status, envelope): _refusal(status, envelope, security_schemes)
         for route in routes
         for status in _refused_with(route, security_schemes)
-        for envelope in [_envelope(status, route.envelope, security_schemes)]
+        for envelope in [_envelope(status, route.dialect.envelope, security_schemes)]
     }
     bounded = {name: _with_bound(schema, max_infer_iters) for name, schema in schemas.named.items()}
     named = {**bounded, **_envelopes(routes, schemas), **_streams(routes, schemas)}
@@ -192,7 +193,7 @@ def _operation(route: Route, schemas: WireSchemas, security_schemes: Mapping[str
     refusals = {
         str(status): {"$ref": f"#/components/responses/{_refusal_name(status, envelope)}"}
         for status in _refused_with(route, security_schemes)
-        for envelope in [_envelope(status, route.envelope, security_schemes)]
+        for envelope in [_envelope(status, route.dialect.envelope, security_schemes)]
     }
     operation["responses"] = {**_success(route, schemas), **refusals}
     if route.is_open and security_schemes:
@@ -253,13 +254,13 @@ def _refused_with(route: Route, security_schemes: Mapping[str, Schema]) -> list[
     """Return the statuses of the route's errors."""
     statuses = {403, 413, 426, 500, *(STATUS[error] for error in route.raises)}
     if route.body:
-        statuses |= set(route.envelope.statuses.values())
+        statuses |= set(route.dialect.statuses.values())
     if security_schemes and not route.is_open:
         statuses |= {401}
     if "bearer" in security_schemes and not route.is_open:
         statuses |= {503}  # the store or the token issuer may be unavailable to identify the caller
     if route.body or route.query:
-        statuses |= {400}
+        statuses |= {400, route.dialect.validation_status}
     if PARAMETER.search(route.path):
         statuses |= {404, 503}
     if route.method == "POST":
@@ -308,7 +309,7 @@ def _envelopes(routes: Sequence[Route], schemas: WireSchemas) -> Schema:
     description = "The data of one event of the stream. A stream that can't continue ends with an error."
     return {
         "Refusal": _object(detail=text, code=code),
-        **{_error_name(each): each.schema(500) for each in (route.envelope for route in routes) if each.name},
+        **{_error_name(each): each.schema(500) for each in (route.dialect.envelope for route in routes) if each.name},
         "InvalidFields": _object(error=_object(detail=_object(errors=problems, code=code))),
         "StreamError": _object(error=_object(message=text, code=code)),
         "TurnStreamChunk": {"description": description, "anyOf": [event, STREAM_ERROR]},
@@ -322,8 +323,8 @@ def _streams(routes: Sequence[Route], schemas: WireSchemas) -> Schema:
 
 def _stream(route: Route, schemas: WireSchemas) -> Schema:
     description = "The data of one event of the stream. A stream that can't continue ends with an error"
-    if route.envelope.name:
-        failed: Schema = {"$ref": f"#/components/schemas/{_error_name(route.envelope)}"}
+    if route.dialect.envelope.name:
+        failed: Schema = {"$ref": f"#/components/schemas/{_error_name(route.dialect.envelope)}"}
         return {
             "description": f"{description}, a whole one with the text `[DONE]`.",
             "anyOf": [schemas.written[route.chunk], failed],
@@ -333,7 +334,7 @@ def _stream(route: Route, schemas: WireSchemas) -> Schema:
 
 def _stream_name(route: Route) -> str:
     """Return the name of the schema of one event, after the body's in dialects with a prefix, else the function's."""
-    if route.dialect and route.body is not None:
+    if route.dialect.is_in_ids and route.body is not None:
         return f"{route.body.__name__}Stream"
     return "".join(word.capitalize() for word in route.endpoint.__name__.split("_")) + "Stream"
 
@@ -344,9 +345,9 @@ def _object(**properties: Any) -> Schema:
 
 def _tags(routes: Sequence[Route]) -> list[str]:
     """Return the families of the routes, dialects without a prefix first."""
-    first, last = ({_family(each): None for each in routes if bool(each.dialect) is named} for named in (False, True))
-    return [*first, *last]
+    in_order = sorted(routes, key=lambda route: route.dialect.is_in_ids)
+    return list(dict.fromkeys(map(_family, in_order)))
 
 
 def _family(route: Route) -> str:
-    return route.endpoint.__module__.split(".")[-2]
+    return route.family.rpartition(".")[2]

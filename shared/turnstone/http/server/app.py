@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from datetime import UTC, datetime, timedelta
@@ -22,7 +22,7 @@ from turnstone.domain.access.caller import NOBODY, Caller
 from turnstone.domain.errors import SHUTTING_DOWN, BodyTooLarge, Overloaded, TurnAwaited, Unauthenticated, UnknownClient
 from turnstone.domain.errors.codes import ErrorCode
 from turnstone.domain.values.cancellation import StopSignal
-from turnstone.http.envelopes import ErrorEnvelope, envelope_below
+from turnstone.http.dialects import Dialect, dialect_below
 from turnstone.http.errors import (
     RETRY_SOON,
     answer_or_error,
@@ -39,7 +39,7 @@ from turnstone.http.server.clients import unknown_client
 from turnstone.http.server.hosting import Hosting
 from turnstone.http.server.rare_routes import RareRoutes
 from turnstone.http.server.request_lines import RequestLine
-from turnstone.http.server.route_threads import RouteThreads
+from turnstone.http.server.route_threads import RouteThreads, ThreadBudget
 from turnstone.http.server.sending import send_chunks, send_whole
 from turnstone.http.streams.departure import Departure
 from turnstone.http.streams.pieces import cut
@@ -56,6 +56,8 @@ NO_METHOD = "this path has no such method; the header Allow lists those that it 
 SLASHES = ":path}"  # end of a pattern with a last parameter that takes slashes
 ROUTE_THREADS = 8
 ROUTE_THREADS_OF_A_TENANT = 6
+COMMON_THREADS = ROUTE_THREADS - 1  # of a family, beside one for each of its routes
+SPARED_COMMON_THREADS = 2
 PIECES_AT_ONCE = 3
 TIME_TO_HAND_OFF = timedelta(seconds=60)
 
@@ -70,13 +72,18 @@ def build_app(
     """Return the ASGI app that serves the routes."""
     for server in ("uvicorn.error", "mangum.http"):
         logging.getLogger(server).addFilter(is_log_line_needed)
+    budgets = thread_budgets(routes, hosting)
     by_path: dict[str, dict[str, _Endpoint]] = {}
     for route in routes:
         if route.is_rare:
             continue
-        endpoint = _Endpoint(route, use_cases, max_body_bytes, hosting)
-        for path in route.paths:
-            by_path.setdefault(_pattern(route, path), {})[route.method] = endpoint
+        threads = _route_threads(f"{route.method} {route.path}", hosting, budgets[route.family])
+        endpoint = _Endpoint(route, use_cases, max_body_bytes, hosting, threads)
+        for path in route.served_paths:
+            methods = by_path.setdefault(_pattern(route, path), {})
+            if route.method in methods:
+                raise ValueError(f"{route.method} {path} has two routes")
+            methods[route.method] = endpoint
     served: list[BaseRoute] = [_Served(path, _ByMethod(path, methods, hosting)) for path, methods in by_path.items()]
     if rare := [route for route in routes if route.is_rare]:
         threads = _route_threads("rare routes", hosting)
@@ -107,17 +114,17 @@ class RoutedApp(Router):
 
     async def not_found(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            refusal = refusal_reply(ErrorCode.PATH_NOT_FOUND, NO_PATH, None, self.envelope_of(scope))
+            refusal = refusal_reply(ErrorCode.PATH_NOT_FOUND, NO_PATH, None, self.dialect_of(scope))
             await _send_refusal(refusal, scope, send, self._hosting)
         else:
             await super().not_found(scope, receive, send)
 
-    def envelope_of(self, scope: Scope) -> ErrorEnvelope:
-        """Return the envelope for a request refused before its route is called."""
+    def dialect_of(self, scope: Scope) -> Dialect:
+        """Return the dialect for a request refused before its route is called."""
         for served in self.routes:
             if isinstance(served, _Served) and served.matches(scope)[0] is not Match.NONE:
-                return served.envelope_of(scope)
-        return envelope_below(scope["path"], self._declared)
+                return served.dialect_of(scope)
+        return dialect_below(scope["path"], self._declared)
 
 
 class _Served(StarletteRoute):
@@ -127,9 +134,9 @@ class _Served(StarletteRoute):
         super().__init__(path, by_method, methods=by_method.methods)
         self._by_method = by_method
 
-    def envelope_of(self, scope: Scope) -> ErrorEnvelope:
-        """Return the envelope of the request's method, of another method if this one is not served."""
-        return self._by_method.envelope_of(scope["method"])
+    def dialect_of(self, scope: Scope) -> Dialect:
+        """Return the dialect of the request's method, of another method if this one is not served."""
+        return self._by_method.dialect_of(scope["method"])
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self.app(scope, receive, send)
@@ -144,14 +151,14 @@ class _ByMethod:
         self._hosting = hosting
         self.methods = list(self._endpoints)
 
-    def envelope_of(self, method: str) -> ErrorEnvelope:
-        return self._endpoints.get(method, self._endpoints[self.methods[0]]).envelope
+    def dialect_of(self, method: str) -> Dialect:
+        return self._endpoints.get(method, self._endpoints[self.methods[0]]).dialect
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         endpoint = self._endpoints.get(scope["method"])
         if endpoint is None:
             allowed = {"allow": ", ".join(self.methods)}
-            refusal = refusal_reply(ErrorCode.METHOD_NOT_ALLOWED, NO_METHOD, allowed, self.envelope_of(scope["method"]))
+            refusal = refusal_reply(ErrorCode.METHOD_NOT_ALLOWED, NO_METHOD, allowed, self.dialect_of(scope["method"]))
             await _send_refusal(refusal, scope, send, self._hosting)
         else:
             await endpoint.answer(self._path, scope, receive, send)
@@ -166,15 +173,15 @@ class _Endpoint:
         use_cases: UseCases,
         max_body_bytes: int,
         hosting: Hosting,
-        threads: RouteThreads | None = None,
+        threads: RouteThreads,
     ) -> None:
         self._route = route
         self._hosting = hosting
         self._use_cases = use_cases
-        # threads of its own: a slow model or disk of one route must not delay the others
-        self._threads = threads or _route_threads(f"{route.method} {route.path}", hosting)
+        # a queue and a thread of its own: a slow model or disk of one route must not delay the others
+        self._threads = threads
         self._max_body_bytes = max_body_bytes
-        self.envelope = route.envelope
+        self.dialect = route.dialect
 
     async def answer(self, path: str, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request to one of the route's paths."""
@@ -186,7 +193,7 @@ class _Endpoint:
                 answer = caller
             else:
                 line.caller = None if self._route.is_open else caller
-                answer = await self._answer(scope, receive, caller, line)
+                answer = await self._answer(path, scope, receive, caller, line)
             await self._send(answer, scope, receive, send, line)
 
     async def _caller(self, scope: Scope) -> Caller | Reply:
@@ -196,19 +203,19 @@ class _Endpoint:
         try:
             caller = self._hosting.caller(scope)
         except Unauthenticated as refused:
-            return error_reply(refused, self._route.envelope)
+            return error_reply(refused, self._route.dialect)
         if isinstance(caller, Caller):
             return caller
-        return await self._threads.do(caller_or_error, caller, self._route.envelope)
+        return await self._threads.do(caller_or_error, caller, self._route.dialect)
 
-    async def _answer(self, scope: Scope, receive: Receive, caller: Caller, line: RequestLine) -> Answer:
+    async def _answer(self, path: str, scope: Scope, receive: Receive, caller: Caller, line: RequestLine) -> Answer:
         """Return the route's answer, or the refusal of an invalid request. Raises ClientDisconnect."""
         body = await read_body(receive, self._max_body_bytes)
-        if scope["path"].endswith("\n") and (self._route.takes_slashes or not self._route.path.endswith("}")):
+        if scope["path"].endswith("\n") and (self._route.takes_slashes or not path.endswith("}")):
             # a pattern's end matches before a line feed, too
-            return refusal_reply(ErrorCode.PATH_NOT_FOUND, NO_PATH, None, self._route.envelope)
+            return refusal_reply(ErrorCode.PATH_NOT_FOUND, NO_PATH, None, self._route.dialect)
         if body is None:
-            return error_reply(BodyTooLarge(self._max_body_bytes), self._route.envelope)
+            return error_reply(BodyTooLarge(self._max_body_bytes), self._route.dialect)
         query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         line.about.update(ids_in({name: values[0] for name, values in query.items()}))
         request = Request(
@@ -225,19 +232,19 @@ class _Endpoint:
             about=line.about,
             stop=StopSignal() if self._route.is_cancellable else None,
         )
-        if (version := unknown_client(request.headers)) is not None:
-            return error_reply(UnknownClient(version), self._route.envelope)
+        if self._route.dialect.checks_client and (version := unknown_client(request.headers)) is not None:
+            return error_reply(UnknownClient(version), self._route.dialect)
         if self._route.is_brief:
-            return answer_or_error(self._route.endpoint, request, self._route.envelope)
+            return answer_or_error(self._route.endpoint, request, self._route.dialect)
         try:
             return await self._answer_in_thread(request, receive)
         except asyncio.CancelledError:
             # only a stopping server cancels; work that has begun may still complete
-            return refusal_reply(ErrorCode.SERVER_STOPPING, SHUTTING_DOWN, RETRY_SOON, self._route.envelope)
+            return refusal_reply(ErrorCode.SERVER_STOPPING, SHUTTING_DOWN, RETRY_SOON, self._route.dialect)
 
     async def _answer_in_thread(self, request: Request, receive: Receive) -> Answer:
         """Return the route's answer, after a wait for a slot if it needs one. Raises ClientDisconnect."""
-        call = partial(answer_or_error, self._begun, request, self._route.envelope)
+        call = partial(answer_or_error, self._begun, request, self._route.dialect)
         try:
             return await self._done(partial(call, (Overloaded, TurnAwaited)), request, receive)
         except TurnAwaited as refused:
@@ -258,7 +265,7 @@ class _Endpoint:
             except Overloaded as refused:
                 return await self._answer_in_slot(first(call), refused, request, receive)
 
-        return await answer_after_turn(self._use_cases.session_queues, awaited, receive, attempt, self.envelope)
+        return await answer_after_turn(self._use_cases.session_queues, awaited, receive, attempt, self._route.dialect)
 
     async def _answer_in_slot(
         self, call: Callable[[], Answer], refused: Overloaded, request: Request, receive: Receive
@@ -273,7 +280,7 @@ class _Endpoint:
             waiter = await wait_for_slot(executor, request, receive, comes_first=comes_first)
         except Overloaded as still_full:
             still_full.may_be_repeated = may_be_repeated
-            return error_reply(still_full, self._route.envelope)
+            return error_reply(still_full, self._route.dialect)
         return await self._done(partial(executor.within, waiter, call), request, receive, comes_first=True)
 
     async def _done(
@@ -308,18 +315,17 @@ class _Endpoint:
                 line.about.update(_ids_of(broadcast))
                 with self._leaving(partial(self._hand_off, broadcast), scope):
                     await send_whole(await outcome(broadcast, encode, self._hosting.base(scope)), send, line)
-            case TurnStreamReply(broadcast, encode, has_ids):
+            case TurnStreamReply(broadcast, encoder, is_cursor):
                 from turnstone.http.streams.sse import sse_chunks
 
                 line.about.update(_ids_of(broadcast))
-                leave = broadcast.close if has_ids else partial(self._hand_off, broadcast)
+                leave = broadcast.close if is_cursor else partial(self._hand_off, broadcast)
                 with self._leaving(leave, scope):
-                    chunks = sse_chunks(broadcast, encode, receive, has_ids=has_ids)
-                    await send_chunks(SSE, chunks, send, line)
+                    await send_chunks(SSE, sse_chunks(broadcast, encoder, receive), send, line)
             case ModelReply():
                 from turnstone.http.streams.model_answers import answered  # only for routes of inference
 
-                outcome_or_chunks = await answered(answer, receive, self._route.envelope, line.about)
+                outcome_or_chunks = await answered(answer, receive, self._route.dialect, line.about)
                 if isinstance(outcome_or_chunks, Reply):
                     await send_whole(outcome_or_chunks, send, line)
                 else:
@@ -373,8 +379,15 @@ class _Endpoint:
                 some = await self._threads.do(_some_of, pieces, on_behalf_of=tenant)
 
 
-def _route_threads(name: str, hosting: Hosting) -> RouteThreads:
-    return RouteThreads(ROUTE_THREADS, name, ROUTE_THREADS_OF_A_TENANT if hosting.has_tenants else None)
+def thread_budgets(routes: Sequence[Route], hosting: Hosting) -> dict[str, ThreadBudget]:
+    """Return the budget of each family; together they bound the threads of the app's requests."""
+    counts = Counter(route.family for route in routes if not route.is_rare)
+    spared = SPARED_COMMON_THREADS if hosting.has_tenants else 0
+    return {family: ThreadBudget(family, count, COMMON_THREADS, spared) for family, count in counts.items()}
+
+
+def _route_threads(name: str, hosting: Hosting, budget: ThreadBudget | None = None) -> RouteThreads:
+    return RouteThreads(ROUTE_THREADS, name, ROUTE_THREADS_OF_A_TENANT if hosting.has_tenants else None, budget)
 
 
 def _some_of(pieces: Iterator[bytes]) -> deque[bytes]:

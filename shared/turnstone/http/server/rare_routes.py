@@ -78,7 +78,7 @@ class RareRoutes(BaseRoute):
         self._served: dict[str, BaseRoute] = {}
         self._table: PathTable[_Methods] = PathTable()
         for route in routes:
-            for path in route.paths:
+            for path in route.served_paths:
                 methods = self._table.setdefault(path, _Methods(path, {}), takes_slashes=route.takes_slashes)
                 methods.routes[route.method] = route
 

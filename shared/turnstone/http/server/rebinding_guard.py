@@ -30,7 +30,7 @@ class RebindingGuard:
         if scope["type"] != "http" or _is_local(dict(scope["headers"])):
             await self._app(scope, receive, send)
             return
-        reply = refusal_reply(ErrorCode.NOT_LOCAL, REFUSAL, None, self._app.envelope_of(scope))
+        reply = refusal_reply(ErrorCode.NOT_LOCAL, REFUSAL, None, self._app.dialect_of(scope))
         headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
         with RequestLine(scope["method"], None, None, {"path": scope["path"], "error": "NotLocal"}) as line:
             line.status = reply.status

@@ -18,6 +18,23 @@ PATIENCE_S = 0.05  # longer than reading one batch of a long session takes
 Result = TypeVar("Result")
 
 
+class ThreadBudget:
+    """The threads of a family's routes: one reserved for each route, and some that whichever is slow may use.
+
+    No number of slow calls of other routes, or of other kinds, keeps a route from its own thread: reads that hang
+    don't prevent a turn from being cancelled. A tenant may use all but `spared` of the common threads.
+    """
+
+    def __init__(self, name: str, routes: int, common: int, spared: int = 0) -> None:
+        """Create the budget of this many routes without starting a thread."""
+        self.most_threads = routes + common
+        self.pool = ThreadPoolExecutor(self.most_threads, thread_name_prefix=name)
+        self.changing = Lock()
+        self.free = common
+        self.most_for_one = common - spared
+        self.taken: Counter[str] = Counter()  # by tenant, the work beyond one piece for each route
+
+
 class RouteThreads:
     """An adaptive thread pool: one thread works in sequence, and another takes over while that one is slow.
 
@@ -26,12 +43,18 @@ class RouteThreads:
     slow or much work delays its own work only.
     """
 
-    def __init__(self, most_threads: int, name: str, most_for_one: int | None = None) -> None:
-        """Create the pool without starting a thread; without `most_for_one` a tenant may occupy all threads."""
+    def __init__(
+        self, most_threads: int, name: str, most_for_one: int | None = None, budget: ThreadBudget | None = None
+    ) -> None:
+        """Create the pool without starting a thread; without `most_for_one` a tenant may occupy all threads.
+
+        Without a budget of several routes, all of its threads are its own.
+        """
         self._most_threads = most_threads
         self._most_for_one = most_threads if most_for_one is None else most_for_one
-        self._pool = ThreadPoolExecutor(most_threads, thread_name_prefix=name)
-        self._changing = Lock()
+        self._budget = budget or ThreadBudget(name, 1, most_threads - 1)
+        self._pool = self._budget.pool
+        self._changing = self._budget.changing
         self._waiting: OrderedDict[str, deque[_Work]] = OrderedDict()  # by tenant, the next to be served first
         self._under_way: Counter[str] = Counter()
         self._threads = 0
@@ -64,14 +87,22 @@ class RouteThreads:
 
     def _may_begin(self) -> bool:
         """Return whether a thread is free and a tenant below its share has work."""
-        return self._threads < self._most_threads and self._next_tenant() is not None
+        has_thread = self._threads == 0 or (self._threads < self._most_threads and self._budget.free > 0)
+        return has_thread and self._next_tenant() is not None
 
     def _next_tenant(self) -> str | None:
         """Return the tenant of the next work, None if every tenant with work occupies its share of the threads."""
-        return next((tenant for tenant in self._waiting if self._under_way[tenant] < self._most_for_one), None)
+        return next(filter(self._may_work_for, self._waiting), None)
+
+    def _may_work_for(self, tenant: str) -> bool:
+        under_way = self._under_way[tenant]
+        if not under_way:
+            return True
+        return under_way < self._most_for_one and self._budget.taken[tenant] < self._budget.most_for_one
 
     def _begin(self) -> bool:
         """Start a thread in front of the slow ones; return whether the machine has one."""
+        self._budget.free -= self._threads > 0
         self._threads += 1
         self._in_front = hand = _Hand()
         try:
@@ -95,6 +126,7 @@ class RouteThreads:
                 hand.taken += 1
                 return self._taken_from(tenant)
             self._threads -= 1
+            self._budget.free += self._threads > 0
             if is_in_front:
                 self._in_front = None
             elif self._in_front is None and self._may_begin():
@@ -105,6 +137,7 @@ class RouteThreads:
         """Take the tenant's oldest work as under way, and move the tenant to the end of the queue."""
         waiting = self._waiting[tenant]
         work = waiting.popleft()
+        self._budget.taken[tenant] += self._under_way[tenant] > 0
         self._under_way[tenant] += 1
         if waiting:
             self._waiting.move_to_end(tenant)
@@ -114,8 +147,12 @@ class RouteThreads:
 
     def _end(self, tenant: str) -> None:
         self._under_way[tenant] -= 1
-        if not self._under_way[tenant]:
+        if self._under_way[tenant]:
+            self._budget.taken[tenant] -= 1
+        else:
             del self._under_way[tenant]
+        if not self._budget.taken[tenant]:
+            del self._budget.taken[tenant]
 
     def _watch(self, loop: AbstractEventLoop) -> None:
         """Check the progress of the thread in front periodically, as long as work waits."""

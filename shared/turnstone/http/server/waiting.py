@@ -12,7 +12,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
 from turnstone.domain.errors import Stopping, TurnAwaited, TurnRunning
-from turnstone.http.envelopes import ErrorEnvelope
+from turnstone.http.dialects import Dialect
 from turnstone.http.errors import error_reply
 from turnstone.http.replies import Answer
 from turnstone.http.request import Request
@@ -64,7 +64,7 @@ async def answer_after_turn(
     awaited: TurnAwaited,
     receive: Receive,
     attempt: Callable[[First], Awaitable[Answer]],
-    envelope: ErrorEnvelope,
+    dialect: Dialect,
 ) -> Answer:
     """Return the result of the attempt once the turn has ended, or its refusal. Raises ClientDisconnect.
 
@@ -81,8 +81,8 @@ async def answer_after_turn(
         finally:
             wait.leave()
     except (TurnRunning, Stopping) as refused:
-        return error_reply(refused, envelope)
-    return error_reply(awaited, envelope)
+        return error_reply(refused, dialect)
+    return error_reply(awaited, dialect)
 
 
 class TurnWait:

@@ -8,7 +8,7 @@ from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from turnstone.http.streams.departure import Departure
-from turnstone.http.streams.silence import PING_AFTER_S, Silence
+from turnstone.http.streams.silence import Silence
 
 if TYPE_CHECKING:
     from starlette.types import Receive
@@ -20,14 +20,14 @@ async def received(
     publisher: Publisher[NewsT],
     receive: Receive | None = None,
     most: int | None = None,
-    timeout_s: float = PING_AFTER_S,
+    silence: Silence | None = None,
     *,
     reads_details: bool = False,
 ) -> AsyncGenerator[NewsT]:
-    """Yield the news, in batches of `most` if they arrive fast, and empty ones after `timeout_s` of silence.
+    """Yield the news, in batches of `most` if they arrive fast, and empty ones once the silence is long.
 
-    Details are among them with `reads_details`. They end with the last ones, or when the client has left, which
-    `receive` reports.
+    Details are among them with `reads_details`. Who passes a silence ends it after sending something, because not all
+    news may become bytes. They end with the last ones, or when the client has left, which `receive` reports.
     """
     loop = asyncio.get_running_loop()
     departure = Departure(lambda: publisher.unsubscribe(subscriber))
@@ -38,14 +38,17 @@ async def received(
             loop.call_soon_threadsafe(ready.set)
 
     subscriber = publisher.subscribe(wake, reads_details=reads_details)
-    silence = Silence(loop, timeout_s, ready.set)
+    is_ended_here = silence is None
+    silence = silence or Silence()
+    silence.begin(loop, ready.set)
     try:
         with nullcontext() if receive is None else departure.watched(receive):
             while not departure.has_left:
                 news = subscriber.take(most)
                 if not news.is_empty or silence.is_long:
                     yield news
-                    silence.ends()
+                    if is_ended_here:
+                        silence.ends()
                 if news.is_last:
                     return
                 if news.has_more:

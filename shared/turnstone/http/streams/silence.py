@@ -10,15 +10,18 @@ PING_AFTER_S = 15.0
 
 
 class Silence:
-    """Wake a stream after a time without events, with one timer for all of its waits, possibly thousands."""
+    """Wake a stream after a time in which it sent nothing, with one timer for all of its waits, possibly thousands."""
 
-    def __init__(self, loop: AbstractEventLoop, timeout_s: float, wake: Callable[[], object]) -> None:
-        self._loop = loop
+    def __init__(self, timeout_s: float = PING_AFTER_S) -> None:
         self._timeout_s = timeout_s
+        self.is_long = False
+
+    def begin(self, loop: AbstractEventLoop, wake: Callable[[], object]) -> None:
+        """Start the timer, which calls `wake` in the loop."""
+        self._loop = loop
         self._wake = wake
         self._since = loop.time()
-        self._timer = loop.call_at(self._since + timeout_s, self._ring)
-        self.is_long = False
+        self._timer = loop.call_at(self._since + self._timeout_s, self._ring)
 
     def ends(self) -> None:
         """Restart the timer: something was sent."""

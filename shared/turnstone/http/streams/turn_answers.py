@@ -9,14 +9,14 @@ from turnstone.domain.errors.codes import ErrorCode
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.turns.events import TurnAwaitsInput, TurnCompleted, TurnFailed
 from turnstone.domain.turns.failures import Failure
-from turnstone.domain.turns.turns import Turn, TurnStatus
+from turnstone.domain.turns.turns import TurnState, TurnStatus
 from turnstone.http.errors import RETRY_SOON, failure_reply, refusal_reply
-from turnstone.http.replies import Reply, wire_json
+from turnstone.http.replies import Reply, turn_json
 from turnstone.http.streams.receiving import received
 from turnstone.services.streams.broadcast import TurnBroadcast
 
 
-async def outcome(broadcast: TurnBroadcast, encode: Callable[[Turn], bytes] = wire_json, base: str = "") -> Reply:
+async def outcome(broadcast: TurnBroadcast, encode: Callable[[TurnState], bytes] = turn_json, base: str = "") -> Reply:
     """Return the whole answer for a turn, once it has ended or waits for its client.
 
     Args:
@@ -27,10 +27,10 @@ async def outcome(broadcast: TurnBroadcast, encode: Callable[[Turn], bytes] = wi
             async for news in batches:
                 for numbered in news.numbered:
                     match numbered.event:
-                        case TurnCompleted(turn=turn):
-                            return _with_status(Reply(encode(turn)), TurnStatus.COMPLETED)
-                        case TurnAwaitsInput(turn=turn):
-                            return _with_status(Reply(encode(turn)), TurnStatus.AWAITING_INPUT)
+                        case TurnCompleted(state=state):
+                            return _with_status(Reply(encode(state)), TurnStatus.COMPLETED)
+                        case TurnAwaitsInput(state=state):
+                            return _with_status(Reply(encode(state)), TurnStatus.AWAITING_INPUT)
                         case TurnFailed(failure=failure, status=status):
                             return _with_status(failure_reply(_with_url(failure, broadcast.ref, base)), status)
                         case _:

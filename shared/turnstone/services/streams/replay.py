@@ -13,13 +13,13 @@ from turnstone.domain.turns.events import (
     StepStarted,
     TextDelta,
     ToolCallDelta,
-    TurnAwaitsInput,
-    TurnCompleted,
     TurnEvent,
     TurnFailed,
     TurnStarted,
     call_delta,
     step_completed,
+    turn_awaits_input,
+    turn_completed,
 )
 from turnstone.domain.turns.failures import Failure
 from turnstone.domain.turns.turns import (
@@ -53,11 +53,11 @@ def numbered(state: TurnState, *, is_detailed: bool = False) -> tuple[Numbered, 
         case TurnStatus.IN_PROGRESS:
             pass
         case TurnStatus.AWAITING_INPUT:
-            events.append(Numbered(TurnAwaitsInput(turn=state.turn), next_number))
+            events.append(Numbered(turn_awaits_input(state), next_number))
         case TurnStatus.COMPLETED if state.is_lost:
             events.append(Numbered(failed_event(state), next_number))
         case TurnStatus.COMPLETED:
-            events.append(Numbered(TurnCompleted(turn=state.turn), next_number))
+            events.append(Numbered(turn_completed(state), next_number))
         case TurnStatus.FAILED | TurnStatus.EXPIRED | TurnStatus.CANCELLED:
             events.append(Numbered(failed_event(state), next_number))
     return tuple(events)
@@ -97,9 +97,9 @@ def failed_event(state: TurnState) -> TurnFailed:
     """Return the event with the reason why the ended turn has no answer."""
     if state.is_lost and state.failure is None:
         message = str(ContentLost("turn", state.turn_id))
-        return TurnFailed(turn_id=state.turn_id, failure=Failure(kind="content_lost", message=message))
+        return TurnFailed(turn_id=state.turn_id, failure=Failure(kind="content_lost", message=message), state=state)
     failure = state.failure or Failure(kind="ended", message=f"turn {state.turn_id!r} is {state.status}")
-    return TurnFailed(turn_id=state.turn_id, failure=failure, status=UNANSWERED.get(state.status))
+    return TurnFailed(turn_id=state.turn_id, failure=failure, status=UNANSWERED.get(state.status), state=state)
 
 
 def gone_event(missing: NotFound, turn_id: str) -> TurnFailed:

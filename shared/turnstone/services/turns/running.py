@@ -32,11 +32,11 @@ from turnstone.domain.sessions.context_budget import budget_tokens
 from turnstone.domain.sessions.sessions import LockState, SessionLock
 from turnstone.domain.turns.events import (
     Numbered,
-    TurnAwaitsInput,
-    TurnCompleted,
     TurnEvent,
     TurnFailed,
     step_completed,
+    turn_awaits_input,
+    turn_completed,
 )
 from turnstone.domain.turns.failures import Failure, FailureKind
 from turnstone.domain.turns.turns import Step, TurnState, TurnStatus, silent_output
@@ -295,12 +295,12 @@ class _Run:
                 await_until = now + self._deps.await_duration
                 change = self._commit(paused(self._session, state, output, await_until))
                 self._have_watched(change.session.lock)
-                return (*_completed(unsaved), TurnAwaitsInput(turn=change.turns[0].turn))
+                return (*_completed(unsaved), turn_awaits_input(change.turns[0]))
             case Finish(state, output, unsaved) | Blocked(state, output, unsaved):
                 ended = state.completed(output, now)
                 change = self._commit(closed(self._session, ended, self.launch.open_segment))
                 self._steps_at_end = len(ended.turn.steps)
-                return (*_completed(unsaved), TurnCompleted(turn=change.turns[0].turn))
+                return (*_completed(unsaved), turn_completed(change.turns[0]))
             case _:
                 assert_never(following)
 
