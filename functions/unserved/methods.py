@@ -1,4 +1,7 @@
-"""Routes for methods of the clients that this server does not have: 501, with the method's name."""
+"""Routes for methods of the clients that this server does not have: 501, with the method's name.
+
+On Lambda, the gateway also passes to this function the methods that the paths of other functions lack: 405.
+"""
 
 from typing import NoReturn
 
@@ -10,6 +13,12 @@ from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.envelopes import DETAIL
 from turnstone.http.request import Request
 from turnstone.http.route import Route
+from turnstone.http.server.other_paths import OtherPath
+
+# relative: in a function this family is a package of its own, here a part of functions
+from .served import SERVED
+
+ENVELOPES = {each.name: each for each in (DETAIL, OPENAI, SHARED)}
 
 
 def route_of(row: Unserved) -> Route:
@@ -23,4 +32,5 @@ def route_of(row: Unserved) -> Route:
 
 
 ROUTES = tuple(map(route_of, (*of_llama_stack(), *of_openai())))
-handler = LambdaHandler(__name__, *ROUTES)
+OTHERS = tuple(OtherPath(path, methods, ENVELOPES[envelope]) for path, envelope, methods in SERVED)
+handler = LambdaHandler(__name__, *ROUTES, others=OTHERS)

@@ -85,8 +85,14 @@ class Route(NamedTuple):
     @property
     def paths(self) -> tuple[str, ...]:
         """Every path of the route, its own before its alias."""
-        alias = next((self.path.replace(own, other, 1) for own, other in ALIASES.items() if self._is_under(own)), None)
-        return (self.path,) if alias is None else (self.path, alias)
+        return paths_of(self.path)
 
-    def _is_under(self, prefix: str) -> bool:
-        return self.path == prefix or self.path.startswith(prefix + "/")
+
+def paths_of(path: str) -> tuple[str, ...]:
+    """Return every path of a route that declares this one, its own before its alias."""
+    alias = next((path.replace(own, other, 1) for own, other in ALIASES.items() if _is_under(path, own)), None)
+    return (path,) if alias is None else (path, alias)
+
+
+def _is_under(path: str, prefix: str) -> bool:
+    return path == prefix or path.startswith(prefix + "/")

@@ -270,7 +270,7 @@ CHANGES_AND_STREAMS = ("llama_stack_2024.changes", "llama_stack_2024.streams")
 )
 def test_a_family_serves_its_routes(environment: None, bench: Bench, name: str) -> None:
     family = import_module(f"functions.{name}")
-    served = {event_of(route) for route in family.handler._routes}
+    served = {event_of(route) for route in family.handler.routes}
     if name != READS:
         assert served == routes_in(name.removesuffix(".family"))
     assert {ROUTES[route].handler._loads for route in served} - {"providers"} == {family.handler._loads}
@@ -286,7 +286,7 @@ def routes_in(folder: str) -> set[str]:
 
 
 def test_the_families_of_2024_serve_all_its_routes_once() -> None:
-    families = [import_module(f"functions.{name}").handler._routes for name in (READS, *CHANGES_AND_STREAMS)]
+    families = [import_module(f"functions.{name}").handler.routes for name in (READS, *CHANGES_AND_STREAMS)]
     served = [event_of(route) for routes in families for route in routes]
     assert sorted(served) == sorted(routes_in("llama_stack_2024"))
 
@@ -294,7 +294,7 @@ def test_the_families_of_2024_serve_all_its_routes_once() -> None:
 @pytest.mark.parametrize("name", CHANGES_AND_STREAMS)
 def test_a_family_of_several_services_serves_its_routes(environment: None, bench: Bench, name: str) -> None:
     family = import_module(f"functions.{name}")
-    served = {event_of(route) for route in family.handler._routes}
+    served = {event_of(route) for route in family.handler.routes}
     assert {ROUTES[route].handler._loads for route in served} == set(family.handler._loads)
     for route in sorted(served):
         stored(bench, is_waiting=False)

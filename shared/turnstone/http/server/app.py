@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -31,11 +31,13 @@ from turnstone.http.errors import (
     is_log_line_needed,
     refusal_reply,
 )
+from turnstone.http.family_routes import FamilyRoutes
 from turnstone.http.replies import Answer, ModelReply, PiecesReply, Reply, TurnReply, TurnStreamReply
 from turnstone.http.request import Request, ids_in
 from turnstone.http.route import Route
 from turnstone.http.server.bodies import read_body
 from turnstone.http.server.clients import unknown_client
+from turnstone.http.server.family_paths import SLASHES, FamilyPaths, pattern_of
 from turnstone.http.server.hosting import Hosting
 from turnstone.http.server.rare_routes import RareRoutes
 from turnstone.http.server.request_lines import RequestLine
@@ -45,6 +47,7 @@ from turnstone.http.streams.departure import Departure
 from turnstone.http.streams.pieces import cut
 
 if TYPE_CHECKING:
+    from turnstone.http.server.other_paths import OtherPath
     from turnstone.services.streams.broadcast import TurnBroadcast
     from turnstone.services.use_cases import UseCases
 
@@ -52,7 +55,6 @@ JSON = (b"content-type", b"application/json")
 SSE = (b"content-type", b"text/event-stream; charset=utf-8")
 NO_PATH = "no such path; GET /v1/openapi.json lists those that there are"
 NO_METHOD = "this path has no such method; the header Allow lists those that it has"
-SLASHES = ":path}"  # end of a pattern with a last parameter that takes slashes
 ROUTE_THREADS = 8
 ROUTE_THREADS_OF_A_TENANT = 6
 PIECES_AT_ONCE = 3
@@ -65,35 +67,37 @@ def build_app(
     max_body_bytes: int,
     hosting: Hosting,
     lifespan: Callable[[object], AbstractAsyncContextManager[None]] | None = None,
+    others: Iterable[OtherPath] = (),
 ) -> RoutedApp:
-    """Return the ASGI app that serves the routes."""
+    """Return the ASGI app that serves the routes, and refuses every method of the other paths."""
     for server in ("uvicorn.error", "mangum.http"):
         logging.getLogger(server).addFilter(is_log_line_needed)
-    by_path: dict[str, dict[str, _Endpoint]] = {}
-    for route in routes:
-        if route.is_rare:
-            continue
-        endpoint = _Endpoint(route, use_cases, max_body_bytes, hosting)
-        for path in route.paths:
-            by_path.setdefault(_pattern(route, path), {})[route.method] = endpoint
-    served: list[BaseRoute] = [_Served(path, _ByMethod(path, methods, hosting)) for path, methods in by_path.items()]
-    if rare := [route for route in routes if route.is_rare]:
-        threads = _route_threads("rare routes", hosting)
+    made: dict[tuple[str, str], _Endpoint] = {}
 
-        def serve(path: str, methods: Mapping[str, Route]) -> _Served:
-            made = {
-                method: _Endpoint(route, use_cases, max_body_bytes, hosting, threads)
-                for method, route in methods.items()
-            }
-            return _Served(path, _ByMethod(path, made, hosting))
+    def serve(path: str, methods: Mapping[str, Route], threads: RouteThreads | None = None) -> _Served:
+        for route in methods.values():
+            if (route.method, route.path) not in made:
+                made[route.method, route.path] = _Endpoint(route, use_cases, max_body_bytes, hosting, threads)
+        endpoints = {method: made[method, route.path] for method, route in methods.items()}
+        return _Served(path, _ByMethod(path, endpoints, hosting))
 
-        served.append(RareRoutes(rare, serve))
+    served: list[BaseRoute] = []
+    if isinstance(routes, FamilyRoutes):
+        served.append(FamilyPaths(routes, serve))
+    else:
+        by_path: dict[str, dict[str, Route]] = {}
+        for route in routes:
+            for path in () if route.is_rare else route.paths:
+                by_path.setdefault(pattern_of(path, takes_slashes=route.takes_slashes), {})[route.method] = route
+        served.extend(serve(path, methods) for path, methods in by_path.items())
+    if others:
+        from turnstone.http.server.other_paths import OtherPaths  # only in the function of unserved paths
+
+        served.append(OtherPaths(others, partial(_refuse_method, hosting)))
+    if not isinstance(routes, FamilyRoutes) and (rare := [route for route in routes if route.is_rare]):
+        served.append(RareRoutes(rare, partial(serve, threads=_route_threads("rare routes", hosting))))
     # a router alone: errors are caught here, so the layers of a whole Starlette application only cost time
     return RoutedApp(routes, hosting, routes=served, redirect_slashes=False, lifespan=lifespan)
-
-
-def _pattern(route: Route, path: str) -> str:
-    return path.removesuffix("}") + SLASHES if route.takes_slashes else path
 
 
 class RoutedApp(Router):
@@ -113,7 +117,8 @@ class RoutedApp(Router):
 
     def envelope_of(self, scope: Scope) -> ErrorEnvelope:
         """Return the envelope for a request refused before its route is called."""
-        for served in self.routes:
+        for route in self.routes:
+            served = route.served_at(scope) if isinstance(route, FamilyPaths) else route
             if isinstance(served, _Served) and served.matches(scope)[0] is not Match.NONE:
                 return served.envelope_of(scope)
         return envelope_below(scope["path"], self._declared)
@@ -149,9 +154,7 @@ class _ByMethod:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         endpoint = self._endpoints.get(scope["method"])
         if endpoint is None:
-            allowed = {"allow": ", ".join(self.methods)}
-            refusal = refusal_reply(ErrorCode.METHOD_NOT_ALLOWED, NO_METHOD, allowed, self.envelope_of(scope["method"]))
-            await _send_refusal(refusal, scope, send, self._hosting)
+            await _refuse_method(self._hosting, self.methods, self.envelope_of(scope["method"]), scope, send)
         else:
             await endpoint.answer(self._path, scope, receive, send)
 
@@ -361,6 +364,14 @@ def _some_of(pieces: Iterator[bytes]) -> deque[bytes]:
 def _ids_of(broadcast: TurnBroadcast) -> dict[str, str]:
     ref = broadcast.ref
     return {"agent_id": ref.agent_id, "session_id": ref.session_id, "turn_id": ref.turn_id}
+
+
+async def _refuse_method(
+    hosting: Hosting, methods: Iterable[str], envelope: ErrorEnvelope, scope: Scope, send: Send
+) -> None:
+    """Answer a request whose path lacks its method."""
+    allowed = {"allow": ", ".join(methods)}
+    await _send_refusal(refusal_reply(ErrorCode.METHOD_NOT_ALLOWED, NO_METHOD, allowed, envelope), scope, send, hosting)
 
 
 async def _send_refusal(reply: Reply, scope: Scope, send: Send, hosting: Hosting) -> None:

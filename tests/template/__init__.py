@@ -1,0 +1,1 @@
+"""What is generated of the template: `make template`."""
