@@ -285,6 +285,25 @@ def routes_in(folder: str) -> set[str]:
     return {name for name, module in ROUTES.items() if module.__name__.split(".")[1] == folder}
 
 
+FAMILY_TABLES = sorted(
+    f"functions.{path.parent.name}.{path.stem}"
+    for path in (FOLDER.parent / "functions").glob("*/*.py")
+    if "FamilyRoutes(" in path.read_text()
+)
+
+
+@pytest.mark.parametrize("name", FAMILY_TABLES)
+def test_the_table_of_a_family_agrees_with_the_routes_of_its_modules(name: str) -> None:
+    """The table alone decides which module is loaded for a request."""
+    routes = import_module(name).ROUTES
+    for named in routes.named:
+        route = routes.load(named)
+        assert (named.method, named.path, named.takes_slashes) == (route.method, route.path, route.takes_slashes)
+        assert named.paths == route.paths
+        assert route.endpoint.__module__ == f"{name.rpartition('.')[0]}.{named.module}"
+        assert not route.is_rare
+
+
 def test_the_families_of_2024_serve_all_its_routes_once() -> None:
     families = [import_module(f"functions.{name}").handler.routes for name in (READS, *CHANGES_AND_STREAMS)]
     served = [event_of(route) for routes in families for route in routes]
