@@ -1,1 +1,1 @@
-"""What is generated of the template: `make template`."""
+"""The generated parts of the template: `make template`."""

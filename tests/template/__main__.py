@@ -1,4 +1,4 @@
-"""Write what is generated from the routes for AWS: `make template`."""
+"""Write the parts of the template that follow from the routes: `make template`."""
 
 from tests.template.definition import ROOT, generated
 

@@ -1,6 +1,6 @@
 """The generated parts of `template.yaml`: the paths of the API's definition, and the permissions to call functions.
 
-Both follow from the routes of the modules that the template's functions name, which the API's document is made of, too.
+Both follow from the routes of the modules that the template's functions name, the routes of the API's document, too.
 Everything else of the template is written by hand.
 
 Source: OpenAPI extensions of API Gateway; a path's `x-amazon-apigateway-any-method` takes the methods that it lacks.

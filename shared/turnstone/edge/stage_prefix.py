@@ -18,8 +18,8 @@ GREEDY = "+}"
 class WithoutPrefix:
     """An app behind a gateway: removes a stage or a domain's base path in front of the API's paths.
 
-    The gateway names the resource that it chose, such as `/v1/agents/{agent_id}`; what precedes it is the prefix. No
-    path is recognised by its end: `/x/v1/agents` is a path of its own, unless the gateway says that `/x` is no part.
+    The gateway names the chosen resource, such as `/v1/agents/{agent_id}`; the part of the path before it is the prefix.
+    No path is recognised by its end: `/x/v1/agents` is a path of its own, unless the resource is `/v1/agents`.
     """
 
     def __init__(self, app: RoutedApp) -> None:

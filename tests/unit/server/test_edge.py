@@ -109,7 +109,7 @@ class Door:
         """Send a request whose caller has this identity; `path` is as the client writes it, query included.
 
         Args:
-            resource: what the gateway names as the resource that it chose, in a deployment with one of each path.
+            resource: the one that the gateway chose, None for one that takes every path.
         """
         context = {"requestId": "request-7", "accountId": "999999999999", "identity": identity}
         if resource is not None:
@@ -424,7 +424,7 @@ FOREIGN = ("/letta", "/x", "/live", "/letta/v1/x")
 @pytest.mark.parametrize("resource", [None, "/{path+}", "/letta/v1/agents", "/letta/{proxy+}", "/other", "/{path}"])
 @pytest.mark.parametrize("prefix", FOREIGN)
 def test_a_path_is_not_taken_for_one_that_it_ends_with(door_to: OpenDoor, prefix: str, resource: str | None) -> None:
-    """Only the gateway says what is a prefix; a path of another dialect is that dialect's."""
+    """The gateway alone decides on the prefix; a path of another dialect belongs to that dialect."""
     for path in ("/v1/agents", "/v1/health", "/agents/turn/get", "/docs", "/v1alpha/agents"):
         answer = door_to().fetch("GET", prefix + path, resource=resource)
         assert (answer.status, answer.json["detail"]) == (404, NO_PATH), path
