@@ -82,7 +82,7 @@ def _function(name: str, properties: Mapping[str, Any]) -> Function | None:
 
 
 def with_definition(text: str, functions: Sequence[Function]) -> str:
-    """Return the template with its generated parts made anew: the paths, then the permissions."""
+    """Return the template with new text in its generated parts: the paths, then the permissions."""
     parts = (list(_definition(functions)), list(_permissions(functions)))
     pieces = text.split(BEGIN + "\n")
     assert len(pieces) == len(parts) + 1, "a mark of a generated part is missing"

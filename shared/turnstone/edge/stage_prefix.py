@@ -18,7 +18,7 @@ GREEDY = "+}"
 class WithoutPrefix:
     """An app behind a gateway: removes a stage or a domain's base path in front of the API's paths.
 
-    The gateway names the chosen resource, such as `/v1/agents/{agent_id}`; the part of the path before it is the prefix.
+    The gateway names the chosen resource, such as `/v1/agents/{agent_id}`; whatever precedes it is the prefix.
     No path is recognised by its end: `/x/v1/agents` is a path of its own, unless the resource is `/v1/agents`.
     """
 
