@@ -2,6 +2,7 @@
 # make test          all tests except the nightly ones; ARGS="-k name" selects some
 # make check         format, lint, types, template
 # make docs          generate the API reference, the differences from Llama Stack and the map of tests
+# make template      generate the paths of the API's definition, and the permissions to call functions, from the routes
 # make golden        record the golden transcripts of all scenarios again; review their diff
 # make rights        record the AWS calls of the functions again, for the test of their rights
 # make set-up        install what checks, tests and smoke tests need
@@ -62,7 +63,7 @@ PEER_REQUIREMENTS ?= ../shared/peers/llama-stack-requirements.txt
 PEER_CONFIG ?= ../shared/peers/llama-stack-run.yaml
 PEER_PYTHON ?= $(PYTHON)
 
-.PHONY: run set-up test check docs rights golden build build-for-smoke smoke smoke-table smoke-functions bench bench-load bench-peer side-by-side torture lost-power guards mutants attack clients explore nightly clean
+.PHONY: run set-up test check docs template rights golden build build-for-smoke smoke smoke-table smoke-functions bench bench-load bench-peer side-by-side torture lost-power guards mutants attack clients explore nightly clean
 
 run: $(READY)
 	@$(BIN)/python -m turnstone serve
@@ -85,6 +86,9 @@ docs: $(DEV_READY)
 
 rights: $(DEV_READY)
 	$(BIN)/python -m tests.integration.rights
+
+template: $(DEV_READY)
+	@$(BIN)/python -m tests.template
 
 golden: $(DEV_READY)
 	@$(BIN)/python -m tests.golden $(ARGS)

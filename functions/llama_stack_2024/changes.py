@@ -1,12 +1,13 @@
 """The routes of September 2024 that make and delete agents and sessions as one function: they share a warm one."""
 
-from turnstone.edge.cold_start import for_good
 from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.family_routes import FamilyRoutes
 
-with for_good():
-    # relative: in a function this family is a package of its own, here a part of functions
-    from . import create_agent, create_session, delete_agent, delete_session
-
-MODULES = (create_agent, create_session, delete_agent, delete_session)
-ROUTES = tuple(module.ROUTE for module in MODULES)
-handler = LambdaHandler(__name__, *ROUTES, loads=("agents", "sessions", "deleting"))
+TABLE = {
+    "POST /agents/create": "create_agent",
+    "POST /agents/session/create": "create_session",
+    "POST /agents/delete": "delete_agent",
+    "POST /agents/session/delete": "delete_session",
+}
+ROUTES = FamilyRoutes(__package__, TABLE)
+handler = LambdaHandler(__name__, family=ROUTES, loads=("agents", "sessions", "deleting"))

@@ -1,11 +1,13 @@
 """The routes of September 2024 that read turns as one function: they are rarely requested, and share a warm one."""
 
-from turnstone.edge.cold_start import for_good
 from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.family_routes import FamilyRoutes
 
-with for_good():
-    # relative: in a function this family is a package of its own, here a part of functions
-    from . import get_step, get_turn, read_step, read_turn
-
-ROUTES = tuple(module.ROUTE for module in (get_step, get_turn, read_step, read_turn))
-handler = LambdaHandler(__name__, *ROUTES, loads="reader")
+TABLE = {
+    "GET /agents/step/get": "get_step",
+    "GET /agents/turn/get": "get_turn",
+    "POST /agents/step/get": "read_step",
+    "POST /agents/turn/get": "read_turn",
+}
+ROUTES = FamilyRoutes(__package__, TABLE)
+handler = LambdaHandler(__name__, family=ROUTES, loads="reader")

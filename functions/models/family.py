@@ -1,34 +1,18 @@
 """The routes of this family as one function: they are rarely requested, and share a warm one."""
 
-from turnstone.edge.cold_start import for_good
 from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.family_routes import FamilyRoutes
 
-with for_good():
-    # relative: in a function this family is a package of its own, here a part of functions
-    from . import (
-        delete_openai_model,
-        get_model,
-        get_openai_model,
-        get_provider,
-        list_models,
-        list_openai_models,
-        list_providers,
-        register_model,
-        unregister_model,
-    )
-
-ROUTES = tuple(
-    module.ROUTE
-    for module in (
-        delete_openai_model,
-        get_model,
-        get_openai_model,
-        get_provider,
-        list_models,
-        list_openai_models,
-        list_providers,
-        register_model,
-        unregister_model,
-    )
-)
-handler = LambdaHandler(__name__, *ROUTES, loads="models")
+TABLE = {
+    "DELETE /v1/openai/v1/models/{model_id+}": "delete_openai_model",
+    "GET /v1/models/{model_id+}": "get_model",
+    "GET /v1/openai/v1/models/{model_id+}": "get_openai_model",
+    "GET /v1/providers/{provider_id}": "get_provider",
+    "GET /v1/models": "list_models",
+    "GET /v1/openai/v1/models": "list_openai_models",
+    "GET /v1/providers": "list_providers",
+    "POST /v1/models": "register_model",
+    "DELETE /v1/models/{model_id+}": "unregister_model",
+}
+ROUTES = FamilyRoutes(__package__, TABLE)
+handler = LambdaHandler(__name__, family=ROUTES, loads="models")

@@ -1,11 +1,14 @@
 """The routes of this family as one function: they are rarely requested, and share a warm one."""
 
-from turnstone.edge.cold_start import for_good
 from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.family_routes import FamilyRoutes
 
-with for_good():
-    # relative: in a function this family is a package of its own, here a part of functions
-    from . import get_docs, get_openapi, get_root, health, version
-
-ROUTES = (get_docs.ROUTE, get_openapi.ROUTE, get_root.ROUTE, health.ROUTE, version.ROUTE)
-handler = LambdaHandler(__name__, *ROUTES)
+TABLE = {
+    "GET /v1/docs": "get_docs",
+    "GET /v1/openapi.json": "get_openapi",
+    "GET /": "get_root",
+    "GET /v1/health": "health",
+    "GET /v1/version": "version",
+}
+ROUTES = FamilyRoutes(__package__, TABLE)
+handler = LambdaHandler(__name__, family=ROUTES)

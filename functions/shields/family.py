@@ -1,26 +1,14 @@
 """The routes of this family as one function: they are rarely requested, and share a warm one."""
 
-from turnstone.edge.cold_start import for_good
 from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.family_routes import FamilyRoutes
 
-with for_good():
-    # relative: in a function this family is a package of its own, here a part of functions
-    from . import (
-        get_shield,
-        list_shields,
-        register_shield,
-        run_shield,
-        unregister_shield,
-    )
-
-ROUTES = tuple(
-    module.ROUTE
-    for module in (
-        get_shield,
-        list_shields,
-        register_shield,
-        run_shield,
-        unregister_shield,
-    )
-)
-handler = LambdaHandler(__name__, *ROUTES, loads="shields")
+TABLE = {
+    "GET /v1/shields/{identifier+}": "get_shield",
+    "GET /v1/shields": "list_shields",
+    "POST /v1/shields": "register_shield",
+    "POST /v1/safety/run-shield": "run_shield",
+    "DELETE /v1/shields/{identifier+}": "unregister_shield",
+}
+ROUTES = FamilyRoutes(__package__, TABLE)
+handler = LambdaHandler(__name__, family=ROUTES, loads="shields")

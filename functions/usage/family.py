@@ -1,11 +1,11 @@
 """The routes of this family as one function: they are rarely requested, and share a warm one."""
 
-from turnstone.edge.cold_start import for_good
 from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.family_routes import FamilyRoutes
 
-with for_good():
-    # relative: in a function this family is a package of its own, here a part of functions
-    from . import get_context, get_usage
-
-ROUTES = (get_usage.ROUTE, get_context.ROUTE)
-handler = LambdaHandler(__name__, *ROUTES, loads=("usage", "contexts"))
+TABLE = {
+    "GET /v1/usage": "get_usage",
+    "GET /v1/agents/{agent_id}/session/{session_id}/context": "get_context",
+}
+ROUTES = FamilyRoutes(__package__, TABLE)
+handler = LambdaHandler(__name__, family=ROUTES, loads=("usage", "contexts"))

@@ -198,6 +198,26 @@ def test_the_other_routes_answer(client: httpx.Client) -> None:
     assert client.get("/docs").text.startswith("<!doctype html>")
 
 
+@pytest.mark.parametrize("method", ["PUT", "PATCH", "OPTIONS"])
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [("/v1/agents", "POST, GET"), ("/v1/models/a/b", "GET, DELETE"), ("/v1/openai/v1/models", "GET")],
+)
+def test_a_method_that_a_path_lacks_is_refused_with_those_it_has(
+    client: httpx.Client, method: str, path: str, allowed: str
+) -> None:
+    """The emulator drops the paths' own methods for this, and passes the request to the path of all others."""
+    answer = client.request(method, path)
+    assert (answer.status_code, answer.headers["allow"]) == (405, allowed)
+    body = answer.json()
+    assert (body.get("code") or body["error"]["code"]) == "method_not_allowed"
+
+
+def test_a_path_is_not_taken_for_one_that_it_ends_with(client: httpx.Client) -> None:
+    for path in ("/x/v1/agents", "/letta/v1/agents", "/x/v1/telemetry/traces"):
+        assert (client.get(path).status_code, client.post(path, json=AGENT).status_code) == (404, 404)
+
+
 def test_only_signed_requests_come_through(stack: Stack, session: str, user: Key) -> None:
     for method, path in (("POST", f"{session}/turn"), ("GET", session), ("GET", "/v1/models"), ("GET", "/v1/version")):
         assert httpx.request(method, f"{stack.url}{path}", json=turn_body("hello")).status_code == 403

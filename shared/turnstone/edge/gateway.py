@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote
 
 from turnstone.edge.cold_start import for_good, undisturbed
+from turnstone.http.family_routes import FamilyRoutes
 from turnstone.settings.config import LambdaSettings, is_function, load_settings
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp
-
+    from turnstone.edge.stage_prefix import WithoutPrefix
     from turnstone.http.route import Route
     from turnstone.http.server.hosting import Hosting
+    from turnstone.http.server.other_paths import OtherPath
 
 Respond = Callable[[dict[str, Any], Any], dict[str, Any]]
 MOST_ANSWER_BYTES = 6 * 1024 * 1024 - 10_000
@@ -27,22 +29,35 @@ TOO_LARGE = (
 class LambdaHandler:
     """A function that serves some routes, loaded before the first event if its module is the Lambda's."""
 
-    def __init__(self, module: str, *routes: Route, loads: str | tuple[str, ...] = ()) -> None:
-        """Take the module's name, its routes, and the names of the services of `UseCases` that they need."""
-        self._routes = routes
+    def __init__(
+        self,
+        module: str,
+        *routes: Route,
+        family: FamilyRoutes | None = None,
+        loads: str | tuple[str, ...] = (),
+        others: tuple[OtherPath, ...] = (),
+    ) -> None:
+        """Take the module's name, its routes, and the names of the services of `UseCases` that they need.
+
+        Args:
+            family: the routes of a family in place of `routes`.
+            others: paths of other functions; the gateway passes the methods that these lack to this one.
+        """
+        self.routes: Sequence[Route] = routes if family is None else family
         self._loads = loads
-        self._respond: Respond | None = None
+        self._others = others
+        self._loaded: Loaded | None = None
         if is_function(module):
             with for_good():
-                self._respond = self._loaded()
+                self._loaded = self._load()
 
     def __call__(self, event: dict[str, Any], context: Any) -> dict[str, Any]:
         """Return the answer to an event of a REST API's proxy integration."""
-        if self._respond is None:
-            self._respond = self._loaded()
-        return self._within_limit(self._respond(_with_identity(event), context), event)
+        if self._loaded is None:
+            self._loaded = self._load()
+        return self._loaded.within_limit(self._loaded.respond(_with_identity(event), context), event)
 
-    def app(self, hosting: Hosting) -> ASGIApp:
+    def app(self, hosting: Hosting) -> WithoutPrefix:
         """Return the routes as an ASGI app over AWS, with all of their dependencies loaded."""
         with undisturbed():
             from turnstone.bootstrap.places.aws import build_lambda_core
@@ -55,41 +70,54 @@ class LambdaHandler:
             core = build_lambda_core(settings)
             services = {self._loads} if isinstance(self._loads, str) else set(self._loads)
             for service in sorted(services):
-                core.load_service(service, for_changes=any(route.method != "GET" for route in self._routes))
+                core.load_service(service, for_changes=self._methods != {"GET"})
             # `http.app` leaves these to the first answer
             if services & {"turns", "events"}:
                 import turnstone.http.streams.sse
                 import turnstone.http.streams.turn_answers
             if "inferring" in services:
                 import turnstone.http.streams.model_answers  # noqa: F401
-            return WithoutPrefix(build_app(self._routes, core, settings.max_body_bytes, hosting))
+            return WithoutPrefix(build_app(self.routes, core, settings.max_body_bytes, hosting, others=self._others))
 
-    def _within_limit(self, answer: dict[str, Any], event: dict[str, Any]) -> dict[str, Any]:
-        """Return the answer, or a 500 with the reason if it is too large: Lambda's own error would have no text."""
-        if len(answer["body"]) * LONGEST_CHARACTER <= MOST_ANSWER_BYTES:
-            return answer
-        # as the runtime writes it: characters without escapes
-        if len(json.dumps(answer, ensure_ascii=False).encode()) <= MOST_ANSWER_BYTES:
-            return answer
-        path = str(event.get("path"))
-        # the longest match, because a stage may precede the path, and some paths end with others
-        matching = max(self._routes, key=lambda route: max(len(each) * path.endswith(each) for each in route.paths))
-        from turnstone.domain.errors.codes import ErrorCode  # hardly ever
+    @property
+    def _methods(self) -> set[str]:
+        declared = self.routes.named if isinstance(self.routes, FamilyRoutes) else self.routes
+        return {route.method for route in declared}
 
-        headers = {"content-type": "application/json", "x-should-retry": "false"}
-        body = matching.dialect.envelope.refusal(500, TOO_LARGE, ErrorCode.ANSWER_TOO_LARGE).decode()
-        return {"statusCode": 500, "headers": headers, "multiValueHeaders": {}, "body": body, "isBase64Encoded": False}
-
-    def _loaded(self) -> Respond:
+    def _load(self) -> Loaded:
         with undisturbed():
             from mangum import Mangum
 
             from turnstone.http.server.hosting import BehindGateway
 
             scheme = load_settings(LambdaSettings).auth_scheme
-            # Mangum's type requires a coroutine where ASGI's is an awaitable
-            app: Any = self.app(BehindGateway(scheme))
-            return Mangum(app, lifespan="off")
+            app = self.app(BehindGateway(scheme))
+            untyped: Any = app  # Mangum's type requires a coroutine where ASGI's is an awaitable
+            return Loaded(Mangum(untyped, lifespan="off"), app)
+
+
+class Loaded(NamedTuple):
+    """A function that is ready for events."""
+
+    respond: Respond
+    app: WithoutPrefix
+
+    def within_limit(self, answer: dict[str, Any], event: dict[str, Any]) -> dict[str, Any]:
+        """Return the answer, or a 500 with the reason if it is too large: Lambda's own error would have no text."""
+        if len(answer["body"]) * LONGEST_CHARACTER <= MOST_ANSWER_BYTES:
+            return answer
+        # as the runtime writes it: characters without escapes
+        if len(json.dumps(answer, ensure_ascii=False).encode()) <= MOST_ANSWER_BYTES:
+            return answer
+        from turnstone.domain.errors.codes import ErrorCode  # hardly ever
+        from turnstone.edge.stage_prefix import without_prefix
+
+        path = unquote(str(event.get("path")))
+        scope = {"type": "http", "method": event.get("httpMethod"), "path": path, "aws.event": event}
+        envelope = self.app.app.dialect_of(without_prefix(scope)).envelope
+        headers = {"content-type": "application/json", "x-should-retry": "false"}
+        body = envelope.refusal(500, TOO_LARGE, ErrorCode.ANSWER_TOO_LARGE).decode()
+        return {"statusCode": 500, "headers": headers, "multiValueHeaders": {}, "body": body, "isBase64Encoded": False}
 
 
 def _with_identity(event: dict[str, Any]) -> dict[str, Any]:

@@ -86,20 +86,31 @@ class Route(NamedTuple):
     @property
     def paths(self) -> tuple[str, ...]:
         """Every path of the route in the API's document, its own before its aliases."""
-        prefixes = filter(self._is_under, ALIASES)
-        return (self.path, *(other + self.path.removeprefix(own) for own in prefixes for other in ALIASES[own]))
+        return paths_of(self.path)
 
     @property
     def served_paths(self) -> tuple[str, ...]:
         """Every path at which the route answers, without a redirect: in some dialects with a slash at the end, too."""
-        if not self.dialect.slashes or self.takes_slashes:
-            return self.paths
-        return tuple(each for path in self.paths for each in (path.rstrip("/"), path.rstrip("/") + "/"))
+        return served_paths_of(self.path, has_slashes=self.dialect.slashes and not self.takes_slashes)
 
     @property
     def family(self) -> str:
         """The package of the route's module: its routes share a budget of threads, and a tag of the document."""
         return self.endpoint.__module__.rpartition(".")[0]
 
-    def _is_under(self, prefix: str) -> bool:
-        return self.path == prefix or self.path.startswith(prefix + "/")
+
+def paths_of(path: str) -> tuple[str, ...]:
+    """Return every path of a route that declares this one, its own before its aliases."""
+    prefixes = [prefix for prefix in ALIASES if _is_under(path, prefix)]
+    return (path, *(other + path.removeprefix(own) for own in prefixes for other in ALIASES[own]))
+
+
+def served_paths_of(path: str, *, has_slashes: bool) -> tuple[str, ...]:
+    """Return every path of a route that declares this one, if required also each with a slash at its end."""
+    if not has_slashes:
+        return paths_of(path)
+    return tuple(each for own in paths_of(path) for each in (own.rstrip("/"), own.rstrip("/") + "/"))
+
+
+def _is_under(path: str, prefix: str) -> bool:
+    return path == prefix or path.startswith(prefix + "/")

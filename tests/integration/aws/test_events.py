@@ -270,7 +270,7 @@ CHANGES_AND_STREAMS = ("llama_stack_2024.changes", "llama_stack_2024.streams")
 )
 def test_a_family_serves_its_routes(environment: None, bench: Bench, name: str) -> None:
     family = import_module(f"functions.{name}")
-    served = {event_of(route) for route in family.handler._routes}
+    served = {event_of(route) for route in family.handler.routes}
     if name != READS:
         assert served == routes_in(name.removesuffix(".family"))
     assert {ROUTES[route].handler._loads for route in served} - {"providers"} == {family.handler._loads}
@@ -285,8 +285,27 @@ def routes_in(folder: str) -> set[str]:
     return {name for name, module in ROUTES.items() if module.__name__.split(".")[1] == folder}
 
 
+FAMILY_TABLES = sorted(
+    f"functions.{path.parent.name}.{path.stem}"
+    for path in (FOLDER.parent / "functions").glob("*/*.py")
+    if "FamilyRoutes(" in path.read_text()
+)
+
+
+@pytest.mark.parametrize("name", FAMILY_TABLES)
+def test_the_table_of_a_family_agrees_with_the_routes_of_its_modules(name: str) -> None:
+    """The table alone decides which module is loaded for a request."""
+    routes = import_module(name).ROUTES
+    for named in routes.named:
+        route = routes.load(named)
+        assert (named.method, named.path, named.takes_slashes) == (route.method, route.path, route.takes_slashes)
+        assert named.paths == route.paths
+        assert route.endpoint.__module__ == f"{name.rpartition('.')[0]}.{named.module}"
+        assert not route.is_rare
+
+
 def test_the_families_of_2024_serve_all_its_routes_once() -> None:
-    families = [import_module(f"functions.{name}").handler._routes for name in (READS, *CHANGES_AND_STREAMS)]
+    families = [import_module(f"functions.{name}").handler.routes for name in (READS, *CHANGES_AND_STREAMS)]
     served = [event_of(route) for routes in families for route in routes]
     assert sorted(served) == sorted(routes_in("llama_stack_2024"))
 
@@ -294,7 +313,7 @@ def test_the_families_of_2024_serve_all_its_routes_once() -> None:
 @pytest.mark.parametrize("name", CHANGES_AND_STREAMS)
 def test_a_family_of_several_services_serves_its_routes(environment: None, bench: Bench, name: str) -> None:
     family = import_module(f"functions.{name}")
-    served = {event_of(route) for route in family.handler._routes}
+    served = {event_of(route) for route in family.handler.routes}
     assert {ROUTES[route].handler._loads for route in served} == set(family.handler._loads)
     for route in sorted(served):
         stored(bench, is_waiting=False)

@@ -9,16 +9,17 @@ import os
 import re
 import sys
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import Any
 
 import pytest
 
 from functions.local.routes import ROUTES as LOCAL_ROUTES
+from functions.unserved.methods import OTHERS
 from functions.unserved.methods import ROUTES as UNSERVED_ROUTES
 from tests.support.aws.cloudformation import FUNCTION, ROOT, Template, template, variables
 from tests.support.aws.dynamo_table import TABLE
 from tests.support.aws.sam_expansion import load_source, local_path
+from tests.template.definition import ANY_METHOD, gateway_paths, generated
 from turnstone.domain.errors import Forbidden, StoreUnavailable, Unauthenticated
 from turnstone.domain.errors.codes import ErrorCode
 from turnstone.http.dialects import SHARED
@@ -80,13 +81,12 @@ class Integration:
     timeout_ms: int | None = None
 
 
-UNSERVED = {(method, "/{path+}"): "Unserved" for method in ("GET", "POST", "DELETE")}
+UNSERVED = {(method, "/{path+}"): "Unserved" for method in ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")}
 
 
-def gateway_paths(route: Route) -> list[tuple[str, str]]:
+def resources_of(route: Route) -> list[tuple[str, str]]:
     """Return method and path of each resource that leads to the route, as the gateway writes it."""
-    paths = (path.removesuffix("}") + "+}" if route.takes_slashes else path for path in route.paths)
-    return [(route.method, path) for path in paths]
+    return [(route.method, path) for path in gateway_paths(route)]
 
 
 def modules() -> dict[str, Route]:
@@ -105,6 +105,7 @@ def integrations(made: Template) -> dict[tuple[str, str], Integration]:
         (method.upper(), path): _integration(operation["x-amazon-apigateway-integration"])
         for path, methods in made.body["paths"].items()
         for method, operation in methods.items()
+        if method != ANY_METHOD
     }
 
 
@@ -136,7 +137,7 @@ def served_modules(function: dict[str, Any]) -> set[str]:
 @pytest.mark.parametrize("mode", MODES)
 def test_every_route_has_one_function_and_no_function_has_another_route(mode: str) -> None:
     made = template(StreamingMode=mode)
-    declared = {resource: name for name, route in modules().items() for resource in gateway_paths(route)}
+    declared = {resource: name for name, route in modules().items() for resource in resources_of(route)}
     served = integrations(made)
     assert {resource: served.pop(resource).function for resource in UNSERVED} == UNSERVED
     assert set(declared) == set(served)
@@ -192,7 +193,7 @@ def test_the_api_and_its_document_have_the_same_routes_and_stream_the_same_ones(
     served = integrations(template())
     documented = [route for route in LOCAL_ROUTES if route.reply]
     assert set(described) == {(route.method, path) for route in documented for path in route.paths}
-    assert set(served) - set(UNSERVED) == {resource for route in LOCAL_ROUTES for resource in gateway_paths(route)}
+    assert set(served) - set(UNSERVED) == {resource for route in LOCAL_ROUTES for resource in resources_of(route)}
     documented_as_stream = {
         route
         for route, operation in described.items()
@@ -265,23 +266,33 @@ def test_the_api_may_call_the_function_of_each_route_and_no_other() -> None:
         if name in ("AuthorizePermission", "SweeperSchedulePermission"):
             continue
         assert permission["Principal"] == "apigateway.amazonaws.com"
-        source = permission["SourceArn"]["Fn::Sub"].split(":${Api}/*/")
-        assert source[0] == "arn:aws:execute-api:eu-central-1:123456789012"
-        allowed.append((permission["FunctionName"]["Ref"], source[1]))
-    served = {
-        (i.function, f"{method}{re.sub(r'{[^}]+}', '*', path)}") for (method, path), i in integrations(made).items()
-    }
-    for function, route in served:
-        assert [name for name, pattern in allowed if name == function and fnmatchcase(route, pattern)], (
-            function,
-            route,
-        )
-    for function, pattern in allowed:
-        assert [route for name, route in served if name == function and fnmatchcase(route, pattern)], (
-            function,
-            pattern,
-        )
+        assert permission["SourceArn"]["Fn::Sub"] == "arn:aws:execute-api:eu-central-1:123456789012:${Api}/*"
+        allowed.append(permission["FunctionName"]["Ref"])
+    assert sorted(allowed) == sorted({integration.function for integration in integrations(made).values()})
     assert made.resources["SweeperSchedulePermission"]["Properties"]["FunctionName"] == {"Ref": "Sweeper"}
+
+
+@pytest.mark.parametrize("auth", AUTHS)
+def test_methods_that_a_path_lacks_go_to_the_function_that_refuses_them_for_identified_callers(auth: str) -> None:
+    for path, methods in template(**AUTHS[auth]).body["paths"].items():
+        assert _integration(methods[ANY_METHOD]["x-amazon-apigateway-integration"]) == Integration("Unserved"), path
+        assert methods[ANY_METHOD]["security"] == [{auth: []}], path
+
+
+def test_the_refusing_function_names_the_methods_that_each_path_has() -> None:
+    paths: dict[str, list[Route]] = {}
+    for route in LOCAL_ROUTES:
+        for path in gateway_paths(route):
+            paths.setdefault(path, []).append(route)
+    assert {other.path: (other.methods, other.dialect) for other in OTHERS} == {
+        path: (tuple(route.method for route in routes), routes[0].dialect) for path, routes in paths.items()
+    }
+
+
+def test_what_is_generated_is_what_the_routes_make() -> None:
+    """If this fails: run `make template` and review the changes."""
+    for name, text in generated().items():
+        assert (ROOT / name).read_text() == text, name
 
 
 @pytest.mark.parametrize("auth", AUTHS)

@@ -75,8 +75,8 @@ def started(made: Template, name: str) -> Any:
         module = variables(made.functions[name])["TURNSTONE_ROUTE_MODULE"]
     kept = import_module(f"functions.{module}").handler
     if isinstance(kept, LambdaHandler):
-        new = LambdaHandler("another module", *kept._routes, loads=kept._loads)
-        new._respond = new._loaded()
+        new = LambdaHandler("another module", *kept.routes, loads=kept._loads, others=kept._others)
+        new._loaded = new._load()
         return new
     new = type(kept)("another module")
     if hasattr(new, "core"):

@@ -1,7 +1,7 @@
 """Long replies of the edge, and requests that wait when the server stops.
 
-Covers: http/replies, http/request, http/route, http/server/app, http/server/hosting, http/streams/pieces,
-  services/use_cases
+Covers: http/replies, http/request, http/route, http/server/app, http/server/endpoint, http/server/hosting,
+  http/streams/pieces, services/use_cases
 """
 
 import asyncio

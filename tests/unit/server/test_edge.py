@@ -104,9 +104,16 @@ class Door:
         identity: Any = ANN,
         left_ms: int = LONG_MS,
         headers: Mapping[str, str] | None = None,
+        resource: str | None = None,
     ) -> Answered:
-        """Send a request whose caller has this identity; `path` is as the client writes it, query included."""
+        """Send a request whose caller has this identity; `path` is as the client writes it, query included.
+
+        Args:
+            resource: the one that the gateway chose, None for one that takes every path.
+        """
         context = {"requestId": "request-7", "accountId": "999999999999", "identity": identity}
+        if resource is not None:
+            context["resourcePath"] = resource
         sent = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
         return self.send(method, path, sent, context, left_ms, headers or {})
 
@@ -369,38 +376,58 @@ def test_an_idempotency_key_is_its_callers_own(door_to: OpenDoor) -> None:
 # ---- paths, queries, bodies
 
 
-@pytest.mark.parametrize("prefix", ["", "/live", "/base/path", "/v1", "/live/v1", "/v1/v1"])
-def test_a_prefix_before_the_version_is_not_part_of_the_path(door_to: OpenDoor, prefix: str) -> None:
+PREFIXES = ("", "/live", "/base/path", "/v1", "/live/v1", "/v1/v1", "/v1/agents", "/alpha", "/agents", "/letta")
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+def test_a_prefix_before_the_resource_is_not_part_of_the_path(door_to: OpenDoor, prefix: str) -> None:
     door = door_to()
     agent_id = door.agent()
-    assert door.fetch("GET", f"{prefix}/v1/agents/{agent_id}").json["agent_id"] == agent_id
-    assert door.fetch("GET", f"{prefix}/v1/health").json == {"status": "OK"}
-    assert door.fetch("GET", f"{prefix}/alpha/health").json == {"status": "OK"}
+    found = door.fetch("GET", f"{prefix}/v1/agents/{agent_id}", resource="/v1/agents/{agent_id}")
+    assert found.json["agent_id"] == agent_id
+    for path in ("/v1/health", "/alpha/health"):
+        assert door.fetch("GET", f"{prefix}{path}", resource=path).json == {"status": "OK"}
 
 
-@pytest.mark.parametrize("prefix", ["", "/live", "/base/path", "/v1", "/v1alpha"])
+@pytest.mark.parametrize("prefix", PREFIXES)
 def test_an_alias_leads_to_the_route_of_its_path(door_to: OpenDoor, prefix: str) -> None:
     door = door_to("one")
-    agent_id = door.fetch("POST", f"{prefix}/v1alpha/agents", AGENT).json["agent_id"]
-    assert door.fetch("GET", f"{prefix}/v1/agents/{agent_id}").json["agent_id"] == agent_id
-    path = f"{prefix}/v1alpha/agents/{agent_id}/session"
-    session = f"{path}/{door.fetch('POST', path, {'session_name': 's'}).json['session_id']}"
-    assert door.fetch("POST", f"{session}/turn", turn_body()).json["output_message"]["content"] == "one"
-    assert len(door.fetch("GET", session.replace("v1alpha", "v1")).json["turns"]) == 1
-    assert door.fetch("GET", f"{prefix}/openapi.json").json["openapi"] == "3.1.0"
+    agents, sessions = "/v1alpha/agents", "/v1alpha/agents/{agent_id}/session"
+    agent_id = door.fetch("POST", prefix + agents, AGENT, resource=agents).json["agent_id"]
+    path = f"{prefix}{agents}/{agent_id}/session"
+    session = f"{path}/{door.fetch('POST', path, {'session_name': 's'}, resource=sessions).json['session_id']}"
+    turn = door.fetch("POST", f"{session}/turn", turn_body(), resource=sessions + "/{session_id}/turn").json
+    assert turn["output_message"]["content"] == "one"
+    assert door.fetch("GET", session, resource=sessions + "/{session_id}").json["turns"] == [turn]
+    assert door.fetch("GET", f"{prefix}/openapi.json", resource="/openapi.json").json["openapi"] == "3.1.0"
 
 
-@pytest.mark.parametrize("prefix", ["", "/live", "/base/path", "/v1", "/agents", "/alpha", "/live/alpha", "/v1/alpha"])
+@pytest.mark.parametrize("prefix", PREFIXES)
 def test_a_prefix_before_a_path_of_september_2024_is_not_part_of_it(door_to: OpenDoor, prefix: str) -> None:
     door = door_to("one")
-    agent = door.fetch("POST", f"{prefix}/agents/create", AGENT).json
-    session = {**agent, **door.fetch("POST", f"{prefix}/agents/session/create", {**agent, "session_name": "s"}).json}
-    turn = door.fetch("POST", f"{prefix}/agents/turn/create", {**session, **turn_body()}).json
+
+    def post(path: str, body: object) -> Answered:
+        return door.fetch("POST", prefix + path, body, resource=path)
+
+    agent = post("/agents/create", AGENT).json
+    session = {**agent, **post("/agents/session/create", {**agent, "session_name": "s"}).json}
+    turn = post("/agents/turn/create", {**session, **turn_body()}).json
     assert turn["output_message"]["content"] == "one"
-    named = {**agent, "turn_id": turn["turn_id"]}
-    assert door.fetch("POST", f"{prefix}/agents/turn/get", named).json == turn
-    assert door.fetch("POST", f"{prefix}/agents/session/get", session).json["turns"] == [turn]
-    assert door.fetch("POST", f"{prefix}/agents/session/delete", session).status == 200
+    assert post("/agents/turn/get", {**agent, "turn_id": turn["turn_id"]}).json == turn
+    assert post("/agents/session/get", session).json["turns"] == [turn]
+    assert post("/agents/session/delete", session).status == 200
+
+
+FOREIGN = ("/letta", "/x", "/live", "/letta/v1/x")
+
+
+@pytest.mark.parametrize("resource", [None, "/{path+}", "/letta/v1/agents", "/letta/{proxy+}", "/other"])
+@pytest.mark.parametrize("prefix", FOREIGN)
+def test_a_path_is_not_taken_for_one_that_it_ends_with(door_to: OpenDoor, prefix: str, resource: str | None) -> None:
+    """The gateway alone decides on the prefix; a path of another dialect belongs to that dialect."""
+    for path in ("/v1/agents", "/v1/health", "/agents/turn/get", "/docs", "/v1alpha/agents"):
+        answer = door_to().fetch("GET", prefix + path, resource=resource)
+        assert (answer.status, answer.json["detail"]) == (404, NO_PATH), path
 
 
 def test_the_document_names_the_authentication_that_the_gateway_requires(door_to: OpenDoor) -> None:
@@ -410,15 +437,21 @@ def test_the_document_names_the_authentication_that_the_gateway_requires(door_to
 @pytest.mark.parametrize("name", ["meta/llama/8b", "v1/health", "docs", "x/v1alpha/y", "openapi.json"])
 def test_a_name_may_hold_slashes(door_to: OpenDoor, name: str) -> None:
     door = door_to()
-    assert door.fetch("POST", "/live/v1/models", {"model_id": name}).status == 200
+    models = "/v1/models"
+    assert door.fetch("POST", "/live" + models, {"model_id": name}, resource=models).status == 200
     for written in (name, quote(name, safe="")):
-        assert door.fetch("GET", f"/live/v1/models/{written}").json["identifier"] == name
+        answer = door.fetch("GET", f"/live{models}/{written}", resource=models + "/{model_id+}")
+        assert answer.json["identifier"] == name
 
 
 def test_a_repetition_is_recognised_behind_another_prefix(door_to: OpenDoor) -> None:
     door = door_to()
     key = {"Idempotency-Key": "k"}
-    made = {door.fetch("POST", f"{prefix}/v1/agents", AGENT, headers=key).json["agent_id"] for prefix in ("", "/live")}
+    prefixes = ("", "/live")
+    answers = [
+        door.fetch("POST", f"{prefix}/v1/agents", AGENT, headers=key, resource="/v1/agents") for prefix in prefixes
+    ]
+    made = {answer.json["agent_id"] for answer in answers}
     assert len(made) == 1
 
 
@@ -431,15 +464,17 @@ def test_a_path_without_a_route_is_not_found(door_to: OpenDoor, path: str) -> No
 
 
 @pytest.mark.parametrize("prefix", ["", "/live"])
-@pytest.mark.parametrize("agent_id", ["/v1/health", "x/v1/health", "x/v1/agents"])
+@pytest.mark.parametrize("agent_id", ["/v1/health", "x/v1/health", "x/v1/agents", "v1/agents/x"])
 def test_the_version_within_an_id_does_not_begin_the_path(door_to: OpenDoor, prefix: str, agent_id: str) -> None:
-    answer = door_to().fetch("GET", f"{prefix}/v1/agents/{quote(agent_id, safe='')}")
+    path = f"{prefix}/v1/agents/{quote(agent_id, safe='')}"
+    answer = door_to().fetch("GET", path, resource="/v1/agents/{agent_id}")
     assert (answer.status, answer.json["detail"]) == (404, NO_PATH)
 
 
 @pytest.mark.parametrize("agent_id", ["v1", "a b", "Zoë", "50%", "%2F", "a+b", "a|b:c#d", "文"])
 def test_an_id_is_decoded_once(door_to: OpenDoor, agent_id: str) -> None:
-    answer = door_to().fetch("GET", f"/live/v1/agents/{quote(agent_id, safe='')}")
+    path = f"/live/v1/agents/{quote(agent_id, safe='')}"
+    answer = door_to().fetch("GET", path, resource="/v1/agents/{agent_id}")
     assert (answer.status, answer.json) == (404, {"detail": f"agent {agent_id!r} not found", "code": "agent_not_found"})
 
 

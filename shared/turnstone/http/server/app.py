@@ -1,65 +1,44 @@
-"""The ASGI app of declared routes: read the body up to its limit, call the route in a thread, send the answer."""
+"""The ASGI app of declared routes: the route of a path and method, or its refusal."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections import Counter, deque
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager
-from datetime import UTC, datetime, timedelta
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from functools import partial
-from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, assert_never
-from urllib.parse import parse_qs
+from typing import TYPE_CHECKING, Any
 
-from starlette.requests import ClientDisconnect
 from starlette.routing import BaseRoute, Match, Router
 from starlette.routing import Route as StarletteRoute
 from starlette.types import Receive, Scope, Send
 
-from turnstone.domain.access.caller import NOBODY, Caller
-from turnstone.domain.errors import SHUTTING_DOWN, BodyTooLarge, Overloaded, TurnAwaited, Unauthenticated, UnknownClient
 from turnstone.domain.errors.codes import ErrorCode
-from turnstone.domain.values.cancellation import StopSignal
 from turnstone.http.dialects import Dialect, dialect_below
 from turnstone.http.errors import (
-    RETRY_SOON,
-    answer_or_error,
-    caller_or_error,
-    error_reply,
     is_log_line_needed,
     refusal_reply,
 )
-from turnstone.http.replies import Answer, ModelReply, PiecesReply, Reply, TurnReply, TurnStreamReply
-from turnstone.http.request import Request, ids_in
+from turnstone.http.family_routes import FamilyRoutes
+from turnstone.http.replies import Reply
 from turnstone.http.route import Route
-from turnstone.http.server.bodies import headers_by_name, read_body
-from turnstone.http.server.clients import unknown_client
+from turnstone.http.server.endpoint import NO_PATH, Endpoint
+from turnstone.http.server.family_paths import SLASHES, FamilyPaths, pattern_of
 from turnstone.http.server.hosting import Hosting
 from turnstone.http.server.rare_routes import RareRoutes
 from turnstone.http.server.request_lines import RequestLine
 from turnstone.http.server.route_threads import RouteThreads, ThreadBudget
-from turnstone.http.server.sending import send_chunks, send_whole
-from turnstone.http.streams.departure import Departure
-from turnstone.http.streams.pieces import cut
+from turnstone.http.server.sending import send_whole
 
 if TYPE_CHECKING:
-    from turnstone.http.server.waiting import First
-    from turnstone.services.streams.broadcast import TurnBroadcast
+    from turnstone.http.server.other_paths import OtherPath
     from turnstone.services.use_cases import UseCases
 
-JSON = (b"content-type", b"application/json")
-SSE = (b"content-type", b"text/event-stream; charset=utf-8")
-NO_PATH = "no such path; GET /v1/openapi.json lists those that there are"
 NO_METHOD = "this path has no such method; the header Allow lists those that it has"
-SLASHES = ":path}"  # end of a pattern with a last parameter that takes slashes
 ROUTE_THREADS = 8
 ROUTE_THREADS_OF_A_TENANT = 6
 COMMON_THREADS = ROUTE_THREADS - 1  # of a family, beside one for each of its routes
 SPARED_COMMON_THREADS = 2
-PIECES_AT_ONCE = 3
-TIME_TO_HAND_OFF = timedelta(seconds=60)
 
 
 def build_app(
@@ -68,40 +47,47 @@ def build_app(
     max_body_bytes: int,
     hosting: Hosting,
     lifespan: Callable[[object], AbstractAsyncContextManager[None]] | None = None,
+    others: Iterable[OtherPath] = (),
 ) -> RoutedApp:
-    """Return the ASGI app that serves the routes."""
+    """Return the ASGI app that serves the routes, and refuses every method of the other paths."""
     for server in ("uvicorn.error", "mangum.http"):
         logging.getLogger(server).addFilter(is_log_line_needed)
     budgets = thread_budgets(routes, hosting)
-    by_path: dict[str, dict[str, _Endpoint]] = {}
-    for route in routes:
-        if route.is_rare:
-            continue
-        threads = _route_threads(f"{route.method} {route.path}", hosting, budgets[route.family])
-        endpoint = _Endpoint(route, use_cases, max_body_bytes, hosting, threads)
-        for path in route.served_paths:
-            methods = by_path.setdefault(_pattern(route, path), {})
-            if route.method in methods:
-                raise ValueError(f"{route.method} {path} has two routes")
-            methods[route.method] = endpoint
-    served: list[BaseRoute] = [_Served(path, _ByMethod(path, methods, hosting)) for path, methods in by_path.items()]
-    if rare := [route for route in routes if route.is_rare]:
-        threads = _route_threads("rare routes", hosting)
+    made: dict[tuple[str, str], Endpoint] = {}
 
-        def serve(path: str, methods: Mapping[str, Route]) -> _Served:
-            made = {
-                method: _Endpoint(route, use_cases, max_body_bytes, hosting, threads)
-                for method, route in methods.items()
-            }
-            return _Served(path, _ByMethod(path, made, hosting))
+    def serve(path: str, methods: Mapping[str, Route], threads: RouteThreads | None = None) -> _Served:
+        for route in methods.values():
+            if (route.method, route.path) not in made:
+                own = threads or route_threads(f"{route.method} {route.path}", hosting, budgets[route.family])
+                made[route.method, route.path] = Endpoint(route, use_cases, max_body_bytes, hosting, own)
+        endpoints = {method: made[method, route.path] for method, route in methods.items()}
+        return _Served(path, _ByMethod(path, endpoints, hosting))
 
-        served.append(RareRoutes(rare, serve))
+    served: list[BaseRoute] = []
+    if isinstance(routes, FamilyRoutes):
+        served.append(FamilyPaths(routes, serve))
+    else:
+        served.extend(serve(path, methods) for path, methods in _by_path(routes).items())
+    if others:
+        from turnstone.http.server.other_paths import OtherPaths  # only in the function of unserved paths
+
+        served.append(OtherPaths(others, partial(_refuse_method, hosting)))
+    if not isinstance(routes, FamilyRoutes) and (rare := [route for route in routes if route.is_rare]):
+        served.append(RareRoutes(rare, partial(serve, threads=route_threads("rare routes", hosting))))
     # a router alone: errors are caught here, so the layers of a whole Starlette application only cost time
     return RoutedApp(routes, hosting, routes=served, redirect_slashes=False, lifespan=lifespan)
 
 
-def _pattern(route: Route, path: str) -> str:
-    return path.removesuffix("}") + SLASHES if route.takes_slashes else path
+def _by_path(routes: Iterable[Route]) -> dict[str, dict[str, Route]]:
+    """Return the routes by Starlette's pattern of each of their paths, and by method, without the rare ones."""
+    by_path: dict[str, dict[str, Route]] = {}
+    for route in routes:
+        for path in () if route.is_rare else route.served_paths:
+            methods = by_path.setdefault(pattern_of(path, takes_slashes=route.takes_slashes), {})
+            if route.method in methods:
+                raise ValueError(f"{route.method} {path} has two routes")
+            methods[route.method] = route
+    return by_path
 
 
 class RoutedApp(Router):
@@ -121,7 +107,8 @@ class RoutedApp(Router):
 
     def dialect_of(self, scope: Scope) -> Dialect:
         """Return the dialect for a request refused before its route is called."""
-        for served in self.routes:
+        for route in self.routes:
+            served = route.served_at(scope) if isinstance(route, FamilyPaths) else route
             if isinstance(served, _Served) and served.matches(scope)[0] is not Match.NONE:
                 return served.dialect_of(scope)
         return dialect_below(scope["path"], self._declared)
@@ -145,7 +132,7 @@ class _Served(StarletteRoute):
 class _ByMethod:
     """The routes of one path as an ASGI app; the refusal of a method lists all methods of the path."""
 
-    def __init__(self, path: str, endpoints: Mapping[str, _Endpoint], hosting: Hosting) -> None:
+    def __init__(self, path: str, endpoints: Mapping[str, Endpoint], hosting: Hosting) -> None:
         self._path = path.replace(SLASHES, "}")
         self._endpoints = {**endpoints, "HEAD": endpoints["GET"]} if "GET" in endpoints else endpoints
         self._hosting = hosting
@@ -157,247 +144,15 @@ class _ByMethod:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         endpoint = self._endpoints.get(scope["method"])
         if endpoint is None:
-            allowed = {"allow": ", ".join(self.methods)}
-            refusal = refusal_reply(ErrorCode.METHOD_NOT_ALLOWED, NO_METHOD, allowed, self.dialect_of(scope["method"]))
-            await _send_refusal(refusal, scope, send, self._hosting)
+            await _refuse_method(self._hosting, self.methods, self.dialect_of(scope["method"]), scope, send)
         else:
             await endpoint.answer(self._path, scope, receive, send)
 
 
-class _Endpoint:
-    """One route, below one or more paths."""
-
-    def __init__(
-        self,
-        route: Route,
-        use_cases: UseCases,
-        max_body_bytes: int,
-        hosting: Hosting,
-        threads: RouteThreads,
-    ) -> None:
-        self._route = route
-        self._hosting = hosting
-        self._use_cases = use_cases
-        # a queue and a thread of its own: a slow model or disk of one route must not delay the others
-        self._threads = threads
-        self._max_body_bytes = max_body_bytes
-        self.dialect = route.dialect
-
-    async def answer(self, path: str, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request to one of the route's paths."""
-        request_id = self._hosting.request_id(scope)
-        with RequestLine(self._route.method, path, request_id, dict(scope["path_params"])) as line:
-            caller = await self._caller(scope)
-            answer: Answer
-            if isinstance(caller, Reply):
-                answer = caller
-            else:
-                line.caller = None if self._route.is_open else caller
-                answer = await self._answer(path, scope, receive, caller, line)
-            await self._send(answer, scope, receive, send, line)
-
-    async def _caller(self, scope: Scope) -> Caller | Reply:
-        """Return the caller, or the refusal of a request without one."""
-        if self._route.is_open:
-            return NOBODY
-        try:
-            caller = self._hosting.caller(scope)
-        except Unauthenticated as refused:
-            return error_reply(refused, self._route.dialect)
-        if isinstance(caller, Caller):
-            return caller
-        return await self._threads.do(caller_or_error, caller, self._route.dialect)
-
-    async def _answer(self, path: str, scope: Scope, receive: Receive, caller: Caller, line: RequestLine) -> Answer:
-        """Return the route's answer, or the refusal of an invalid request. Raises ClientDisconnect."""
-        body = await read_body(receive, self._max_body_bytes)
-        if scope["path"].endswith("\n") and (self._route.takes_slashes or not path.endswith("}")):
-            # a pattern's end matches before a line feed, too
-            return refusal_reply(ErrorCode.PATH_NOT_FOUND, NO_PATH, None, self._route.dialect)
-        if body is None:
-            return error_reply(BodyTooLarge(self._max_body_bytes), self._route.dialect)
-        query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-        line.about.update(ids_in({name: values[0] for name, values in query.items()}))
-        request = Request(
-            method=scope["method"],
-            path=scope["path"],
-            path_params=scope["path_params"],
-            query=query,
-            headers=headers_by_name(scope["headers"]),
-            body=body,
-            caller=caller,
-            scheme=self._hosting.scheme(scope),
-            use_cases=self._use_cases,
-            base=self._hosting.base(scope),
-            about=line.about,
-            stop=StopSignal() if self._route.is_cancellable else None,
-        )
-        if self._route.dialect.checks_client and (version := unknown_client(request.headers)) is not None:
-            return error_reply(UnknownClient(version), self._route.dialect)
-        if self._route.is_brief:
-            return answer_or_error(self._route.endpoint, request, self._route.dialect)
-        try:
-            return await self._answer_in_thread(request, receive)
-        except asyncio.CancelledError:
-            # only a stopping server cancels; work that has begun may still complete
-            return refusal_reply(ErrorCode.SERVER_STOPPING, SHUTTING_DOWN, RETRY_SOON, self._route.dialect)
-
-    async def _answer_in_thread(self, request: Request, receive: Receive) -> Answer:
-        """Return the route's answer, after a wait for a slot if it needs one. Raises ClientDisconnect."""
-        call = partial(answer_or_error, self._begun, request, self._route.dialect)
-        try:
-            return await self._done(partial(call, (Overloaded, TurnAwaited)), request, receive)
-        except TurnAwaited as refused:
-            awaited = refused
-        except Overloaded as refused:
-            return await self._answer_in_slot(call, refused, request, receive)
-        return await self._answer_after_turn(call, awaited, request, receive)
-
-    async def _answer_after_turn(
-        self, call: partial[Answer], awaited: TurnAwaited, request: Request, receive: Receive
-    ) -> Answer:
-        """Return the route's answer, after a wait for the session's turn. Raises ClientDisconnect."""
-        from turnstone.http.server.waiting import answer_after_turn  # only for routes with patience
-
-        async def attempt(first: First) -> Answer:
-            try:
-                return await self._done(first(partial(call, (Overloaded, TurnAwaited))), request, receive)
-            except Overloaded as refused:
-                return await self._answer_in_slot(first(call), refused, request, receive)
-
-        return await answer_after_turn(self._use_cases.session_queues, awaited, receive, attempt, self._route.dialect)
-
-    async def _answer_in_slot(
-        self, call: Callable[[], Answer], refused: Overloaded, request: Request, receive: Receive
-    ) -> Answer:
-        """Return the route's answer, after a wait for a slot. Raises ClientDisconnect."""
-        comes_first, may_be_repeated = refused.comes_first, refused.may_be_repeated
-        from turnstone.http.server.waiting import wait_for_slot  # only where slots are scarce
-
-        # The route starts again after the wait, so that a waiting request holds no thread and only its body in memory.
-        executor = self._use_cases.executor
-        try:
-            waiter = await wait_for_slot(executor, request, receive, comes_first=comes_first)
-        except Overloaded as still_full:
-            still_full.may_be_repeated = may_be_repeated
-            return error_reply(still_full, self._route.dialect)
-        return await self._done(partial(executor.within, waiter, call), request, receive, comes_first=True)
-
-    async def _done(
-        self, call: Callable[[], Answer], request: Request, receive: Receive, *, comes_first: bool = False
-    ) -> Answer:
-        """Return the result of the call in a thread of the route. Raises ClientDisconnect if it was cancelled."""
-        doing = self._threads.do(call, on_behalf_of=request.caller.tenant, comes_first=comes_first)
-        if request.stop is None:
-            return await doing
-        departure = Departure(request.stop.set)
-        with departure.watched(receive):
-            answer = await doing
-        if departure.has_left:
-            raise ClientDisconnect
-        return answer
-
-    async def _send(self, answer: Answer, scope: Scope, receive: Receive, send: Send, line: RequestLine) -> None:
-        match answer:
-            case Reply():
-                if answer.pieces is None:
-                    await send_whole(answer, send, line)
-                else:
-                    line.about.update(answer.about)
-                    content_type = (b"content-type", answer.content_type.encode())
-                    drawn = self._drawn(answer.pieces, receive, _tenant_of(line))
-                    await send_chunks(content_type, drawn, send, line, answer.headers)
-            case PiecesReply(pieces):
-                await send_chunks(JSON, self._drawn(pieces, receive, _tenant_of(line)), send, line)
-            case TurnReply(broadcast, encode):
-                from turnstone.http.streams.turn_answers import outcome  # only where turns are answered
-
-                line.about.update(_ids_of(broadcast))
-                with self._leaving(partial(self._hand_off, broadcast), scope):
-                    await send_whole(await outcome(broadcast, encode, self._hosting.base(scope)), send, line)
-            case TurnStreamReply(broadcast, encoder, is_cursor):
-                from turnstone.http.streams.sse import sse_chunks
-
-                line.about.update(_ids_of(broadcast))
-                leave = broadcast.close if is_cursor else partial(self._hand_off, broadcast)
-                with self._leaving(leave, scope):
-                    await send_chunks(SSE, sse_chunks(broadcast, encoder, receive), send, line)
-            case ModelReply():
-                from turnstone.http.streams.model_answers import answered  # only for routes of inference
-
-                outcome_or_chunks = await answered(answer, receive, self._route.dialect, line.about)
-                if isinstance(outcome_or_chunks, Reply):
-                    await send_whole(outcome_or_chunks, send, line)
-                else:
-                    await send_chunks(SSE, outcome_or_chunks, send, line)
-            case _:
-                assert_never(answer)
-
-    def _hand_off(self, broadcast: TurnBroadcast) -> None:
-        """Hand the turn off to another process."""
-        self._use_cases.turns.hand_off(broadcast.ref)
-
-    @contextmanager
-    def _leaving(self, leave: Callable[[], None], scope: Scope) -> Iterator[None]:
-        """Within the block, call `leave` shortly before the process is ended."""
-        ends_at = self._hosting.ends_at(scope)
-        if ends_at is None:
-            yield
-            return
-        left = ends_at - TIME_TO_HAND_OFF - datetime.now(UTC)
-        timer = asyncio.get_running_loop().call_later(max(0.0, left.total_seconds()), self._threads.submit, leave)
-        try:
-            yield
-        finally:
-            timer.cancel()
-
-    def _begun(self, request: Request) -> Answer:
-        """Return the endpoint's answer with its first pieces read, so that a failing read is still a status."""
-        if request.stop is not None and request.stop.is_set:
-            # set while the request waited
-            return refusal_reply(ErrorCode.CLIENT_DISCONNECTED, "the client closed the connection")
-        answer = self._route.endpoint(request)
-        if isinstance(answer, TurnStreamReply) and answer.broadcast.restore is not None:
-            from turnstone.http.streams.sse import past_events
-
-            answer = Reply(b"", content_type=SSE[1].decode(), pieces=past_events(answer, answer.broadcast.restore))
-        if isinstance(answer, Reply | PiecesReply) and answer.pieces is not None:
-            pieces = cut(answer.pieces)
-            return answer._replace(pieces=chain(_some_of(pieces), pieces))
-        return answer
-
-    async def _drawn(self, pieces: Iterator[bytes], receive: Receive, tenant: str) -> AsyncGenerator[bytes]:
-        """Yield the pieces until the client disconnects. Threads of the route read them, because that may block."""
-        departure = Departure()
-        with departure.watched(receive):
-            some = _some_of(pieces)  # already drawn by `_begun`
-            while some:
-                while some:
-                    yield some.popleft()
-                    if departure.has_left:
-                        return
-                some = await self._threads.do(_some_of, pieces, on_behalf_of=tenant)
-
-
-def thread_budgets(routes: Sequence[Route], hosting: Hosting) -> dict[str, ThreadBudget]:
-    """Return the budget of each family; together they bound the threads of the app's requests."""
-    counts = Counter(route.family for route in routes if not route.is_rare)
-    spared = SPARED_COMMON_THREADS if hosting.has_tenants else 0
-    return {family: ThreadBudget(family, count, COMMON_THREADS, spared) for family, count in counts.items()}
-
-
-def _route_threads(name: str, hosting: Hosting, budget: ThreadBudget | None = None) -> RouteThreads:
-    return RouteThreads(ROUTE_THREADS, name, ROUTE_THREADS_OF_A_TENANT if hosting.has_tenants else None, budget)
-
-
-def _some_of(pieces: Iterator[bytes]) -> deque[bytes]:
-    """Return the next few pieces: changing threads for each takes longer than drawing it."""
-    return deque(islice(pieces, PIECES_AT_ONCE))
-
-
-def _ids_of(broadcast: TurnBroadcast) -> dict[str, str]:
-    ref = broadcast.ref
-    return {"agent_id": ref.agent_id, "session_id": ref.session_id, "turn_id": ref.turn_id}
+async def _refuse_method(hosting: Hosting, methods: Iterable[str], dialect: Dialect, scope: Scope, send: Send) -> None:
+    """Answer a request whose path lacks its method."""
+    allowed = {"allow": ", ".join(methods)}
+    await _send_refusal(refusal_reply(ErrorCode.METHOD_NOT_ALLOWED, NO_METHOD, allowed, dialect), scope, send, hosting)
 
 
 async def _send_refusal(reply: Reply, scope: Scope, send: Send, hosting: Hosting) -> None:
@@ -406,5 +161,15 @@ async def _send_refusal(reply: Reply, scope: Scope, send: Send, hosting: Hosting
         await send_whole(reply, send, line)
 
 
-def _tenant_of(line: RequestLine) -> str:
-    return line.caller.tenant if line.caller else ""
+def thread_budgets(routes: Sequence[Route], hosting: Hosting) -> dict[str, ThreadBudget]:
+    """Return the budget of each family; together they bound the threads of the app's requests."""
+    if isinstance(routes, FamilyRoutes):  # without loading their modules
+        counts = Counter({routes.package: len(routes)})
+    else:
+        counts = Counter(route.family for route in routes if not route.is_rare)
+    spared = SPARED_COMMON_THREADS if hosting.has_tenants else 0
+    return {family: ThreadBudget(family, count, COMMON_THREADS, spared) for family, count in counts.items()}
+
+
+def route_threads(name: str, hosting: Hosting, budget: ThreadBudget | None = None) -> RouteThreads:
+    return RouteThreads(ROUTE_THREADS, name, ROUTE_THREADS_OF_A_TENANT if hosting.has_tenants else None, budget)

@@ -121,10 +121,10 @@ class BehindAdapter:
     has_tenants = True
 
     def caller(self, scope: Scope) -> Caller:
-        return caller_of(_json_header(scope, CONTEXT_HEADER))
+        return caller_of(gateway_context(scope))
 
     def scheme(self, scope: Scope) -> Scheme:
-        return scheme_of(_json_header(scope, CONTEXT_HEADER))
+        return scheme_of(gateway_context(scope))
 
     def base(self, _: Scope) -> str:
         return ""  # no streamed route uses it
@@ -135,7 +135,12 @@ class BehindAdapter:
         return datetime.fromtimestamp(deadline_ms / 1_000, UTC) if isinstance(deadline_ms, int) else None
 
     def request_id(self, scope: Scope) -> str | None:
-        return _text(_json_header(scope, CONTEXT_HEADER), "requestId")
+        return _text(gateway_context(scope), "requestId")
+
+
+def gateway_context(scope: Scope) -> Any:
+    """Return the gateway's request context that the adapter passed on, None if there is none."""
+    return _json_header(scope, CONTEXT_HEADER)
 
 
 def caller_of(context: Any) -> Caller:

@@ -1,0 +1,279 @@
+"""A route as an ASGI endpoint: read the body up to its limit, call the route in a thread, send the answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from itertools import chain, islice
+from typing import TYPE_CHECKING, assert_never
+from urllib.parse import parse_qs
+
+from starlette.requests import ClientDisconnect
+from starlette.types import Receive, Scope, Send
+
+from turnstone.domain.access.caller import NOBODY, Caller
+from turnstone.domain.errors import SHUTTING_DOWN, BodyTooLarge, Overloaded, TurnAwaited, Unauthenticated, UnknownClient
+from turnstone.domain.errors.codes import ErrorCode
+from turnstone.domain.values.cancellation import StopSignal
+from turnstone.http.errors import (
+    RETRY_SOON,
+    answer_or_error,
+    caller_or_error,
+    error_reply,
+    refusal_reply,
+)
+from turnstone.http.replies import Answer, ModelReply, PiecesReply, Reply, TurnReply, TurnStreamReply
+from turnstone.http.request import Request, ids_in
+from turnstone.http.route import Route
+from turnstone.http.server.bodies import headers_by_name, read_body
+from turnstone.http.server.clients import unknown_client
+from turnstone.http.server.hosting import Hosting
+from turnstone.http.server.request_lines import RequestLine
+from turnstone.http.server.route_threads import RouteThreads
+from turnstone.http.server.sending import send_chunks, send_whole
+from turnstone.http.streams.departure import Departure
+from turnstone.http.streams.pieces import cut
+
+if TYPE_CHECKING:
+    from turnstone.http.server.waiting import First
+    from turnstone.services.streams.broadcast import TurnBroadcast
+    from turnstone.services.use_cases import UseCases
+
+JSON = (b"content-type", b"application/json")
+SSE = (b"content-type", b"text/event-stream; charset=utf-8")
+NO_PATH = "no such path; GET /v1/openapi.json lists those that there are"
+PIECES_AT_ONCE = 3
+TIME_TO_HAND_OFF = timedelta(seconds=60)
+
+
+class Endpoint:
+    """One route, below one or more paths."""
+
+    def __init__(
+        self,
+        route: Route,
+        use_cases: UseCases,
+        max_body_bytes: int,
+        hosting: Hosting,
+        threads: RouteThreads,
+    ) -> None:
+        self._route = route
+        self._hosting = hosting
+        self._use_cases = use_cases
+        # a queue and a thread of its own: a slow model or disk of one route must not delay the others
+        self._threads = threads
+        self._max_body_bytes = max_body_bytes
+        self.dialect = route.dialect
+
+    async def answer(self, path: str, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request to one of the route's paths."""
+        request_id = self._hosting.request_id(scope)
+        with RequestLine(self._route.method, path, request_id, dict(scope["path_params"])) as line:
+            caller = await self._caller(scope)
+            answer: Answer
+            if isinstance(caller, Reply):
+                answer = caller
+            else:
+                line.caller = None if self._route.is_open else caller
+                answer = await self._answer(path, scope, receive, caller, line)
+            await self._send(answer, scope, receive, send, line)
+
+    async def _caller(self, scope: Scope) -> Caller | Reply:
+        """Return the caller, or the refusal of a request without one."""
+        if self._route.is_open:
+            return NOBODY
+        try:
+            caller = self._hosting.caller(scope)
+        except Unauthenticated as refused:
+            return error_reply(refused, self._route.dialect)
+        if isinstance(caller, Caller):
+            return caller
+        return await self._threads.do(caller_or_error, caller, self._route.dialect)
+
+    async def _answer(self, path: str, scope: Scope, receive: Receive, caller: Caller, line: RequestLine) -> Answer:
+        """Return the route's answer, or the refusal of an invalid request. Raises ClientDisconnect."""
+        body = await read_body(receive, self._max_body_bytes)
+        if scope["path"].endswith("\n") and (self._route.takes_slashes or not path.endswith("}")):
+            # a pattern's end matches before a line feed, too
+            return refusal_reply(ErrorCode.PATH_NOT_FOUND, NO_PATH, None, self._route.dialect)
+        if body is None:
+            return error_reply(BodyTooLarge(self._max_body_bytes), self._route.dialect)
+        query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        line.about.update(ids_in({name: values[0] for name, values in query.items()}))
+        request = Request(
+            method=scope["method"],
+            path=scope["path"],
+            path_params=scope["path_params"],
+            query=query,
+            headers=headers_by_name(scope["headers"]),
+            body=body,
+            caller=caller,
+            scheme=self._hosting.scheme(scope),
+            use_cases=self._use_cases,
+            base=self._hosting.base(scope),
+            about=line.about,
+            stop=StopSignal() if self._route.is_cancellable else None,
+        )
+        if self._route.dialect.checks_client and (version := unknown_client(request.headers)) is not None:
+            return error_reply(UnknownClient(version), self._route.dialect)
+        if self._route.is_brief:
+            return answer_or_error(self._route.endpoint, request, self._route.dialect)
+        try:
+            return await self._answer_in_thread(request, receive)
+        except asyncio.CancelledError:
+            # only a stopping server cancels; work that has begun may still complete
+            return refusal_reply(ErrorCode.SERVER_STOPPING, SHUTTING_DOWN, RETRY_SOON, self._route.dialect)
+
+    async def _answer_in_thread(self, request: Request, receive: Receive) -> Answer:
+        """Return the route's answer, after a wait for a slot if it needs one. Raises ClientDisconnect."""
+        call = partial(answer_or_error, self._begun, request, self._route.dialect)
+        try:
+            return await self._done(partial(call, (Overloaded, TurnAwaited)), request, receive)
+        except TurnAwaited as refused:
+            awaited = refused
+        except Overloaded as refused:
+            return await self._answer_in_slot(call, refused, request, receive)
+        return await self._answer_after_turn(call, awaited, request, receive)
+
+    async def _answer_after_turn(
+        self, call: partial[Answer], awaited: TurnAwaited, request: Request, receive: Receive
+    ) -> Answer:
+        """Return the route's answer, after a wait for the session's turn. Raises ClientDisconnect."""
+        from turnstone.http.server.waiting import answer_after_turn  # only for routes with patience
+
+        async def attempt(first: First) -> Answer:
+            try:
+                return await self._done(first(partial(call, (Overloaded, TurnAwaited))), request, receive)
+            except Overloaded as refused:
+                return await self._answer_in_slot(first(call), refused, request, receive)
+
+        return await answer_after_turn(self._use_cases.session_queues, awaited, receive, attempt, self._route.dialect)
+
+    async def _answer_in_slot(
+        self, call: Callable[[], Answer], refused: Overloaded, request: Request, receive: Receive
+    ) -> Answer:
+        """Return the route's answer, after a wait for a slot. Raises ClientDisconnect."""
+        comes_first, may_be_repeated = refused.comes_first, refused.may_be_repeated
+        from turnstone.http.server.waiting import wait_for_slot  # only where slots are scarce
+
+        # The route starts again after the wait, so that a waiting request holds no thread and only its body in memory.
+        executor = self._use_cases.executor
+        try:
+            waiter = await wait_for_slot(executor, request, receive, comes_first=comes_first)
+        except Overloaded as still_full:
+            still_full.may_be_repeated = may_be_repeated
+            return error_reply(still_full, self._route.dialect)
+        return await self._done(partial(executor.within, waiter, call), request, receive, comes_first=True)
+
+    async def _done(
+        self, call: Callable[[], Answer], request: Request, receive: Receive, *, comes_first: bool = False
+    ) -> Answer:
+        """Return the result of the call in a thread of the route. Raises ClientDisconnect if it was cancelled."""
+        doing = self._threads.do(call, on_behalf_of=request.caller.tenant, comes_first=comes_first)
+        if request.stop is None:
+            return await doing
+        departure = Departure(request.stop.set)
+        with departure.watched(receive):
+            answer = await doing
+        if departure.has_left:
+            raise ClientDisconnect
+        return answer
+
+    async def _send(self, answer: Answer, scope: Scope, receive: Receive, send: Send, line: RequestLine) -> None:
+        match answer:
+            case Reply():
+                if answer.pieces is None:
+                    await send_whole(answer, send, line)
+                else:
+                    line.about.update(answer.about)
+                    content_type = (b"content-type", answer.content_type.encode())
+                    drawn = self._drawn(answer.pieces, receive, _tenant_of(line))
+                    await send_chunks(content_type, drawn, send, line, answer.headers)
+            case PiecesReply(pieces):
+                await send_chunks(JSON, self._drawn(pieces, receive, _tenant_of(line)), send, line)
+            case TurnReply(broadcast, encode):
+                from turnstone.http.streams.turn_answers import outcome  # only where turns are answered
+
+                line.about.update(_ids_of(broadcast))
+                with self._leaving(partial(self._hand_off, broadcast), scope):
+                    await send_whole(await outcome(broadcast, encode, self._hosting.base(scope)), send, line)
+            case TurnStreamReply(broadcast, encoder, is_cursor):
+                from turnstone.http.streams.sse import sse_chunks
+
+                line.about.update(_ids_of(broadcast))
+                leave = broadcast.close if is_cursor else partial(self._hand_off, broadcast)
+                with self._leaving(leave, scope):
+                    await send_chunks(SSE, sse_chunks(broadcast, encoder, receive), send, line)
+            case ModelReply():
+                from turnstone.http.streams.model_answers import answered  # only for routes of inference
+
+                outcome_or_chunks = await answered(answer, receive, self._route.dialect, line.about)
+                if isinstance(outcome_or_chunks, Reply):
+                    await send_whole(outcome_or_chunks, send, line)
+                else:
+                    await send_chunks(SSE, outcome_or_chunks, send, line)
+            case _:
+                assert_never(answer)
+
+    def _hand_off(self, broadcast: TurnBroadcast) -> None:
+        """Hand the turn off to another process."""
+        self._use_cases.turns.hand_off(broadcast.ref)
+
+    @contextmanager
+    def _leaving(self, leave: Callable[[], None], scope: Scope) -> Iterator[None]:
+        """Within the block, call `leave` shortly before the process is ended."""
+        ends_at = self._hosting.ends_at(scope)
+        if ends_at is None:
+            yield
+            return
+        left = ends_at - TIME_TO_HAND_OFF - datetime.now(UTC)
+        timer = asyncio.get_running_loop().call_later(max(0.0, left.total_seconds()), self._threads.submit, leave)
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _begun(self, request: Request) -> Answer:
+        """Return the endpoint's answer with its first pieces read, so that a failing read is still a status."""
+        if request.stop is not None and request.stop.is_set:
+            # set while the request waited
+            return refusal_reply(ErrorCode.CLIENT_DISCONNECTED, "the client closed the connection")
+        answer = self._route.endpoint(request)
+        if isinstance(answer, TurnStreamReply) and answer.broadcast.restore is not None:
+            from turnstone.http.streams.sse import past_events
+
+            answer = Reply(b"", content_type=SSE[1].decode(), pieces=past_events(answer, answer.broadcast.restore))
+        if isinstance(answer, Reply | PiecesReply) and answer.pieces is not None:
+            pieces = cut(answer.pieces)
+            return answer._replace(pieces=chain(_some_of(pieces), pieces))
+        return answer
+
+    async def _drawn(self, pieces: Iterator[bytes], receive: Receive, tenant: str) -> AsyncGenerator[bytes]:
+        """Yield the pieces until the client disconnects. Threads of the route read them, because that may block."""
+        departure = Departure()
+        with departure.watched(receive):
+            some = _some_of(pieces)  # already drawn by `_begun`
+            while some:
+                while some:
+                    yield some.popleft()
+                    if departure.has_left:
+                        return
+                some = await self._threads.do(_some_of, pieces, on_behalf_of=tenant)
+
+
+def _some_of(pieces: Iterator[bytes]) -> deque[bytes]:
+    """Return the next few pieces: changing threads for each takes longer than drawing it."""
+    return deque(islice(pieces, PIECES_AT_ONCE))
+
+
+def _ids_of(broadcast: TurnBroadcast) -> dict[str, str]:
+    ref = broadcast.ref
+    return {"agent_id": ref.agent_id, "session_id": ref.session_id, "turn_id": ref.turn_id}
+
+
+def _tenant_of(line: RequestLine) -> str:
+    return line.caller.tenant if line.caller else ""
