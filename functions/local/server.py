@@ -19,9 +19,10 @@ from starlette.types import ASGIApp
 from turnstone.bootstrap.places.local import LocalServer
 from turnstone.domain.errors import StoreUnavailable
 from turnstone.edge.logs import begin_logging
+from turnstone.http.origins.cross_origin import CrossOrigin
+from turnstone.http.origins.rebinding_guard import RebindingGuard
 from turnstone.http.server.app import build_app
 from turnstone.http.server.hosting import OneMachine
-from turnstone.http.server.rebinding_guard import RebindingGuard
 from turnstone.settings.config import OFFLINE, InvalidFile, InvalidSettings, load_settings
 from turnstone.settings.local_settings import LocalSettings
 
@@ -50,7 +51,9 @@ def build_local_app(settings: LocalSettings, server: LocalServer) -> ASGIApp:
 
     hosting = OneMachine(server.authenticator)
     app = build_app((*ROUTES, *UNSERVED), server.core, settings.max_body_bytes, hosting, lifespan)
-    return app if server.authenticator or settings.allow_open else RebindingGuard(app)
+    origins = settings.cors_origins
+    guarded = app if server.authenticator or settings.allow_open else RebindingGuard(app, origins)
+    return CrossOrigin(guarded, origins) if origins else guarded
 
 
 class DrainingServer(AcceptingServer):

@@ -23,9 +23,10 @@ SERVED = "functions/unserved/served.py"
 BEGIN, END = "# generated: make template", "# end of what is generated"
 FUNCTION = "AWS::Serverless::Function"
 UNSERVED = "Unserved"
+REST = "/{path+}"
 ANY_METHOD = "x-amazon-apigateway-any-method"
 # the emulator of AWS drops `ANY_METHOD`, so that the path of all others names the methods as well
-METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
 ARN = "arn:${AWS::Partition}:apigateway:${AWS::Region}:lambda:path"
 API = "arn:${AWS::Partition}:execute-api:${AWS::Region}:${AWS::AccountId}:${Api}"
 
@@ -136,13 +137,13 @@ def _definition(functions: Sequence[Function]) -> Iterator[str]:
     (unserved,) = (function for function in functions if function.name == UNSERVED)
     written: set[str] = set()
     paths = paths_of(functions)
-    paths["/{path+}"] = {method: Operation(unserved) for method in METHODS}
+    paths[REST] = {method: Operation(unserved) for method in METHODS}
     for path, operations in paths.items():
         yield f"{path}:"
         for method, operation in operations.items():
             yield from _operation(method.lower(), operation, written)
-        # CORS: an operation `options` of the path goes here
         yield from _operation(ANY_METHOD, Operation(unserved), written)
+        yield from _preflight(path, written)
 
 
 def _operation(method: str, operation: Operation, written: set[str]) -> Iterator[str]:
@@ -169,6 +170,15 @@ def _operation(method: str, operation: Operation, written: set[str]) -> Iterator
     yield f"        - {buffered}"
     yield "      responseTransferMode: !If [Streams, STREAM, !Ref AWS::NoValue]"
     yield "      timeoutInMillis: !If [Streams, 900000, !Ref AWS::NoValue]"
+
+
+def _preflight(path: str, written: set[str]) -> Iterator[str]:
+    """Yield the lines of a path's preflights, which prove no identity; without listed origins there are none."""
+    assert UNSERVED in written
+    integration = f"x-amazon-apigateway-integration: *{UNSERVED}"
+    admitted = f"{{responses: {{}}, security: [{{NONE: []}}], {integration}}}"
+    otherwise = f"{{responses: {{}}, {integration}}}" if path == REST else "!Ref AWS::NoValue"
+    yield f"  options: !If [AllowsOrigins, {admitted}, {otherwise}]"
 
 
 def _permissions(functions: Iterable[Function]) -> Iterator[str]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from turnstone.http.server.other_paths import OtherPath
 
 Respond = Callable[[dict[str, Any], Any], dict[str, Any]]
+OF_ORIGIN = ("access-control-allow-origin", "access-control-expose-headers", "vary")
 MOST_ANSWER_BYTES = 6 * 1024 * 1024 - 10_000
 LONGEST_CHARACTER = 4  # bytes of UTF-8; JSON's escapes have fewer, because a body is JSON already
 TOO_LARGE = (
@@ -77,7 +78,12 @@ class LambdaHandler:
                 import turnstone.http.streams.turn_answers
             if "inferring" in services:
                 import turnstone.http.streams.model_answers  # noqa: F401
-            return WithoutPrefix(build_app(self.routes, core, settings.max_body_bytes, hosting, others=self._others))
+            app = build_app(self.routes, core, settings.max_body_bytes, hosting, others=self._others)
+            if not settings.cors_origins:
+                return WithoutPrefix(app)
+            from turnstone.http.origins.cross_origin import CrossOrigin  # only where origins are listed
+
+            return WithoutPrefix(app, CrossOrigin(app, settings.cors_origins))
 
     @property
     def _methods(self) -> set[str]:
@@ -115,7 +121,8 @@ class Loaded(NamedTuple):
         path = unquote(str(event.get("path")))
         scope = {"type": "http", "method": event.get("httpMethod"), "path": path, "aws.event": event}
         envelope = self.app.app.dialect_of(without_prefix(scope)).envelope
-        headers = {"content-type": "application/json", "x-should-retry": "false"}
+        of_origin = {name: answer["headers"][name] for name in OF_ORIGIN if name in answer["headers"]}
+        headers = {"content-type": "application/json", "x-should-retry": "false", **of_origin}
         body = envelope.refusal(500, TOO_LARGE, ErrorCode.ANSWER_TOO_LARGE).decode()
         return {"statusCode": 500, "headers": headers, "multiValueHeaders": {}, "body": body, "isBase64Encoded": False}
 

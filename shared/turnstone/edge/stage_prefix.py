@@ -8,7 +8,7 @@ from urllib.parse import unquote
 from turnstone.http.server.hosting import gateway_context
 
 if TYPE_CHECKING:
-    from starlette.types import Receive, Scope, Send
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
     from turnstone.http.server.app import RoutedApp
 
@@ -22,11 +22,13 @@ class WithoutPrefix:
     No path is recognised by its end: `/x/v1/agents` is a path of its own, unless the resource is `/v1/agents`.
     """
 
-    def __init__(self, app: RoutedApp) -> None:
+    def __init__(self, app: RoutedApp, served: ASGIApp | None = None) -> None:
+        """Take the routes, and the app around them that is called in their place, if there is one."""
         self.app = app
+        self._served = served or app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self.app(without_prefix(scope), receive, send)
+        await self._served(without_prefix(scope), receive, send)
 
 
 def without_prefix(scope: Scope) -> Scope:

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from turnstone.settings.setting_values import hosts_in, none_in, upper_case, without_end_slashes
+from turnstone.settings.setting_values import hosts_in, none_in, origins_in, upper_case, without_end_slashes
 
 PREFIX = "TURNSTONE_"
 OFFLINE = "offline"
@@ -77,6 +77,7 @@ class Settings(BaseModel):
         max_tool_output: how many characters of a tool's answer a model receives; all of it is stored.
         public_url: the prefix of attachment URLs, up to and without /v1; none: paths of this server.
         max_day_tokens: the tokens of a day (UTC) after which a tenant begins no turn, None for no limit.
+        cors_origins: the origins of pages that may call the API from a browser, in lower case.
         fetch_allow: private hosts and ports that may be fetched, by http, too.
         log_level: the lowest level of our log lines.
     """
@@ -102,6 +103,7 @@ class Settings(BaseModel):
     max_body_bytes: int = Field(default=6_000_000, ge=1_000, le=100_000_000)
     owner_only: bool = False
     fetch_allow: Annotated[tuple[tuple[str, int], ...], BeforeValidator(hosts_in)] = ()
+    cors_origins: Annotated[tuple[str, ...], BeforeValidator(origins_in)] = ()
     model_url: ModelUrl | None = None
     log_level: LogLevel = "INFO"
 

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 NEAR = 0.6
-OWN_WORDS = ("claims", "keys_url", "places", "value_error", "assertion_error")
+OWN_WORDS = ("claims", "keys_url", "origins", "places", "value_error", "assertion_error")
 SHORT = {"missing": "must be set", "dict_type": "must be a table", "model_type": "must be a table"}
 OF_NAME = "[key]"  # pydantic's last part of a location where the name itself is wrong
 UNION_TAGS = ("union_tag_invalid", "union_tag_not_found")

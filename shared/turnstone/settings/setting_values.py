@@ -1,4 +1,4 @@
-"""Parsers of settings values: JWT claims, JWKS URL, host:port lists."""
+"""Parsers of settings values: JWT claims, JWKS URL, host:port lists, origins."""
 
 import re
 from ipaddress import IPv4Address, IPv6Address
@@ -11,6 +11,9 @@ LABEL = r"(?!-)[a-z0-9_-]{1,63}(?<!-)"
 HOST_PORT = rf"(\[[0-9a-f:.]+\]|{LABEL}(?:\.{LABEL})*):([0-9]{{1,5}})"
 NUMBER = r"0x[0-9a-f]*|[0-9]+"
 CALLER_FIELDS = ("tenant", "principal", "roles", "teams", "projects", "namespaces")
+ORIGIN = r"(https?)://(\[[^\]]*\]|[^/?#@:\[\]]+)(?::([1-9][0-9]*))?"
+OWN_PORTS = {"http": 80, "https": 443}  # of a scheme; browsers leave it out of an origin
+SHOWN_CHARACTERS = 100
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 
 
@@ -59,6 +62,33 @@ def hosts_in(given: object) -> tuple[tuple[str, int], ...]:
     except ValueError as problem:
         reason = "must be host:port pairs, parted by commas, such as intranet.example:8443, 10.0.0.5:80 or [::1]:8080"
         raise PydanticCustomError("places", reason) from problem
+
+
+def origins_in(given: object) -> tuple[str, ...]:
+    """Return the exact origins of a list, in lower case as browsers send them."""
+    origins = [each.strip().lower() for each in str(given).split(",")]
+    wrong = next((each for each in origins if not _is_origin(each)), None)
+    if wrong is not None:
+        reason = (
+            "must be exact origins as browsers send them, separated by commas, such as https://app.example or "
+            "http://localhost:5173, without a path, a slash at the end, or the scheme's own port; {wrong} is none"
+        )
+        shown = "one that names a user" if "@" in wrong else ascii(wrong[:SHOWN_CHARACTERS])
+        raise PydanticCustomError("origins", reason, {"wrong": shown})
+    return tuple(dict.fromkeys(origins))
+
+
+def _is_origin(text: str) -> bool:
+    found = re.fullmatch(ORIGIN, text, re.ASCII)
+    if found is None:
+        return False
+    scheme, host, port = found.groups()
+    try:
+        shortest = f"[{IPv6Address(host[1:-1])}]" if host.startswith("[") else host
+        named, _ = host_port(f"{host}:{port or OWN_PORTS[scheme]}")
+    except ValueError:
+        return False
+    return named == shortest and port != str(OWN_PORTS[scheme])
 
 
 def host_port(text: str) -> tuple[str, int]:

@@ -25,6 +25,7 @@ from turnstone.domain.errors.codes import ErrorCode
 from turnstone.http.dialects import SHARED
 from turnstone.http.document.openapi import SIGV4, answers_of, openapi_document
 from turnstone.http.errors import error_reply
+from turnstone.http.origins.cross_origin import EXPOSED
 from turnstone.http.replies import FileReply, ModelStreamReply, PiecesReply, TurnStreamReply
 from turnstone.http.route import Route
 from turnstone.settings.auth_settings import AuthorizerSettings
@@ -82,6 +83,7 @@ class Integration:
 
 
 UNSERVED = {(method, "/{path+}"): "Unserved" for method in ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")}
+ORIGINS = {"CorsOrigins": "https://app.example,http://localhost:5173"}
 
 
 def resources_of(route: Route) -> list[tuple[str, str]]:
@@ -406,6 +408,46 @@ def test_every_refusal_of_the_gateway_is_in_the_envelope_of_either_api(auth: str
         status = int(response.get("statusCode") or {"DEFAULT_4XX": 400, "DEFAULT_5XX": 500}[kind])
         assert body == json.loads(SHARED.envelope.refusal(status, body["detail"], ErrorCode(body["code"]))), kind
         assert "$context" not in json.dumps(body)
+
+
+@pytest.mark.parametrize("auth", AUTHS)
+def test_preflights_prove_no_identity_on_any_path_where_origins_are_listed(auth: str) -> None:
+    closed, made = template(**AUTHS[auth]), template(**AUTHS[auth], **ORIGINS)
+    for path, methods in made.body["paths"].items():
+        assert _integration(methods["options"]["x-amazon-apigateway-integration"]) == Integration("Unserved"), path
+        assert not any(auth in security for security in methods["options"].get("security", ())), path
+        rest = {method: operation["security"] for method, operation in methods.items() if method != "options"}
+        before = {m: operation["security"] for m, operation in closed.body["paths"][path].items() if m != "options"}
+        assert rest == before, path
+    assert closed.body["paths"]["/{path+}"]["options"]["security"] == [{auth: []}]
+    assert {path for path, methods in closed.body["paths"].items() if "options" in methods} == {"/{path+}"}
+    assert len(made.resources) == len(closed.resources)
+
+
+def test_every_function_takes_the_origins_in_its_settings() -> None:
+    assert all(
+        variables(function)["TURNSTONE_CORS_ORIGINS"] == ORIGINS["CorsOrigins"]
+        for function in template(**ORIGINS).functions.values()
+    )
+
+
+@pytest.mark.parametrize("auth", AUTHS)
+def test_the_gateways_own_answers_can_be_read_by_the_first_origin(auth: str) -> None:
+    before, marked = responses(**AUTHS[auth]), responses(**AUTHS[auth], **ORIGINS)
+    for kind, response in marked.items():
+        assert response["responseParameters"]["gatewayresponse.header.access-control-allow-origin"][0] == "'", kind
+        assert headers(response) == {
+            **headers(before[kind]),
+            "access-control-allow-origin": "https://app.example",
+            "access-control-expose-headers": EXPOSED,
+            "vary": "Origin",
+        }, kind
+
+
+@pytest.mark.parametrize("text", ["*", "null", "https://app.example/", "https://a.example, https://b.example"])
+def test_the_template_takes_exact_origins_only(text: str) -> None:
+    assert template(CorsOrigins=text).refusals() == ["CorsOrigins"]
+    assert template(**ORIGINS).refusals() == []
 
 
 def test_an_unsigned_request_is_refused_with_that_reason_where_requests_are_signed() -> None:

@@ -113,14 +113,14 @@ class Template:
         match value:
             case {"Fn::If": [name, yes, no]}:
                 return self._resolved(yes if self._holds({"Condition": name}) else no)
-            case {"Ref": name} if name in self.parameters:
-                return self.parameters[name]
-            case {"Ref": name} if name in self._pseudo:
-                return self._pseudo[name]
+            case {"Ref": name} if name in self.parameters or name in self._pseudo:
+                return {**self._pseudo, **self.parameters}[name]
             case {"Fn::FindInMap": path}:
                 return self._found_in_map(*map(self._resolved, path))
             case {"Fn::Join": [between, parts]}:
                 return str(between).join(self._resolved(parts))
+            case {"Fn::Select": [index, {"Fn::Split": [between, text]}]}:
+                return str(self._resolved(text)).split(between)[int(index)]
             case {"Fn::Sub": [text, names]}:
                 return self._substituted(text, {name: self._resolved(given) for name, given in names.items()})
             case {"Fn::Sub": text}:

@@ -35,6 +35,7 @@ from turnstone.edge.gateway import MOST_ANSWER_BYTES, TOO_LARGE, LambdaHandler
 from turnstone.edge.worker import TurnWorker
 from turnstone.http.dialects import OPENAI
 from turnstone.http.envelopes import DETAIL
+from turnstone.http.origins.cross_origin import EXPOSED
 from turnstone.http.replies import Reply
 from turnstone.http.request import Request
 from turnstone.http.route import Route
@@ -616,6 +617,46 @@ def test_an_answer_that_is_too_large_is_refused_in_the_envelope_of_its_route(
     envelope = OPENAI.envelope if "openai" in path else DETAIL
     refusal = envelope.refusal(500, TOO_LARGE, ErrorCode.ANSWER_TOO_LARGE)
     assert (received.status, received.json) == (500, json.loads(refusal))
+
+
+ORIGIN = "https://app.example"
+
+
+@pytest.fixture
+def listed_origin(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TURNSTONE_CORS_ORIGINS", ORIGIN)
+
+
+def of_page(answer: Answered) -> bool:
+    """Return whether a page of the listed origin reads the answer."""
+    marks = (answer.headers.get("access-control-allow-origin"), answer.headers.get("access-control-expose-headers"))
+    assert marks in ((None, None), (ORIGIN, EXPOSED))
+    return marks[0] is not None
+
+
+@pytest.mark.parametrize("door", [Gateway, Adapter])
+def test_pages_of_listed_origins_read_the_answers_of_functions(
+    deployment_of: MakeDeployment, listed_origin: None, door: type[Door]
+) -> None:
+    there = door(deployment_of(ScriptedReply(texts=("hello",))))
+    path = there.session()
+    page = {"origin": ORIGIN}
+    assert of_page(there.fetch("GET", path, headers=page))
+    assert of_page(there.fetch("GET", f"{path}x", headers=page))
+    assert of_page(there.fetch("POST", f"{path}/turn", turn_body(), headers=page))
+    assert not of_page(there.fetch("GET", path))
+    assert not of_page(there.fetch("GET", path, headers={"origin": "https://evil.example"}))
+    asked = {**page, "access-control-request-method": "POST", "access-control-request-headers": "authorization"}
+    answered = there.fetch("OPTIONS", f"{path}/turn", headers=asked, identity=None)
+    assert (answered.status, answered.headers["access-control-allow-headers"]) == (204, "authorization")
+
+
+def test_a_page_reads_that_an_answer_is_too_large(deployment_of: MakeDeployment, listed_origin: None) -> None:
+    deployment = deployment_of()
+    deployment.handler = LambdaHandler("another module", text_route("x" * LAMBDA_LIMIT_BYTES))
+    event = event_of("GET", "/v1/text", b"", {"identity": ANN}, {"origin": ORIGIN})
+    received = answered(deployment.handler(event, Context()))
+    assert (received.status, received.headers["vary"], of_page(received)) == (500, "Origin", True)
 
 
 def test_a_turn_too_large_for_a_function_is_refused_there_and_streamed_elsewhere(deployment_of: MakeDeployment) -> None:

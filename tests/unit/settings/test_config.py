@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -19,6 +20,8 @@ from functions.agents import get_agent
 from functions.models import list_models
 from functions.server import health
 from functions.turns import create_turn, get_turn, resume_turn
+from tests.support.aws.cloudformation import ROOT
+from tests.support.aws.sam_expansion import load_source
 from turnstone.adapters.aws.secrets import secret_text
 from turnstone.adapters.fetching.allowing import Allowed
 from turnstone.adapters.fetching.targets import to_target
@@ -393,6 +396,63 @@ def test_any_other_form_of_a_target_stops_the_start(
     environment(REQUIRED if kind is LambdaSettings else {}, TURNSTONE_FETCH_ALLOW=targets)
     with pytest.raises(InvalidSettings, match="TURNSTONE_FETCH_ALLOW: must be host:port pairs"):
         load_settings(kind)
+
+
+ORIGINS = [
+    "https://app.example",
+    "http://localhost:5173",
+    "http://127.0.0.1",
+    "https://[::1]:8443",
+    "https://xn--bro-hoa.example",
+]
+NOT_ORIGINS = [
+    "*", "null", "https://*", "https://*.example", "app.example", "//app.example", "https://", "https://app.example/",
+    "https://app.example/path", "https://app.example?q", "https://app.example#f", "https://me:secret@app.example",
+    "https://app.example:443", "http://app.example:80", "https://app.example:0", "https://app.example:65536",
+    "https://app.example:", "https://app.example:08443", "ftp://app.example", "file://", "https://b\u00fcro.example",
+    "https://a..b", "https://app.example.", "http://127.1", "http://0x7f.0.0.1", "http://[0:0::1]", "http://[::1",
+    "https://app.example https://b.example", "https://a.example,,https://b.example", "https://a.example,", ",",
+    "https://a.example;https://b.example", "https://a.example,*", "https://app.example\n.evil",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [LocalSettings, LambdaSettings])
+def test_origins_are_exact_and_in_lower_case_as_browsers_send_them(
+    environment: SetEnvironment, kind: type[Settings]
+) -> None:
+    environment(REQUIRED if kind is LambdaSettings else {})
+    assert load_settings(kind).cors_origins == ()
+    text = ", ".join([*ORIGINS, "HTTPS://App.Example"])
+    environment(REQUIRED if kind is LambdaSettings else {}, TURNSTONE_CORS_ORIGINS=text)
+    assert load_settings(kind).cors_origins == tuple(ORIGINS)
+
+
+@pytest.mark.parametrize("text", NOT_ORIGINS)
+def test_anything_but_an_exact_origin_stops_the_start(environment: SetEnvironment, text: str) -> None:
+    environment(TURNSTONE_CORS_ORIGINS=text)
+    with pytest.raises(InvalidSettings) as raised:
+        load_settings(LocalSettings)
+    message = str(raised.value)
+    assert message.startswith("TURNSTONE_CORS_ORIGINS: must be exact origins")
+    assert message.endswith(" is none")
+    assert message.isprintable()
+    assert "secret" not in message
+
+
+def test_the_wrong_one_of_several_origins_is_named(environment: SetEnvironment) -> None:
+    environment(TURNSTONE_CORS_ORIGINS="https://a.example,https://b.example/")
+    with pytest.raises(InvalidSettings, match=r"; 'https://b\.example/' is none$"):
+        load_settings(LocalSettings)
+
+
+def test_the_parameter_of_origins_takes_what_a_function_takes() -> None:
+    pattern = re.compile(load_source(ROOT / "template.yaml")["Parameters"]["CorsOrigins"]["AllowedPattern"])
+    for text in ("", *ORIGINS, ",".join(ORIGINS)):
+        assert pattern.fullmatch(text), text
+    # numbers out of range and long forms of an address are left to the functions
+    beyond = {"https://app.example:65536", "http://127.1", "http://0x7f.0.0.1", "http://[0:0::1]"}
+    taken = {text for text in NOT_ORIGINS if pattern.fullmatch(text)}
+    assert taken == beyond
 
 
 # ---- messages of errors
