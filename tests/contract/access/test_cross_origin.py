@@ -125,7 +125,7 @@ def test_without_the_setting_no_answer_names_an_origin(closed: Served) -> None:
 
 def test_errors_can_be_read(server: Served, key: str) -> None:
     of_page = ((b"origin", APP), bearer(key))
-    asked = {
+    requests = {
         401: Raw("GET", b"/v1/agents", headers=of_page[:1]),
         404: Raw("GET", b"/nowhere", headers=of_page),
         405: Raw("PUT", b"/v1/agents", headers=of_page),
@@ -133,7 +133,7 @@ def test_errors_can_be_read(server: Served, key: str) -> None:
         413: Raw("POST", b"/v1/agents", (b"x" * 1_001,), of_page),
         501: Raw("POST", b"/v1/telemetry/traces", (b"{}",), of_page),
     }
-    for status, request in asked.items():
+    for status, request in requests.items():
         answered = server.client.send(request)
         assert answered.status == status
         assert marks(answered).keys() == MARKS
@@ -184,7 +184,7 @@ def test_a_page_reads_every_header_that_an_answer_declares() -> None:
     assert names(EXPOSED) == (declared | beside) - SAFE
 
 
-def test_an_answer_that_differs_by_another_header_too_says_both(server: Served) -> None:
+def test_an_answer_that_differs_by_another_header_too_names_both(server: Served) -> None:
     answered = server.client.send(Raw("GET", b"/", headers=((b"origin", APP),)))
     assert answered.headers["vary"] == "accept, Origin"
 

@@ -646,8 +646,8 @@ def test_pages_of_listed_origins_read_the_answers_of_functions(
     assert of_page(there.fetch("POST", f"{path}/turn", turn_body(), headers=page))
     assert not of_page(there.fetch("GET", path))
     assert not of_page(there.fetch("GET", path, headers={"origin": "https://evil.example"}))
-    asked = {**page, "access-control-request-method": "POST", "access-control-request-headers": "authorization"}
-    answered = there.fetch("OPTIONS", f"{path}/turn", headers=asked, identity=None)
+    requested = {**page, "access-control-request-method": "POST", "access-control-request-headers": "authorization"}
+    answered = there.fetch("OPTIONS", f"{path}/turn", headers=requested, identity=None)
     assert (answered.status, answered.headers["access-control-allow-headers"]) == (204, "authorization")
 
 

@@ -1,1 +1,1 @@
-"""Pages of other origins: which may call the server from a browser, and what they may read."""
+"""Pages of other origins: their right to call the server from a browser, and to read its answers."""

@@ -1,7 +1,7 @@
 """Cross-origin requests (CORS): pages of the operator's listed origins may call the API and read its answers.
 
-An origin is listed exactly, or it is not listed: its requests are served as if this module was not there, and their
-browser keeps the answers from the page. Callers authenticate by bearers, which a page adds itself, so no answer allows
+Origins match exactly. Requests of other origins are served as without this module, and their browser keeps the answers
+from the page. Callers authenticate by bearers, which a page adds itself, so no answer allows
 credentials (cookies, or certificates of the browser).
 
 Source: the Fetch standard, https://fetch.spec.whatwg.org/#http-cors-protocol.
@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from turnstone.http.server.request_lines import RequestLine
 
-# what a page reads beside the headers that browsers show always; the template's gateway responses name the same
+# readable beside the headers of the Fetch standard's safelist; the template's gateway responses have the same list
 EXPOSED = (
     "allow, content-disposition, location, preference-applied, retry-after, www-authenticate, x-request-id, "
     "x-should-retry, x-turn-status, x-turn-tokens"
@@ -55,7 +55,7 @@ class CrossOrigin:
 
 
 async def _answer_preflight(origin: bytes, requested: bytes | None, scope: Scope, send: Send) -> None:
-    """Allow the request that follows, whatever its path: its own answer states what was wrong with it."""
+    """Allow the request on any path: its own answer states its problems."""
     headers: Headers = [
         (b"access-control-allow-origin", origin),
         (b"access-control-allow-methods", METHODS.encode()),
