@@ -6,7 +6,6 @@ A summary is a segment of its own, after the turn at whose end it was written.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from pydantic import Field
 from pydantic_core import to_json
@@ -57,16 +56,6 @@ class Entry(Frozen):
     tokens: int
     messages: tuple[Message, ...] | None = None
     continues: bool = Field(default=False, exclude_if=lambda continues: not continues)
-
-
-class History(NamedTuple):
-    """Messages of ended turns, oldest first, and their estimated tokens."""
-
-    messages: tuple[Message, ...]
-    tokens: int
-
-
-NO_HISTORY = History((), 0)
 
 
 class Segment(Frozen):

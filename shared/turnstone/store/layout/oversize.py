@@ -22,8 +22,8 @@ from turnstone.store.layout.payloads import UNDECODABLE, Lost, Payload, payload_
 
 log = logging.getLogger(__name__)
 Result = TypeVar("Result")
-Fetched = Mapping[str, Callable[[], bytes | None]]
-NOTHING_FETCHED: Fetched = MappingProxyType({})
+FetchedPayloads = Mapping[str, Callable[[], bytes | None]]
+NOTHING_FETCHED: FetchedPayloads = MappingProxyType({})
 COMPRESS_ABOVE_BYTES = 768
 RECORD_BYTES = 350 * 1024
 PAGE_BYTES = 8 * 1024 * 1024
@@ -146,12 +146,12 @@ class OversizeStore:
             named = {payload.name for payload in found if payload is not None}
             self._remove(name for name in blobs if name not in named)
 
-    def _got(self, get: Get, record: Record | None, fetched: Fetched) -> Record | None:
+    def _got(self, get: Get, record: Record | None, fetched: FetchedPayloads) -> Record | None:
         if record is None:
             return None
         return self._decoded(record, fetched) if get.held_bytes is None else self._in_pieces(record)
 
-    def _fetched(self, records: Sequence[Record]) -> Fetched:
+    def _fetched(self, records: Sequence[Record]) -> FetchedPayloads:
         """Return the payloads of these records, fetched at the same time; none where there are fewer than two."""
         names = [payload.name for record in records if (payload := payload_of(record)) is not None]
         if len(names) < 2:
@@ -238,7 +238,7 @@ class OversizeStore:
     def _decoded_or_none(self, record: Record | None) -> Record | None:
         return None if record is None else self._decoded(record)
 
-    def _decoded(self, record: Record, fetched: Fetched = NOTHING_FETCHED) -> Record | None:
+    def _decoded(self, record: Record, fetched: FetchedPayloads = NOTHING_FETCHED) -> Record | None:
         """Return the record with its body, or None if it no longer exists."""
         for _ in range(READS):
             codec = record.attributes.get(_CODEC)
@@ -274,14 +274,14 @@ class OversizeStore:
         self._losses.note(record, reason)
         return LostRecord(record.key, b"", _without_codec(record.attributes), record.rev)
 
-    def _body(self, codec: Scalar, record: Record, fetched: Fetched) -> bytes:
+    def _body(self, codec: Scalar, record: Record, fetched: FetchedPayloads) -> bytes:
         if codec == _ZLIB:
             return zlib.decompress(record.body)
         if codec == _BLOB:
             return self._blob(record.body, fetched)
         return zlib.decompress(self._blob(record.body, fetched))
 
-    def _blob(self, pointer: bytes, fetched: Fetched) -> bytes:
+    def _blob(self, pointer: bytes, fetched: FetchedPayloads) -> bytes:
         payload = payload_from(pointer)
         # each attempt to read a record names another payload, or finds this one missing for good
         found = fetched.get(payload.name)

@@ -42,7 +42,7 @@ def test_the_threads_of_the_whole_process_are_bounded() -> None:
 
 
 def test_stuck_routes_of_a_family_leave_each_other_route_its_thread() -> None:
-    """Eight stuck calls of each of three routes take what is common; a fourth route answers at once all the same."""
+    """Eight stuck calls of each of three routes take all common threads; a fourth route answers at once."""
 
     async def scene() -> tuple[int, float]:
         may_end = threading.Event()
