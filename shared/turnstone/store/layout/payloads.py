@@ -41,8 +41,9 @@ def payload_in(pointer: bytes) -> Payload | None:
 def payload_from(pointer: bytes) -> Payload:
     """Return the payload. Raises one of UNDECODABLE."""
     fields = json.loads(pointer)
+    name, sha256 = fields["name"], fields["sha256"]
     size = fields.get("size")
-    return Payload(fields["name"], fields["sha256"], size if isinstance(size, int) else 0)
+    return Payload(name, sha256, size if isinstance(size, int) else 0)
 
 
 def pointer_to(name: str, payload: bytes) -> bytes:
