@@ -79,6 +79,6 @@ class NotesToolbox:
         return str(last.turn.output_message.content)
 
 
-def notes_of(core: Core, **says: bool) -> tuple[OwnToolgroup, ...]:
+def notes_of(core: Core, **flags: bool) -> tuple[OwnToolgroup, ...]:
     """Return the toolgroup of notes over that core."""
-    return (OwnToolgroup(NOTES, lambda: NotesToolbox(core), **says),)
+    return (OwnToolgroup(NOTES, lambda: NotesToolbox(core), **flags),)

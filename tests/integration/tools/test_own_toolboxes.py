@@ -156,7 +156,7 @@ def test_a_server_without_such_toolboxes_has_the_kinds_of_its_adapters(serve: Ca
 
 
 @pytest.mark.parametrize("is_listed", [False, True])
-def test_lists_show_a_group_only_if_it_says_so(serve: Callable[..., Harness], is_listed: bool) -> None:
+def test_lists_show_a_group_only_if_it_is_marked_so(serve: Callable[..., Harness], is_listed: bool) -> None:
     server = serve([], {"dice": {"roll": lambda _: "4"}}, own_toolgroups=partial(notes_of, is_listed=is_listed))
     toolgroups = server.core.toolgroups
     listed = [NOTES] if is_listed else []

@@ -45,7 +45,7 @@ class ReadAhead:
     """
 
     def __init__(self, fetch: Fetch, sizes: Mapping[str, int], limit_bytes: int) -> None:
-        """Take the sizes in bytes by name, in the order of reading, and the limit of what is held."""
+        """Take the sizes in bytes by name, in the order of reading, and the limit of the held bytes."""
         self._fetch = fetch
         self._sizes = sizes
         self._limit_bytes = limit_bytes
