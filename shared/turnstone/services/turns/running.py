@@ -259,7 +259,7 @@ class _Run:
     def _equipment(self) -> Equipment:
         route = self._deps.route(self.launch.ref.tenant, self.launch.config.model)
         config = route.with_prompt_format(self.launch.config)
-        tools = self._deps.tools.of(self.launch.ref, self.launch.provider_data)
+        tools = self._deps.tools.of(self.launch.ref.session, self.launch.provider_data, self.launch.state.chain)
         return Equipment(route, tools, build_offer(config, tools.of_tenant.offered(config.toolgroups)))
 
     def _out_of_time(self) -> TurnTimeReached:
