@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from statistics import quantiles
 from typing import Any, Literal
 
-Must = Literal["be exactly", "be at most"]
+Must = Literal["be exactly", "be at most", "be at least"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,8 @@ class Figure:
     def is_met(self) -> bool:
         if self.bar is None:
             return True
+        if self.must == "be at least":
+            return self.measured >= self.bar
         return self.measured == self.bar if self.must == "be exactly" else self.measured <= self.bar
 
     @property
@@ -75,7 +77,7 @@ def _amount(number: float, unit: str) -> str:
 def _bar(figure: Figure) -> str:
     if figure.bar is None:
         return ""
-    sign = "=" if figure.must == "be exactly" else "≤"
+    sign = {"be exactly": "=", "be at most": "≤", "be at least": "≥"}[figure.must]
     return f"{sign} {_amount(figure.bar, figure.unit)}"
 
 

@@ -6,6 +6,7 @@ the pairs counts. Processor time comes first: it depends less on other load than
 
 import os
 import sys
+import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,14 +28,18 @@ PAIRS = 11
 BATCHES = {1: 96, 1_000: 16}
 CLIENTS = (1, 8)
 FOREVER_S = 600.0
+# the most times the floor's that one client's turns may take, in processor time and p50, by deltas
+ONE_CLIENT_BARS = {1: (1.7, 1.7), 1_000: (1.0, None)}
+RATE_BAR = 0.55  # the least share of the floor's rate with eight clients, of turns of one delta
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The cost of one batch: processor time of the server for each turn, and the median time to its end."""
+    """The cost of one batch: processor time of the server for each turn, the median time to its end, turns a second."""
 
     cpu_ms: float
     p50_ms: float
+    rate: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +54,11 @@ class Party:
         """Run turns in a new session of each client. Raises AssertionError if one fails."""
         sessions = deque(self._new_session(number) for number in range(clients))
         operations = (self._turn(sessions, deltas) for _ in repeat(None, turns))
-        before_s = self.server.cpu_s()
+        before_s, began_s = self.server.cpu_s(), time.perf_counter()
         load = drive(self.server.port, operations, clients, FOREVER_S)
-        cpu_s = self.server.cpu_s() - before_s
+        cpu_s, took_s = self.server.cpu_s() - before_s, time.perf_counter() - began_s
         assert not load.failures, load.failures[:3]
-        return Batch(cpu_s / turns * 1_000, quantile(load.times_s, 0.5) * 1_000)
+        return Batch(cpu_s / turns * 1_000, quantile(load.times_s, 0.5) * 1_000, turns / took_s)
 
     def _new_session(self, number: int) -> str:
         if self.is_floor:
@@ -92,12 +97,20 @@ def figures(pairs: list[tuple[Batch, Batch]], deltas: int, clients: int) -> Iter
     """Yield the medians of the ratios, with the medians of both servers."""
     several = f"{clients} client{'s' if clients > 1 else ''}"
     where = f"floor: turn of {deltas:,} delta{'s' if deltas > 1 else ''}, {several}"
-    for what, name in (("processor time", "cpu_ms"), ("p50", "p50_ms")):
+    bars = ONE_CLIENT_BARS[deltas] if clients == 1 else (None, None)
+    for (what, name), bar in zip((("processor time", "cpu_ms"), ("p50", "p50_ms")), bars, strict=True):
         values = [(getattr(floor, name), getattr(mine, name)) for floor, mine in pairs]
         floor_ms, mine_ms = (median(column) for column in zip(*values, strict=True))
         ratio = median(mine / floor for floor, mine in values)
         spread = (("floor ms", floor_ms), ("ours ms", mine_ms), ("pairs", len(values)))
-        yield Figure(f"{where}, {what}", ratio, "×", spread=spread)
+        yield Figure(f"{where}, {what}", ratio, "×", bar, spread=spread)
+    if clients > 1:
+        share = median(mine.rate / floor.rate for floor, mine in pairs)
+        floor_rate, mine_rate = median(floor.rate for floor, _ in pairs), median(mine.rate for _, mine in pairs)
+        several_turns = (("floor a second", floor_rate), ("ours a second", mine_rate), ("pairs", len(pairs)))
+        yield Figure(
+            f"{where}, rate", share, "×", RATE_BAR if deltas == 1 else None, "be at least", spread=several_turns
+        )
 
 
 @contextmanager

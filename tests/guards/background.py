@@ -4,7 +4,7 @@ from tests.guards.guard import Guard, ours
 from tests.guards.races import Race
 
 BACKGROUND = "tests/integration/turns/supervision/test_background_turns.py::"
-OPENED = "tests/integration/turns/test_openings.py::"
+OPENED = "tests/integration/turns/queueing/test_openings.py::"
 
 BACKGROUNDS = (
     Guard(

@@ -32,7 +32,7 @@ CRASHES = (
             ),
         ),
         (
-            "tests/unit/turns/test_engine_shields.py::"
+            "tests/unit/turns/loop/test_engine_shields.py::"
             "test_clean_shields_stand_before_and_behind_the_inference_and_the_last_step_is_left_to_the_close",
         ),
     ),

@@ -4,7 +4,7 @@ from tests.guards.guard import Guard, ours
 from tests.guards.races import Race
 
 SLOTS = "tests/unit/turns/test_slots.py::"
-WAITING = "tests/integration/turns/test_waiting.py::"
+WAITING = "tests/integration/turns/queueing/test_waiting.py::"
 
 QUEUEING = (
     Guard(

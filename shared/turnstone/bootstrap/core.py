@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from turnstone.bootstrap.services.agents import AgentServices
     from turnstone.bootstrap.services.cleanup import CleanupServices
     from turnstone.bootstrap.services.models import ModelServices
-    from turnstone.bootstrap.services.registries import Registries
+    from turnstone.bootstrap.services.registries import OwnToolgroups, Registries
     from turnstone.bootstrap.services.sessions import SessionServices
     from turnstone.bootstrap.services.turns import TurnServices
     from turnstone.bootstrap.services.usage import UsageServices
@@ -43,7 +43,8 @@ class Core:
 
     `is_on_lambda` is set where the process is frozen between requests: all its work happens during a request, and it
     polls turns of other processes, because its supervisor sends it no notice of them. Without `queue_limits` no request
-    waits for a slot: a Lambda has one request at a time, and every slot is free.
+    waits for a slot: a Lambda has one request at a time, and every slot is free. `own_toolgroups` returns the
+    toolgroups whose tools are services of this core.
     """
 
     foundation: Foundation
@@ -79,8 +80,10 @@ class Core:
         *,
         is_on_lambda: bool = False,
         queue_limits: QueueLimits | None = None,
+        own_toolgroups: Callable[[Core], OwnToolgroups] = lambda _: (),
     ) -> None:
         self.foundation = Foundation(ports, settings, is_on_lambda=is_on_lambda, queue_limits=queue_limits)
+        self._own_toolgroups = own_toolgroups
 
     def load(self) -> Core:
         """Load every service, for processes in which several threads would do so at once."""
@@ -139,4 +142,4 @@ class Core:
     def registries(self) -> Registries:
         from turnstone.bootstrap.services.registries import Registries
 
-        return Registries(self.foundation)
+        return Registries(self.foundation, lambda: self._own_toolgroups(self))

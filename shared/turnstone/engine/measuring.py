@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from turnstone.domain.errors import TurnLimitReached
 from turnstone.domain.messages.messages import Message
 from turnstone.domain.models.requests import InferenceRequest, Inferred
-from turnstone.domain.sessions.context import NO_HISTORY, History, tokens_of
+from turnstone.domain.sessions.context import tokens_of
+from turnstone.domain.sessions.context_budget import NO_HISTORY, History
 from turnstone.domain.turns.turns import TurnState
 from turnstone.domain.usage.usage import TokenUsage
 
@@ -28,7 +29,7 @@ def measured(request: InferenceRequest, answer: Inferred, history: History = NO_
 
 
 def prompt_tokens_of(request: InferenceRequest, history: History = NO_HISTORY) -> int:
-    """Return an estimate of the request's tokens; those of the history are known, where the request contains it."""
+    """Return an estimate of the request's tokens; those of a history that it contains are counted already."""
     tools = sum(len(str(definition)) for definition in request.tools) // CHARACTERS_PER_TOKEN
     messages = request.messages
     start = _start_of(history, messages)

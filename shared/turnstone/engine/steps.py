@@ -9,7 +9,7 @@ from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.messages.messages import CompletionMessage, Message
 from turnstone.domain.models.routing import Target
 from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
-from turnstone.domain.sessions.context import History
+from turnstone.domain.sessions.context_budget import History
 from turnstone.domain.shields.verdicts import ShieldQuestion
 from turnstone.domain.tools.tool_runs import ProducedFile, ServerCall, ToolOffer, ToolResult
 from turnstone.domain.tools.tools import ToolResponse

@@ -10,7 +10,8 @@ from dataclasses import replace
 from turnstone.domain.messages.messages import CompletionMessage, StopReason
 from turnstone.domain.models.requests import Chunk, Inferred, TextChunk
 from turnstone.domain.models.routing import Target
-from turnstone.domain.sessions.context import NO_HISTORY, unanswered_calls
+from turnstone.domain.sessions.context import unanswered_calls
+from turnstone.domain.sessions.context_budget import NO_HISTORY
 from turnstone.domain.turns.cuts import cuts_of
 from turnstone.domain.turns.events import (
     StepDetailed,

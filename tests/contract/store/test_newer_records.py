@@ -19,7 +19,7 @@ from tests.support.old_records.loaded import PATTERNS, Loaded, as_newer, loaded
 from tests.support.old_records.rows import FORMATS, STORES, Fixture, Line, attributes_of, body_of, key_of, kinds_of
 from tests.support.old_records.scene import CHAT, KEY, SETTINGS, read
 from turnstone.domain.errors import RecordTooNew
-from turnstone.domain.turns.turns import NEWER
+from turnstone.domain.turns.lost_turns import NEWER
 
 NEWEST = max(path.name for path in FORMATS.iterdir())
 DAY_S = 86_400
@@ -48,7 +48,7 @@ CASES = (
     Case("agent_list", refused=False, hides=True),
     Case("session_list", refused=False, hides=True),
     Case("session", "paused"),
-    Case("session", "running", (("status", "queued"),)),
+    Case("session", "running", (("status", "sleeping"),)),
     Case("segment", "summed_up"),
     Case("turn", "paused", (("status", "sleeping"),)),
     Case("turn", "running"),

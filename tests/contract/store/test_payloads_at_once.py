@@ -1,6 +1,6 @@
 """The payloads of several records are fetched at the same time; each failure is that record's own.
 
-Covers: store/layout/oversize, store/layout/blob_reads
+Covers: store/layout/oversize, store/layout/blob_reads, store/layout/payloads
 """
 
 from __future__ import annotations

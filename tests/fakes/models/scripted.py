@@ -176,7 +176,7 @@ class ScriptedTools:
         for planned in calls:
             asker = ToolAsker("local")
             invocation = ToolInvocation(
-                planned.call, planned.arguments, planned.idempotency_key, "s1", asker, timeout_s=1, stop=stop
+                planned.call, planned.arguments, planned.idempotency_key, None, asker, timeout_s=1, stop=stop
             )
             try:
                 yield self.invoke(invocation)

@@ -25,7 +25,7 @@ def invocation(
     return ToolInvocation(
         call=call,
         arguments=arguments,
-        session_id="s1",
+        ref=None,
         asker=ToolAsker("acme", ProviderData(provider_data or {})),
         options=options or ToolOptions(),
         **fields,

@@ -192,7 +192,11 @@ def of_the_store(world: World) -> None:
             world.send("GET", path)
 
 
-@scenario("tests/e2e/turns/test_waiting.py", "tests/integration/turns/test_crowds.py", "tests/unit/turns/test_slots.py")
+@scenario(
+    "tests/e2e/turns/test_waiting.py",
+    "tests/integration/turns/queueing/test_crowds.py",
+    "tests/unit/turns/test_slots.py",
+)
 def of_crowds(world: World) -> None:
     """No slot is free: for every caller, for a tenant, and for a request that would wait."""
     hold = Hold()

@@ -58,7 +58,7 @@ def of_questions_and_answers(world: World) -> None:
     world.turn(world.session(input_shields=["nobody"]), "hello")
 
 
-@scenario("tests/e2e/clients/test_official_clients.py", "tests/unit/turns/test_engine_tool_shields.py")
+@scenario("tests/e2e/clients/test_official_clients.py", "tests/unit/turns/loop/test_engine_tool_shields.py")
 def of_tools(world: World) -> None:
     world.serve()
     world.post("/v1/shields", WORDS)

@@ -24,13 +24,14 @@ from turnstone.adapters.aws.dynamodb import DynamoRangeStore
 from turnstone.adapters.aws.s3 import S3BlobStore
 from turnstone.domain.refs import SessionRef
 from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.dialects import LLAMA_STACK_2024
 from turnstone.http.route import Route
 from turnstone.store.layout.oversize import OversizeStore
 
 
 def event_of(route: Route) -> str:
     """Return the name of the route's event; those of September 2024 have the names of later ones, too."""
-    return route.endpoint.__name__ + ("_2024" if route.dialect == "llama_stack_2024" else "")
+    return route.endpoint.__name__ + ("_2024" if route.dialect is LLAMA_STACK_2024 else "")
 
 
 ROUTES = {event_of(route): sys.modules[route.endpoint.__module__] for route in SERVED}
@@ -299,7 +300,7 @@ def test_the_table_of_a_family_agrees_with_the_routes_of_its_modules(name: str) 
     for named in routes.named:
         route = routes.load(named)
         assert (named.method, named.path, named.takes_slashes) == (route.method, route.path, route.takes_slashes)
-        assert named.paths == route.paths
+        assert named.paths == route.served_paths
         assert route.endpoint.__module__ == f"{name.rpartition('.')[0]}.{named.module}"
         assert not route.is_rare
 

@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib import import_module
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -38,6 +39,7 @@ from turnstone.adapters.aws.aws_clients import DescriptionFiles, OurServices
 from turnstone.adapters.aws.dynamodb import DynamoRangeStore
 from turnstone.adapters.machine.system import RandomIds, SystemClock
 from turnstone.domain.access.caller import Caller
+from turnstone.http.route import Route
 from turnstone.services.access.api_keys import ApiKeys
 from turnstone.store.access.api_keys import ApiKeyStore
 
@@ -165,9 +167,19 @@ NOT_NEEDED = {
 # ---- modules that the first request may load, all of Python's own library
 
 AT_FIRST_REQUEST = {"encodings.idna", "stringprep", "unicodedata"}  # a name of a host, encoded for the first time
-# and, in a family, the modules of the request's path, with what only they need of these packages
-OF_A_PATH = ("turnstone.dialects", "turnstone.domain", "turnstone.http.document")
-MOST_OF_A_PATH = 3
+# and, in a family, the modules of the request's path, with those of their dialect
+DIALECTS_OF = {
+    "llama_stack": ("llama_stack",),
+    "llama_stack_2024": ("llama_stack", "llama_stack_2024"),
+    "openai": ("openai",),
+    "shared": ("llama_stack",),
+}
+OF_ANY_DIALECT = {"turnstone.dialects.json_objects"}
+DOMAIN_OF_A_PATH = {
+    "inference.family": {"models.stored_completions"},
+    "stored_completions.family": {"models.requests"},
+    "llama_stack_2024.changes": {"agents.defined_tools", "tools.agent_tools"},
+}
 
 # ---- the allowed time of a start
 
@@ -307,13 +319,26 @@ def test_a_function_loads_only_the_modules_of_its_routes_and_its_first_request_t
 
 def assert_first_request_loads_its_path_only(function: Function, start: Started) -> None:
     loaded = set(start.first_request) - AT_FIRST_REQUEST
-    folder = function.module.split(".")[0]
     if function.module in EVENTS and function.module != "unserved.methods":
-        routes = {name for name in loaded if name.startswith(f"{folder}.")}
-        assert 1 <= len(routes) <= MOST_OF_A_PATH
-        assert not {name for name in start.modules if name.startswith(f"{folder}.")} - {function.module} - routes
-        loaded -= routes | {name for name in loaded if name.startswith(OF_A_PATH)}
+        folder = f"{function.module.split('.')[0]}."
+        of_path = routes_of_path(function)
+        assert {name for name in loaded if name.startswith(folder)} == of_path.keys()
+        assert not {name for name in start.modules if name.startswith(folder)} - {function.module} - of_path.keys()
+        dialects = {each for route in of_path.values() for each in DIALECTS_OF[route.dialect.name]}
+        packages = tuple(f"turnstone.dialects.{each}." for each in dialects)
+        own = {name for name in loaded if f"{name}.".startswith(packages)}
+        domain = {f"turnstone.domain.{name}" for name in DOMAIN_OF_A_PATH.get(function.module, ())}
+        assert loaded & domain == domain
+        loaded -= of_path.keys() | own | domain | OF_ANY_DIALECT
     assert loaded == set()
+
+
+def routes_of_path(function: Function) -> dict[str, Route]:
+    """Return the routes at the path of the family's event, by their modules."""
+    path = json.loads(event_for(function).read_text())["resource"].replace("+}", "}")
+    family = import_module(f"functions.{function.module}").ROUTES
+    folder = function.module.split(".")[0]
+    return {f"{folder}.{named.module}": family.load(named) for named in family.named if path in named.paths}
 
 
 def assert_loads_what_it_needs(function: Function, start: Started) -> None:

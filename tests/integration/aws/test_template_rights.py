@@ -60,6 +60,13 @@ def test_functions_make_the_recorded_calls(plays: list[str] | None) -> None:
     assert joined(made) == load()
 
 
+def test_a_turn_in_the_background_has_its_execution_started_by_the_request_that_queues_it() -> None:
+    (calls,) = record(["background 0"]).values()
+    starts = {name for name, made in calls.items() if any(call.action == "states:StartExecution" for call in made)}
+    assert starts == {"CreateTurn"}
+    assert {"CreateTurn", "RunTurn"} <= calls.keys()
+
+
 @pytest.mark.parametrize("parameters", [{}, {"Auth": "AWS_IAM"}, {"StreamingMode": "adapter"}])
 def test_functions_have_exactly_the_rights_they_use(parameters: dict[str, str]) -> None:
     recorded = load()

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
+
 from tests.integration.rights.calls import TABLE
 from tests.integration.rights.stage import (
     CALL,
@@ -61,7 +63,11 @@ TOOL_CALLS = (
 
 def run_all(stage: Stage) -> None:
     """Run the chosen plays: every scenario, and those whose writes may be refused in every way."""
-    with_writes = [*_named("requests", _requests(stage)), *_named("turns", _turns(stage))]
+    with_writes = [
+        *_named("requests", _requests(stage)),
+        *_named("turns", _turns(stage)),
+        *_named("background", _backgrounds(stage)),
+    ]
     others = _named("others", _others(stage))
     for name, scenario in with_writes:
         if stage.is_chosen(name):
@@ -147,6 +153,15 @@ def _turns(stage: Stage) -> Iterator[Callable[[], Act]]:
     yield lambda: _taken_over(stage, stage.overdue())
     yield lambda: _swept(stage, stage.overdue())
     yield lambda: _clears(stage)
+
+
+def _backgrounds(stage: Stage) -> Iterator[Callable[[], Act]]:
+    """Yield scenarios of turns that are queued."""
+    for text in ("hello", CALL, NOISE):
+        yield lambda text=text: _run_in_background(stage, stage.session(toolgroups=TOOLS), text)
+    yield lambda: _swept(stage, _lost_in_the_queue(stage))
+    for follow in (_reads_of_turn, _cancels, _creates_after, _deletes_session_of):
+        yield lambda follow=follow: _after_a_lost_start(stage, follow)
 
 
 def _others(stage: Stage) -> Iterator[Callable[[], Act]]:
@@ -326,6 +341,59 @@ def _cancelled(stage: Stage, session: Session) -> Act:
 
 def _taken_over(stage: Stage, ref: TurnRef) -> Act:
     return lambda: stage.functions.invoke("RunTurn", ref.model_dump())
+
+
+def _create_in_background(stage: Stage, session: Session, text: str, key: str) -> tuple[int, Any]:
+    body = {"messages": [{"role": "user", "content": text}]}
+    answered: tuple[int, Any] = stage.functions.answer(
+        "POST", f"{session.path}/turn", body, idempotency_key=key, prefer="respond-async"
+    )
+    return answered
+
+
+def _run_in_background(stage: Stage, session: Session, text: str) -> Act:
+    """A turn that no request runs: the state machine invokes the worker, and a repeated request finds it."""
+    key = stage.key()
+
+    def act() -> None:
+        status, accepted = _create_in_background(stage, session, text, key)
+        assert status == 202 or stage.cloud.is_losing, (status, accepted)
+        if status == 202:
+            _create_in_background(stage, session, text, key)
+            stage.functions.invoke("RunTurn", session.ref.turn(accepted["turn_id"]).model_dump())
+            stage.functions.answer("GET", f"{session.path}/turn/{accepted['turn_id']}")
+
+    return act
+
+
+def _lost_in_the_queue(stage: Stage) -> TurnRef:
+    """Return a turn that has been queued for long, because its execution never started."""
+    session = stage.session(toolgroups=TOOLS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SystemClock, "now", lambda _: PAST)
+        status, accepted = _create_in_background(stage, session, "hello", stage.key())
+    assert status == 202, accepted
+    return session.ref.turn(accepted["turn_id"])
+
+
+def _after_a_lost_start(stage: Stage, follow: Callable[[Stage, TurnRef], object]) -> Act:
+    ref = _lost_in_the_queue(stage)
+    return lambda: follow(stage, ref)
+
+
+def _cancels(stage: Stage, ref: TurnRef) -> None:
+    path = f"{Session(ref.agent_id, ref.session_id).path}/turn/{ref.turn_id}/cancel"
+    stage.functions.answer("POST", path, idempotency_key=stage.key())
+
+
+def _creates_after(stage: Stage, ref: TurnRef) -> None:
+    session = Session(ref.agent_id, ref.session_id)
+    for create in (_create, _create_2024, _create_in_background):
+        create(stage, session, "hello", stage.key())
+
+
+def _deletes_session_of(stage: Stage, ref: TurnRef) -> None:
+    stage.functions.answer("DELETE", Session(ref.agent_id, ref.session_id).path)
 
 
 def _swept(stage: Stage, ref: TurnRef) -> Act:

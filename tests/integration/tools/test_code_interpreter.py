@@ -55,7 +55,7 @@ class Scripted:
 def invocation(code: Any, *, name: str = "code_interpreter", timeout_s: float = 10) -> ToolInvocation:
     arguments = {"code": code}
     call = ToolCall(call_id="1", tool_name=name, arguments="{}")
-    return ToolInvocation(call, arguments, "key", "session", ASKER, timeout_s)
+    return ToolInvocation(call, arguments, "key", None, ASKER, timeout_s)
 
 
 def result_of(run: CodeRun) -> ToolResult:

@@ -12,11 +12,12 @@ import logging
 from random import Random
 
 import pytest
+from starlette.types import Message
 
 from tests.fakes.models.scripted import ScriptedReply
 from tests.support.engine.either_store import Make
 from tests.support.engine.harness import LEASE_S, Held, completes_turn, drained_events, eventually
-from turnstone.dialects.llama_stack.turns.stream import encode
+from turnstone.dialects.llama_stack.turns.stream import TurnStream
 from turnstone.dialects.llama_stack_2024.stream import TurnStream2024
 from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.errors import ModelFailed
@@ -30,8 +31,8 @@ from turnstone.domain.models.requests import (
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.tools.tools import call_from_json
 from turnstone.domain.turns.events import Numbered, StepDetailed, StepProgressed, TextDelta, TurnEvent, TurnStarted
-from turnstone.http.streams.receiving import received
 from turnstone.http.streams.silence import PING
+from turnstone.http.streams.sse import sse_chunks
 from turnstone.ports.records import Get
 from turnstone.services.streams.broadcast import TurnBroadcast
 from turnstone.services.streams.event_cursor import EventCursor
@@ -99,7 +100,11 @@ def test_only_subscribers_that_read_details_receive_and_are_woken_by_them() -> N
 
 
 def test_a_client_of_the_agents_api_gets_comments_while_the_model_only_reasons() -> None:
-    async def received_while_reasoning() -> list[bool]:
+    async def stay() -> Message:
+        await asyncio.Event().wait()
+        raise AssertionError("the client stays")
+
+    async def received_while_reasoning() -> list[bytes]:
         broadcast = TurnBroadcast(REF)
         for number in range(500):
             broadcast.publish(detail(number))
@@ -111,14 +116,13 @@ def test_a_client_of_the_agents_api_gets_comments_while_the_model_only_reasons()
             broadcast.close(TurnStarted(turn_id="t"))
 
         reasoning = asyncio.create_task(reason())
-        found = [news.is_empty async for news in received(broadcast, most=200, timeout_s=0.05)]
+        found = [sent async for sent in sse_chunks(broadcast, TurnStream(), stay, timeout_s=0.05)]
         await reasoning
         return found
 
-    *silences, last = asyncio.run(received_while_reasoning())
-    assert all(silences)
-    assert silences
-    assert last is False
+    *comments, last = asyncio.run(received_while_reasoning())
+    assert set(comments) == {PING}
+    assert last.startswith(b"data: ")
     assert PING.startswith(b":")
 
 
@@ -136,8 +140,8 @@ def test_an_event_cursor_passes_over_any_number_of_details() -> None:
 
 
 def test_the_agents_streams_have_no_bytes_for_a_detail() -> None:
-    assert encode(detail(1)) == b""
-    assert TurnStream2024().encode(detail(1)) == b""
+    assert TurnStream().encode(Numbered(detail(1), None)) == b""
+    assert TurnStream2024().encode(Numbered(detail(1), None)) == b""
 
 
 @pytest.mark.parametrize("keeps_details", [False, True])

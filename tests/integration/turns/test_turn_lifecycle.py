@@ -115,7 +115,7 @@ def test_a_turn_with_a_server_tool_stores_each_step_before_it_is_published(serve
     assert turn.steps == finished_steps(events) == server.reader.read(LOCAL_CALLER, broadcast.ref).turn.steps
     assert turn.steps[1].tool_responses[0].content == "4"
     (invocation,) = server.tools.invocations
-    assert (invocation.arguments, invocation.session_id) == ({"sides": 6}, ref.session_id)
+    assert (invocation.arguments, invocation.ref, invocation.chain) == ({"sides": 6}, ref, ())
     server.assert_whole(ref)
 
 

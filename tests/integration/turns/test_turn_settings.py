@@ -32,7 +32,7 @@ from turnstone.domain.turns.turns import NewTurn, TurnState, TurnStatus
 from turnstone.ports.records import Put
 from turnstone.store.layout.keys import agent_key, turn_key
 
-LOOK = call("look", "c1")
+VIEWING = call("look", "c1")
 SECRET = "key-of-the-tool"
 SEARCH = {"type": "brave_search", "api_key": SECRET}
 
@@ -65,7 +65,7 @@ def change_agent(server: Harness, ref: SessionRef) -> None:
 def test_a_turn_with_a_snapshot_is_resumed_with_it_after_its_agent_changed(
     serve: Any, settings: dict[str, Any]
 ) -> None:
-    server = serve([LOOK, "done"])
+    server = serve([VIEWING, "done"])
     ref = server.session(instructions="Old.", client_tools=(client_tool(),))
     turn = start(server, ref, **settings)
     change_agent(server, ref)
@@ -76,7 +76,7 @@ def test_a_turn_with_a_snapshot_is_resumed_with_it_after_its_agent_changed(
 
 
 def test_a_turn_without_a_snapshot_follows_its_agent(serve: Any) -> None:
-    server = serve([LOOK])
+    server = serve([VIEWING])
     ref = server.session(instructions="Old.", client_tools=(client_tool(),))
     turn = start(server, ref)
     change_agent(server, ref)
@@ -105,7 +105,7 @@ def test_a_takeover_continues_with_snapshot_and_policy(serve: Any) -> None:
 
 
 def test_secrets_of_a_snapshot_are_private_and_complete_after_a_read(serve: Any) -> None:
-    server = serve([LOOK])
+    server = serve([VIEWING])
     ref = server.session(client_tools=(client_tool(),))
     sampling = SamplingParams(strategy=TopP(temperature=0.5))
     own = config(tools=(SEARCH,), sampling_params=sampling, toolgroups=())
@@ -132,11 +132,11 @@ def test_secrets_of_a_snapshot_are_private_and_complete_after_a_read(serve: Any)
 
 
 def test_a_chain_of_turns_that_end_at_client_calls_is_one_conversation_for_the_model(serve: Any) -> None:
-    server = serve([LOOK, call("look", "c2"), "done", "new"])
+    server = serve([VIEWING, call("look", "c2"), "done", "new"])
     ref = server.session(client_tools=(client_tool(),))
     first = start(server, ref, policy=RESPONSES)
     assert server.state(first).status is TurnStatus.COMPLETED
-    assert server.state(first).turn.output_message.tool_calls == (LOOK,)
+    assert server.state(first).turn.output_message.tool_calls == (VIEWING,)
     with pytest.raises(TurnNotAwaiting, match="next turn"):
         server.resume(first, answer("c1"))
     start(server, ref, (ToolResponseMessage(call_id="c1", content="one"),), policy=RESPONSES)

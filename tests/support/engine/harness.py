@@ -14,7 +14,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
@@ -55,6 +55,9 @@ from turnstone.store.sessions.session_records import segment_of, session_of
 from turnstone.store.sessions.turn_records import order_of, turn_state_of
 from turnstone.store.sessions.turns import TurnStore
 from turnstone.store.usage.usage import UsageStore
+
+if TYPE_CHECKING:
+    from turnstone.bootstrap.services.registries import OwnToolgroups
 
 LEASE_S = 30
 AWAIT_S = 3_600
@@ -304,7 +307,14 @@ class Server:
         self.shields = ScriptedShields()
         self._charges: dict[tuple[str, int], tuple[dict[str, Tokens], datetime]] = {}
 
-    def load(self, supervisor: Supervisor, settings: Settings, *, is_on_lambda: bool = False) -> None:
+    def load(
+        self,
+        supervisor: Supervisor,
+        settings: Settings,
+        *,
+        is_on_lambda: bool = False,
+        own_toolgroups: Callable[[Core], OwnToolgroups] = lambda _: (),
+    ) -> None:
         ports = Ports(
             store=self.store,
             inference=self.inference,
@@ -316,7 +326,7 @@ class Server:
             shields=self.shields,
             embeddings=OfflineEmbeddings(),
         )
-        self.core = Core(ports, settings, is_on_lambda=is_on_lambda).load()
+        self.core = Core(ports, settings, is_on_lambda=is_on_lambda, own_toolgroups=own_toolgroups).load()
         self.turns = self.core.turns
         self.reader = self.core.reader
 
@@ -455,6 +465,7 @@ class Harness(Server):
         clock: FakeClock | None = None,
         *,
         is_on_lambda: bool = False,
+        own_toolgroups: Callable[[Core], OwnToolgroups] = lambda _: (),
         **settings: Any,
     ) -> None:
         """With `is_on_lambda` other processes run what this one queues."""
@@ -465,7 +476,8 @@ class Harness(Server):
         records = OversizeStore(self._sqlite, FileBlobStore(folder / "blobs"))
         super().__init__(records, clock or FakeClock(), script, tools)
         self.supervisor = ManualSupervisor(self.clock)
-        self.load(self.supervisor, Settings(**self._settings), is_on_lambda=is_on_lambda)
+        self._own_toolgroups = own_toolgroups
+        self.load(self.supervisor, Settings(**self._settings), is_on_lambda=is_on_lambda, own_toolgroups=own_toolgroups)
 
     def another(
         self,
@@ -474,7 +486,8 @@ class Harness(Server):
         **settings: Any,
     ) -> Harness:
         """Return a second process over the same database."""
-        other = Harness(self._folder, script, tools, self.clock, **{**self._settings, **settings})
+        settings = {"own_toolgroups": self._own_toolgroups, **self._settings, **settings}
+        other = Harness(self._folder, script, tools, self.clock, **settings)
         self._others.append(other)
         return other
 

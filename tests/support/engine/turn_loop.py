@@ -10,7 +10,8 @@ from tests.fakes.shields import InOrder, Judges
 from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.errors import ToolFailed
 from turnstone.domain.messages.messages import Message, UserMessage
-from turnstone.domain.sessions.context import History, tokens_of
+from turnstone.domain.sessions.context import tokens_of
+from turnstone.domain.sessions.context_budget import History
 from turnstone.domain.tools.tool_runs import ToolResult
 from turnstone.domain.tools.tools import ToolCall, ToolDef, ToolResponse, call_from_json
 from turnstone.domain.turns.events import (

@@ -64,7 +64,7 @@ def call(
             call=ToolCall(call_id="c1", tool_name=name, arguments=arguments),
             arguments=arguments,
             idempotency_key=key,
-            session_id="s1",
+            ref=None,
             asker=asker,
             timeout_s=timeout_s,
             stop=stop,

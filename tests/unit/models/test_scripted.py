@@ -69,10 +69,10 @@ def test_tools_are_offered_by_group_and_run_as_given():
     tools = ScriptedTools({"g": {"f": lambda arguments: str(arguments["x"]), "h": lambda _: ToolResult("r", {"k": 1})}})
     assert [tool.definition.name for tool in tools.offered(("g/h", "g"))] == ["h", "f"]
     assert tools.offered((ToolGroupWithArgs(name="g/f", args={"x": 2}),))[0].fixed_arguments == {"x": 2}
-    invocation = ToolInvocation(CALL, {"x": 1}, "key", "s", ToolAsker("t"), timeout_s=1)
+    invocation = ToolInvocation(CALL, {"x": 1}, "key", None, ToolAsker("t"), timeout_s=1)
     assert tools.invoke(invocation) == ToolResult("1")
     assert tools.invocations == [invocation]
     with pytest.raises(Unsupported, match="'nope'"):
         tools.offered(("nope",))
     with pytest.raises(ToolFailed, match="'other'"):
-        tools.invoke(ToolInvocation(call("other", "c2"), {}, "key", "s", ToolAsker("t"), timeout_s=1))
+        tools.invoke(ToolInvocation(call("other", "c2"), {}, "key", None, ToolAsker("t"), timeout_s=1))

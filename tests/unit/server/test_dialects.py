@@ -76,7 +76,9 @@ SCRIPTED = (
 )
 
 
-def asked(method: str, path: str, body: bytes = b"", headers: Any = (), routes: Sequence[Route] = SCRIPTED) -> Answered:
+def answered(
+    method: str, path: str, body: bytes = b"", headers: Any = (), routes: Sequence[Route] = SCRIPTED
+) -> Answered:
     app = build_app(routes, cast(UseCases, None), MAX_BYTES, OneMachine())
     client = AsgiClient(app)
     with client.lifespan():
@@ -86,19 +88,19 @@ def asked(method: str, path: str, body: bytes = b"", headers: Any = (), routes: 
 @pytest.mark.parametrize("kind", ["things", "seldom"])
 def test_a_path_is_served_with_and_without_a_slash_at_its_end_and_not_redirected(kind: str) -> None:
     for path in (f"/bare/v1/{kind}/a", f"/bare/v1/{kind}/a/"):
-        answer = asked("POST", path, b'{"count": 1}')
+        answer = answered("POST", path, b'{"count": 1}')
         assert (answer.status, answer.json()) == (
             200,
             {"path": path, **({"thing_id": "a"} if kind == "things" else {})},
         )
     for path in (f"/bare/v1/{kind}/a//", f"/bare/v1/{kind}/", f"/bare/v1/{kind}/a/%0A"):
-        assert asked("POST", path, b'{"count": 1}').status == 404
-    assert asked("POST", "/v1/things/a", b'{"count": 1}').status == 200
-    assert asked("POST", "/v1/things/a/", b'{"count": 1}').status == 404
+        assert answered("POST", path, b'{"count": 1}').status == 404
+    assert answered("POST", "/v1/things/a", b'{"count": 1}').status == 200
+    assert answered("POST", "/v1/things/a/", b'{"count": 1}').status == 404
 
 
 def test_invalid_fields_have_the_status_of_the_dialect() -> None:
-    bare, ours = (asked("POST", f"{base}/things/a", b'{"count": "x"}') for base in ("/bare/v1", "/v1"))
+    bare, ours = (answered("POST", f"{base}/things/a", b'{"count": "x"}') for base in ("/bare/v1", "/v1"))
     assert (bare.status, bare.json()) == (422, {"bare": [["count"]]})
     assert ours.status == 400
     assert ours.json()["error"]["detail"]["errors"][0]["loc"] == ["count"]
@@ -114,7 +116,7 @@ def test_invalid_fields_have_the_status_of_the_dialect() -> None:
     ],
 )
 def test_errors_have_the_envelope_and_the_statuses_of_the_dialect(kind: str, status: int, body: Any) -> None:
-    bare, ours = (asked("GET", f"{base}/fails/{kind}") for base in ("/bare/v1", "/v1"))
+    bare, ours = (answered("GET", f"{base}/fails/{kind}") for base in ("/bare/v1", "/v1"))
     assert (bare.status, {name: bare.json()[name] for name in body}) == (status, body)
     assert "bare" not in ours.json()
 
@@ -133,13 +135,13 @@ def test_errors_have_the_envelope_and_the_statuses_of_the_dialect(kind: str, sta
 def test_a_request_without_a_route_is_refused_in_the_envelope_of_its_path(
     method: str, path: str, body: bytes, status: int
 ) -> None:
-    answer = asked(method, path, body)
+    answer = answered(method, path, body)
     assert (answer.status, answer.json()["bare"]) == (status, status)
 
 
 def test_a_path_that_only_begins_like_a_dialect_is_not_of_it() -> None:
     for path in ("/bare/v10/things", "/bare", "/v1/none"):
-        assert asked("GET", path).json()["code"] == "path_not_found"
+        assert answered("GET", path).json()["code"] == "path_not_found"
     assert dialect_below("/bare/v1/x", SCRIPTED) is BARE
     assert [dialect_below(path, ROUTES) for path in ("/v1/openai/x", "/v1/x", "/v1", "/x")] == [
         OPENAI,
@@ -151,8 +153,8 @@ def test_a_path_that_only_begins_like_a_dialect_is_not_of_it() -> None:
 
 def test_only_some_dialects_check_the_version_of_llama_stack_s_clients() -> None:
     body = b'{"count": 1}'
-    assert asked("POST", "/bare/v1/things/a", body, TOO_OLD).status == 200
-    assert asked("POST", "/v1/things/a", body, TOO_OLD).status == 426
+    assert answered("POST", "/bare/v1/things/a", body, TOO_OLD).status == 200
+    assert answered("POST", "/v1/things/a", body, TOO_OLD).status == 426
 
 
 def test_a_route_has_several_aliases(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,16 +164,16 @@ def test_a_route_has_several_aliases(monkeypatch: pytest.MonkeyPatch) -> None:
     for each, route in zip(RESOURCES, routes, strict=True):
         assert len(route.paths) == 4
         for base in (f"/v1/openai/v1/{each}", f"/v1/{each}", f"/other/{each}", f"/beside/v1/{each}"):
-            answer = asked("POST", f"{base}/a", b'{"count": 1}', routes=routes)
+            answer = answered("POST", f"{base}/a", b'{"count": 1}', routes=routes)
             assert (answer.status, answer.json()["path"]) == (200, f"{base}/a")
-        assert asked("POST", f"/v1/{each}s/a", b'{"count": 1}', routes=routes).status == 404
+        assert answered("POST", f"/v1/{each}s/a", b'{"count": 1}', routes=routes).status == 404
 
 
 def test_an_alias_that_is_another_route_s_path_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("turnstone.http.route.ALIASES", {"/v1/a": ("/v1/b",)})
     routes = [Route("GET", f"/v1/{name}/{{thing_id}}", fails, None) for name in "ab"]
     with pytest.raises(ValueError, match="has two routes"):
-        asked("GET", "/v1/b/1", routes=routes)
+        answered("GET", "/v1/b/1", routes=routes)
 
 
 def test_no_two_routes_have_the_same_method_and_path() -> None:

@@ -42,7 +42,7 @@ from turnstone.dialects.openai.chat.stored_completions import MESSAGES_QUERY
 from turnstone.domain import errors
 from turnstone.domain.registry.registry import McpEndpoint
 from turnstone.domain.tools.tools import ToolCall, ToolResponse
-from turnstone.domain.turns.events import ImageDelta, Numbered, StepProgressed, TurnEvent, TurnFailed
+from turnstone.domain.turns.events import ImageDelta, Numbered, StepDetailed, StepProgressed, TurnEvent, TurnFailed
 from turnstone.domain.turns.turns import (
     Attachment,
     Failure,
@@ -591,6 +591,7 @@ ERRORS = [
     errors.IdempotencyMismatch(),
     errors.LeaseLost("t"),
     errors.ContentLost("turn", "t"),
+    errors.RecordTooNew("turn", "t", "2"),
     errors.BodyTooLarge(1),
     errors.ModelTimedOut("why"),
     errors.ModelFailed("why"),
@@ -674,7 +675,7 @@ def test_a_turn_that_holds_all_it_can_is_in_the_document() -> None:
 
 
 def test_every_event_of_a_stream_is_in_the_document() -> None:
-    assert set(get_args(TurnEvent)) - {TurnFailed} == set(get_args(get_args(StreamedEvent)[0]))
+    assert set(get_args(TurnEvent)) - {TurnFailed, StepDetailed} == set(get_args(get_args(StreamedEvent)[0]))
     events: list[TurnEvent] = [
         TurnFailed(turn_id="t", failure=Failure(kind="internal", message="why")),
         StepProgressed(step_type="inference", step_id="s", delta=ImageDelta(image=IMAGE)),
@@ -792,7 +793,8 @@ def test_operation_ids_are_unique_and_begin_with_the_dialect_of_a_folder_of_its_
     dialects = {each.name for each in pkgutil.iter_modules(turnstone.dialects.__path__) if each.ispkg}
     for route in SERVED:
         folder = route.endpoint.__module__.split(".")[1]
-        assert route.dialect == (folder if folder in dialects else "")
+        assert (route.dialect.name == folder) is (folder in dialects)
+        assert route.dialect.is_in_ids is (folder in dialects)
         assert not route.endpoint.__name__.endswith("_2024")
     assert {"create_turn", "llama_stack_2024_create_turn", "create_turn_v1alpha", "create_chat_completion"} <= set(ids)
 

@@ -209,7 +209,7 @@ def start(environment: SetEnvironment, module: str) -> LambdaHandler:
     """Return the handler as the Lambda has it, whose module is imported before the first event."""
     environment(_HANDLER=f"{module}.handler")
     declared: Any = MODULES[module].handler
-    return LambdaHandler(module, *declared._routes, loads=declared._loads)
+    return LambdaHandler(module, *declared.routes, loads=declared._loads)
 
 
 @pytest.mark.parametrize("module", ["functions.turns.create_turn", "functions.turns.resume_turn"])

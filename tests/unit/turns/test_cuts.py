@@ -1,4 +1,4 @@
-"""The cuts of a step repeat its stream, chunk for chunk, and a replay of a turn with cuts is what was streamed.
+"""The cuts of a step repeat its stream, chunk for chunk, and a replay of a turn with cuts equals its stream.
 
 Covers: domain/turns/cuts, services/streams/replay, engine/turn
 """
@@ -118,7 +118,7 @@ def streamed(*script: ScriptedReply, keeps_details: bool = True) -> tuple[tuple[
         state, last = ending.state, ()
     else:
         state = ending.state.completed(ending.output, NOW)
-        last = (TurnCompleted(turn=state.turn),)
+        last = (TurnCompleted(turn=state.turn, state=state),)
     return (TurnStarted(turn_id="t1"), *engine.emitted, *left, *last), read_again(state)
 
 

@@ -219,11 +219,11 @@ def test_a_result_that_cannot_be_kept_is_a_failure(result: ToolResult) -> None:
     assert [response.metadata for response in responses_of(ending)] == [{"error": True}]
 
 
-def test_a_tool_receives_its_arguments_and_its_session() -> None:
+def test_a_tool_receives_its_arguments() -> None:
     engine = Engine(PRICE, "done", config=configured(ToolGroupWithArgs(name="shop", args={"shelf": 3})))
     engine.run(new_turn())
     (invocation,) = engine.tools.invocations
-    assert (invocation.call, invocation.arguments, invocation.session_id) == (PRICE, {"item": "tea", "shelf": 3}, "s1")
+    assert (invocation.call, invocation.arguments) == (PRICE, {"item": "tea", "shelf": 3})
 
 
 def dying(_: Mapping[str, Any]) -> str:

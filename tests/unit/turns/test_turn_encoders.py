@@ -54,6 +54,8 @@ ENCODERS: tuple[Callable[[], TurnEncoder], ...] = (TurnStream, TurnStreamWithIds
 class Counting:
     """An encoder with state: it numbers its own events, hides the starts of steps, and combines a call's arguments."""
 
+    reads_details = False
+
     def __init__(self) -> None:
         self.sequence_number = -1
         self._text = ""

@@ -11,7 +11,7 @@ from turnstone.adapters.aws.s3 import S3BlobStore
 from turnstone.adapters.machine.system import RandomIds, SystemClock
 from turnstone.bootstrap.core import Core
 from turnstone.settings.config import InvalidSettings, LambdaSettings
-from turnstone.store.layout.oversize import OversizeStore
+from turnstone.store.layout.oversize import AHEAD_BYTES, OversizeStore
 
 if TYPE_CHECKING:
     from turnstone.bootstrap.models import ProviderDeps
@@ -34,7 +34,7 @@ class AwsPorts:
         self._settings = settings
         self._clients = AwsClients()
         table = DynamoRangeStore(self._clients.client("dynamodb"), settings.table)
-        self.store = OversizeStore(table, S3BlobStore(self._clients.lazy_client("s3"), settings.bucket))
+        self.store = OversizeStore(table, S3BlobStore(self._clients.lazy_client("s3"), settings.bucket), AHEAD_BYTES)
         self.clock = SystemClock()
         self.ids = RandomIds()
 

@@ -119,13 +119,13 @@ def _on_aws(settings: TableSettings) -> tuple[RangeStore, Supervisor]:
     except ModuleNotFoundError as missing:
         raise InvalidSettings(f"TURNSTONE_TABLE: needs the package {missing.name}, pip install '.[aws]'") from missing
     from turnstone.store.layout.keys import turn_key_of
-    from turnstone.store.layout.oversize import OversizeStore
+    from turnstone.store.layout.oversize import AHEAD_BYTES, OversizeStore
 
     clients = AwsClients()
     table = DynamoRangeStore(clients.client("dynamodb"), settings.table)
     machine = settings.state_machine_arn or ""  # to wake an execution its token is enough
     supervisor = StepFunctionsSupervisor(clients.lazy_client("stepfunctions"), machine, SystemClock(), turn_key_of)
-    return OversizeStore(table, S3BlobStore(clients.lazy_client("s3"), settings.bucket)), supervisor
+    return OversizeStore(table, S3BlobStore(clients.lazy_client("s3"), settings.bucket), AHEAD_BYTES), supervisor
 
 
 @contextmanager

@@ -41,13 +41,13 @@ class AgentServices:
         from turnstone.services.tools.tenant_tools import offered_at_creation
 
         registries = self._registries()
-        offered = partial(offered_at_creation, registries.toolgroup_lookup, self._foundation.ports.tools)
+        offered = partial(offered_at_creation, registries.toolgroup_lookup, registries.tool_kinds)
         routing = registries.routing
         most_iterations = self._foundation.settings.max_infer_iters
 
         def refuse(tenant: str, config: AgentConfig) -> None:
             refuse_many_iterations(config.max_infer_iters, most_iterations)
-            refuse_at_creation(config, offered)
+            refuse_at_creation(config, partial(offered, tenant))
             routing.refuse_unknown(tenant, config.model)
 
         return refuse

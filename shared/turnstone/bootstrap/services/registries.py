@@ -9,26 +9,33 @@ from turnstone.domain.errors import InvalidRequest
 from turnstone.settings.config import OFFLINE, InvalidFile
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from turnstone.bootstrap.services.foundation import Foundation
     from turnstone.domain.models.routing import ConfiguredModels
+    from turnstone.ports.tools import ToolKinds
     from turnstone.services.models.registry import Models, Providers
     from turnstone.services.models.routing import Routing
     from turnstone.services.shields.lookup import ShieldLookup
     from turnstone.services.shields.shielding import Shieldings
     from turnstone.services.shields.shields import Shields
     from turnstone.services.tools.lookup import ToolgroupLookup
+    from turnstone.services.tools.own_toolboxes import OwnToolgroup
     from turnstone.services.tools.toolboxes import Toolboxes
     from turnstone.services.tools.toolgroups import Toolgroups
     from turnstone.store.files.attachments import AttachmentStore
     from turnstone.store.registry.snapshot import RegistrySnapshot
 
+    OwnToolgroups = Sequence[OwnToolgroup]
+
 
 class Registries:
     """The registries over some ports."""
 
-    def __init__(self, foundation: Foundation) -> None:
+    def __init__(self, foundation: Foundation, own_toolgroups: Callable[[], OwnToolgroups]) -> None:
         """Load nothing yet; the executor is loaded with the services that run tools and shields outside of turns."""
         self._foundation = foundation
+        self._find_own_toolgroups = own_toolgroups
         self._ports = foundation.ports
         self._settings = foundation.settings
 
@@ -68,7 +75,16 @@ class Registries:
 
         settings = self._settings
         answers = ToolAnswers(self.attachment_store, settings.max_tool_output, settings.public_url or "")
-        return Toolboxes(self.toolgroup_lookup, self._ports.tools, answers, settings.tool_timeout_seconds)
+        return Toolboxes(self.toolgroup_lookup, self.tool_kinds, answers, settings.tool_timeout_seconds)
+
+    @cached_property
+    def tool_kinds(self) -> ToolKinds:
+        """The kinds of toolgroups of the adapters, joined with those of the server's services if there are any."""
+        if not self._own_toolgroups:
+            return self._ports.tools
+        from turnstone.services.tools.own_toolboxes import OwnToolboxes
+
+        return OwnToolboxes(self._ports.tools, self._own_toolgroups)
 
     @cached_property
     def toolgroup_lookup(self) -> ToolgroupLookup:
@@ -76,7 +92,12 @@ class Registries:
 
         catalogue = self._ports.catalogue
         configured = catalogue.configured_toolgroups() if catalogue is not None else {}
-        return ToolgroupLookup(self.directory, self._ports.tools, configured)
+        of_services = {toolgroup.identifier: toolgroup for toolgroup in self._own_toolgroups}
+        return ToolgroupLookup(self.directory, self.tool_kinds, configured, of_services)
+
+    @cached_property
+    def _own_toolgroups(self) -> OwnToolgroups:
+        return self._find_own_toolgroups()
 
     @cached_property
     def attachment_store(self) -> AttachmentStore:

@@ -304,6 +304,7 @@ CODES: Mapping[type[TurnstoneError], ErrorCode] = {
     errors.AlreadyRegistered: ErrorCode.ALREADY_REGISTERED,
     errors.NotServed: ErrorCode.NOT_IMPLEMENTED,
     errors.UnknownClient: ErrorCode.UNSUPPORTED_CLIENT,
+    errors.TurnAwaited: ErrorCode.TURN_RUNNING,
     errors.TurnRunning: ErrorCode.TURN_RUNNING,
     errors.TurnNotAwaiting: ErrorCode.TURN_NOT_AWAITING_INPUT,
     errors.TurnEnded: ErrorCode.TURN_ENDED,

@@ -28,6 +28,8 @@ def paired(messages: Sequence[Message]) -> tuple[Message, ...]:
     An answer belongs to a call of the last assistant message before it: a turn may begin with answers to the turn
     before it, in any order and beside other messages. An answer that came later is moved to its call.
     """
+    if not any(m.role == "tool" or (m.role == "assistant" and m.tool_calls) for m in messages):
+        return tuple(messages)
     complete: list[Message] = []
     others: list[Message] = []
     open_calls: dict[str, ToolCall] = {}

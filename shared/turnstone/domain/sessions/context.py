@@ -6,7 +6,6 @@ A summary is a segment of its own, after the turn at whose end it was written.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from pydantic import Field
 from pydantic_core import to_json
@@ -57,16 +56,6 @@ class Entry(Frozen):
     tokens: int
     messages: tuple[Message, ...] | None = None
     continues: bool = Field(default=False, exclude_if=lambda continues: not continues)
-
-
-class History(NamedTuple):
-    """Messages of ended turns, oldest first, and their estimated tokens."""
-
-    messages: tuple[Message, ...]
-    tokens: int
-
-
-NO_HISTORY = History((), 0)
 
 
 class Segment(Frozen):
@@ -202,17 +191,19 @@ def newest_entries(entries: Sequence[Entry], budget_tokens: int) -> tuple[list[E
     A turn is never separated from the one that it continues. Only the newest turn, with those that it continues, may
     exceed the budget.
     """
-    chosen: list[Entry] = []
+    first = end = len(entries)
     left = budget_tokens
-    for group in reversed(_grouped(entries)):
-        tokens = sum(entry.tokens for entry in group)
-        if tokens > left and chosen:
+    group_tokens = 0
+    for index in range(end - 1, -1, -1):
+        group_tokens += entries[index].tokens
+        if entries[index].continues and index:
+            continue
+        if group_tokens > left and first < end:
             break
-        chosen = [*group, *chosen]
-        left -= tokens
+        first, left, group_tokens = index, left - group_tokens, 0
         if left < 0:
             break
-    return chosen, left
+    return list(entries[first:]), left
 
 
 def first_kept(entries: Sequence[Entry], index: int) -> int:
@@ -241,17 +232,6 @@ def newest_of_turns(
         parts.insert(0, part)
         count -= len(part)
     return parts
-
-
-def _grouped(entries: Sequence[Entry]) -> list[list[Entry]]:
-    """Return the entries in groups, each of a turn and those that continue it."""
-    groups: list[list[Entry]] = []
-    for entry in entries:
-        if entry.continues and groups:
-            groups[-1].append(entry)
-        else:
-            groups.append([entry])
-    return groups
 
 
 def tokens_of(messages: Iterable[Message]) -> int:

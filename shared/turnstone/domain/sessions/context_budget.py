@@ -1,9 +1,22 @@
-"""Token budget of a prompt within the model's context window."""
+"""Token budget of a prompt within the model's context window, and the history that fits it."""
+
+from typing import NamedTuple
 
 from turnstone.domain.agents.agents import AgentConfig
+from turnstone.domain.messages.messages import Message
 from turnstone.domain.models.routing import ModelRoute
 
 ROOM_FOR_ANSWERS = 4  # default share of the window for the answer, as a divisor
+
+
+class History(NamedTuple):
+    """Messages of ended turns, oldest first, and their estimated tokens."""
+
+    messages: tuple[Message, ...]
+    tokens: int
+
+
+NO_HISTORY = History((), 0)
 
 
 def budget_tokens(route: ModelRoute, config: AgentConfig, default_tokens: int, token_factor: float) -> int:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
 
 if TYPE_CHECKING:
+    from turnstone.domain.refs import SessionRef
     from turnstone.domain.tools.agent_tools import RemoteExecution
     from turnstone.domain.tools.tools import ToolCall, ToolDef
     from turnstone.domain.values.cancellation import StopSignal
@@ -47,19 +48,26 @@ class ToolInvocation(NamedTuple):
     Attributes:
         arguments: the model's, overridden by the toolgroup's fixed ones.
         idempotency_key: the same whenever this call is run again after a crash.
-        session_id: empty outside sessions.
+        ref: the session of the turn that calls, None outside turns.
         timeout_s: the time limit, after which the caller ignores the result.
         stop: cancels the call.
+        chain: the agents whose calls led to this turn, as in `TurnSettings`.
     """
 
     call: ToolCall
     arguments: Mapping[str, Any]
     idempotency_key: str
-    session_id: str
+    ref: SessionRef | None
     asker: ToolAsker
     timeout_s: float
     options: ToolOptions = ToolOptions()
     stop: StopSignal | None = None
+    chain: tuple[str, ...] = ()
+
+    @property
+    def nested_chain(self) -> tuple[str, ...]:
+        """The chain of a turn that this call starts; a turn of an agent in it would be a circle."""
+        return self.chain if self.ref is None else (*self.chain, self.ref.agent_id)
 
 
 class ServerCall(NamedTuple):

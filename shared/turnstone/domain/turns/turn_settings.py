@@ -31,6 +31,7 @@ class TurnSettings(Frozen):
         documents: shown to the model beside the turn's last user message.
         carried_calls: approved calls of an earlier turn, which run before the first inference.
         origin: the API that started the turn.
+        chain: the ids of the agents whose calls led to this turn, the first caller first; empty for a request's turn.
         keeps_details: whether the reasoning and the cuts of its inferences are stored, as its dialect requires.
     """
 
@@ -42,6 +43,7 @@ class TurnSettings(Frozen):
     carried_calls: tuple[ToolCall, ...] = ()
     origin: Origin = "agents"
     keeps_details: bool = False
+    chain: tuple[str, ...] = ()
 
     def config_with(self, agent: AgentConfig) -> AgentConfig:
         """Return the configuration that the turn runs with, of an agent with that configuration."""

@@ -26,8 +26,8 @@ async def received(
 ) -> AsyncGenerator[NewsT]:
     """Yield the news, in batches of `most` if they arrive fast, and empty ones once the silence is long.
 
-    Details are among them with `reads_details`. Who passes a silence ends it after sending something, because not all
-    news may become bytes. They end with the last ones, or when the client has left, which `receive` reports.
+    Details are among them with `reads_details`. A caller that passes a silence ends it after sending something, because
+    not all news may become bytes. They end with the last ones, or when the client has left, which `receive` reports.
     """
     loop = asyncio.get_running_loop()
     departure = Departure(lambda: publisher.unsubscribe(subscriber))

@@ -21,14 +21,14 @@ LISTING_S = 20.0
 
 
 def offered_at_creation(
-    lookup: ToolgroupLookup, kinds: ToolKinds, toolgroups: Sequence[ToolGroup]
+    lookup: ToolgroupLookup, kinds: ToolKinds, tenant: str, toolgroups: Sequence[ToolGroup]
 ) -> tuple[OfferedTool, ...]:
     """Return the tools of built-in groups. Raises Unsupported for others: no tool server is called yet."""
     for toolgroup in toolgroups:
         group_id = toolgroup_name(toolgroup).partition("/")[0]
         if lookup.builtin(group_id) is None:
             raise Unsupported(f"the tools of {group_id!r} are looked up in the turn", ("toolgroups",))
-    return TenantTools(lookup, kinds, ToolAsker("")).offered(toolgroups)
+    return TenantTools(lookup, kinds, ToolAsker(tenant)).offered(toolgroups)
 
 
 class TenantTools:
@@ -95,7 +95,7 @@ class TenantTools:
                 self._kinds.build(
                     builtin_toolgroup(group_id)
                 )  # raises Unsupported with the setting that turns it on; clients can't register it
-            own = ", ".join(sorted(self._lookup.own()))
+            own = ", ".join(sorted(self._lookup.listed()))
             message = f"there is no toolgroup {group_id!r}; register it first (this server has: {own})"
             raise Unsupported(message, ("toolgroups",))
         return group

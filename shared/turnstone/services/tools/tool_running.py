@@ -32,10 +32,12 @@ class SessionTools:
         answers: ToolAnswers,
         threads: DaemonThreads,
         timeout_s: float,
+        chain: tuple[str, ...] = (),
     ) -> None:
-        """Run tools in the threads, each for `timeout_s` seconds at most."""
+        """Run tools in the threads, each for `timeout_s` seconds at most, for a turn with this chain of callers."""
         self.of_tenant = tools
         self._ref = ref
+        self._chain = chain
         self._answers = answers
         self.max_characters = answers.max_characters
         self._threads, self._timeout_s = threads, timeout_s
@@ -65,11 +67,12 @@ class SessionTools:
             call=call if runs_as is None else call.model_copy(update={"tool_name": runs_as}),
             arguments=with_session(planned.arguments, planned.tool, self._ref.session_id),
             idempotency_key=planned.idempotency_key,
-            session_id=self._ref.session_id,
+            ref=self._ref,
             asker=self.of_tenant.asker,
             timeout_s=self._timeout_s,
             options=planned.tool.options,
             stop=awaited.stop,
+            chain=self._chain,
         )
         awaited.begin(self._threads, lambda: box.invoke(invocation), self._ref.tenant)
         return awaited

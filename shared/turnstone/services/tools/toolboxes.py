@@ -30,10 +30,10 @@ class Toolboxes:
         self.timeout_s = timeout_s
         self.threads = DaemonThreads(MAX_PARALLEL_TOOLS, "tool", MAX_PARALLEL_TOOLS_OF_TENANT)
 
-    def of(self, ref: SessionRef, provider_data: ProviderData) -> SessionTools:
-        """Return the tools for a turn of the session."""
+    def of(self, ref: SessionRef, provider_data: ProviderData, chain: tuple[str, ...]) -> SessionTools:
+        """Return the tools for a turn of the session, with this chain of callers."""
         tools = self.of_tenant(ToolAsker(ref.tenant, provider_data))
-        return SessionTools(tools, ref, self._answers, self.threads, self.timeout_s)
+        return SessionTools(tools, ref, self._answers, self.threads, self.timeout_s, chain)
 
     def of_tenant(self, asker: ToolAsker) -> TenantTools:
         """Return the tools that the tenant may name."""

@@ -29,6 +29,7 @@ from turnstone.domain.values.cancellation import StopSignal
 from turnstone.ports.system import Clock
 from turnstone.services.threads.executor import TurnExecutor
 from turnstone.services.threads.pending import Pending, Unanswered, awaiting
+from turnstone.services.tools.lookup import no_registration_of
 from turnstone.services.tools.tenant_tools import LISTING_S, TenantTools
 from turnstone.services.tools.toolboxes import Toolboxes
 from turnstone.store.registry.registry import RegistryStore
@@ -49,7 +50,8 @@ class Toolgroups:
         """Return the server's own groups, then those registered. Raises StoreUnavailable."""
         own = self._boxes.lookup.own()
         registered = sorted(self._store.list(caller.tenant), key=lambda group: group.identifier)
-        return (*own.values(), *(group for group in registered if group.identifier not in own))
+        listed = self._boxes.lookup.listed()
+        return (*listed.values(), *(group for group in registered if group.identifier not in own))
 
     def get(self, caller: Caller, toolgroup_id: str) -> Toolgroup:
         """Return the toolgroup. Raises NotFound."""
@@ -71,6 +73,8 @@ class Toolgroups:
                 taken = f"{group.identifier!r} comes with the server and can't be redefined"
                 message = f"toolgroup_id: {taken}; choose another name"
                 raise InvalidRequest(message, ("toolgroup_id",))
+            if not self._boxes.lookup.may_be_registered(group.identifier):
+                raise Unsupported(f"toolgroup_id: {no_registration_of(group.identifier)}", ("toolgroup_id",))
             return  # an equal group is already there
         try:
             self._boxes.kinds.build(group)  # raises InvalidRequest for an impossible group
@@ -163,7 +167,7 @@ class Toolgroups:
             call=ToolCall(call_id=key, tool_name=tool.name, arguments=dict(arguments)),
             arguments={**arguments, **(group.args or {})},
             idempotency_key=key,
-            session_id="",
+            ref=None,
             asker=asker,
             timeout_s=self._boxes.timeout_s,
             stop=awaited.stop,

@@ -79,7 +79,7 @@ class Opener:
         new = opening.new
         refuse_many_iterations(new.overrides.max_infer_iters, self._deps.limits.infer_iters)
         config = new.config_with(view.agent.agent_config)
-        equipment = self.equipment(ref, config, attempt)
+        equipment = self.equipment(ref, config, attempt, new.chain)
         lock = view.session.lock
         if lock.order is not None and self._is_running(ref.turn(lock.order), lock, now):
             if lock.state is LockState.QUEUED:
@@ -160,10 +160,10 @@ class Opener:
             warn_of_failure(checked.ref.turn(checked.old.order), checked.old)
             wake(self._deps.supervisor, checked.old.token)
 
-    def equipment(self, ref: SessionRef, config: AgentConfig, attempt: Attempt) -> Equipment:
+    def equipment(self, ref: SessionRef, config: AgentConfig, attempt: Attempt, chain: tuple[str, ...]) -> Equipment:
         """Return the equipment of a turn of this configuration. Raises InvalidRequest if a part is not available."""
         route = self._deps.route(ref.tenant, config.model)
-        tools = self._deps.tools.of(ref, attempt.provider_data)
+        tools = self._deps.tools.of(ref, attempt.provider_data, chain)
         capabilities = partial(self._deps.inference.capabilities, route.targets)
         offer = supported_offer(route.with_prompt_format(config), tools.of_tenant.offered, capabilities)
         self._deps.shields.refuse_unusable(ref.tenant, config)

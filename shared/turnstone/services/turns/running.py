@@ -142,9 +142,9 @@ class TurnRunner:
             session, state = self._deps.turns.load(launch.ref)
             if session.lock.fence == launch.session.lock.fence and not state.status.is_terminal:
                 failed = state.ended_unanswered(TurnStatus.FAILED, failure, self._deps.clock.now())
-                self._deps.turns.commit(launch.ref, closed(session, failed, launch.open_segment))
+                change = self._deps.turns.commit(launch.ref, closed(session, failed, launch.open_segment))
                 warn_of_failure(launch.ref, failed, crash)
-                last_events = numbered(failed)[-1:]
+                last_events = numbered(change.turns[0])[-1:]
         except LeaseLost:
             last_events = self._lease_lost(run)
         except (Conflict, NotFound, StoreUnavailable) as problem:
@@ -259,7 +259,7 @@ class _Run:
     def _equipment(self) -> Equipment:
         route = self._deps.route(self.launch.ref.tenant, self.launch.config.model)
         config = route.with_prompt_format(self.launch.config)
-        tools = self._deps.tools.of(self.launch.ref, self.launch.provider_data)
+        tools = self._deps.tools.of(self.launch.ref.session, self.launch.provider_data, self.launch.state.chain)
         return Equipment(route, tools, build_offer(config, tools.of_tenant.offered(config.toolgroups)))
 
     def _out_of_time(self) -> TurnTimeReached:
@@ -306,10 +306,10 @@ class _Run:
 
     def _failed(self, state: TurnState, error: TurnstoneError) -> tuple[TurnEvent | Numbered, ...]:
         failed = state.ended_unanswered(TurnStatus.FAILED, _failure_of(error), self._deps.clock.now())
-        self._commit(closed(self._session, failed, self.launch.open_segment))
+        change = self._commit(closed(self._session, failed, self.launch.open_segment))
         warn_of_failure(self.launch.ref, failed, error)
         self._steps_at_end = len(failed.turn.steps)
-        return numbered(failed)[-1:]
+        return numbered(change.turns[0])[-1:]
 
     def _have_watched(self, lock: SessionLock) -> None:
         try:

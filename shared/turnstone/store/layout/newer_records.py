@@ -1,6 +1,6 @@
 """Records of formats that this version cannot read: they keep their position; using them raises RecordTooNew."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from turnstone.domain.errors import RecordTooNew
 from turnstone.ports.records import Key, Record, Scalar
@@ -51,3 +51,16 @@ def readable(record: Record) -> Record:
 
 # what a list passes over
 UNREADABLE = (LostRecord, NewerRecord)
+
+
+def of_this_format(key: Key, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield the pieces of a body. Raises RecordTooNew, before the first, for a format that this version cannot read."""
+    beginning = b""
+    for piece in pieces:
+        beginning += piece
+        if len(beginning) >= NUMBER_BYTES:
+            break
+    if form := newer_format(beginning):
+        raise too_new(key, form)
+    yield beginning
+    yield from pieces

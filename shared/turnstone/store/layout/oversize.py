@@ -7,8 +7,9 @@ import logging
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
 from turnstone.domain.errors import Conflict, ContentLost, NotFound, StoreUnavailable
@@ -17,18 +18,30 @@ from turnstone.ports.storage import BlobStore, RangeStore
 from turnstone.store.layout.frames import NUMBER_BYTES, newer_format
 from turnstone.store.layout.keys import kind_and_name
 from turnstone.store.layout.lost_records import LossLog, LostRecord
-from turnstone.store.layout.newer_records import UNREADABLE, newer_record, too_new
-from turnstone.store.layout.payloads import UNDECODABLE, Lost, Payload, payload_from, payload_in, pointer_to, sha256_of
+from turnstone.store.layout.newer_records import UNREADABLE, newer_record, of_this_format, too_new
+from turnstone.store.layout.payloads import (
+    UNDECODABLE,
+    Lost,
+    Payload,
+    inflated,
+    payload_from,
+    payload_in,
+    pointer_to,
+    sha256_of,
+)
+
+if TYPE_CHECKING:
+    from turnstone.store.layout.blob_reads import ReadAhead
 
 log = logging.getLogger(__name__)
 Result = TypeVar("Result")
-Fetched = Mapping[str, Callable[[], bytes | None]]
-NOTHING_FETCHED: Fetched = MappingProxyType({})
+FetchedPayloads = Mapping[str, Callable[[], bytes | None]]
+NOTHING_FETCHED: FetchedPayloads = MappingProxyType({})
 COMPRESS_ABOVE_BYTES = 768
 RECORD_BYTES = 350 * 1024
 PAGE_BYTES = 8 * 1024 * 1024
+AHEAD_BYTES = PAGE_BYTES  # what is fetched ahead of a reader of pieces, where each request takes long
 BLOBS_AT_ONCE = 8  # a page holds these at most beyond its limit
-PIECE_BYTES = 16 * 1024
 READS = 4  # for a record that is replaced each time before its payload is read
 
 _CODEC = "codec"
@@ -51,9 +64,11 @@ class OversizeStore:
     with an unrecognised one, or whose body has a newer format than this version, is returned as a NewerRecord.
     """
 
-    def __init__(self, store: RangeStore, blobs: BlobStore) -> None:
+    def __init__(self, store: RangeStore, blobs: BlobStore, ahead_bytes: int = 0) -> None:
+        """Fetch so many bytes ahead for each reader of pieces; 0 where reads are fast, or readers are many."""
         self._store = store
         self._blobs = blobs
+        self._ahead_bytes = ahead_bytes
         self._losses = LossLog()
 
     def get(self, key: Key) -> Record | None:
@@ -69,8 +84,10 @@ class OversizeStore:
         records, pages = self._store.gather(gets, ranges)
         whole = [record for get, record in zip(gets, records, strict=True) if record and get.held_bytes is None]
         fetched = self._fetched(whole)
+        in_pieces = [record for get, record in zip(gets, records, strict=True) if record and get.held_bytes is not None]
+        ahead = self._read_ahead(in_pieces)
         return (
-            [self._got(get, record, fetched) for get, record in zip(gets, records, strict=True)],
+            [self._got(get, record, fetched, ahead) for get, record in zip(gets, records, strict=True)],
             [self._page(query, page) for query, page in zip(ranges, pages, strict=True)],
         )
 
@@ -146,12 +163,12 @@ class OversizeStore:
             named = {payload.name for payload in found if payload is not None}
             self._remove(name for name in blobs if name not in named)
 
-    def _got(self, get: Get, record: Record | None, fetched: Fetched) -> Record | None:
+    def _got(self, get: Get, record: Record | None, fetched: FetchedPayloads, ahead: ReadAhead | None) -> Record | None:
         if record is None:
             return None
-        return self._decoded(record, fetched) if get.held_bytes is None else self._in_pieces(record)
+        return self._decoded(record, fetched) if get.held_bytes is None else self._in_pieces(record, ahead)
 
-    def _fetched(self, records: Sequence[Record]) -> Fetched:
+    def _fetched(self, records: Sequence[Record]) -> FetchedPayloads:
         """Return the payloads of these records, fetched at the same time; none where there are fewer than two."""
         names = [payload.name for record in records if (payload := payload_of(record)) is not None]
         if len(names) < 2:
@@ -163,16 +180,30 @@ class OversizeStore:
     def _page(self, query: Range, page: RecordPage) -> RecordPage:
         if query.held_bytes is None:
             return self._decoded_page(page)
-        return page._replace(records=tuple(map(self._in_pieces, page.records)))
+        ahead = self._read_ahead(page.records)
+        return page._replace(records=tuple(self._in_pieces(record, ahead) for record in page.records))
 
-    def _in_pieces(self, record: Record) -> Record:
+    def _read_ahead(self, records: Sequence[Record]) -> ReadAhead | None:
+        """Return the source of these records' payloads, None where nothing is fetched ahead."""
+        if not self._ahead_bytes or len(records) < 2:
+            return None
+        found = [payload for record in records if (payload := payload_of(record)) is not None and payload.size_bytes]
+        if len(found) < 2:
+            return None
+        from turnstone.store.layout.blob_reads import ReadAhead
+
+        return ReadAhead(self._blobs.get, {each.name: each.size_bytes for each in found}, self._ahead_bytes)
+
+    def _in_pieces(self, record: Record, ahead: ReadAhead | None) -> Record:
         codec = record.attributes.get(_CODEC)
         if codec is None or codec not in _CODECS:
             return self._readable(record) if codec is None else self._newer(record, str(codec))
-        pieces = _Pieces(record, self._whole, self._stored_pieces)
+        pieces = _Pieces(record, partial(self._whole, ahead), partial(self._stored_pieces, ahead))
         return Record(record.key, b"", _without_codec(record.attributes), record.rev, pieces)
 
-    def _whole(self, record: Record, consume: Callable[[Iterator[bytes]], Result]) -> tuple[Record, Result]:
+    def _whole(
+        self, ahead: ReadAhead | None, record: Record, consume: Callable[[Iterator[bytes]], Result]
+    ) -> tuple[Record, Result]:
         """Return the record from the last successful read, and the consumer's result for its body.
 
         Raises:
@@ -181,7 +212,7 @@ class OversizeStore:
         """
         for _ in range(READS):
             try:
-                return record, consume(_of_this_format(record.key, self._stored_pieces(record)))
+                return record, consume(of_this_format(record.key, self._stored_pieces(ahead, record)))
             except UNDECODABLE as reason:
                 again = self._again(record, reason)
                 if again is None:
@@ -191,26 +222,27 @@ class OversizeStore:
                 record = again
         raise _changing(record)
 
-    def _stored_pieces(self, record: Record) -> Iterator[bytes]:
+    def _stored_pieces(self, ahead: ReadAhead | None, record: Record) -> Iterator[bytes]:
         """Yield the body. Raises one of UNDECODABLE, at the end at the latest, if it is not the stored one."""
         codec = record.attributes.get(_CODEC)
         if codec is None:
             yield record.body
         elif codec == _ZLIB:
-            yield from _inflated((record.body,))
+            yield from inflated((record.body,))
         elif codec == _BLOB:
-            yield from self._blob_pieces(record.body)
+            yield from self._blob_pieces(ahead, record.body)
         elif codec == _ZLIB_BLOB:
-            yield from _inflated(self._blob_pieces(record.body))
+            yield from inflated(self._blob_pieces(ahead, record.body))
         else:
             raise too_new(record.key, str(codec))
 
-    def _blob_pieces(self, pointer: bytes) -> Iterator[bytes]:
+    def _blob_pieces(self, ahead: ReadAhead | None, pointer: bytes) -> Iterator[bytes]:
         """Yield the payload in pieces; the last one only after all are verified."""
         payload = payload_from(pointer)
         digest = hashlib.sha256()
         last = b""
-        for piece in self._blobs.pieces(payload.name):
+        source = self._blobs if ahead is None or payload.name not in ahead else ahead
+        for piece in source.pieces(payload.name):
             if last:
                 yield last
             digest.update(piece)
@@ -238,7 +270,7 @@ class OversizeStore:
     def _decoded_or_none(self, record: Record | None) -> Record | None:
         return None if record is None else self._decoded(record)
 
-    def _decoded(self, record: Record, fetched: Fetched = NOTHING_FETCHED) -> Record | None:
+    def _decoded(self, record: Record, fetched: FetchedPayloads = NOTHING_FETCHED) -> Record | None:
         """Return the record with its body, or None if it no longer exists."""
         for _ in range(READS):
             codec = record.attributes.get(_CODEC)
@@ -274,14 +306,14 @@ class OversizeStore:
         self._losses.note(record, reason)
         return LostRecord(record.key, b"", _without_codec(record.attributes), record.rev)
 
-    def _body(self, codec: Scalar, record: Record, fetched: Fetched) -> bytes:
+    def _body(self, codec: Scalar, record: Record, fetched: FetchedPayloads) -> bytes:
         if codec == _ZLIB:
             return zlib.decompress(record.body)
         if codec == _BLOB:
             return self._blob(record.body, fetched)
         return zlib.decompress(self._blob(record.body, fetched))
 
-    def _blob(self, pointer: bytes, fetched: Fetched) -> bytes:
+    def _blob(self, pointer: bytes, fetched: FetchedPayloads) -> bytes:
         payload = payload_from(pointer)
         # each attempt to read a record names another payload, or finds this one missing for good
         found = fetched.get(payload.name)
@@ -343,34 +375,8 @@ def payload_of(record: Record) -> Payload | None:
     return payload_in(record.body) if record.attributes.get(_CODEC) in (_BLOB, _ZLIB_BLOB) else None
 
 
-def _inflated(compressed: Iterable[bytes]) -> Iterator[bytes]:
-    inflater = zlib.decompressobj()
-    for rest in compressed:
-        while rest and not inflater.eof:
-            yield inflater.decompress(rest, PIECE_BYTES)
-            rest = inflater.unconsumed_tail
-    while not inflater.eof:  # input consumed, but not yet decompressed
-        piece = inflater.decompress(b"", PIECE_BYTES)
-        if not piece:
-            raise ValueError("the compressed body ends too early")
-        yield piece
-
-
 def _changing(record: Record) -> StoreUnavailable:
     return StoreUnavailable(f"the record {record.key!r} changes faster than its payload can be read, try again")
-
-
-def _of_this_format(key: Key, pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the pieces of a body. Raises RecordTooNew, before the first, for a format that this version cannot read."""
-    beginning = b""
-    for piece in pieces:
-        beginning += piece
-        if len(beginning) >= NUMBER_BYTES:
-            break
-    if form := newer_format(beginning):
-        raise too_new(key, form)
-    yield beginning
-    yield from pieces
 
 
 def _without_codec(attributes: Mapping[str, Scalar]) -> dict[str, Scalar]:

@@ -4,13 +4,14 @@ from collections import OrderedDict
 from threading import Lock
 
 from turnstone.domain.refs import SessionRef
-from turnstone.domain.sessions.context import Segment
+from turnstone.domain.sessions.context import Entry, Segment
 from turnstone.domain.sessions.sessions import LockState, Session, SessionLock
 from turnstone.ports.records import Absent, Put, Record, RevIs, Scalar
 from turnstone.store.layout.frames import stamp, time_of_attribute
 from turnstone.store.layout.keys import segment_key, session_key
 
 MOST_PARSED = 256  # of about a thousand tokens each
+MOST_ENTRIES = 1_024
 
 
 def put_session(ref: SessionRef, session: Session) -> Put:
@@ -50,8 +51,11 @@ def lock_attributes(lock: SessionLock) -> dict[str, Scalar]:
 
 def put_segment(ref: SessionRef, segment: Segment) -> Put:
     """Return the write that stores the segment; the session's lock, held in the same write, guards it."""
-    unsaid = {"summary"} if segment.summary is None else None
-    body = segment.model_dump_json(exclude=unsaid).encode()
+    if segment.summary is None:
+        entries = b",".join(map(_entries.json_of, segment.entries))
+        body = b'{"number":%d,"entries":[%b]}' % (segment.number, entries)
+    else:
+        body = segment.model_dump_json().encode()
     _parsed.keep(body, segment)
     return Put(key=segment_key(ref, segment.number), body=body)
 
@@ -93,4 +97,26 @@ class _Parsed:
                 self._segments.popitem(last=False)
 
 
+class _EntryTexts:
+    """The JSON of log entries, the last written ones: each turn writes its segment again, with one entry more."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._texts: OrderedDict[int, tuple[Entry, bytes]] = OrderedDict()  # by id, of an entry that is kept alive
+        self._changing = Lock()
+
+    def json_of(self, entry: Entry) -> bytes:
+        with self._changing:
+            found = self._texts.get(id(entry))
+        if found is not None and found[0] is entry:
+            return found[1]
+        text = entry.model_dump_json().encode()
+        with self._changing:
+            self._texts[id(entry)] = entry, text
+            if len(self._texts) > self._most:
+                self._texts.popitem(last=False)
+        return text
+
+
 _parsed = _Parsed(MOST_PARSED)
+_entries = _EntryTexts(MOST_ENTRIES)

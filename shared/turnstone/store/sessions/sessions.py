@@ -210,7 +210,7 @@ class SessionStore:
         Turns are read lazily, so the session may be of any length. Raises NotFound, and
         ContentLost for the session itself and its agent.
         """
-        turn_reads = [Get(turn_key(ref, turn_id), HELD_BYTES) for turn_id in dict.fromkeys(turn_ids or ())]
+        turn_reads = [Get(key, HELD_BYTES) for key in sorted({turn_key(ref, turn_id) for turn_id in turn_ids or ()})]
         turns = all_turns(ref)._replace(held_bytes=HELD_BYTES)
         ranges = [turns] if turn_ids is None else []
         of_session = [Get(session_key(ref)), Get(agent_key(ref.tenant, ref.agent_id))]

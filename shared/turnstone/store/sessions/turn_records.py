@@ -123,13 +123,17 @@ def whole_state(store: RangeStore, ref: SessionRef, record: Record) -> TurnState
 
 def keeps_details(body: bytes) -> bool:
     """Return whether a turn's body has the details of its steps, whose texts may be abridged here."""
-    return bool(private_part(body).get("keeps_details"))
+    return b"\n" in body and bool(private_part(body).get("keeps_details"))
 
 
 def is_terminal(record: Record) -> bool:
     """Return whether the record's turn has ended. Raises RecordTooNew."""
+    return _status_of(record).is_terminal
+
+
+def _status_of(record: Record) -> TurnStatus:
     try:
-        return TurnStatus(str(record.attributes[STATUS])).is_terminal
+        return TurnStatus(str(record.attributes[STATUS]))
     except ValueError:
         if record.pieces is not None:
             record.pieces.read_by(next)  # raises RecordTooNew where a newer version has more statuses

@@ -16,9 +16,7 @@ from turnstone.domain.errors import Conflict, LeaseLost, NotFound
 from turnstone.domain.messages.messages import Message, UserMessage
 from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.sessions.context import (
-    NO_HISTORY,
     Entry,
-    History,
     Segment,
     ended_messages,
     living,
@@ -29,6 +27,7 @@ from turnstone.domain.sessions.context import (
     summary_tokens,
     tokens_of,
 )
+from turnstone.domain.sessions.context_budget import NO_HISTORY, History
 from turnstone.domain.sessions.sessions import LockState, Session, SessionLock
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.turns.lost_turns import LOST

@@ -22,7 +22,8 @@ from tests.support.engine.turn_loop import (
 )
 from turnstone.domain.errors import InvalidRequest, ToolFailed
 from turnstone.domain.messages.messages import Message, SystemMessage, ToolResponseMessage, UserMessage
-from turnstone.domain.sessions.context import ended_messages, entry_of
+from turnstone.domain.sessions.context import ended_messages, entry_of, tokens_of
+from turnstone.domain.sessions.context_budget import History
 from turnstone.domain.tools.tool_rules import ChildTools, ConditionalTools, FirstTool, TerminalTool
 from turnstone.domain.tools.tools import ToolCall
 from turnstone.domain.turns.loop_policies import CONTINUED, FAILED, LETTA, NEARLY_FULL, RESPONSES, LoopPolicy
@@ -195,7 +196,8 @@ def test_an_alert_is_shown_once() -> None:
     assert [seen(engine, index).count(NEARLY_FULL) for index in range(3)] == [0, 1, 1]
     following = letta(send("hi"))
     history = ended_messages(ending.state.completed(ending.output, NOW))
-    following.deps = following.deps._replace(window_tokens=20, history=history)
+    counted = History(history, tokens_of(history))
+    following.deps = following.deps._replace(window_tokens=20, history=counted)
     assert not any(trace.has_alert for trace in finished(following, turn_of(policy)).state.traces)
 
 

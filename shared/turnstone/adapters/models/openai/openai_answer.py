@@ -180,9 +180,7 @@ def _first_of(choices: list[Any]) -> dict[str, Any]:
 
 def call_ids_of(messages: Iterable[Message]) -> frozenset[str]:
     """Return the ids of all calls in a history."""
-    return frozenset(
-        call.call_id for message in messages if isinstance(message, CompletionMessage) for call in message.tool_calls
-    )
+    return frozenset(call.call_id for message in messages if message.role == "assistant" for call in message.tool_calls)
 
 
 def server_message(payload: object) -> str | None:

@@ -14,8 +14,6 @@ from turnstone.domain.errors import ModelFailed
 from turnstone.domain.messages.messages import (
     CompletionMessage,
     Message,
-    SystemMessage,
-    ToolResponseMessage,
     UserMessage,
 )
 from turnstone.domain.models.requests import InferenceRequest
@@ -131,18 +129,14 @@ def messages_to_wire(messages: Sequence[Message], extras: Mapping[int, Mapping[s
 
 def message_to_wire(message: Message) -> dict[str, Any]:
     """Return the message; images outside user messages, which the wire cannot carry, become a placeholder."""
-    match message:
-        case SystemMessage():
-            return {"role": "system", "content": text_with_placeholders(message.content)}
-        case UserMessage():
-            return {"role": "user", "content": user_content_to_wire(message)}
-        case ToolResponseMessage():
-            content = text_with_placeholders(message.content)
-            return {"role": "tool", "tool_call_id": message.call_id, "content": content}
-        case CompletionMessage():
-            return assistant_to_wire(message)
-        case _:
-            assert_never(message)
+    if message.role == "user":
+        return {"role": "user", "content": user_content_to_wire(message)}
+    if message.role == "assistant":
+        return assistant_to_wire(message)
+    content = text_with_placeholders(message.content)
+    if message.role == "tool":
+        return {"role": "tool", "tool_call_id": message.call_id, "content": content}
+    return {"role": message.role, "content": content}
 
 
 def user_content_to_wire(message: UserMessage) -> str | list[dict[str, Any]]:

@@ -42,19 +42,21 @@ def test_the_threads_of_the_whole_process_are_bounded() -> None:
 
 
 def test_stuck_routes_of_a_family_leave_each_other_route_its_thread() -> None:
-    """Eight stuck calls of each of three routes take what is common; a fourth route answers at once all the same."""
+    """Eight stuck calls of each of three routes take all common threads; a fourth route answers at once."""
 
     async def scene() -> tuple[int, float]:
         may_end = threading.Event()
         budget = ThreadBudget("family", 4, COMMON_THREADS)
         routes = [RouteThreads(MOST, "", budget=budget) for _ in range(4)]
         stuck = [asyncio.create_task(route.do(may_end.wait)) for route in routes[:3] for _ in range(MOST)]
-        await asyncio.sleep(PATIENCE_S * 12)
-        taken = sum(thread.name.startswith("family_") for thread in threading.enumerate())
-        began = time.monotonic()
-        await asyncio.wait_for(routes[3].do(int), SOON_S)
-        took = time.monotonic() - began
-        may_end.set()
+        try:
+            await asyncio.sleep(PATIENCE_S * 12)
+            taken = sum(thread.name.startswith("family_") for thread in threading.enumerate())
+            began = time.monotonic()
+            await asyncio.wait_for(routes[3].do(int), SOON_S)
+            took = time.monotonic() - began
+        finally:
+            may_end.set()  # else the process never ends
         await asyncio.wait_for(asyncio.gather(*stuck), SOON_S)
         assert budget.free == COMMON_THREADS - sum(max(0, route._threads - 1) for route in routes)
         assert not budget.taken
@@ -72,10 +74,12 @@ def test_a_tenant_leaves_some_common_threads_to_others() -> None:
         budget = ThreadBudget("tenants", 3, COMMON_THREADS, 2)
         routes = [RouteThreads(MOST, "", 6, budget) for _ in range(3)]
         stuck = [asyncio.create_task(each.do(may_end.wait, on_behalf_of="a")) for each in routes for _ in range(MOST)]
-        await asyncio.sleep(PATIENCE_S * 12)
-        for route in routes:
-            await asyncio.wait_for(route.do(int, on_behalf_of="b"), SOON_S)
-        may_end.set()
+        try:
+            await asyncio.sleep(PATIENCE_S * 12)
+            for route in routes:
+                await asyncio.wait_for(route.do(int, on_behalf_of="b"), SOON_S)
+        finally:
+            may_end.set()
         await asyncio.wait_for(asyncio.gather(*stuck), SOON_S)
 
     asyncio.run(scene())

@@ -280,11 +280,10 @@ def test_after_its_patience_a_request_is_refused(serve: Serve) -> None:
 
     async def test() -> None:
         assert await there.send(ref, "too early").status() == 409
+        thinking.open()
 
     there.run(test)
     assert texts_in(there.server, ref) == ["hello"]
-    thinking.open()
-    there.server.settle()
 
 
 def test_a_client_that_leaves_is_not_served_and_the_next_one_is(serve: Serve) -> None:
@@ -311,10 +310,9 @@ def test_a_stop_refuses_waiting_requests(serve: Serve) -> None:
         there.queues.stop()
         assert await request.status() == 503
         assert await there.send(ref, "nor this").status() == 503
+        thinking.open()
 
     there.run(test)
-    thinking.open()
-    there.server.settle()
 
 
 def test_beyond_the_most_a_request_is_refused_at_once(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
