@@ -5,6 +5,7 @@ Covers: adapters/outgoing/connections, adapters/models/openai/openai_compatible
 
 import socket
 import time
+from contextlib import suppress
 from threading import Event, Thread
 
 import pytest
@@ -39,6 +40,29 @@ def test_an_answer_without_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None
         question_without_end = InferenceRequest(model="m", messages=(UserMessage(content="hello"),))
         with pytest.raises(ModelFailed, match="without end"):
             list(inference.stream(question_without_end))
+
+
+def test_a_chunk_of_a_negative_length_is_not_read_as_endless() -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\n"
+    sent = 0
+
+    def answer(listening: socket.socket) -> None:
+        nonlocal sent
+        connection, _ = listening.accept()
+        with connection, suppress(OSError):
+            connection.recv(65_536)
+            connection.sendall(head)
+            while sent < 200 << 20:
+                sent += connection.send(b"x" * 65_536)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        serving = Thread(target=answer, args=(listening,), daemon=True)
+        serving.start()
+        inference = OpenAICompatibleInference(f"http://127.0.0.1:{listening.getsockname()[1]}/v1", None)
+        with pytest.raises(ModelFailed, match="broke off"):
+            list(inference.stream(InferenceRequest(model="m", messages=(UserMessage(content="hello"),))))
+        serving.join(AT_ONCE_S)
+    assert sent < 20 << 20
 
 
 SILENCE_S = 20

@@ -1,15 +1,32 @@
 """The tokens of an inference, reported by its provider or estimated, and a turn that exceeds its limit.
 
-Covers: engine/measuring
+Covers: engine/measuring, domain/sessions/context_budget, store/sessions/turns
 """
 
+from typing import cast
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.fakes.models.scripted import ScriptedReply
 from tests.support.engine.turn_loop import CONFIG, PRICE, Engine, new_turn
 from turnstone.domain.errors import TurnLimitReached
+from turnstone.domain.messages.messages import CompletionMessage, Message, SystemMessage, UserMessage
+from turnstone.domain.models.requests import InferenceRequest
+from turnstone.domain.refs import SessionRef
+from turnstone.domain.sessions.context import EMPTY_ENTRY_TOKENS, Entry, Segment, tokens_of
+from turnstone.domain.sessions.context_budget import History
 from turnstone.domain.usage.usage import TokenUsage
 from turnstone.engine.measuring import prompt_tokens_of
+from turnstone.ports.storage import RangeStore
+from turnstone.store.sessions.turns import TurnStore
+
+REF = SessionRef(tenant="t", agent_id="a", session_id="s")
+TEXTS = st.text(max_size=40)
+QUESTIONS = st.builds(UserMessage, content=TEXTS)
+ANSWERS = st.builds(CompletionMessage, content=TEXTS, stop_reason=st.just("end_of_turn"))
+TURNS = st.lists(st.tuples(QUESTIONS, ANSWERS) | st.just(()), max_size=8)
 
 
 @pytest.mark.parametrize("usage", [None, TokenUsage()], ids=["none", "nothing"])
@@ -44,3 +61,24 @@ def test_a_turn_that_has_spent_its_tokens_makes_no_further_request(limit: int | 
     else:
         engine.run(new_turn())
     assert request_count == len(engine.inference.requests)
+
+
+@given(TURNS, st.integers(1, 200))
+def test_the_tokens_of_a_history_are_those_of_its_messages(turns: list[tuple[Message, ...]], budget: int) -> None:
+    entries = tuple(
+        Entry(order=f"{index:04}", tokens=tokens_of(messages) or EMPTY_ENTRY_TOKENS, messages=messages)
+        for index, messages in enumerate(turns)
+    )
+    store = TurnStore(cast(RangeStore, None))  # the log holds all of these messages
+    history = store.history(REF, (Segment(number=0, entries=entries),), budget)
+    assert history.tokens == tokens_of(history.messages)
+    request = InferenceRequest("m", (SystemMessage(content="be kind"), *history.messages, UserMessage(content="é")))
+    assert prompt_tokens_of(request, history) == prompt_tokens_of(request)
+
+
+def test_a_history_that_a_request_holds_in_another_form_is_counted_again() -> None:
+    messages = tuple(UserMessage(content=text) for text in "abc")
+    history = History(messages, 1_000)
+    for sent in ((messages[0], *messages), messages[:2], (UserMessage(content="a"), *messages[1:])):
+        request = InferenceRequest("m", sent)
+        assert prompt_tokens_of(request, history) == tokens_of(sent)
