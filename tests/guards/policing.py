@@ -44,7 +44,7 @@ POLICING = (
     Guard(
         Race.NO_RACE,
         "a budget: a turn stays with the one that it continues",
-        (ours("domain/sessions/context.py", "        if entry.continues and groups:", "        if False:"),),
+        (ours("domain/sessions/context.py", "        if entries[index].continues and index:", "        if False:"),),
         (f"{PAIRS}test_a_budget_never_separates_a_turn_from_the_one_it_continues",),
     ),
     Guard(

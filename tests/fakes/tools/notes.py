@@ -38,7 +38,7 @@ class Notes:
 
 
 class NotesToolbox:
-    """Toolbox over the notes, and over the turns of the same server; keeps its calls and who listed its tools."""
+    """Toolbox over notes and the turns of the same server; keeps its calls, and the callers that listed its tools."""
 
     def __init__(self, core: Core) -> None:
         self._core = core

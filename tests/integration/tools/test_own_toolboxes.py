@@ -54,8 +54,8 @@ def toolbox_of(server: Server) -> NotesToolbox:
     return box
 
 
-def builtin(name: str, known_as: str | None = None) -> Toolgroup:
-    return Toolgroup(identifier=known_as or name, provider_resource_id=name, provider_id=BUILTIN)
+def builtin(name: str, registered_as: str | None = None) -> Toolgroup:
+    return Toolgroup(identifier=registered_as or name, provider_resource_id=name, provider_id=BUILTIN)
 
 
 def answers_in(server: Server, ref: SessionRef) -> list[str]:

@@ -39,7 +39,7 @@ class Frozen(BaseModel, metaclass=ByClass):
     )
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
-        """Return the value itself: nobody can change it, and pydantic copies defaults."""
+        """Return the value itself: it cannot change, and pydantic copies every default."""
         return self
 
 

@@ -40,7 +40,7 @@ NOTHING_FETCHED: FetchedPayloads = MappingProxyType({})
 COMPRESS_ABOVE_BYTES = 768
 RECORD_BYTES = 350 * 1024
 PAGE_BYTES = 8 * 1024 * 1024
-AHEAD_BYTES = PAGE_BYTES  # what is fetched ahead of a reader of pieces, where each request takes long
+AHEAD_BYTES = PAGE_BYTES  # payloads fetched ahead of a reader of pieces, where each request takes long
 BLOBS_AT_ONCE = 8  # a page holds these at most beyond its limit
 READS = 4  # for a record that is replaced each time before its payload is read
 

@@ -10,7 +10,6 @@ from math import ceil
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from pydantic_core import to_json
 from urllib3 import BaseHTTPResponse, Timeout
 from urllib3.exceptions import (
     ConnectTimeoutError,
@@ -168,7 +167,7 @@ class OpenAICompatibleInference:
     def _streamed(
         self, body: Mapping[str, Any], answer: AnswerReader, ongoing: ModelCall, logprobs: "Logprobs | None" = None
     ) -> Iterator[Chunk | Inferred]:
-        response = self._opened(_encoded(body), ongoing)
+        response = self._opened(json.dumps(body).encode(), ongoing)
         received = body_of(response)
         try:
             for data in self._events(response, received):
@@ -197,7 +196,7 @@ class OpenAICompatibleInference:
             self._failures_logged(line, request.about),
         ):
             ongoing = replace(self._ongoing(request, line), path=path)
-            response = self._opened(_encoded(body), ongoing)
+            response = self._opened(json.dumps(body).encode(), ongoing)
             received = body_of(response)
             try:
                 return b"".join(_within_limits(received))
@@ -337,14 +336,6 @@ class OpenAICompatibleInference:
         if not has_events and "event-stream" not in content_type:
             error_text = "the model server does not answer as an OpenAI-compatible API; check"
             raise ModelFailed(f"{error_text} {self._access.names.url}")
-
-
-def _encoded(body: Mapping[str, Any]) -> bytes:
-    """Return the body as JSON."""
-    try:
-        return to_json(body)
-    except ValueError:  # halves of characters, which only an escape can hold
-        return json.dumps(body).encode()
 
 
 def _within_limits(received: Iterator[bytes]) -> Iterator[bytes]:
