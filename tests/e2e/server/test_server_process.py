@@ -146,7 +146,7 @@ def test_a_whole_answer_is_retried_over_a_crash(served: Served, model: ModelServ
 
 
 def test_a_resume_whose_server_was_killed_needs_no_second_tool_answer(served: Served, model: ModelServer) -> None:
-    server, client = served(lease_seconds=1)
+    server, client = served(lease_seconds=2)
     session = client.open_session("clock-then-slow", client_tools=[{**TOOL, "name": "current_time"}])
     paused = client.post(f"{session}/turn", turn_body("what time is it?")).json()
     turn = f"{session}/turn/{paused['turn_id']}"

@@ -165,6 +165,7 @@ def queued_turn_of_a_server(world: World, client: Client) -> None:
     world.faults.begin()
     with server.core.executor.permit(client.ref.tenant):
         client.queue(server, "roll")
+    server.settle()  # the turn has the slot now, and runs in a thread of its own
     server.pass_time(0)
 
 

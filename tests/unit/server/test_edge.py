@@ -634,11 +634,8 @@ def of_page(answer: Answered) -> bool:
     return marks[0] is not None
 
 
-@pytest.mark.parametrize("door", [Gateway, Adapter])
-def test_pages_of_listed_origins_read_the_answers_of_functions(
-    deployment_of: MakeDeployment, listed_origin: None, door: type[Door]
-) -> None:
-    there = door(deployment_of(ScriptedReply(texts=("hello",))))
+def test_pages_of_listed_origins_read_the_answers_of_functions(door_to: OpenDoor, listed_origin: None) -> None:
+    there = door_to(ScriptedReply(texts=("hello",)))
     path = there.session()
     page = {"origin": ORIGIN}
     assert of_page(there.fetch("GET", path, headers=page))
