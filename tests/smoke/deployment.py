@@ -22,7 +22,14 @@ STACK = "smoke"
 SAM = ROOT / ".sam" / "bin" / "sam"
 DEPLOY_TIMEOUT_S = 120
 REQUEST_TIMEOUT_S = 60.0
-PARAMETERS = {"StreamingMode": "buffered", "Architecture": ARCHITECTURE, "ModelUrl": "offline", "Auth": "AWS_IAM"}
+PAGE_ORIGIN = "https://app.example"
+PARAMETERS = {
+    "StreamingMode": "buffered",
+    "Architecture": ARCHITECTURE,
+    "ModelUrl": "offline",
+    "Auth": "AWS_IAM",
+    "CorsOrigins": PAGE_ORIGIN,
+}
 
 
 class Stack:

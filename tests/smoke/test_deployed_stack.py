@@ -22,7 +22,7 @@ import pytest
 
 from tests.smoke.artefact import ROOT
 from tests.smoke.conftest import MINISTACK, Show
-from tests.smoke.deployment import STACK, Stack, deploy
+from tests.smoke.deployment import PAGE_ORIGIN, STACK, Stack, deploy
 from tests.support.aws.emulator import EmulatorProcess
 from tests.support.clients.plain_client import answering, turn_body
 from tests.support.server.servers import wait_until
@@ -211,6 +211,20 @@ def test_a_method_that_a_path_lacks_is_refused_with_those_it_has(
     assert (answer.status_code, answer.headers["allow"]) == (405, allowed)
     body = answer.json()
     assert (body.get("code") or body["error"]["code"]) == "method_not_allowed"
+
+
+@pytest.mark.parametrize("path", ["/v1/agents", "/v1/models/a/b", "/v1/openai/v1/models"])
+def test_a_preflight_needs_no_signature_and_admits_the_listed_origin_only(stack: Stack, path: str) -> None:
+    headers = {"access-control-request-method": "POST", "access-control-request-headers": "authorization"}
+    listed = httpx.options(stack.url + path, headers={**headers, "origin": PAGE_ORIGIN})
+    assert (listed.status_code, listed.headers["access-control-allow-origin"]) == (204, PAGE_ORIGIN)
+    foreign = httpx.options(stack.url + path, headers={**headers, "origin": "https://app.example.org"})
+    assert "access-control-allow-origin" not in foreign.headers
+
+
+def test_a_page_of_the_listed_origin_may_read_answers(client: httpx.Client) -> None:
+    answer = client.get("/v1/agents", headers={"origin": PAGE_ORIGIN})
+    assert (answer.status_code, answer.headers["access-control-allow-origin"]) == (200, PAGE_ORIGIN)
 
 
 def test_a_path_is_not_taken_for_one_that_it_ends_with(client: httpx.Client) -> None:
