@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 LOOPBACK = ("127.", "::1", "localhost")
 CONNECT = socket.socket.connect
+RARE_SEARCHES = (20_000, 20, 20)  # tests leave little garbage, and searches for it took a twentieth of their time
 # a server would refuse it as a setting that is none; the processes of a run inherit it under a name of their own
 if (is_required := os.environ.pop("TURNSTONE_REQUIRE_ALL", None)) is not None:
     os.environ["TESTS_REQUIRE_ALL"] = is_required
@@ -58,6 +59,10 @@ def pytest_collection_finish() -> None:
     gc.enable()
     gc.collect()
     gc.freeze()
+    gc.set_threshold(*RARE_SEARCHES)
+    from tests.support.aws.descriptions import parse_once  # after the asserts of helpers are registered
+
+    parse_once()
 
 
 @pytest.fixture(autouse=True)

@@ -34,6 +34,7 @@ from tests.benchmarks.imports import (
 )
 from tests.support.aws.aws_events import FOLDER, load_event, store_what_events_name
 from tests.support.aws.cloudformation import template
+from tests.support.aws.descriptions import parse_each_time
 from tests.support.aws.dynamo_table import create_table
 from turnstone.adapters.aws.aws_clients import DescriptionFiles, OurServices
 from turnstone.adapters.aws.dynamodb import DynamoRangeStore
@@ -382,7 +383,8 @@ def limit(function: Function) -> float:
 
 
 @pytest.mark.parametrize("description", ["endpoints", "partitions", "_retry", "dynamodb/2012-08-10/service-2"])
-def test_a_description_is_loaded_as_by_botocore(description: str) -> None:
+def test_a_description_is_loaded_as_by_botocore(description: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    parse_each_time(monkeypatch)
     ours = OurServices(file_loader=DescriptionFiles()).load_data(description)
     assert json.dumps(ours) == json.dumps(Loader().load_data(description))
 

@@ -6,9 +6,13 @@ The transform takes code from a bucket only. A local path becomes the key of an 
 
 from __future__ import annotations
 
+import json
 import logging
+import os
+import tempfile
 from copy import deepcopy
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -49,6 +53,20 @@ def _loaded(path: Path, _changed_at: int) -> Any:
 
 @cache
 def _expanded(path: Path, changed_at: int, region: str, parameters: tuple[tuple[str, str], ...]) -> dict[str, Any]:
+    """Return the expansion; the processes of a run share it, because it takes a second."""
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
+    of_what = repr((path, changed_at, region, parameters)).encode()
+    kept = Path(tempfile.gettempdir()) / f"expansions-{run}" / sha256(of_what).hexdigest()
+    if not kept.exists():
+        kept.parent.mkdir(exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=kept.parent, delete=False) as file:
+            json.dump(_translated(path, changed_at, region, parameters), file)
+        Path(file.name).rename(kept)
+    shared: dict[str, Any] = json.loads(kept.read_bytes())
+    return shared
+
+
+def _translated(path: Path, changed_at: int, region: str, parameters: tuple[tuple[str, str], ...]) -> dict[str, Any]:
     source = deepcopy(_loaded(path, changed_at))
     for resource in (source.get("Globals", {}).get("Function", {}), *_properties(source)):
         for name in CODE:
