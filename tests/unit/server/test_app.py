@@ -63,7 +63,13 @@ def test_a_request_that_waits_when_the_server_stops_is_refused_with_a_retry_time
 
 
 def test_a_request_is_answered_by_the_first_route_that_matches_it() -> None:
-    app = build_app((*ROUTES, *UNSERVED), cast(UseCases, None), 1_000, OneMachine())
+    overlapping = [
+        Route("GET", "/x/{name}", lambda _: Reply(b""), None),
+        Route("GET", "/x/named", lambda _: Reply(b""), None),
+        Route("GET", "/y/{name}", lambda _: Reply(b""), None, takes_slashes=True),
+        Route("GET", "/y/{name}/more", lambda _: Reply(b""), None),
+    ]
+    app = build_app((*ROUTES, *UNSERVED, *overlapping), cast(UseCases, None), 1_000, OneMachine())
     patterns = [pattern for route in app.routes if isinstance(pattern := getattr(route, "path", None), str)]
     found_at_once = 0
     for pattern in patterns:
