@@ -46,7 +46,7 @@ class Frozen(BaseModel, metaclass=ByClass):
 
     # pydantic's own construction and copy take several times as long; a turn makes dozens of values
 
-    if not TYPE_CHECKING:  # mypy knows the signature of each class, by pydantic's plugin
+    if not TYPE_CHECKING:  # pydantic's plugin gives mypy the signature of each class
 
         @classmethod
         def model_construct(cls, _fields_set: set[str] | None = None, **values: Any) -> Self:

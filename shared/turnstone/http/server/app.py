@@ -102,7 +102,7 @@ class RoutedApp(Router):
     async def app(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request by the first route of its path and method."""
         if scope["type"] == "http":
-            # Starlette would try the pattern of each route, in vain for those with more or fewer parts than the path
+            # Starlette would also try the patterns with more or fewer parts than the path
             for served in self._by_slashes.get(scope["path"].count("/"), ()):
                 match, found = served.matches(scope)
                 if match is Match.FULL:
