@@ -5,10 +5,14 @@ Covers: http/replies, http/request, http/route, http/server/app, http/server/end
 """
 
 import asyncio
+import re
 from collections.abc import MutableMapping
 from threading import Event
 from typing import Any, cast
 
+from starlette.routing import Match
+
+from functions.local.routes import ROUTES, UNSERVED
 from turnstone.http.replies import Reply
 from turnstone.http.request import Request
 from turnstone.http.route import Route
@@ -56,3 +60,26 @@ def test_a_request_that_waits_when_the_server_stops_is_refused_with_a_retry_time
 
     asyncio.run(stopped())
     assert (sent[0]["status"], (b"retry-after", b"1") in sent[0]["headers"]) == (503, True)
+
+
+def test_a_request_is_answered_by_the_first_route_that_matches_it() -> None:
+    overlapping = [
+        Route("GET", "/x/{name}", lambda _: Reply(b""), None),
+        Route("GET", "/x/named", lambda _: Reply(b""), None),
+        Route("GET", "/y/{name}", lambda _: Reply(b""), None, takes_slashes=True),
+        Route("GET", "/y/{name}/more", lambda _: Reply(b""), None),
+    ]
+    app = build_app((*ROUTES, *UNSERVED, *overlapping), cast(UseCases, None), 1_000, OneMachine())
+    patterns = [pattern for route in app.routes if isinstance(pattern := getattr(route, "path", None), str)]
+    found_at_once = 0
+    for pattern in patterns:
+        for value in ("a", "a/b", "a/b/c/d/e/f", "", "session", "a\n"):
+            for method in ("GET", "HEAD", "POST", "PUT", "DELETE"):
+                path = re.sub(r"\{[^}]*\}", value, pattern)
+                scope = {"type": "http", "method": method, "path": path, "root_path": ""}
+                candidates = app._by_slashes.get(path.count("/"), [])
+                first = next((route for route in app.routes if route.matches(scope)[0] is Match.FULL), None)
+                found = next((route for route in candidates if route.matches(scope)[0] is Match.FULL), None)
+                assert found in (first, None), (method, path)
+                found_at_once += found is not None
+    assert found_at_once > len(patterns)

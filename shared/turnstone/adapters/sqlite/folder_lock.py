@@ -23,6 +23,7 @@ class FolderLock:
     def __init__(self, folder: Path) -> None:
         """Open the folder. Raises OSError."""
         self._waiter = _Waiter(os.open(folder, os.O_RDONLY | os.O_CLOEXEC))
+        self.take, self.release = self._waiter.take, self._waiter.release_lock
         self.close = weakref.finalize(self, self._waiter.close)
 
     @contextmanager
@@ -32,11 +33,11 @@ class FolderLock:
         Raises:
             TimeoutError: another process holds it for that long.
         """
-        self._waiter.take(timeout_s)
+        self.take(timeout_s)
         try:
             yield
         finally:
-            self._waiter.release_lock()
+            self.release()
 
 
 class _Waiter:
@@ -57,6 +58,7 @@ class _Waiter:
         self._granted.acquire()
 
     def take(self, timeout_s: float) -> None:
+        """Take the lock; the caller has to release it. Raises TimeoutError as `held` does."""
         with self._changing:
             if not self._is_waiting:
                 if self._try_now():

@@ -73,27 +73,14 @@ class SqliteRangeStore:
 
     def range(self, query: Range) -> RecordPage:
         """Return the next page of a range."""
-        if query.limit is not None and query.limit < 1:
-            raise ValueError(f"a page of {query.limit} records can't be read")
-        low, high = _half_open(query)
-        limit = -1 if query.limit is None else query.limit
-        page_bytes = min(query.held_bytes or PAGE_BYTES, PAGE_BYTES)
-        records: list[Record] = []
-        size_bytes = 0
         with self._file.reading() as connection:
-            rows = connection.execute(_DESCENDING if query.reverse else _ASCENDING, (query.pk, low, high, limit))
-            for sk, rev, attributes, body in rows:
-                records.append(Record(Key(query.pk, sk), body, attributes_in(attributes), rev))
-                size_bytes += len(body)
-                if size_bytes >= page_bytes:
-                    break
-            rows.close()
-        full = len(records) == query.limit or size_bytes >= page_bytes
-        return RecordPage(tuple(records), records[-1].key.sk if full else None)
+            return _read_range(connection, query)
 
     def gather(self, gets: Sequence[Get], ranges: Sequence[Range]) -> tuple[list[Record | None], list[RecordPage]]:
         """Return the results of several reads, made one after the other: each takes microseconds."""
-        return [self.get(get.key) for get in gets], [self.range(query) for query in ranges]
+        with self._file.reading() as connection:
+            records = [_read(connection, get.key) for get in gets]
+            return records, [_read_range(connection, query) for query in ranges]
 
     def write(self, operations: Sequence[Operation], nonce: str | None = None) -> None:
         """Apply all operations or none.
@@ -209,8 +196,27 @@ def _half_open(query: Range) -> tuple[str, str]:
     return (low, min(high, query.after)) if query.reverse else (max(low, query.after + "\0"), high)
 
 
+def _read_range(connection: sqlite3.Connection, query: Range) -> RecordPage:
+    if query.limit is not None and query.limit < 1:
+        raise ValueError(f"a page of {query.limit} records can't be read")
+    low, high = _half_open(query)
+    limit = -1 if query.limit is None else query.limit
+    page_bytes = min(query.held_bytes or PAGE_BYTES, PAGE_BYTES)
+    records: list[Record] = []
+    size_bytes = 0
+    rows = connection.execute(_DESCENDING if query.reverse else _ASCENDING, (query.pk, low, high, limit))
+    for sk, rev, attributes, body in rows:
+        records.append(Record(Key(query.pk, sk), body, attributes_in(attributes), rev))
+        size_bytes += len(body)
+        if size_bytes >= page_bytes:
+            break
+    rows.close()
+    full = len(records) == query.limit or size_bytes >= page_bytes
+    return RecordPage(tuple(records), records[-1].key.sk if full else None)
+
+
 def _read(connection: sqlite3.Connection, key: Key) -> Record | None:
-    row = connection.execute(_GET, (key.pk, key.sk)).fetchone()
+    row = connection.execute(_GET, key).fetchone()
     if row is None:
         return None
     rev, attributes, body = row

@@ -10,7 +10,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from turnstone.adapters.sqlite.folder_lock import FolderLock
@@ -67,13 +67,15 @@ class SqliteFile:
         self._was_read_only = False
         self._writing = threading.Lock()
         self._idle_readers: deque[sqlite3.Connection] = deque()
-        with self._failures_converted():
+        try:
             make_private_folder(path.parent)
             # SQLite would poll with sleeps of up to a tenth of a second, long with a busy neighbour. A folder's lock
             # wakes its waiter, and closing it does not drop SQLite's own locks.
             self._queue = FolderLock(path.parent)
             self._create()
             self._writer, self._log = self._open()
+        except (sqlite3.Error, OSError) as exc:
+            raise self._failure(exc) from exc
 
     def connect(self, path: Path) -> sqlite3.Connection:
         """Return a new connection for use by any thread."""
@@ -90,9 +92,10 @@ class SqliteFile:
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """Lend a connection for reading. Each statement sees everything committed before it."""
-        self._check_open()
+        if self._closed:
+            raise self._closed_error()
         # A pool, not a connection per thread: threads come and go, and would leave their connections open.
-        with self._failures_converted():
+        try:
             try:
                 connection = self._idle_readers.pop()
             except IndexError:
@@ -103,6 +106,8 @@ class SqliteFile:
                 self._idle_readers.append(connection)
                 if self._closed:
                     self._close_idle_readers()
+        except (sqlite3.Error, OSError) as exc:
+            raise self._failure(exc) from exc
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
@@ -115,8 +120,10 @@ class SqliteFile:
         if not self._writing.acquire(timeout=self._wait_s):
             raise StoreUnavailable(f"other writes to the database {str(self._path)!r} are taking too long")
         try:
-            self._check_open()
-            with self._failures_converted(), self._queued(wait_until_s), self._read_only_noticed():
+            if self._closed:
+                raise self._closed_error()
+            self._queue.take(wait_until_s - time.monotonic())  # wait for the writes of other processes
+            try:
                 self._begin()
                 try:
                     yield self._writer
@@ -125,10 +132,19 @@ class SqliteFile:
                     if self._writer.in_transaction:
                         self._writer.execute("ROLLBACK")
                     log, number = self._log, self._log.wrote()
+            except (sqlite3.OperationalError, OSError) as exc:
+                self._note_read_only(exc)
+                raise
+            finally:
+                self._queue.release()
+        except (sqlite3.Error, OSError) as exc:
+            raise self._failure(exc) from exc
         finally:
             self._writing.release()
-            with self._failures_converted():
+            try:
                 log.keep(number, self._wait_s)
+            except (sqlite3.Error, OSError) as exc:
+                raise self._failure(exc) from exc
 
     def close(self) -> None:
         """Close the file after the current calls."""
@@ -161,10 +177,6 @@ class SqliteFile:
             connection.close()
             raise
 
-    def _queued(self, wait_until_s: float) -> AbstractContextManager[None]:
-        """Wait for the writes of other processes."""
-        return self._queue.held(wait_until_s - time.monotonic())
-
     def _begin(self) -> None:
         if self._was_read_only:
             self._reopen()
@@ -176,15 +188,10 @@ class SqliteFile:
             self._writer.execute("ROLLBACK")
             raise
 
-    @contextmanager
-    def _read_only_noticed(self) -> Iterator[None]:
-        try:
-            yield
-        except (sqlite3.OperationalError, OSError) as exc:
-            may_not = isinstance(exc, PermissionError) or getattr(exc, "errno", None) == errno.EROFS
-            if may_not or getattr(exc, "sqlite_errorcode", None) == sqlite3.SQLITE_READONLY:
-                self._was_read_only = True
-            raise
+    def _note_read_only(self, exc: sqlite3.OperationalError | OSError) -> None:
+        may_not = isinstance(exc, PermissionError) or getattr(exc, "errno", None) == errno.EROFS
+        if may_not or getattr(exc, "sqlite_errorcode", None) == sqlite3.SQLITE_READONLY:
+            self._was_read_only = True
 
     def _reopen(self) -> None:
         # A file opened read-only stays so while a connection to it is open, even after it becomes writable.
@@ -204,16 +211,11 @@ class SqliteFile:
             while True:
                 self._idle_readers.pop().close()
 
-    def _check_open(self) -> None:
-        if self._closed:
-            raise StoreUnavailable(f"the database {str(self._path)!r} is closed")
+    def _closed_error(self) -> StoreUnavailable:
+        return StoreUnavailable(f"the database {str(self._path)!r} is closed")
 
-    @contextmanager
-    def _failures_converted(self) -> Iterator[None]:
-        try:
-            yield
-        except (sqlite3.Error, OSError) as exc:
-            raise failure_of(self._path, exc, self._wait_s) from exc
+    def _failure(self, exc: sqlite3.Error | OSError) -> StoreUnavailable:
+        return failure_of(self._path, exc, self._wait_s)
 
 
 def _make_database(path: Path) -> None:

@@ -11,6 +11,8 @@ from turnstone.adapters.sqlite.sqlite_failures import HOW_TO_MEND
 from turnstone.domain.errors import StoreUnavailable
 from turnstone.ports.records import Scalar
 
+_json_of = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
 
 @lru_cache(maxsize=1_024)
 def attributes_in(text: str) -> Mapping[str, Scalar]:
@@ -31,4 +33,4 @@ def row_of(
 ) -> tuple[int, Scalar | None, str, str | None]:
     """Return the columns rev, open, attributes and nonce."""
     present = {name: value for name, value in attributes.items() if value is not None}
-    return rev, present.get("open"), json.dumps(present, ensure_ascii=False, separators=(",", ":")), nonce
+    return rev, present.get("open"), _json_of(present), nonce

@@ -81,14 +81,14 @@ def _try_apply(connection: sqlite3.Connection, operation: Operation, nonce: str 
                 return False
             merged = {**state.attributes, **operation.attributes}
             row = row_of(_revision(operation.when, state.rev), merged, nonce)
-            connection.execute(_UPDATE, (*row, operation.key.pk, operation.key.sk))
+            connection.execute(_UPDATE, (*row, *operation.key))
         case Delete():
-            connection.execute(DELETE, (operation.key.pk, operation.key.sk))
+            connection.execute(DELETE, operation.key)
     return True
 
 
 def _put(put: Put, nonce: str | None) -> tuple[Scalar | bytes | None, ...]:
-    return *row_of(_revision(put.when, 1), put.attributes, nonce), put.body, put.key.pk, put.key.sk
+    return *row_of(_revision(put.when, 1), put.attributes, nonce), put.body, *put.key
 
 
 def _changed(connection: sqlite3.Connection, statement: str, values: Sequence[Scalar | bytes | None]) -> bool:
@@ -96,7 +96,7 @@ def _changed(connection: sqlite3.Connection, statement: str, values: Sequence[Sc
 
 
 def _state(connection: sqlite3.Connection, key: Key) -> _State | None:
-    row = connection.execute(_STATE, (key.pk, key.sk)).fetchone()
+    row = connection.execute(_STATE, key).fetchone()
     if row is None:
         return None
     rev, attributes, nonce = row

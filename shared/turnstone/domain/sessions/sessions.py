@@ -42,13 +42,13 @@ class SessionLock(Frozen):
 
     def taken(self, order: str, lease_until: datetime, reopened: int = 0) -> "SessionLock":
         """Return the lock for a process that runs the turn; the fence excludes every earlier holder."""
-        return SessionLock(
+        return SessionLock.model_construct(
             state=LockState.RUNNING, order=order, fence=self.fence + 1, reopened=reopened, lease_until=lease_until
         )
 
     def queued(self, order: str) -> "SessionLock":
         """Return the lock for a new turn that a process has yet to claim; the fence excludes every earlier holder."""
-        return SessionLock(state=LockState.QUEUED, order=order, fence=self.fence + 1)
+        return SessionLock.model_construct(state=LockState.QUEUED, order=order, fence=self.fence + 1)
 
     def awaiting(self, await_until: datetime) -> "SessionLock":
         """Return the lock for a turn that awaits its client."""
@@ -61,7 +61,7 @@ class SessionLock(Frozen):
         )
 
     def released(self) -> "SessionLock":
-        return SessionLock(fence=self.fence)
+        return SessionLock.model_construct(fence=self.fence)
 
     def is_live(self, now: datetime) -> bool:
         """Return whether a process runs the turn under a valid lease."""

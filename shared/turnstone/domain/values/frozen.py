@@ -1,12 +1,14 @@
 """Base classes of domain models, and JSON objects with arbitrary content."""
 
 import math
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 MAX_DEPTH = 64
+FrozenT = TypeVar("FrozenT", bound="Frozen")
+_set = object.__setattr__
 
 
 if TYPE_CHECKING:  # the metaclass of models has no public name
@@ -41,6 +43,70 @@ class Frozen(BaseModel, metaclass=ByClass):
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
         """Return the value itself: it cannot change, and pydantic copies every default."""
         return self
+
+    # pydantic's own construction and copy take several times as long; a turn makes dozens of values
+
+    if not TYPE_CHECKING:  # pydantic's plugin gives mypy the signature of each class
+
+        @classmethod
+        def model_construct(cls, _fields_set: set[str] | None = None, **values: Any) -> Self:
+            """Return the value of these validated fields, with the defaults of all others."""
+            template = _templates.get(cls) or _template_of(cls)
+            fields = {**template.fields, **values}
+            if not template.is_plain or len(fields) > len(template.fields) or not template.required <= values.keys():
+                return super().model_construct(_fields_set, **values)
+            for name in template.empty - values.keys():
+                fields[name] = fields[name].copy()
+            return _made(cls, fields, set(values) if _fields_set is None else _fields_set)
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Return a copy with these fields changed, without validation."""
+        if deep or self.__pydantic_extra__ is not None:
+            return super().model_copy(update=update, deep=deep)
+        changes = update or {}
+        return _made(type(self), {**self.__dict__, **changes}, {*self.__pydantic_fields_set__, *changes})
+
+
+class _Template(NamedTuple):
+    """What `model_construct` needs of a class of values.
+
+    Attributes:
+        fields: all fields in their order, with their defaults; a required one is None.
+        empty: those whose default is an empty dict, list or set, which each value gets for itself.
+        is_plain: whether construction does no more than fill in these defaults.
+    """
+
+    fields: dict[str, Any]
+    required: frozenset[str]
+    empty: frozenset[str]
+    is_plain: bool
+
+
+_templates: dict[type[Frozen], _Template] = {}
+
+
+def _template_of(cls: type[Frozen]) -> _Template:
+    fields = cls.model_fields
+    required = frozenset(name for name, field in fields.items() if field.is_required())
+    defaults = {name: None if name in required else field.default for name, field in fields.items()}
+    empty = frozenset(name for name, default in defaults.items() if isinstance(default, dict | list | set))
+    is_plain = not (
+        any(field.default_factory or field.validation_alias for field in fields.values())
+        or any(defaults[name] for name in empty)
+        or cls.model_config.get("extra") == "allow"
+        or cls.__pydantic_post_init__
+    )
+    template = _templates[cls] = _Template(defaults, required, empty, is_plain)
+    return template
+
+
+def _made(cls: type[FrozenT], fields: dict[str, Any], given: set[str]) -> FrozenT:
+    value = cls.__new__(cls)
+    _set(value, "__dict__", fields)
+    _set(value, "__pydantic_fields_set__", given)
+    _set(value, "__pydantic_extra__", None)
+    _set(value, "__pydantic_private__", None)
+    return value
 
 
 class Strict(Frozen):

@@ -6,6 +6,7 @@ whose pages may use the server, by a local name like everyone.
 """
 
 from collections.abc import Iterable
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from starlette.types import Receive, Scope, Send
@@ -48,6 +49,7 @@ def _is_local(headers: dict[bytes, bytes], origins: frozenset[bytes]) -> bool:
     return is_page_allowed and (host is None or _name("//" + host.decode("latin-1")) in LOCAL_NAMES)
 
 
+@lru_cache(maxsize=64)
 def _name(url: str) -> str | None:
     try:
         return urlsplit(url).hostname

@@ -97,6 +97,19 @@ class RoutedApp(Router):
         super().__init__(**more)
         self._declared = declared
         self._hosting = hosting
+        self._by_slashes = _by_slashes(self.routes)
+
+    async def app(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request by the first route of its path and method."""
+        if scope["type"] == "http":
+            # Starlette would also try the patterns with more or fewer parts than the path
+            for served in self._by_slashes.get(scope["path"].count("/"), ()):
+                match, found = served.matches(scope)
+                if match is Match.FULL:
+                    scope.update(found)
+                    await served.app(scope, receive, send)
+                    return
+        await super().app(scope, receive, send)
 
     async def not_found(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -127,6 +140,20 @@ class _Served(StarletteRoute):
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self.app(scope, receive, send)
+
+
+def _by_slashes(routes: Iterable[BaseRoute]) -> dict[int, list[_Served]]:
+    """Return the routes that may match a path, by its number of slashes, in their order."""
+    served: list[_Served] = []
+    for route in routes:
+        if not isinstance(route, _Served):
+            break  # it may take a path before the routes after it
+        served.append(route)
+    counts = {route.path.count("/") for route in served if SLASHES not in route.path}
+    return {
+        count: [route for route in served if SLASHES in route.path or route.path.count("/") == count]
+        for count in counts
+    }
 
 
 class _ByMethod:

@@ -58,7 +58,7 @@ def wire_pieces(body: Iterator[bytes]) -> Iterator[bytes]:
 
 def stamp(at: datetime) -> str:
     """Return the time as text of fixed width, which sorts by time; a state machine compares it, too."""
-    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return at.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
 def time_of_attribute(value: Scalar | None) -> datetime | None:

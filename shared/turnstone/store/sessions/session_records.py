@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from threading import Lock
+from typing import Generic, TypeVar
 
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.sessions.context import Entry, Segment
@@ -12,20 +13,25 @@ from turnstone.store.layout.keys import segment_key, session_key
 
 MOST_PARSED = 256  # of about a thousand tokens each
 MOST_ENTRIES = 1_024
+MOST_SESSIONS = 1_024  # of about half a kilobyte each
+ParsedT = TypeVar("ParsedT")
+_IN_ATTRIBUTES = {"lock", "rev"}
 
 
 def put_session(ref: SessionRef, session: Session) -> Put:
     """Return the write that stores the session, on condition that its revision is unchanged."""
+    body = session.model_dump_json(exclude=_IN_ATTRIBUTES, exclude_defaults=True).encode()
+    _sessions.keep(body, session)
     return Put(
         key=session_key(ref),
-        body=session.model_dump_json(exclude={"lock", "rev"}, exclude_defaults=True).encode(),
+        body=body,
         attributes=lock_attributes(session.lock),
         when=(RevIs(session.rev) if session.rev else Absent(),),
     )
 
 
 def session_of(record: Record) -> Session:
-    lock = SessionLock(
+    lock = SessionLock.model_construct(
         state=LockState(str(record.attributes["status"])),
         order=_text(record.attributes.get("active")),
         fence=int(record.attributes["fence"]),
@@ -33,7 +39,11 @@ def session_of(record: Record) -> Session:
         lease_until=time_of_attribute(record.attributes.get("lease_until")),
         await_until=time_of_attribute(record.attributes.get("await_until")),
     )
-    return Session.model_validate_json(record.body).model_copy(update={"lock": lock, "rev": record.rev})
+    session = _sessions.find(record.body)
+    if session is None:
+        session = Session.model_validate_json(record.body)
+        _sessions.keep(record.body, session)
+    return session.model_copy(update={"lock": lock, "rev": record.rev})
 
 
 def lock_attributes(lock: SessionLock) -> dict[str, Scalar]:
@@ -56,15 +66,15 @@ def put_segment(ref: SessionRef, segment: Segment) -> Put:
         body = b'{"number":%d,"entries":[%b]}' % (segment.number, entries)
     else:
         body = segment.model_dump_json().encode()
-    _parsed.keep(body, segment)
+    _segments.keep(body, segment)
     return Put(key=segment_key(ref, segment.number), body=body)
 
 
 def segment_of(record: Record) -> Segment:
-    segment = _parsed.find(record.body)
+    segment = _segments.find(record.body)
     if segment is None:
         segment = Segment.model_validate_json(record.body)
-        _parsed.keep(record.body, segment)
+        _segments.keep(record.body, segment)
     return segment
 
 
@@ -72,29 +82,29 @@ def _text(value: Scalar | None) -> str | None:
     return None if value is None else str(value)
 
 
-class _Parsed:
-    """Segments by their bytes, the last used ones: each turn reads its session's history again, which hardly changes.
+class _Parsed(Generic[ParsedT]):
+    """Parsed bodies by their bytes, the last used ones: each turn reads again what the one before it wrote.
 
-    Bytes are the key, so that a segment which another process changed, or a deletion rewrote, is never taken for it.
+    Bytes are the key, so that a body which another process changed, or a deletion rewrote, is never taken for it.
     """
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._segments: OrderedDict[bytes, Segment] = OrderedDict()
+        self._values: OrderedDict[bytes, ParsedT] = OrderedDict()
         self._changing = Lock()
 
-    def find(self, body: bytes) -> Segment | None:
+    def find(self, body: bytes) -> ParsedT | None:
         with self._changing:
-            segment = self._segments.get(body)
-            if segment is not None:
-                self._segments.move_to_end(body)
-            return segment
+            value = self._values.get(body)
+            if value is not None:
+                self._values.move_to_end(body)
+            return value
 
-    def keep(self, body: bytes, segment: Segment) -> None:
+    def keep(self, body: bytes, value: ParsedT) -> None:
         with self._changing:
-            self._segments[body] = segment
-            if len(self._segments) > self._most:
-                self._segments.popitem(last=False)
+            self._values[body] = value
+            if len(self._values) > self._most:
+                self._values.popitem(last=False)
 
 
 class _EntryTexts:
@@ -118,5 +128,6 @@ class _EntryTexts:
         return text
 
 
-_parsed = _Parsed(MOST_PARSED)
+_segments = _Parsed[Segment](MOST_PARSED)
+_sessions = _Parsed[Session](MOST_SESSIONS)
 _entries = _EntryTexts(MOST_ENTRIES)

@@ -23,6 +23,9 @@ TOKEN = "token"  # noqa: S105 - the attribute's name; written by the state machi
 # a default inside of these, such as the type of a strategy, must be stored, too
 _COMPLETE = {"overrides", "config", "documents"}
 _NOT_PRIVATE = {"turn", "order", "status", "rev", "is_lost", "token", *_COMPLETE}
+_PRIVATE_DEFAULTS = tuple(
+    (name, field.default) for name, field in TurnState.model_fields.items() if name not in _NOT_PRIVATE
+)
 CONFIG_SECRETS = "config_secrets"
 _DERIVED = {"failure"}  # of the turn: a stored failure is private, and readers see a part of it
 
@@ -32,7 +35,9 @@ def put_turn(ref: SessionRef, state: TurnState) -> Put:
     attributes: dict[str, Scalar] = {"status": state.status.value}
     if not state.status.is_terminal:
         attributes["open"] = open_shard(ref)
-    private = state.model_dump(mode="json", exclude=_NOT_PRIVATE, exclude_defaults=True)
+    values = state.__dict__
+    changed = {name for name, default in _PRIVATE_DEFAULTS if values[name] is not default and values[name] != default}
+    private = state.model_dump(mode="json", include=changed, exclude_defaults=True) if changed else {}
     if overrides := _chosen_overrides(state.overrides):
         private["overrides"] = overrides
     if state.config is not None:
@@ -93,8 +98,8 @@ def order_of(record: Record) -> str:
 
 def _chosen_overrides(overrides: TurnOverrides) -> dict[str, Any]:
     """Return the overrides that are set, complete: a default inside one, such as a strategy's type, is kept."""
-    given = {name for name in TurnOverrides.model_fields if getattr(overrides, name) is not None}
-    return overrides.model_dump(mode="json", include=given)
+    given = {name for name, value in overrides.__dict__.items() if value is not None}
+    return overrides.model_dump(mode="json", include=given) if given else {}
 
 
 def _snapshot(config: AgentConfig) -> dict[str, Any]:
