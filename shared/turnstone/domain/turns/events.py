@@ -1,5 +1,6 @@
 """Events of a turn, in the shape of an event's payload in the Llama Stack stream."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
@@ -9,7 +10,7 @@ from turnstone.domain.tools.tools import ToolCall
 from turnstone.domain.turns.failures import Failure, UnansweredStatus
 from turnstone.domain.turns.turns import Step, Turn, TurnState
 from turnstone.domain.values.content import Image
-from turnstone.domain.values.frozen import Frozen
+from turnstone.domain.values.frozen import Frozen, unchecked
 
 # for dialects whose answers hold more than the turn; not a part of the JSON of any event
 if TYPE_CHECKING:
@@ -55,6 +56,21 @@ class StepProgressed(Frozen):
     step_type: StepType
     step_id: str
     delta: StepDelta
+
+
+class TextsProgressed(NamedTuple):
+    """The texts of an inference that arrived together; each is the delta of an event of its own."""
+
+    step_id: str
+    texts: tuple[str, ...]
+
+    @property
+    def events(self) -> Iterator[StepProgressed]:
+        """The event of each text; texts of a model are valid, and a long answer has thousands of them."""
+        for text in self.texts:
+            delta = unchecked(TextDelta, {"type": "text", "text": text})
+            fields = {"event_type": "step_progress", "step_type": "inference", "step_id": self.step_id, "delta": delta}
+            yield unchecked(StepProgressed, fields)
 
 
 class StepDetailed(NamedTuple):

@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -37,7 +37,7 @@ from turnstone.adapters.outgoing.quoting import quoted, without_address
 from turnstone.adapters.outgoing.sse_reader import EventTooLarge, SseReader
 from turnstone.domain.errors import ModelBusy, ModelError, ModelFailed, ModelNotFound, ModelRefused, ModelTimedOut
 from turnstone.domain.messages.messages import Message
-from turnstone.domain.models.requests import Chunk, InferenceRequest, Inferred, ReasoningChunk, TextChunk
+from turnstone.domain.models.requests import Chunk, InferenceRequest, ReasoningChunk, Streamed, TextChunk, TextChunks
 from turnstone.domain.models.routing import Target
 from turnstone.domain.provider_data import NO_PROVIDER_DATA
 from turnstone.domain.values.cancellation import StopSignal
@@ -51,6 +51,7 @@ SILENCE_TIMEOUT_S = 600.0
 CONNECT_TIMEOUT_S = 5.0
 MODELS_TIMEOUT_S = 5.0
 POOL_SIZE = 64
+TEXTS_AT_ONCE = 64  # so that the first of many is out within a part of a millisecond
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 MOST_CHAT_ONLY = 1_000
 RETRIES = 2
@@ -103,7 +104,7 @@ class OpenAICompatibleInference:
         self._exchanges = Exchanges(url, POOL_SIZE, CONNECT_TIMEOUT_S)
         self._chat_only: set[str] = set()
 
-    def stream(self, request: InferenceRequest) -> Iterator[Chunk | Inferred]:
+    def stream(self, request: InferenceRequest) -> Iterator[Streamed]:
         """Yield the answer as it arrives. Closing the generator early drops the connection, and with it the answer.
 
         A prompt goes to the server's completions. If the server lacks them, or lacks them for this model, the prompt is
@@ -126,7 +127,7 @@ class OpenAICompatibleInference:
             else:
                 yield from self._continued(request, line)
 
-    def _continued(self, request: InferenceRequest, line: Line) -> Iterator[Chunk | Inferred]:
+    def _continued(self, request: InferenceRequest, line: Line) -> Iterator[Streamed]:
         if request.model not in self._chat_only and not self._access.is_signed:  # Bedrock has no completions
             ongoing = replace(self._ongoing(request, line), path=COMPLETIONS)
             try:
@@ -145,30 +146,32 @@ class OpenAICompatibleInference:
             self._chat_only.clear()
         self._chat_only.add(model)
 
-    def _chatted(self, request: InferenceRequest, line: Line) -> Iterator[Chunk | Inferred]:
+    def _chatted(self, request: InferenceRequest, line: Line) -> Iterator[Streamed]:
         ongoing = self._ongoing(request, line)
         logprobs = _new_logprobs() if request.extras.get("logprobs") else None
         answer = AnswerReader(call_ids_of(request.messages), ongoing.quote, logprobs)
-        yield from self._streamed(request_body(request, self._grammar_server), answer, ongoing, logprobs)
+        body = request_body(request, self._grammar_server)
+        yield from self._streamed(body, answer, ongoing, logprobs, in_batches=request.takes_batches)
 
     def _ongoing(self, request: InferenceRequest, line: Line) -> ModelCall:
         key = self._access.key(request.provider_data)
         return ModelCall(request.model, key, self._quote(key, request.messages), line)
 
     def _streamed(
-        self, body: Mapping[str, Any], answer: AnswerReader, ongoing: ModelCall, logprobs: "Logprobs | None" = None
-    ) -> Iterator[Chunk | Inferred]:
+        self,
+        body: Mapping[str, Any],
+        answer: AnswerReader,
+        ongoing: ModelCall,
+        logprobs: "Logprobs | None" = None,
+        *,
+        in_batches: bool = False,
+    ) -> Iterator[Streamed]:
         response = self._opened(json.dumps(body).encode(), ongoing)
         try:
-            for data in self._events(response):
-                text = answer.read(data)
-                rated = () if logprobs is None else logprobs.take()
-                if answer.reasoned:
-                    yield ReasoningChunk(answer.reasoned)
-                if text or rated:
-                    yield TextChunk(text, rated)
-                if answer.calls.pending:
-                    yield from answer.calls.take_pending()
+            for events in self._events(response):
+                yield from (
+                    _texts(events, answer) if in_batches and logprobs is None else _chunks(events, answer, logprobs)
+                )
                 if answer.is_over:
                     break
             inferred = answer.inferred()
@@ -297,25 +300,59 @@ class OpenAICompatibleInference:
         kind = ModelRefused if is_invalid else ModelFailed
         return FailedAttempt(kind(message, is_outage=is_outage, quote=server_text, status=status), wait_s)
 
-    def _events(self, response: Response) -> Iterator[str]:
-        """Yield the data of each event, or the JSON text of a server without streaming. Raises ModelError."""
+    def _events(self, response: Response) -> Iterator[Sequence[str]]:
+        """Yield the data of the events of each read, or the JSON text of a server without streaming.
+
+        Raises ModelError.
+        """
         content_type = response.headers.get("content-type", "").lower()
         if content_type.startswith("application/json"):
-            yield b"".join(_within_limits(response.pieces())).decode("utf-8", "replace")
+            yield (b"".join(_within_limits(response.pieces())).decode("utf-8", "replace"),)
             raise ModelFailed("the model server answered with JSON that is not a chat completion")
         reader = SseReader()
         has_events = False
         try:
             for chunk in _within_limits(response.pieces()):
-                for data in reader.feed(chunk):
+                if events := reader.feed(chunk):
                     has_events = True
-                    if data.strip():
-                        yield data.strip()
+                    yield [data for event in events if (data := event.strip())]
         except EventTooLarge as exc:
             raise ModelFailed(f"the model server sent {exc}") from exc
         if not has_events and "event-stream" not in content_type:
             error_text = "the model server does not answer as an OpenAI-compatible API; check"
             raise ModelFailed(f"{error_text} {self._access.names.url}")
+
+
+def _chunks(events: Iterable[str], answer: AnswerReader, logprobs: "Logprobs | None") -> Iterator[Chunk]:
+    """Yield the chunks of these events, up to the end of the answer. Raises ModelFailed."""
+    for data in events:
+        text = answer.read(data)
+        rated = () if logprobs is None else logprobs.take()
+        if answer.reasoned:
+            yield ReasoningChunk(answer.reasoned)
+        if text or rated:
+            yield TextChunk(text, rated)
+        if answer.calls.pending:
+            yield from answer.calls.take_pending()
+        if answer.is_over:
+            return
+
+
+def _texts(events: Sequence[str], answer: AnswerReader) -> Iterator[TextChunks]:
+    """Yield the texts of these events in batches, up to the end of the answer; raise ModelFailed after the others."""
+    for first in range(0, len(events), TEXTS_AT_ONCE):
+        texts: list[str] = []
+        failed: ModelFailed | None = None
+        try:
+            answer.read_texts(events[first : first + TEXTS_AT_ONCE], texts)
+        except ModelFailed as error:
+            failed = error
+        if texts:
+            yield TextChunks(tuple(texts))
+        if failed is not None:
+            raise failed
+        if answer.is_over:
+            return
 
 
 def _within_limits(received: Iterator[bytes]) -> Iterator[bytes]:
