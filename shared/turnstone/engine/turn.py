@@ -120,7 +120,7 @@ def _infer(state: TurnState, deps: EngineDeps) -> Move:
     for call in answer.message.tool_calls:
         deltas += 1
         yield StepProgressed(step_type="inference", step_id=step_id, delta=call_delta(call))
-    step = InferenceStep(
+    step = InferenceStep.model_construct(
         turn_id=state.turn_id,
         step_id=step_id,
         started_at=started_at,
@@ -130,7 +130,7 @@ def _infer(state: TurnState, deps: EngineDeps) -> Move:
     )
     usage = measured(request, answer, deps.history if deps.prompt is None else NO_HISTORY)
     has_alert = is_alert_due(state, deps.history.messages, usage, deps.window_tokens)
-    trace = StepTrace(deltas=deltas, usage=usage, model=request.model, has_alert=has_alert)
+    trace = StepTrace.model_construct(deltas=deltas, usage=usage, model=request.model, has_alert=has_alert)
     if kept is not None:
         trace = trace.model_copy(update={"reasoning": answer.reasoning, "cuts": cuts_of(kept, answer)})
     inferred = state.with_step(step, trace)

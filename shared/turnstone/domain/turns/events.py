@@ -10,7 +10,7 @@ from turnstone.domain.tools.tools import ToolCall
 from turnstone.domain.turns.failures import Failure, UnansweredStatus
 from turnstone.domain.turns.turns import Step, Turn, TurnState
 from turnstone.domain.values.content import Image
-from turnstone.domain.values.frozen import Frozen, unchecked
+from turnstone.domain.values.frozen import Frozen
 
 # for dialects whose answers hold more than the turn; not a part of the JSON of any event
 if TYPE_CHECKING:
@@ -68,9 +68,8 @@ class TextsProgressed(NamedTuple):
     def events(self) -> Iterator[StepProgressed]:
         """The event of each text; texts of a model are valid, and a long answer has thousands of them."""
         for text in self.texts:
-            delta = unchecked(TextDelta, {"type": "text", "text": text})
-            fields = {"event_type": "step_progress", "step_type": "inference", "step_id": self.step_id, "delta": delta}
-            yield unchecked(StepProgressed, fields)
+            delta = TextDelta.model_construct(text=text)
+            yield StepProgressed.model_construct(step_type="inference", step_id=self.step_id, delta=delta)
 
 
 class StepDetailed(NamedTuple):
@@ -148,7 +147,7 @@ def call_delta(call: ToolCall) -> ToolCallDelta:
 
 
 def turn_completed(state: TurnState) -> TurnCompleted:
-    return TurnCompleted(turn=state.turn, state=state)
+    return TurnCompleted.model_construct(turn=state.turn, state=state)
 
 
 def turn_awaits_input(state: TurnState) -> TurnAwaitsInput:
@@ -156,4 +155,4 @@ def turn_awaits_input(state: TurnState) -> TurnAwaitsInput:
 
 
 def step_completed(step: Step) -> StepCompleted:
-    return StepCompleted(step_type=step.step_type, step_id=step.step_id, step_details=step)
+    return StepCompleted.model_construct(step_type=step.step_type, step_id=step.step_id, step_details=step)

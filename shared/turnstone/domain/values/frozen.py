@@ -43,23 +43,6 @@ class Frozen(BaseModel, metaclass=ByClass):
         return self
 
 
-Value = TypeVar("Value", bound=Frozen)
-_set = object.__setattr__  # of a frozen value
-
-
-def unchecked(kind: type[Value], fields: dict[str, Any]) -> Value:
-    """Return a value of these fields, which are all of its class's and valid.
-
-    `model_construct` looks up defaults and aliases, which takes longer than a validation.
-    """
-    value = kind.__new__(kind)
-    _set(value, "__dict__", fields)
-    _set(value, "__pydantic_fields_set__", set(fields))
-    _set(value, "__pydantic_extra__", None)
-    _set(value, "__pydantic_private__", None)
-    return value
-
-
 class Strict(Frozen):
     """A part of the operator's file: an unrecognised field is an error."""
 

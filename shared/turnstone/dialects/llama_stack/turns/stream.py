@@ -7,9 +7,9 @@ from pydantic_core import to_json
 
 from turnstone.domain.turns.events import Numbered, StepDetailed, StepProgressed, TextDelta, TurnFailed
 from turnstone.domain.turns.failures import Failure
-from turnstone.domain.values.frozen import Frozen, unchecked
+from turnstone.domain.values.frozen import Frozen
 
-NO_TEXT = unchecked(TextDelta, {"type": "text", "text": ""})  # no validation while the module loads
+NO_TEXT = TextDelta.model_construct(text="")  # no validation while the module loads
 
 
 class TurnStream:
