@@ -31,6 +31,7 @@ def build_request(state: TurnState, deps: EngineDeps) -> InferenceRequest:
         system_message_behavior=deps.config.tool_config.system_message_behavior,
         extras=state.extras,
         reads_details=state.keeps_details,
+        takes_batches=not state.keeps_details,
     )
 
 

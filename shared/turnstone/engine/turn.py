@@ -8,7 +8,7 @@ from collections.abc import Generator
 from dataclasses import replace
 
 from turnstone.domain.messages.messages import CompletionMessage, StopReason
-from turnstone.domain.models.requests import Chunk, Inferred, TextChunk
+from turnstone.domain.models.requests import Chunk, Inferred, TextChunk, TextChunks
 from turnstone.domain.models.routing import Target
 from turnstone.domain.sessions.context import unanswered_calls
 from turnstone.domain.sessions.context_budget import NO_HISTORY
@@ -18,6 +18,7 @@ from turnstone.domain.turns.events import (
     StepProgressed,
     StepStarted,
     TextDelta,
+    TextsProgressed,
     TurnEvent,
     call_delta,
     step_completed,
@@ -40,7 +41,7 @@ from turnstone.engine.tool_plan import plan_tools
 from turnstone.engine.tool_shields import emit_verdict, pending_verdicts
 from turnstone.engine.tools import run_tools
 
-Move = Generator[TurnEvent, None, NextStep]
+Move = Generator[TurnEvent | TextsProgressed, None, NextStep]
 
 
 def advance(state: TurnState, deps: EngineDeps) -> Move:
@@ -105,19 +106,21 @@ def _infer(state: TurnState, deps: EngineDeps) -> Move:
             case TextChunk(text):
                 deltas += 1
                 yield StepProgressed(step_type="inference", step_id=step_id, delta=TextDelta(text=text))
+            case TextChunks(texts):
+                deltas += len(texts)
+                yield TextsProgressed(step_id, texts)
             case Inferred():
                 answer = chunk
-                continue
             case _ if kept is not None:
                 yield StepDetailed(step_id, chunk)
-        if kept is not None:
+        if kept is not None and not isinstance(chunk, Inferred | TextChunks):
             kept.append(chunk)
     assert answer is not None, "an Inference ends with Inferred"  # noqa: S101 - the port's promise
     answer = answer._replace(message=counted_calls(state, answer.message))
     for call in answer.message.tool_calls:
         deltas += 1
         yield StepProgressed(step_type="inference", step_id=step_id, delta=call_delta(call))
-    step = InferenceStep(
+    step = InferenceStep.model_construct(
         turn_id=state.turn_id,
         step_id=step_id,
         started_at=started_at,
@@ -127,7 +130,7 @@ def _infer(state: TurnState, deps: EngineDeps) -> Move:
     )
     usage = measured(request, answer, deps.history if deps.prompt is None else NO_HISTORY)
     has_alert = is_alert_due(state, deps.history.messages, usage, deps.window_tokens)
-    trace = StepTrace(deltas=deltas, usage=usage, model=request.model, has_alert=has_alert)
+    trace = StepTrace.model_construct(deltas=deltas, usage=usage, model=request.model, has_alert=has_alert)
     if kept is not None:
         trace = trace.model_copy(update={"reasoning": answer.reasoning, "cuts": cuts_of(kept, answer)})
     inferred = state.with_step(step, trace)

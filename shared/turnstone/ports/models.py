@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:  # needless for a caller that only names the port
-    from turnstone.domain.models.requests import Chunk, Embedded, EmbeddingRequest, InferenceRequest, Inferred
+    from turnstone.domain.models.requests import Embedded, EmbeddingRequest, InferenceRequest, Streamed
     from turnstone.domain.models.routing import Target
 
 
@@ -16,7 +16,7 @@ Capability = Literal["grammar"]
 class Inference(Protocol):
     """A model, or a provider of many."""
 
-    def stream(self, request: InferenceRequest) -> Iterator[Chunk | Inferred]:
+    def stream(self, request: InferenceRequest) -> Iterator[Streamed]:
         """Yield the answer as it arrives; the last item, and only that, is Inferred.
 
         A provider without reasoning, or without calls in parts, yields no such pieces. Calls begin in the order of the

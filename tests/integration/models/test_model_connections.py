@@ -1,6 +1,6 @@
 """A model server that is slow to take a request, or that never stops answering.
 
-Covers: adapters/outgoing/connections, adapters/models/openai/openai_compatible
+Covers: adapters/outgoing/connections, adapters/outgoing/exchanges, adapters/models/openai/openai_compatible
 """
 
 import socket
@@ -15,22 +15,25 @@ from tests.fakes.models.openai_server import ModelServer
 from tests.support.models.model_client import LateStop
 from turnstone.adapters.models.openai import openai_compatible
 from turnstone.adapters.models.openai.openai_compatible import OpenAICompatibleInference
-from turnstone.adapters.outgoing.connections import SEND_TIMEOUT_S, PatientHTTPConnection
+from turnstone.adapters.outgoing.connections import SEND_TIMEOUT_S, Line
 from turnstone.domain.errors import ModelBusy, ModelFailed
 from turnstone.domain.messages.messages import UserMessage
 from turnstone.domain.models.requests import InferenceRequest
 from turnstone.domain.values.cancellation import StopSignal
 
 
-def test_a_request_may_take_longer_to_send_than_to_connect() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        connection = PatientHTTPConnection("127.0.0.1", listening.getsockname()[1], timeout=1)
-        connection.connect()
-        assert connection.sock.gettimeout() == SEND_TIMEOUT_S
-        connection.sock.settimeout(1)
-        connection.putrequest("POST", "/")
-        assert connection.sock.gettimeout() == SEND_TIMEOUT_S
-        connection.close()
+def test_a_request_may_take_longer_to_send_than_to_connect(monkeypatch: pytest.MonkeyPatch) -> None:
+    timeouts: list[float | None] = []
+
+    def noted(self: Line, sock: socket.socket) -> None:
+        timeouts.append(sock.gettimeout())
+
+    monkeypatch.setattr(Line, "hold", noted)
+    with ModelServer([text_answer("one"), text_answer("two")]) as server:
+        inference = OpenAICompatibleInference(server.url, None, timeout_s=5)
+        for _ in range(2):
+            list(inference.stream(question(StopSignal())))
+    assert timeouts == [SEND_TIMEOUT_S] * 2
 
 
 def test_an_answer_without_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:

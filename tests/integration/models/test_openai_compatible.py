@@ -25,13 +25,21 @@ from tests.fakes.models.openai_answers import (
 )
 from tests.fakes.models.openai_server import ModelServer
 from tests.support.models.model_client import KEY, QUESTION, request, streamed_answer, texts_of
-from turnstone.adapters.models.openai.openai_compatible import OpenAICompatibleInference
+from turnstone.adapters.models.openai.openai_compatible import TEXTS_AT_ONCE, OpenAICompatibleInference
 from turnstone.adapters.models.openai.openai_wire import GrammarServer
 from turnstone.adapters.models.prompted.prompted_tools import PromptedTools
 from turnstone.domain.agents.agents import GrammarFormat
 from turnstone.domain.errors import ModelFailed
 from turnstone.domain.messages.messages import CompletionMessage, ToolResponseMessage, UserMessage
-from turnstone.domain.models.requests import ArgumentsChunk, CallBegun, Inferred, ReasoningChunk, TextChunk, call_pieces
+from turnstone.domain.models.requests import (
+    ArgumentsChunk,
+    CallBegun,
+    Inferred,
+    ReasoningChunk,
+    TextChunk,
+    TextChunks,
+    call_pieces,
+)
 from turnstone.domain.tools.tools import ToolDef
 from turnstone.domain.usage.usage import TokenUsage
 
@@ -48,6 +56,56 @@ def test_an_answer_arrives_in_its_chunks_with_usage_at_the_end():
         ]
     assert server.headers[0]["authorization"] == f"Bearer {KEY}"
     assert server.requests[0]["messages"] == [{"role": "user", "content": QUESTION.content}]
+
+
+@pytest.mark.parametrize("split", [None, 7, 1_000, 100_000])
+def test_texts_that_arrive_together_are_one_batch_of_the_same_texts(split: int | None):
+    words = [f"wörd-{number} " for number in range(200)]
+    with ModelServer([text_answer(*words)] * 2, split=split) as server:
+        inference = OpenAICompatibleInference(server.url)
+        *singles, inferred = inference.stream(request())
+        *batches, same = inference.stream(request(takes_batches=True))
+    assert [item.text for item in singles] == words
+    assert {type(item) for item in batches} == {TextChunks}
+    assert [text for batch in batches for text in batch.texts] == words
+    assert max(len(batch.texts) for batch in batches) <= TEXTS_AT_ONCE
+    assert same == inferred
+    if split is None:
+        assert len(batches) == -(-len(words) // TEXTS_AT_ONCE)
+
+
+def test_a_failure_within_a_batch_comes_after_the_texts_before_it():
+    with ModelServer([(text_chunk("a"), text_chunk("b"), {"error": {"message": "full"}}, text_chunk("c"))]) as server:
+        answer = iter(OpenAICompatibleInference(server.url).stream(request(takes_batches=True)))
+        assert next(answer) == TextChunks(("a", "b"))
+        with pytest.raises(ModelFailed, match="while it answered: full"):
+            next(answer)
+
+
+def test_an_answer_with_calls_and_reasoning_is_the_same_in_batches():
+    answer = ({"choices": [{"delta": {"reasoning": "hm"}}]}, text_chunk("a"), *call_answer(("f", '{"x": 1}')))
+    with ModelServer([answer] * 2) as server:
+        inference = OpenAICompatibleInference(server.url)
+        *_, inferred = inference.stream(request())
+        first, *_, same = inference.stream(request(takes_batches=True))
+    assert first == TextChunks(("a",))
+    assert same == inferred
+    assert same.reasoning == "hm"
+
+
+def test_logprobs_are_not_batched():
+    with ModelServer([text_answer("a", "b")]) as server:
+        items = list(
+            OpenAICompatibleInference(server.url).stream(request(takes_batches=True, extras={"logprobs": True}))
+        )
+    assert [item.text for item in items[:-1]] == ["a", "b"]
+
+
+def test_a_prompt_for_a_model_without_native_tools_takes_no_batches():
+    question = request(tools=(ToolDef(name="f"),), tool_prompt_format="json", takes_batches=True)
+    with ModelServer([text_answer("a", "b")]) as server:
+        items = list(PromptedTools(OpenAICompatibleInference(server.url)).stream(question))
+    assert texts_of(items) == ["a", "b"]
 
 
 @pytest.mark.parametrize("split", [1, 2, 7, 100_000])

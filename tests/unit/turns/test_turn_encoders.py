@@ -9,6 +9,8 @@ import json
 from collections.abc import Callable, Iterable
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from turnstone.dialects.llama_stack.turns.stream import TurnStream, TurnStreamWithIds
 from turnstone.dialects.llama_stack_2024.stream import TurnStream2024
@@ -19,6 +21,7 @@ from turnstone.domain.turns.events import (
     StepProgressed,
     StepStarted,
     TextDelta,
+    TextsProgressed,
     TurnFailed,
     TurnStarted,
     step_completed,
@@ -104,6 +107,27 @@ def test_a_replay_through_a_fresh_encoder_has_the_same_bytes(encoder: Callable[[
     broadcast = TurnBroadcast(REF)
     broadcast.close(*EVENTS)
     assert live == b"".join(past_events(TurnStreamReply(broadcast, encoder()), iter))
+
+
+TEXTS = st.text(st.characters(exclude_categories=("Cs",)), min_size=1)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["s1", "s2", ""]), TEXTS)))
+def test_a_text_is_encoded_as_the_json_of_its_event(deltas: list[tuple[str, str]]) -> None:
+    encoder = TurnStream()
+    for step_id, text in deltas:
+        event = StepProgressed(step_type="inference", step_id=step_id, delta=TextDelta(text=text))
+        payload = event.model_dump_json().encode()
+        assert encoder.encode(Numbered(event, None)) == b'data: {"event":{"payload":' + payload + b"}}\n\n"
+
+
+@given(st.lists(TEXTS))
+def test_texts_that_arrived_together_are_events_of_their_own(texts: list[str]) -> None:
+    checked = [StepProgressed(step_type="inference", step_id="s", delta=TextDelta(text=text)) for text in texts]
+    made = list(TextsProgressed("s", tuple(texts)).events)
+    assert made == checked
+    assert [event.model_dump_json() for event in made] == [event.model_dump_json() for event in checked]
+    assert [event.model_dump() for event in made] == [event.model_dump() for event in checked]
 
 
 def test_ids_are_the_numbers_and_an_event_without_one_has_none() -> None:

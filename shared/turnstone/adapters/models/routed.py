@@ -9,11 +9,11 @@ from threading import Lock
 from turnstone.adapters.models.breaker import CircuitBreaker
 from turnstone.adapters.models.provider_health import note_answer, note_failure, warn_of_fallback
 from turnstone.domain.errors import InvalidRequest, ModelError, ModelFailed, StoreUnavailable
-from turnstone.domain.models.requests import Chunk, InferenceRequest, Inferred, Piece
+from turnstone.domain.models.requests import InferenceRequest, Inferred, Piece, Streamed
 from turnstone.domain.models.routing import Target
 from turnstone.ports.models import Capability, Inference
 
-Answer = Generator[Chunk | Inferred, None, None]
+Answer = Generator[Streamed, None, None]
 
 
 class RoutedInference:
@@ -36,7 +36,7 @@ class RoutedInference:
             made.get()
         return self
 
-    def stream(self, request: InferenceRequest) -> Iterator[Chunk | Inferred]:
+    def stream(self, request: InferenceRequest) -> Iterator[Streamed]:
         """Yield the answer of the first target that begins one; later failures of that target are final.
 
         Skips a target whose circuit breaker is open, as long as another is left.
@@ -80,7 +80,7 @@ class RoutedInference:
     def _requested(self, target: Target, request: InferenceRequest) -> Answer:
         yield from self._provider(target).stream(request._replace(model=target.model, targets=()))
 
-    def _observed(self, target: Target, answer: Iterator[Chunk | Inferred], request: InferenceRequest) -> Answer:
+    def _observed(self, target: Target, answer: Iterator[Streamed], request: InferenceRequest) -> Answer:
         try:
             for item in answer:
                 if isinstance(item, Inferred):

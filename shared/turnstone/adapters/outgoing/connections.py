@@ -9,11 +9,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from http.client import HTTPResponse, IncompleteRead
 from typing import Any
-
-from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, PoolManager
-from urllib3.connection import HTTPConnection, HTTPSConnection
 
 SEND_TIMEOUT_S = 600.0
 
@@ -91,36 +87,3 @@ class Patient:
         line: Line | None = getattr(_of_thread, "line", None)
         if line is not None:
             line.hold(self.sock)
-
-
-class BoundedResponse(HTTPResponse):
-    """Refuses a chunk of a negative length, which urllib3 would read as everything until the connection ends."""
-
-    def _safe_read(self, amt: int) -> bytes:
-        if amt < 0:
-            raise IncompleteRead(b"")
-        read: bytes = super()._safe_read(amt)  # type: ignore[misc] # what urllib3 reads a chunk with
-        return read
-
-
-class PatientHTTPConnection(Patient, HTTPConnection):
-    response_class = BoundedResponse
-
-
-class PatientHTTPSConnection(Patient, HTTPSConnection):
-    response_class = BoundedResponse
-
-
-class PatientHTTPPool(HTTPConnectionPool):
-    ConnectionCls = PatientHTTPConnection
-
-
-class PatientHTTPSPool(HTTPSConnectionPool):
-    ConnectionCls = PatientHTTPSConnection
-
-
-def patient_pools(size: int) -> PoolManager:
-    """Return connection pools whose sends tolerate a slow line."""
-    pools = PoolManager(maxsize=size, block=False)
-    pools.pool_classes_by_scheme = {"http": PatientHTTPPool, "https": PatientHTTPSPool}
-    return pools

@@ -6,6 +6,7 @@ ignored. As specified there, an event cut off by the end of the stream is droppe
 
 MAX_EVENT_BYTES = 16 * 1024 * 1024
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+END = b"\n\n"  # of an event, as most servers send it
 
 
 class EventTooLarge(Exception):
@@ -25,15 +26,35 @@ class SseReader:
 
     def feed(self, chunk: bytes) -> list[str]:
         """Return the data of the events that these bytes complete. Raises EventTooLarge."""
+        events: list[str] = []
+        if self._line or self._data:
+            end = chunk.find(END) + len(END)
+            self._read_lines(chunk[:end] if end >= len(END) else chunk, events)
+            chunk = chunk[end:] if end >= len(END) else b""
+        if not (self._line or self._data):
+            end = chunk.rfind(END) + len(END)
+            if end >= len(END) and (plain := self._plain_events(chunk[:end])) is not None:
+                events += plain
+                chunk = chunk[end:]
+        self._read_lines(chunk, events)
+        return events
+
+    def _plain_events(self, chunk: bytes) -> list[str] | None:
+        """Return the data of events of one line each, which servers mostly send; None if there is anything else."""
+        if not chunk.startswith(b"data:") or b"\r" in chunk or len(chunk) > self._max_event_bytes:
+            return None
+        events = chunk[5:-2].decode("utf-8", "replace").split("\n\ndata:")
+        if chunk.count(b"\n") != 2 * len(events):
+            return None
+        self._is_first_line = self._ended_in_cr = False
+        return [event.removeprefix(" ") for event in events]
+
+    def _read_lines(self, chunk: bytes, events: list[str]) -> None:
         if not chunk:
-            return []
-        if self._is_whole_event(chunk):
-            self._is_first_line = self._ended_in_cr = False
-            return [chunk[5:-2].removeprefix(b" ").decode("utf-8", "replace")]
+            return
         if self._ended_in_cr and chunk[:1] == b"\n":
             chunk = chunk[1:]
         self._ended_in_cr = chunk[-1:] == b"\r"
-        events: list[str] = []
         for piece in chunk.splitlines(keepends=True):
             text = piece.rstrip(b"\r\n")
             self._line += text
@@ -41,18 +62,6 @@ class SseReader:
                 raise EventTooLarge(f"an event of more than {self._max_event_bytes} bytes")
             if len(text) < len(piece):
                 self._end_line(events)
-        return events
-
-    def _is_whole_event(self, chunk: bytes) -> bool:
-        """Return whether the chunk is one event with one line of data, which servers mostly send, and nothing else."""
-        return (
-            chunk.startswith(b"data:")
-            and chunk.find(b"\n") == len(chunk) - 2
-            and chunk.endswith(b"\n")
-            and b"\r" not in chunk
-            and not (self._line or self._data)
-            and len(chunk) <= self._max_event_bytes
-        )
 
     def _end_line(self, events: list[str]) -> None:
         line = bytes(self._line)

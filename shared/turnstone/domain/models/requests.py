@@ -37,6 +37,7 @@ class InferenceRequest(NamedTuple):
         about: ids of the turn that the request belongs to, for the log.
         reads_details: whether reasoning and parts of calls are of use; else they do not begin an answer, so that
             another target can still give one.
+        takes_batches: whether a provider may yield `TextChunks`; only without `reads_details`.
     """
 
     model: str
@@ -56,6 +57,7 @@ class InferenceRequest(NamedTuple):
     stop: StopSignal | None = None
     about: Mapping[str, str] = MappingProxyType({})
     reads_details: bool = False
+    takes_batches: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,12 @@ class TextChunk(NamedTuple):
 
     text: str
     logprobs: tuple[TokenLikelihood, ...] = ()
+
+
+class TextChunks(NamedTuple):
+    """The texts of several chunks that arrived together, none of them empty, for a request that takes batches."""
+
+    texts: tuple[str, ...]
 
 
 class ReasoningChunk(NamedTuple):
@@ -126,6 +134,9 @@ class Inferred(NamedTuple):
     answered_by: Target | None = None
     logprobs: tuple[TokenLikelihood, ...] = ()
     reasoning: str = ""
+
+
+Streamed = Chunk | TextChunks | Inferred
 
 
 def call_pieces(calls: Iterable[ToolCall]) -> Iterator[CallBegun | ArgumentsChunk]:

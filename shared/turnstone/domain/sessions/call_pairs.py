@@ -28,8 +28,13 @@ def paired(messages: Sequence[Message]) -> tuple[Message, ...]:
     An answer belongs to a call of the last assistant message before it: a turn may begin with answers to the turn
     before it, in any order and beside other messages. An answer that came later is moved to its call.
     """
-    if not any(m.role == "tool" or (m.role == "assistant" and m.tool_calls) for m in messages):
-        return tuple(messages)
+    for message in messages:
+        if message.role == "tool" or (message.role == "assistant" and message.tool_calls):
+            return _paired(messages)
+    return tuple(messages)
+
+
+def _paired(messages: Iterable[Message]) -> tuple[Message, ...]:
     complete: list[Message] = []
     others: list[Message] = []
     open_calls: dict[str, ToolCall] = {}

@@ -6,6 +6,8 @@ A summary is a segment of its own, after the turn at whose end it was written.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from operator import attrgetter
 
 from pydantic import Field
 from pydantic_core import to_json
@@ -41,6 +43,7 @@ INLINE_BYTES = 4_096
 IMAGE_TOKENS = 1_000
 MESSAGE_TOKENS = 4
 UNJUDGED = "The answer of this tool was stopped by a safety check, or never judged by one."
+_ENTRY_TOKENS = attrgetter("tokens")
 EMPTY_ENTRY_TOKENS = 32  # the cost of an entry without messages, so that a segment of such entries is sealed, too
 
 
@@ -67,7 +70,7 @@ class Segment(Frozen):
 
     @property
     def tokens(self) -> int:
-        return sum(entry.tokens for entry in self.entries)
+        return sum(map(_ENTRY_TOKENS, self.entries))
 
     def appended(self, entry: Entry) -> "Segment":
         """Return the new last segment: this one with the entry, or a new one once this one is full."""
@@ -125,8 +128,8 @@ def rebuilt(ended: Iterable[TurnState], summaries: Mapping[str, Summary] | None 
 def living(segments: Sequence[Segment]) -> tuple[Summary | None, tuple[Entry, ...]]:
     """Return the newest summary, and the turns that it does not replace, oldest first."""
     summary = next((segment.summary for segment in reversed(segments) if segment.summary is not None), None)
-    entries = (entry for segment in segments for entry in segment.entries)
-    return summary, tuple(entry for entry in entries if summary is None or entry.order > summary.last_order)
+    entries = chain.from_iterable(segment.entries for segment in segments)
+    return summary, tuple(entries if summary is None else (e for e in entries if e.order > summary.last_order))
 
 
 def summary_tokens(summary: Summary | None) -> int:
@@ -191,6 +194,9 @@ def newest_entries(entries: Sequence[Entry], budget_tokens: int) -> tuple[list[E
     A turn is never separated from the one that it continues. Only the newest turn, with those that it continues, may
     exceed the budget.
     """
+    all_tokens = sum(map(_ENTRY_TOKENS, entries))
+    if all_tokens <= budget_tokens:
+        return list(entries), budget_tokens - all_tokens
     first = end = len(entries)
     left = budget_tokens
     group_tokens = 0

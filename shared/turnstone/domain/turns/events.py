@@ -1,5 +1,6 @@
 """Events of a turn, in the shape of an event's payload in the Llama Stack stream."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
@@ -55,6 +56,20 @@ class StepProgressed(Frozen):
     step_type: StepType
     step_id: str
     delta: StepDelta
+
+
+class TextsProgressed(NamedTuple):
+    """The texts of an inference that arrived together; each is the delta of an event of its own."""
+
+    step_id: str
+    texts: tuple[str, ...]
+
+    @property
+    def events(self) -> Iterator[StepProgressed]:
+        """The event of each text; texts of a model are valid, and a long answer has thousands of them."""
+        for text in self.texts:
+            delta = TextDelta.model_construct(text=text)
+            yield StepProgressed.model_construct(step_type="inference", step_id=self.step_id, delta=delta)
 
 
 class StepDetailed(NamedTuple):
@@ -132,7 +147,7 @@ def call_delta(call: ToolCall) -> ToolCallDelta:
 
 
 def turn_completed(state: TurnState) -> TurnCompleted:
-    return TurnCompleted(turn=state.turn, state=state)
+    return TurnCompleted.model_construct(turn=state.turn, state=state)
 
 
 def turn_awaits_input(state: TurnState) -> TurnAwaitsInput:
@@ -140,4 +155,4 @@ def turn_awaits_input(state: TurnState) -> TurnAwaitsInput:
 
 
 def step_completed(step: Step) -> StepCompleted:
-    return StepCompleted(step_type=step.step_type, step_id=step.step_id, step_details=step)
+    return StepCompleted.model_construct(step_type=step.step_type, step_id=step.step_id, step_details=step)

@@ -73,7 +73,7 @@ class TokenUsage(Frozen):
 
     @property
     def spent(self) -> Tokens:
-        return Tokens(
+        return Tokens.model_construct(
             inferences=1,
             prompt_tokens=self.prompt_tokens,
             completion_tokens=self.completion_tokens,
@@ -104,10 +104,10 @@ class Measured(Protocol):
 
 def added(first: Mapping[str, Tokens], second: Mapping[str, Tokens]) -> dict[str, Tokens]:
     """Return the sum of both, by model."""
-    return {
-        model: first.get(model, Tokens()).plus(second.get(model, Tokens()))
-        for model in dict.fromkeys((*first, *second))
-    }
+    total = dict(first)
+    for model, tokens in second.items():
+        total[model] = total[model].plus(tokens) if model in total else tokens
+    return total
 
 
 def spent_by(before: SpentToday | None, by_model: Mapping[str, Tokens], at: datetime) -> SpentToday | None:

@@ -1,7 +1,6 @@
 """Run a turn: drain the engine, publish its events and commit the end. No other module does."""
 
 import logging
-from collections.abc import Generator
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -32,6 +31,7 @@ from turnstone.domain.sessions.context_budget import budget_tokens
 from turnstone.domain.sessions.sessions import LockState, SessionLock
 from turnstone.domain.turns.events import (
     Numbered,
+    TextsProgressed,
     TurnEvent,
     TurnFailed,
     step_completed,
@@ -43,7 +43,7 @@ from turnstone.domain.turns.turns import Step, TurnState, TurnStatus, silent_out
 from turnstone.engine.prompt import fixed_tokens, system_message
 from turnstone.engine.steps import AwaitClientTools, Blocked, EngineDeps, Finish, NextStep, RunAgain
 from turnstone.engine.tool_plan import build_offer
-from turnstone.engine.turn import advance
+from turnstone.engine.turn import Move, advance
 from turnstone.services.streams.broadcast import TurnBroadcast
 from turnstone.services.streams.replay import doubtful_after, failed_event, gone_event, numbered
 from turnstone.services.threads.executor import Permit
@@ -277,7 +277,7 @@ class _Run:
             return state
         return state.model_copy(update={"summary": summary})
 
-    def _drained(self, move: Generator[TurnEvent, None, NextStep]) -> NextStep:
+    def _drained(self, move: Move) -> NextStep:
         with closing(move):
             while True:
                 try:
@@ -286,7 +286,10 @@ class _Run:
                     following: NextStep = stop.value
                     return following
                 self.lease.check()
-                self.broadcast.publish(event)
+                if isinstance(event, TextsProgressed):
+                    self.broadcast.publish(*event.events)
+                else:
+                    self.broadcast.publish(event)
 
     def _settled(self, following: AwaitClientTools | Blocked | Finish) -> tuple[TurnEvent | Numbered, ...]:
         now = self._deps.clock.now()

@@ -1,6 +1,7 @@
 """Sessions and their context segments as records."""
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from threading import Lock
 from typing import Generic, TypeVar
 
@@ -62,7 +63,7 @@ def lock_attributes(lock: SessionLock) -> dict[str, Scalar]:
 def put_segment(ref: SessionRef, segment: Segment) -> Put:
     """Return the write that stores the segment; the session's lock, held in the same write, guards it."""
     if segment.summary is None:
-        entries = b",".join(map(_entries.json_of, segment.entries))
+        entries = b",".join(_entries.json_of(segment.entries))
         body = b'{"number":%d,"entries":[%b]}' % (segment.number, entries)
     else:
         body = segment.model_dump_json().encode()
@@ -115,17 +116,22 @@ class _EntryTexts:
         self._texts: OrderedDict[int, tuple[Entry, bytes]] = OrderedDict()  # by id, of an entry that is kept alive
         self._changing = Lock()
 
-    def json_of(self, entry: Entry) -> bytes:
+    def json_of(self, entries: Sequence[Entry]) -> list[bytes]:
         with self._changing:
-            found = self._texts.get(id(entry))
-        if found is not None and found[0] is entry:
-            return found[1]
-        text = entry.model_dump_json().encode()
+            kept = [self._texts.get(id(entry)) for entry in entries]
+        texts = []
+        for entry, found in zip(entries, kept, strict=True):
+            if found is None or found[0] is not entry:
+                found = entry, entry.model_dump_json().encode()
+                self._keep(found)
+            texts.append(found[1])
+        return texts
+
+    def _keep(self, written: tuple[Entry, bytes]) -> None:
         with self._changing:
-            self._texts[id(entry)] = entry, text
+            self._texts[id(written[0])] = written
             if len(self._texts) > self._most:
                 self._texts.popitem(last=False)
-        return text
 
 
 _segments = _Parsed[Segment](MOST_PARSED)

@@ -296,9 +296,11 @@ class TurnStore:
 
     def messages_of(self, ref: SessionRef, entries: Sequence[Entry]) -> list[tuple[Message, ...]]:
         """Return the messages of each turn in later context; those missing from the log are read."""
+        held = [entry.messages for entry in entries if entry.messages is not None]
+        if len(held) == len(entries):
+            return held
         by_reference = [entry for entry in entries if entry.messages is None]
-        gets = [Get(turn_key(ref, entry.order)) for entry in by_reference]
-        records, _ = self._store.gather(gets, []) if gets else ([], [])
+        records, _ = self._store.gather([Get(turn_key(ref, entry.order)) for entry in by_reference], [])
         messages_by_order = {entry.order: entry.messages or () for entry in entries}
         for entry, record in zip(by_reference, records, strict=True):
             if record is not None:

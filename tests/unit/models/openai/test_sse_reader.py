@@ -50,6 +50,17 @@ def test_any_chunking_of_any_bytes_decodes_the_same(stream: bytes, data: st.Data
     assert decoded([stream])[-1] == "x"
 
 
+@given(
+    st.lists(st.sampled_from(["data: a", "data:b", "data:\u00e9", "data", "datum: c", ": d", "", ""]), max_size=12),
+    st.sampled_from(["\n", "\n", "\r\n", "\r"]),
+    st.data(),
+)
+def test_blocks_of_events_decode_as_their_single_bytes(lines: list[str], line_end: str, data: st.DataObject):
+    stream = "".join(line + line_end for line in lines).encode()
+    cuts = sorted(data.draw(st.sets(st.integers(0, len(stream)))))
+    assert decoded(cut_at(cuts, stream)) == decoded([bytes([byte]) for byte in stream])
+
+
 @given(st.lists(st.text(st.characters(exclude_characters="\r\n", exclude_categories=("Cs",))), min_size=1))
 def test_encoded_lines_are_decoded_unchanged(lines: list[str]):
     encoded = "".join(f"data: {line}\n" for line in lines) + "\n"

@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # rarely requested
     from turnstone.adapters.models.openai.openai_logprobs import Logprobs
 
 END_OF_STREAM = "[DONE]"
+ERRORS = frozenset(("error", "detail"))
 
 
 class AnswerReader:
@@ -83,12 +84,22 @@ class AnswerReader:
             raise ModelFailed("the model server sent something that is not JSON") from exc
         if not isinstance(chunk, dict):
             raise ModelFailed("the model server sent JSON that is not an object")
-        error = server_message(chunk)
-        if error is not None:
-            raise ModelFailed("the model server failed while it answered", quote=self._quote(error))
-        self._usage = usage_from_wire(chunk.get("usage")) or self._usage
+        if "choices" not in chunk or not ERRORS.isdisjoint(chunk) or chunk.get("object") == "error":
+            error = server_message(chunk)
+            if error is not None:
+                raise ModelFailed("the model server failed while it answered", quote=self._quote(error))
+        if usage := chunk.get("usage"):
+            self._usage = usage_from_wire(usage) or self._usage
         choices = chunk.get("choices")
         return self._read_choice(_first_of(choices)) if isinstance(choices, list) else ""
+
+    def read_texts(self, events: Iterable[str], texts: list[str]) -> None:
+        """Append the text of each of these chunks that has any, up to the end of the answer. Raises as `read` does."""
+        for data in events:
+            if text := self.read(data):
+                texts.append(text)
+            if self.is_over:
+                break
 
     def inferred(self) -> Inferred:
         """Return the complete answer.
@@ -114,21 +125,21 @@ class AnswerReader:
     def _read_choice(self, choice: dict[str, Any]) -> str:
         if self._logprobs is not None:
             self._logprobs.read(choice.get("logprobs"))
-        if choice.get("finish_reason"):
-            self._finish_reason = str(choice["finish_reason"])
+        if finish_reason := choice.get("finish_reason"):
+            self._finish_reason = str(finish_reason)
         if "delta" not in choice and "message" in choice:
             self.is_over = True
         delta = mapping_of(choice.get("delta") or choice.get("message"))
-        parts = delta.get("tool_calls")
-        for part in parts if isinstance(parts, list) else ():
-            self._read_call(mapping_of(part))
+        if isinstance(parts := delta.get("tool_calls"), list):
+            for part in parts:
+                self._read_call(mapping_of(part))
         content = delta.get("content")
         if ("reasoning" in delta or "reasoning_content" in delta or isinstance(content, list)) and (
             reasoning := reasoning_from_wire(delta, content)
         ):
             self.reasoned = self._reasoning_characters.feed(reasoning)
             self._reasoning.append(self.reasoned)
-        text = text_from_wire(content or delta.get("refusal"))
+        text = content if isinstance(content, str) and content else text_from_wire(content or delta.get("refusal"))
         if not text:
             return ""
         text = self._characters.feed(text)
@@ -174,8 +185,10 @@ def _parsed(data: str) -> Any:
 
 def _first_of(choices: list[Any]) -> dict[str, Any]:
     """Return the first choice; ignore others, which were not requested."""
-    mapped = map(mapping_of, choices)
-    return next((choice for choice in mapped if choice.get("index") in (None, 0)), {})
+    for choice in map(mapping_of, choices):
+        if choice.get("index") in (None, 0):
+            return choice
+    return {}
 
 
 def call_ids_of(messages: Iterable[Message]) -> frozenset[str]:

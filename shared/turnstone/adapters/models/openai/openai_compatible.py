@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -10,23 +10,14 @@ from math import ceil
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from urllib3 import BaseHTTPResponse, Timeout
-from urllib3.exceptions import (
-    ConnectTimeoutError,
-    HTTPError,
-    NewConnectionError,
-    ProtocolError,
-    ReadTimeoutError,
-)
+from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError
 from urllib3.util import parse_url
 
 from turnstone.adapters.models.openai.model_access import ModelAccess, SettingNames
 from turnstone.adapters.models.openai.model_responses import (
-    body_of,
     error_text_of,
     jittered,
     retry_after_s,
-    settle,
     wait_before_retry,
 )
 from turnstone.adapters.models.openai.openai_answer import AnswerReader, call_ids_of
@@ -39,13 +30,14 @@ from turnstone.adapters.models.openai.openai_completions import (
     refuse_in_chat,
 )
 from turnstone.adapters.models.openai.openai_wire import GrammarServer, request_body
-from turnstone.adapters.outgoing.connections import Line, cuttable_by, patient_pools
+from turnstone.adapters.outgoing.connections import Line
+from turnstone.adapters.outgoing.exchanges import ExchangeFailed, Exchanges, Response
 from turnstone.adapters.outgoing.failed_attempt import FailedAttempt
 from turnstone.adapters.outgoing.quoting import quoted, without_address
 from turnstone.adapters.outgoing.sse_reader import EventTooLarge, SseReader
 from turnstone.domain.errors import ModelBusy, ModelError, ModelFailed, ModelNotFound, ModelRefused, ModelTimedOut
 from turnstone.domain.messages.messages import Message
-from turnstone.domain.models.requests import Chunk, InferenceRequest, Inferred, ReasoningChunk, TextChunk
+from turnstone.domain.models.requests import Chunk, InferenceRequest, ReasoningChunk, Streamed, TextChunk, TextChunks
 from turnstone.domain.models.routing import Target
 from turnstone.domain.provider_data import NO_PROVIDER_DATA
 from turnstone.domain.values.cancellation import StopSignal
@@ -59,6 +51,7 @@ SILENCE_TIMEOUT_S = 600.0
 CONNECT_TIMEOUT_S = 5.0
 MODELS_TIMEOUT_S = 5.0
 POOL_SIZE = 64
+TEXTS_AT_ONCE = 64  # so that the first of many is out within a part of a millisecond
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 MOST_CHAT_ONLY = 1_000
 RETRIES = 2
@@ -107,11 +100,11 @@ class OpenAICompatibleInference:
         self._host, self._port = url.host or "", url.port
         self._access = access if isinstance(access, ModelAccess) else ModelAccess(access)
         self._grammar_server = grammar_server
-        self._timeout = Timeout(connect=CONNECT_TIMEOUT_S, read=timeout_s)
-        self._pool = patient_pools(POOL_SIZE).connection_from_url(url.url)
+        self._timeout_s = timeout_s
+        self._exchanges = Exchanges(url, POOL_SIZE, CONNECT_TIMEOUT_S)
         self._chat_only: set[str] = set()
 
-    def stream(self, request: InferenceRequest) -> Iterator[Chunk | Inferred]:
+    def stream(self, request: InferenceRequest) -> Iterator[Streamed]:
         """Yield the answer as it arrives. Closing the generator early drops the connection, and with it the answer.
 
         A prompt goes to the server's completions. If the server lacks them, or lacks them for this model, the prompt is
@@ -127,7 +120,6 @@ class OpenAICompatibleInference:
         line = Line()
         with (
             (request.stop or StopSignal()).heeded_by(line.cut),
-            cuttable_by(line),
             self._failures_logged(line, request.about),
         ):
             if request.prompt is None:
@@ -135,7 +127,7 @@ class OpenAICompatibleInference:
             else:
                 yield from self._continued(request, line)
 
-    def _continued(self, request: InferenceRequest, line: Line) -> Iterator[Chunk | Inferred]:
+    def _continued(self, request: InferenceRequest, line: Line) -> Iterator[Streamed]:
         if request.model not in self._chat_only and not self._access.is_signed:  # Bedrock has no completions
             ongoing = replace(self._ongoing(request, line), path=COMPLETIONS)
             try:
@@ -154,54 +146,53 @@ class OpenAICompatibleInference:
             self._chat_only.clear()
         self._chat_only.add(model)
 
-    def _chatted(self, request: InferenceRequest, line: Line) -> Iterator[Chunk | Inferred]:
+    def _chatted(self, request: InferenceRequest, line: Line) -> Iterator[Streamed]:
         ongoing = self._ongoing(request, line)
         logprobs = _new_logprobs() if request.extras.get("logprobs") else None
         answer = AnswerReader(call_ids_of(request.messages), ongoing.quote, logprobs)
-        yield from self._streamed(request_body(request, self._grammar_server), answer, ongoing, logprobs)
+        body = request_body(request, self._grammar_server)
+        yield from self._streamed(body, answer, ongoing, logprobs, in_batches=request.takes_batches)
 
     def _ongoing(self, request: InferenceRequest, line: Line) -> ModelCall:
         key = self._access.key(request.provider_data)
         return ModelCall(request.model, key, self._quote(key, request.messages), line)
 
     def _streamed(
-        self, body: Mapping[str, Any], answer: AnswerReader, ongoing: ModelCall, logprobs: "Logprobs | None" = None
-    ) -> Iterator[Chunk | Inferred]:
+        self,
+        body: Mapping[str, Any],
+        answer: AnswerReader,
+        ongoing: ModelCall,
+        logprobs: "Logprobs | None" = None,
+        *,
+        in_batches: bool = False,
+    ) -> Iterator[Streamed]:
         response = self._opened(json.dumps(body).encode(), ongoing)
-        received = body_of(response)
         try:
-            for data in self._events(response, received):
-                text = answer.read(data)
-                rated = () if logprobs is None else logprobs.take()
-                if answer.reasoned:
-                    yield ReasoningChunk(answer.reasoned)
-                if text or rated:
-                    yield TextChunk(text, rated)
-                if answer.calls.pending:
-                    yield from answer.calls.take_pending()
+            for events in self._events(response):
+                yield from (
+                    _texts(events, answer) if in_batches and logprobs is None else _chunks(events, answer, logprobs)
+                )
                 if answer.is_over:
                     break
             inferred = answer.inferred()
             yield from answer.calls.take_pending()
             yield inferred
         finally:
-            settle(response, received if answer.is_over else None)
+            response.settle(is_over=answer.is_over)
 
     def posted(self, path: str, body: Mapping[str, Any], request: InferenceRequest) -> bytes:
         """Return the whole answer to a body other than a chat, for the request's caller. Raises ModelError."""
         line = Line()
         with (
             (request.stop or StopSignal()).heeded_by(line.cut),
-            cuttable_by(line),
             self._failures_logged(line, request.about),
         ):
             ongoing = replace(self._ongoing(request, line), path=path)
             response = self._opened(json.dumps(body).encode(), ongoing)
-            received = body_of(response)
             try:
-                return b"".join(_within_limits(received))
+                return b"".join(_within_limits(response.pieces()))
             finally:
-                settle(response, received)
+                response.settle(is_over=True)
 
     def models(self) -> tuple[str, ...]:
         """Return the ids that the server lists. Raises ModelError."""
@@ -214,12 +205,12 @@ class OpenAICompatibleInference:
             try:
                 if answer.status != 200:
                     raise self._refused(answer, ongoing).error
-                listed = json.loads(b"".join(_within_limits(body_of(answer))))
+                listed = json.loads(b"".join(_within_limits(answer.pieces())))
                 return tuple(str(model["id"]) for model in listed["data"])
             except (ValueError, RecursionError, KeyError, TypeError) as exc:
                 raise ModelFailed("the model server does not list models as an OpenAI-compatible API") from exc
             finally:
-                settle(answer)
+                answer.settle(is_over=False)
 
     def capabilities(self, targets: Sequence[Target] = ()) -> frozenset[Capability]:  # noqa: ARG002 - all are one
         """Return `grammar` if the operator configured a grammar server; this needs no request."""
@@ -243,7 +234,7 @@ class OpenAICompatibleInference:
                 )
             raise
 
-    def _opened(self, body: bytes, ongoing: ModelCall) -> BaseHTTPResponse:
+    def _opened(self, body: bytes, ongoing: ModelCall) -> Response:
         """Return a response of status 200 with an unread body. Raises ModelError."""
         attempts_left = RETRIES
         backoff_s = FIRST_BACKOFF_S
@@ -260,22 +251,15 @@ class OpenAICompatibleInference:
             attempts_left -= 1
             backoff_s *= 2
 
-    def _attempt(self, body: bytes | None, ongoing: ModelCall) -> BaseHTTPResponse | FailedAttempt:
+    def _attempt(self, body: bytes | None, ongoing: ModelCall) -> Response | FailedAttempt:
         """Return the response, of any status, or the failed attempt."""
         method = "GET" if body is None else "POST"
         headers = self._access.headers(ongoing.key, method, self._base_url + ongoing.path, body)
+        timeout_s = MODELS_TIMEOUT_S if body is None else self._timeout_s
+        path = self._base_path + ongoing.path
         try:
-            return self._pool.urlopen(
-                method,
-                self._base_path + ongoing.path,
-                body=body,
-                headers=headers,
-                timeout=Timeout(MODELS_TIMEOUT_S) if body is None else self._timeout,
-                preload_content=False,
-                retries=False,
-                redirect=False,
-            )
-        except ReadTimeoutError as exc:
+            return self._exchanges.begin(method, path, body, headers, ongoing.line, timeout_s)
+        except TimeoutError as exc:
             return FailedAttempt(ModelTimedOut("the model server did not answer in time"), None, exc)
         except NewConnectionError as exc:
             where = f"is it running, and is {self._access.names.url} its address?"
@@ -284,19 +268,18 @@ class OpenAICompatibleInference:
         except ConnectTimeoutError as exc:
             error = ModelTimedOut(f"no connection to the model server in {CONNECT_TIMEOUT_S:g} s")
             return FailedAttempt(error, None, exc)
-        except ProtocolError as exc:
-            was_silent = isinstance(exc.args[-1], ConnectionError)
+        except ExchangeFailed as exc:
             error_text = "the model server hung up before it answered"
-            return FailedAttempt(ModelFailed(error_text, is_outage=True), 0.0 if was_silent else None, exc)
+            return FailedAttempt(ModelFailed(error_text, is_outage=True), 0.0 if exc.was_silent else None, exc)
         except HTTPError as exc:
             error_text = f"can't talk to the model server ({type(exc).__name__})"
             return FailedAttempt(ModelFailed(error_text, is_outage=True), None, exc)
 
-    def _refused(self, response: BaseHTTPResponse, ongoing: ModelCall) -> FailedAttempt:
+    def _refused(self, response: Response, ongoing: ModelCall) -> FailedAttempt:
         """Return the failed attempt for a status other than 200."""
         status = response.status
         if ongoing.path == COMPLETIONS and status in MISSING_STATUSES:
-            settle(response)
+            response.settle(is_over=False)
             return FailedAttempt(
                 NoCompletions(f"the model server has no completions with {ongoing.model!r} (HTTP {status})")
             )
@@ -317,25 +300,59 @@ class OpenAICompatibleInference:
         kind = ModelRefused if is_invalid else ModelFailed
         return FailedAttempt(kind(message, is_outage=is_outage, quote=server_text, status=status), wait_s)
 
-    def _events(self, response: BaseHTTPResponse, received: Iterator[bytes]) -> Iterator[str]:
-        """Yield the data of each event, or the JSON text of a server without streaming. Raises ModelError."""
-        content_type = response.headers.get("Content-Type", "").lower()
+    def _events(self, response: Response) -> Iterator[Sequence[str]]:
+        """Yield the data of the events of each read, or the JSON text of a server without streaming.
+
+        Raises ModelError.
+        """
+        content_type = response.headers.get("content-type", "").lower()
         if content_type.startswith("application/json"):
-            yield b"".join(_within_limits(received)).decode("utf-8", "replace")
+            yield (b"".join(_within_limits(response.pieces())).decode("utf-8", "replace"),)
             raise ModelFailed("the model server answered with JSON that is not a chat completion")
         reader = SseReader()
         has_events = False
         try:
-            for chunk in _within_limits(received):
-                for data in reader.feed(chunk):
+            for chunk in _within_limits(response.pieces()):
+                if events := reader.feed(chunk):
                     has_events = True
-                    if data.strip():
-                        yield data.strip()
+                    yield [data for event in events if (data := event.strip())]
         except EventTooLarge as exc:
             raise ModelFailed(f"the model server sent {exc}") from exc
         if not has_events and "event-stream" not in content_type:
             error_text = "the model server does not answer as an OpenAI-compatible API; check"
             raise ModelFailed(f"{error_text} {self._access.names.url}")
+
+
+def _chunks(events: Iterable[str], answer: AnswerReader, logprobs: "Logprobs | None") -> Iterator[Chunk]:
+    """Yield the chunks of these events, up to the end of the answer. Raises ModelFailed."""
+    for data in events:
+        text = answer.read(data)
+        rated = () if logprobs is None else logprobs.take()
+        if answer.reasoned:
+            yield ReasoningChunk(answer.reasoned)
+        if text or rated:
+            yield TextChunk(text, rated)
+        if answer.calls.pending:
+            yield from answer.calls.take_pending()
+        if answer.is_over:
+            return
+
+
+def _texts(events: Sequence[str], answer: AnswerReader) -> Iterator[TextChunks]:
+    """Yield the texts of these events in batches, up to the end of the answer; raise ModelFailed after the others."""
+    for first in range(0, len(events), TEXTS_AT_ONCE):
+        texts: list[str] = []
+        failed: ModelFailed | None = None
+        try:
+            answer.read_texts(events[first : first + TEXTS_AT_ONCE], texts)
+        except ModelFailed as error:
+            failed = error
+        if texts:
+            yield TextChunks(tuple(texts))
+        if failed is not None:
+            raise failed
+        if answer.is_over:
+            return
 
 
 def _within_limits(received: Iterator[bytes]) -> Iterator[bytes]:
@@ -347,9 +364,9 @@ def _within_limits(received: Iterator[bytes]) -> Iterator[bytes]:
             if left_bytes < 0:
                 raise ModelFailed("the model server answers without end")
             yield chunk
-    except ReadTimeoutError as exc:
+    except TimeoutError as exc:
         raise ModelTimedOut("the model server fell silent while it answered") from exc
-    except HTTPError as exc:
+    except ExchangeFailed as exc:
         raise ModelFailed("the answer of the model server broke off", is_outage=True) from exc
 
 

@@ -120,7 +120,17 @@ def json_schema_to_wire(response_format: JsonSchemaFormat) -> dict[str, Any]:
 
 def messages_to_wire(messages: Sequence[Message], extras: Mapping[int, Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the messages, with their extras by index."""
-    wire = [message_to_wire(message) for message in messages]
+    wire: list[dict[str, Any]] = []
+    for message in messages:
+        # the form of most messages in a long history
+        if message.role == "user":
+            is_plain = message.context is None
+        else:
+            is_plain = message.role == "assistant" and not message.tool_calls
+        if is_plain and isinstance(message.content, str):
+            wire.append({"role": message.role, "content": message.content})
+        else:
+            wire.append(message_to_wire(message))
     for index, fields in extras.items():
         if index < len(wire):
             wire[index] |= fields

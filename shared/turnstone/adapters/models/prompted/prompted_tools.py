@@ -11,10 +11,10 @@ from turnstone.adapters.models.prompted.formats import FORMATS
 from turnstone.adapters.models.prompted.instructions import choice_instruction, system_text
 from turnstone.domain.messages.messages import Message, SystemMessage
 from turnstone.domain.models.requests import (
-    Chunk,
     InferenceRequest,
     Inferred,
     ReasoningChunk,
+    Streamed,
     TextChunk,
     call_pieces,
 )
@@ -31,7 +31,7 @@ class PromptedTools:
     def __init__(self, inference: Inference) -> None:
         self._inference = inference
 
-    def stream(self, request: InferenceRequest) -> Iterator[Chunk | Inferred]:
+    def stream(self, request: InferenceRequest) -> Iterator[Streamed]:
         """Yield the answer as it arrives; hold back a possible call until it is decided. Raises ModelError.
 
         A required tool is an instruction only: an answer without a call is valid.
@@ -71,10 +71,11 @@ def prompted(request: InferenceRequest) -> InferenceRequest:
         extras={name: value for name, value in request.extras.items() if name != OF_NATIVE_TOOLS},
         message_extras={},  # the messages have changed in number and position
         tool_extras={},
+        takes_batches=False,
     )
 
 
-def _with_calls(parts: Iterator[Chunk | Inferred], request: InferenceRequest) -> Iterator[Chunk | Inferred]:
+def _with_calls(parts: Iterator[Streamed], request: InferenceRequest) -> Iterator[Streamed]:
     assert request.tool_prompt_format is not None  # noqa: S101 - as its one caller ensures
     tools = {tool.name: tool for tool in request.tools}
     answer = AnswerText(request.tool_prompt_format, tools)

@@ -5,8 +5,11 @@ Source: the Agents contract: `data:` lines only, no `event:`, no `[DONE]`; a fai
 
 from pydantic_core import to_json
 
-from turnstone.domain.turns.events import Numbered, StepDetailed, TurnFailed
+from turnstone.domain.turns.events import Numbered, StepDetailed, StepProgressed, TextDelta, TurnFailed
 from turnstone.domain.turns.failures import Failure
+from turnstone.domain.values.frozen import Frozen
+
+NO_TEXT = TextDelta.model_construct(text="")  # no validation while the module loads
 
 
 class TurnStream:
@@ -14,17 +17,34 @@ class TurnStream:
 
     reads_details = False
 
+    def __init__(self) -> None:
+        self._step_id: str | None = None
+        self._before = self._after = b""
+
     def encode(self, numbered: Numbered) -> bytes:
         """Return the event as one server-sent event, nothing for a detail of a step."""
         event = numbered.event
         if type(event) is TurnFailed:  # isinstance is slow with a pydantic model
             return error_chunk(event.failure)
+        if type(event) is StepProgressed and type(event.delta) is TextDelta:
+            return self._text(event, event.delta.text)
         if isinstance(event, StepDetailed):
             return b""
-        return b'data: {"event":{"payload":' + event.model_dump_json().encode() + b"}}\n\n"
+        return _whole(event)
+
+    def _text(self, event: StepProgressed, text: str) -> bytes:
+        """Return the event of a text; the events of a step differ in nothing else."""
+        if event.step_id != self._step_id:
+            self._step_id = event.step_id
+            self._before, self._after = _whole(event.model_copy(update={"delta": NO_TEXT})).rsplit(b'""', 1)
+        return self._before + to_json(text) + self._after
 
     def stopped(self, message: str) -> bytes:
         return error_chunk(Failure(kind="handed_over", message=message))
+
+
+def _whole(event: Frozen) -> bytes:
+    return b'data: {"event":{"payload":' + event.model_dump_json().encode() + b"}}\n\n"
 
 
 class TurnStreamWithIds(TurnStream):
