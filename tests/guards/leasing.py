@@ -16,8 +16,8 @@ LOST_LEASES = (
         (
             ours(
                 "services/turns/running.py",
-                "                self.lease.check()\n                self.broadcast",
-                "                self.broadcast",
+                "                self.lease.check()\n                if isinstance(event, TextsProgressed)",
+                "                if isinstance(event, TextsProgressed)",
             ),
         ),
         (f"{LEASES}test_a_failed_renewal_stops_the_engine_at_its_next_event",),
