@@ -151,7 +151,9 @@ def turn_completed(state: TurnState) -> TurnCompleted:
 
 
 def turn_awaits_input(state: TurnState) -> TurnAwaitsInput:
-    return TurnAwaitsInput(turn=state.turn, state=state)
+    """Return the event, without the token that wakes the supervisor: a subscriber has no use for it."""
+    carried = state if state.token is None else state.model_copy(update={"token": None})
+    return TurnAwaitsInput(turn=state.turn, state=carried)
 
 
 def step_completed(step: Step) -> StepCompleted:

@@ -229,7 +229,7 @@ class TurnStore:
         self._store.write([*writes, *change.remembered, *change.beside])
         return change._replace(
             session=change.session.model_copy(update={"rev": change.session.rev + 1}),
-            turns=tuple(state.model_copy(update={"rev": state.rev + 1}) for state in change.turns),
+            turns=tuple(state.model_copy(update={"rev": state.rev + 1, "token": None}) for state in change.turns),
         )
 
     def save_step(self, ref: SessionRef, session: Session, state: TurnState) -> Session:
