@@ -238,3 +238,48 @@ def test_a_server_that_is_not_there_is_named_by_urllib3() -> None:
         url = parse_url(f"http://127.0.0.1:{free.getsockname()[1]}")
     with pytest.raises(NewConnectionError):
         begun(Exchanges(url, 1, 1))
+
+
+def test_a_response_settled_twice_leaves_its_connection_to_one_exchange() -> None:
+    with served([OK + b"Content-Length: 1\r\n\r\na"]) as (_, made):
+        response = begun(made)
+        assert body_of(response) == b"a"
+        response.settle(is_over=False)
+        assert len(made._idle) == 1
+
+
+def test_a_cancellation_after_a_response_leaves_the_connection_of_the_next_one() -> None:
+    with served([OK + b"Content-Length: 1\r\n\r\na"], [OK + b"Content-Length: 1\r\n\r\nb"]) as (server, made):
+        line = Line()
+        assert body_of(made.begin("POST", "/v1/chat", b"{}", {}, line, 5)) == b"a"
+        line.cut()
+        assert body_of(begun(made)) == b"b"
+        assert server.connections == 1
+
+
+def test_a_response_of_a_cut_line_leaves_no_connection() -> None:
+    with served([OK + b"Content-Length: 1\r\n\r\na"]) as (_, made):
+        line = Line()
+        response = made.begin("POST", "/v1/chat", b"{}", {}, line, 5)
+        line.cut()
+        assert body_of(response) == b"a"
+        assert not made._idle
+
+
+def test_bytes_after_a_compressed_body_are_dropped_as_they_arrive() -> None:
+    surplus = [b"x" * 65_536] * 6
+    compressed = OK + b"Content-Encoding: gzip\r\n\r\n"
+    with served([compressed, COMPRESSED, *surplus, CLOSES]) as (_, made):
+        response = begun(made)
+        assert b"".join(response.pieces()) == b"ab"
+        assert response._inflater is not None
+        assert len(response._inflater.unused_data) <= exchanges.READ_BYTES
+        response.settle(is_over=False)
+
+
+def test_a_trailer_has_a_largest_size() -> None:
+    with served([CHUNKED + b"1\r\na\r\n0\r\nX: ", *[b"x" * 65_536] * 6, b"\r\n\r\n"]) as (_, made):
+        response = begun(made)
+        with pytest.raises(ExchangeFailed, match="framing"):
+            list(response.pieces())
+        response.settle(is_over=False)

@@ -42,6 +42,13 @@ class Line:
             if self._sock is not None:
                 self._sock.settimeout(timeout_s)
 
+    def release(self) -> bool:
+        """Keep the connection from later cuts; return False if the line is cut already."""
+        with self._lock:
+            if not self.is_cut:
+                self._sock = None
+            return not self.is_cut
+
     def cut(self) -> None:
         """Cut the connections: a waiting thread fails with an error."""
         with self._lock:

@@ -22,7 +22,7 @@ from urllib3.util.ssl_match_hostname import CertificateError
 from turnstone.adapters.outgoing.connections import SEND_TIMEOUT_S, Line
 
 READ_BYTES = 64 * 1024
-MOST_HEAD_BYTES = 256 * 1024
+MOST_FRAMING_BYTES = 256 * 1024  # of a head or a trailer, which the parser copies again with each read
 MOST_BYTES = 128 * 1024 * 1024  # of a response with its framing, which a reader of the body alone cannot limit
 JOINED_BYTES = 64 * 1024  # a larger body is sent by itself rather than copied behind its head
 # Longest wait for the end of a response after the end of its answer, to keep the connection.
@@ -80,7 +80,7 @@ class Exchanges:
                     sock.sendall(sent)
                     sock.sendall(body)
             sock.settimeout(timeout_s)
-            response = Response(connection, self)
+            response = Response(connection, self, line)
             response.read_head()
         except TimeoutError:
             connection.close()
@@ -146,12 +146,15 @@ class Response:
         headers: by name in lower case; of several with the same name the first.
     """
 
-    def __init__(self, connection: HTTPConnection, kept_by: Exchanges) -> None:
+    def __init__(self, connection: HTTPConnection, kept_by: Exchanges, line: Line) -> None:
         self._connection = connection
+        self._line = line
+        self._is_settled = False
         self._sock = connection.sock
         self._kept_by = kept_by
         self._parsed = _Parsed()
         self._read_bytes = 0
+        self._framing_bytes = 0  # read since the last piece of the body
         self._inflater: zlib._Decompress | None = None
         self._invalid: ExchangeFailed | None = None  # raised after the body that came before it
         self.status = 0
@@ -161,8 +164,6 @@ class Response:
         """Read up to the end of the head. Raises TimeoutError and ExchangeFailed."""
         while not self._parsed.has_head:
             self._read()
-            if self._read_bytes > MOST_HEAD_BYTES and not self._parsed.has_head:
-                raise ExchangeFailed("the head of the response is too large")
         self.status = self._parsed.status
         self.headers = self._parsed.headers
         if self.headers.get("content-encoding", "").lower() in COMPRESSED:  # although none was offered
@@ -189,7 +190,13 @@ class Response:
         return start[:most_bytes]
 
     def settle(self, *, is_over: bool) -> None:
-        """Keep the connection if the response ends, else close it; if the answer `is_over`, after a short wait."""
+        """Keep the connection if the response ends, else close it; if the answer `is_over`, after a short wait.
+
+        Only the first call has an effect: a kept connection belongs to the exchange after it.
+        """
+        if self._is_settled:
+            return
+        self._is_settled = True
         if is_over and not self._parsed.is_whole:
             with suppress(ExchangeFailed, OSError):
                 self._sock.settimeout(SETTLE_S)
@@ -197,7 +204,7 @@ class Response:
                     if self._parsed.is_whole or self._invalid is not None:
                         break
                     self._read()
-        if self._parsed.may_be_kept:
+        if self._parsed.may_be_kept and self._line.release():
             self._kept_by.keep(self._connection)
         else:
             self._connection.close()
@@ -229,6 +236,9 @@ class Response:
                 raise failed from exc
             self._parsed.may_be_kept = False  # bytes after the response cost no more than the connection
             self._invalid = None if self._parsed.is_whole else failed
+        self._framing_bytes = 0 if self._parsed.body else self._framing_bytes + len(received)
+        if self._framing_bytes > MOST_FRAMING_BYTES and not self._parsed.is_whole:
+            raise ExchangeFailed("the framing of the response is too large")
 
     def _taken(self) -> bytes:
         body = self._parsed.body
@@ -236,6 +246,8 @@ class Response:
         body.clear()
         if self._inflater is None:
             return taken
+        if self._inflater.eof:  # it would copy all surplus bytes with each call
+            return b""
         try:
             return self._inflater.decompress(taken)
         except zlib.error as exc:
