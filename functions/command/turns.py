@@ -1,4 +1,4 @@
-"""`turnstone turns`: running and waiting turns, in a data folder or in the table of TURNSTONE_TABLE."""
+"""`turnstone turns`: queued, running and waiting turns, in a data folder or in the table of TURNSTONE_TABLE."""
 
 import argparse
 import sys
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from turnstone.domain.turns.turns import TurnState
 
 COLUMNS = "id, status, last change, agent, session"
-LIST = f"List running and waiting turns, a line for each: {COLUMNS}. Exit status 1 if a turn can't be read."
+LIST = f"List queued, running and waiting turns, a line for each: {COLUMNS}. Exit status 1 if a turn can't be read."
 CANCEL = """Cancel open turns of a tenant: named ones, or all. A running server notices. Exit status 1 if a turn can't
 be cancelled; the others are cancelled all the same."""
 TURNS = "an array; of each turn turn_id, session_id, agent_id, tenant, and status and last_change_at, or error"

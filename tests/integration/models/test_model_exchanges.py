@@ -70,7 +70,10 @@ def served(*answers: Sequence[bytes]) -> Iterator[tuple[ByteServer, Exchanges]]:
         server = ByteServer(listening, answers)
         serving = Thread(target=server.serve, daemon=True)
         serving.start()
-        yield server, Exchanges(parse_url(f"http://127.0.0.1:{server.port}/v1"), 4, 5)
+        made = Exchanges(parse_url(f"http://127.0.0.1:{server.port}/v1"), 4, 5)
+        yield server, made
+        for kept in made._idle:  # or the server would wait for their next requests
+            kept.close()
         with suppress(OSError):
             listening.shutdown(socket.SHUT_RDWR)
     serving.join(5)

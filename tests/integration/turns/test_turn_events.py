@@ -526,10 +526,10 @@ def test_a_turn_that_runs_is_read_with_the_steps_it_has_finished(make: Make) -> 
     server.drain(broadcast)
 
 
-def of_no_revision(told: Numbered) -> Numbered:
+def of_no_revision(numbered: Numbered) -> Numbered:
     """Return the event as of the record's first revision: the supervisor's machine changes a record that waits."""
-    state = getattr(told.event, "state", None)
+    state = getattr(numbered.event, "state", None)
     if state is None:
-        return told
-    event = told.event.model_copy(update={"state": state.model_copy(update={"rev": 0})})
-    return told._replace(event=event)
+        return numbered
+    event = numbered.event.model_copy(update={"state": state.model_copy(update={"rev": 0})})
+    return numbered._replace(event=event)
