@@ -213,6 +213,15 @@ def test_the_last_event_carries_the_state_beside_its_json(script: Sequence[Scrip
     assert set(json.loads(last.model_dump_json())) == {"event_type", "turn"}
 
 
+def test_a_subscriber_of_a_waiting_turn_gets_no_token_of_the_supervisor() -> None:
+    waiting = lived(CLIENT_CALL).state
+    stored = waiting.model_copy(update={"token": "wakes the supervisor"})
+    last = replayed(stored)[-1]
+    assert isinstance(last, TurnAwaitsInput)
+    assert last.state == waiting
+    assert stored.token == "wakes the supervisor"
+
+
 @pytest.mark.parametrize("status", [TurnStatus.FAILED, TurnStatus.EXPIRED, TurnStatus.CANCELLED])
 def test_the_end_of_a_turn_without_an_answer_carries_the_state(status: UnansweredStatus) -> None:
     state = new_turn().ended_unanswered(status, OVERHEATED, NOW)
