@@ -125,6 +125,8 @@ def environment(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 SNAPSHOTS: dict[bool, tuple[Any, SessionRef]] = {}
+# the payloads of every snapshot by their names: a job of one test deletes what another test's records name
+PAYLOADS: dict[str, bytes] = {}
 
 
 def stored(bench: Bench, *, is_waiting: bool) -> SessionRef:
@@ -136,9 +138,16 @@ def stored(bench: Bench, *, is_waiting: bool) -> SessionRef:
         store_registered(store)
         ref = store_what_events_name(store, is_waiting=is_waiting)
         SNAPSHOTS[is_waiting] = copy.deepcopy(table.items), ref
+        PAYLOADS.update({name: bench.s3.get_object(Bucket=BUCKET, Key=name)["Body"].read() for name in names_of(bench)})
     items, ref = SNAPSHOTS[is_waiting]
     table.items = copy.deepcopy(items)
+    for name in PAYLOADS.keys() - names_of(bench):
+        bench.s3.put_object(Bucket=BUCKET, Key=name, Body=PAYLOADS[name])
     return ref
+
+
+def names_of(bench: Bench) -> set[str]:
+    return {stored["Key"] for stored in bench.s3.list_objects_v2(Bucket=BUCKET).get("Contents", [])}
 
 
 def handler_of(module: Any) -> LambdaHandler:
