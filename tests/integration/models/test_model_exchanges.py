@@ -7,12 +7,15 @@ import gzip
 import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from threading import Thread
 
 import pytest
-from urllib3.exceptions import NewConnectionError
+from urllib3.exceptions import NewConnectionError, SSLError
 from urllib3.util import parse_url
 
+from tests.fakes.web.certificates import loopback_tls
+from tests.fakes.web.web_target import WebTarget
 from turnstone.adapters.outgoing import exchanges
 from turnstone.adapters.outgoing.connections import Line
 from turnstone.adapters.outgoing.exchanges import ExchangeFailed, Exchanges, Response
@@ -286,3 +289,22 @@ def test_a_trailer_has_a_largest_size() -> None:
         with pytest.raises(ExchangeFailed, match="framing"):
             list(response.pieces())
         response.settle(is_over=False)
+
+
+def test_a_request_is_sent_only_to_a_server_that_proves_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context, trusted = loopback_tls(tmp_path)
+    with WebTarget(tls=context) as target:
+
+        def exchanges_with(host: str) -> Exchanges:
+            return Exchanges(parse_url(f"https://{host}:{target.port}/v1"), 0, 5)
+
+        with pytest.raises(SSLError):
+            begun(exchanges_with("127.0.0.1"))
+        monkeypatch.setenv("SSL_CERT_FILE", str(trusted))
+        with pytest.raises(SSLError):
+            begun(exchanges_with("localhost"))
+        assert target.requests == []
+        assert body_of(begun(exchanges_with("127.0.0.1"))) == b"hello"
+        assert [body for _, body in target.requests] == [b"{}"]
