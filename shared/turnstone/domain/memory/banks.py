@@ -1,0 +1,52 @@
+"""Memory banks: their kinds and settings."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Literal
+
+from turnstone.domain.access.access import Ownership
+from turnstone.domain.refs import SessionRef
+from turnstone.domain.values.frozen import Frozen
+
+BankKind = Literal["vector", "keyword", "keyvalue", "graph"]
+EMBEDDED_PROVIDER = "turnstone"
+MOST_CHUNKS = 50_000
+
+
+class VectorSpace(Frozen):
+    """The embedding model of a bank and the length of its vectors; fixed for the life of the bank."""
+
+    model: str
+    dimension: int
+
+
+class Chunking(Frozen):
+    """The length of chunks and of the overlap of neighbours, in tokens."""
+
+    tokens: int = 512
+    overlap: int = 128
+
+
+class Bank(Frozen):
+    """A memory bank.
+
+    Attributes:
+        bank_id: chosen by its creator, unique in the tenant.
+        name: shown to people; None without one.
+        provider_id: the store of its content.
+        space: None where nothing is embedded: in every kind but `vector`.
+        expires_after_s: seconds without use after which the bank is removed; None for never.
+        lives_with: the session that removes the bank when it is deleted; None for a bank of its own.
+    """
+
+    bank_id: str
+    kind: BankKind
+    name: str | None = None
+    provider_id: str = EMBEDDED_PROVIDER
+    space: VectorSpace | None = None
+    chunking: Chunking = Chunking.model_construct()
+    metadata: Mapping[str, Any] = {}
+    created_at: datetime
+    expires_after_s: int | None = None
+    lives_with: SessionRef | None = None
+    stamp: Ownership = Ownership.model_construct()
