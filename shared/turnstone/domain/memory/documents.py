@@ -11,14 +11,14 @@ class DocumentChunk(NamedTuple):
     """A part of a document, found as a whole.
 
     Attributes:
-        index: the position in the document, from 0.
+        position: its place among the chunks of the document, from 0.
         tokens: the number of tokens of the text.
         metadata: of the chunk alone; its document's attributes are not repeated in it.
         vector: of the bank's dimension; None in a bank without vectors.
     """
 
     document_id: str
-    index: int
+    position: int
     text: str
     tokens: int
     metadata: Mapping[str, Any]
@@ -27,7 +27,7 @@ class DocumentChunk(NamedTuple):
     @property
     def chunk_id(self) -> str:
         """The id: a hash of document, position and text, so the same content has the same id everywhere."""
-        named = f"{self.document_id}\x00{self.index}\x00{self.text}"
+        named = f"{self.document_id}\x00{self.position}\x00{self.text}"
         return sha256(named.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 

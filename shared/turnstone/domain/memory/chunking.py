@@ -1,0 +1,115 @@
+"""Cutting of texts into overlapping chunks, and the tokens that limit them.
+
+Tokens are counted by the text alone, the same on every server: up to six letters, three digits, or one other sign.
+Models' own tokenizers differ from each other by more than from this count.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+from turnstone.domain.memory.banks import Chunking
+
+_TOKENS = re.compile(
+    "[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]"
+    r"|[^\W\d_]{1,6}?(?=[\u3040-\u30ff\u3400-\u9fff])|[^\W\d_]{1,6}|\d{1,3}|[^\w\s]|_"
+)
+_HEADING = re.compile(r"^(#{1,6})[ \t]+(\S.*?)[ \t#]*$", re.MULTILINE)
+_PARAGRAPH = re.compile(r"\n[ \t]*\n")
+_SENTENCE = re.compile(r"[.!?。！？][\"')\]]*\s")
+_IN_WORD = re.compile(r"\w\w")
+LONGEST_WORD = 16  # tokens of a word that chunks do not divide
+LONGEST_PATH = 200  # characters of headings before a chunk
+
+
+class Cut(NamedTuple):
+    """The text of a chunk and its number of tokens."""
+
+    text: str
+    tokens: int
+
+
+def count_tokens(text: str) -> int:
+    """Return the number of tokens of the text."""
+    return sum(1 for _ in _TOKENS.finditer(text))
+
+
+def first_tokens(text: str, most: int) -> str:
+    """Return the beginning of the text with that number of tokens at most."""
+    for number, token in enumerate(_TOKENS.finditer(text)):
+        if number == most:
+            return text[: token.start()].rstrip()
+    return text
+
+
+def chunks_of(text: str, chunking: Chunking, *, has_headings: bool = False) -> Iterator[Cut]:
+    """Yield the chunks of the text, each within the limit of tokens and beginning in the overlap of the one before.
+
+    Chunks end at a paragraph or a sentence where one ends in their last quarter. With `has_headings`, of Markdown, a
+    chunk begins with the headings above it.
+    """
+    for path, section in _sections(text) if has_headings else [("", text)]:
+        room = max(chunking.tokens - count_tokens(path), chunking.tokens // 2, 1)
+        prefix = path if count_tokens(path) + room <= chunking.tokens else ""
+        for cut in _cuts(section, room, min(chunking.overlap, room - 1)):
+            yield Cut(prefix + cut.text, count_tokens(prefix) + cut.tokens) if prefix else cut
+
+
+def _cuts(text: str, tokens: int, overlap: int) -> Iterator[Cut]:
+    starts, end_of_last = [], 0
+    for token in _TOKENS.finditer(text):
+        starts.append(token.start())
+        end_of_last = token.end()
+    if not starts:
+        return
+    starts.append(max(end_of_last, len(text.rstrip())))
+    begin, count = 0, len(starts) - 1
+    while True:
+        end = min(begin + tokens, count)
+        if end < count:
+            end = _good_end(text, starts, begin, end)
+            end = _between_words(text, starts, begin + 1, end)
+        yield Cut(text[starts[begin] : starts[end]].strip(), end - begin)
+        if end >= count:
+            return
+        begin = _between_words(text, starts, begin + 1, max(end - overlap, begin + 1))
+
+
+def _between_words(text: str, starts: list[int], lowest: int, index: int) -> int:
+    """Return the index of the last token up to this one that begins a word; this one if no word begins near."""
+    for earlier in range(index, max(lowest, index - LONGEST_WORD) - 1, -1):
+        if not _IN_WORD.match(text, starts[earlier] - 1):
+            return earlier
+    return index
+
+
+def _good_end(text: str, starts: list[int], begin: int, end: int) -> int:
+    """Return the index after the last token of a chunk: at the end of a paragraph or sentence if one is near."""
+    earliest = begin + max(1, (end - begin) * 3 // 4)
+    near = text[starts[earliest] : starts[end]]
+    for ending in (_PARAGRAPH, _SENTENCE):
+        last = None
+        for last in ending.finditer(near):  # noqa: B007 - the last of all
+            pass
+        if last is not None:
+            limit = starts[earliest] + last.end()
+            return next(index for index in range(end, earliest - 1, -1) if starts[index] <= limit)
+    return end
+
+
+def _sections(text: str) -> Iterator[tuple[str, str]]:
+    """Yield each section of a Markdown text with the path of headings above it."""
+    headings = list(_HEADING.finditer(text))
+    if not headings or text[: headings[0].start()].strip():
+        yield "", text[: headings[0].start()] if headings else text
+    path: list[tuple[int, str]] = []
+    bounds = [*(heading.start() for heading in headings), len(text)]
+    for heading, (start, end) in zip(headings, pairwise(bounds), strict=True):
+        level = len(heading[1])
+        path = [(each, name) for each, name in path if each < level]
+        above = " > ".join(name for _, name in path)[:LONGEST_PATH]
+        path.append((level, heading[2]))
+        yield f"{above}\n" if above else "", text[start:end]

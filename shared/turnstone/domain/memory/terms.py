@@ -1,0 +1,38 @@
+"""Analysis of text for keyword search: words of any language as overlapping pieces of four letters.
+
+Pieces need no stemmer and no list of stop words, and find parts of compound words.
+"""
+
+import re
+import unicodedata
+
+PIECE = 4
+_WORDS = re.compile(r"\w+")
+# Han, Hiragana, Katakana, Hangul and their neighbours: scripts that write words without spaces, or short ones
+_DENSE = re.compile(
+    "[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]"
+)
+
+
+def terms_of(text: str) -> list[str]:
+    """Return the terms of the text in their order, repeated ones included."""
+    terms: list[str] = []
+    for word in _WORDS.findall(_plain(text)):
+        terms.extend(_pairs(word) if _DENSE.search(word) else _pieces(f"^{word}$"))
+    return terms
+
+
+def _plain(text: str) -> str:
+    """Return the text in lower case, without marks above and below letters, in one form of each letter."""
+    if text.isascii():
+        return text.lower()
+    folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", text).casefold())
+    return unicodedata.normalize("NFC", "".join(letter for letter in folded if unicodedata.category(letter) != "Mn"))
+
+
+def _pieces(marked: str) -> list[str]:
+    return [marked[start : start + PIECE] for start in range(max(1, len(marked) - PIECE + 1))]
+
+
+def _pairs(word: str) -> list[str]:
+    return [word[start : start + 2] for start in range(max(1, len(word) - 1))]
