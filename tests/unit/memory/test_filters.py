@@ -9,11 +9,11 @@ from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.memory.filters import MOST_LEVELS, MOST_PARTS, parsed
 
 VALUES = {"year": 2024, "lang": "sv", "is_draft": False, "score": 0.5}
-PLACE = ("filters",)
+FIELD = ("filters",)
 
 
 def _is_met(given: object) -> bool:
-    return parsed(given, PLACE).matches(VALUES)
+    return parsed(given, FIELD).matches(VALUES)
 
 
 @pytest.mark.parametrize(
@@ -57,27 +57,27 @@ def test_filters_nest() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "place"),
+    ("given", "location"),
     [
-        ([], PLACE),
-        ({}, (*PLACE, "type")),
-        ({"type": "like", "key": "a", "value": "b"}, (*PLACE, "type")),
-        ({"type": "eq", "value": "b"}, (*PLACE, "key")),
-        ({"type": "eq", "key": "", "value": "b"}, (*PLACE, "key")),
-        ({"type": "eq", "key": "a"}, (*PLACE, "value")),
-        ({"type": "eq", "key": "a", "value": [1]}, (*PLACE, "value")),
-        ({"type": "gt", "key": "a", "value": True}, (*PLACE, "value")),
-        ({"type": "in", "key": "a", "value": []}, (*PLACE, "value")),
-        ({"type": "in", "key": "a", "value": [{}]}, (*PLACE, "value")),
-        ({"type": "eq", "key": "a", "value": 1, "more": 1}, (*PLACE, "more")),
-        ({"type": "and", "filters": []}, (*PLACE, "filters")),
-        ({"type": "or", "filters": [{"type": "eq", "key": "a", "value": 1}, 7]}, (*PLACE, "filters", 1)),
+        ([], FIELD),
+        ({}, (*FIELD, "type")),
+        ({"type": "like", "key": "a", "value": "b"}, (*FIELD, "type")),
+        ({"type": "eq", "value": "b"}, (*FIELD, "key")),
+        ({"type": "eq", "key": "", "value": "b"}, (*FIELD, "key")),
+        ({"type": "eq", "key": "a"}, (*FIELD, "value")),
+        ({"type": "eq", "key": "a", "value": [1]}, (*FIELD, "value")),
+        ({"type": "gt", "key": "a", "value": True}, (*FIELD, "value")),
+        ({"type": "in", "key": "a", "value": []}, (*FIELD, "value")),
+        ({"type": "in", "key": "a", "value": [{}]}, (*FIELD, "value")),
+        ({"type": "eq", "key": "a", "value": 1, "more": 1}, (*FIELD, "more")),
+        ({"type": "and", "filters": []}, (*FIELD, "filters")),
+        ({"type": "or", "filters": [{"type": "eq", "key": "a", "value": 1}, 7]}, (*FIELD, "filters", 1)),
     ],
 )
-def test_an_invalid_filter_is_refused_with_its_place(given: object, place: tuple[str | int, ...]) -> None:
+def test_an_invalid_filter_is_refused_with_its_location(given: object, location: tuple[str | int, ...]) -> None:
     with pytest.raises(InvalidRequest) as refused:
-        parsed(given, PLACE)
-    assert refused.value.location == place
+        parsed(given, FIELD)
+    assert refused.value.location == location
 
 
 def test_deep_and_wide_filters_are_refused() -> None:
@@ -87,5 +87,5 @@ def test_deep_and_wide_filters_are_refused() -> None:
     wide = {"type": "in", "key": "a", "value": list(range(MOST_PARTS))}
     for given in (deep, wide):
         with pytest.raises(InvalidRequest, match="at most"):
-            parsed(given, PLACE)
+            parsed(given, FIELD)
     assert _is_met({"type": "in", "key": "year", "value": [*range(MOST_PARTS - 2), 2024]})

@@ -11,7 +11,7 @@ class DocumentChunk(NamedTuple):
     """A part of a document, found as a whole.
 
     Attributes:
-        position: its place among the chunks of the document, from 0.
+        position: the index among the chunks of the document, from 0.
         tokens: the number of tokens of the text.
         metadata: of the chunk alone; its document's attributes are not repeated in it.
         vector: of the bank's dimension; None in a bank without vectors.
@@ -45,7 +45,7 @@ class ChunkedDocument(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """A statement in a graph bank; `text` replaces the sentence made of the three names."""
+    """A statement in a graph bank; `text` replaces the sentence composed of the three names."""
 
     subject: str
     relation: str

@@ -81,8 +81,8 @@ def _compound(given: dict[str, Any], location: Location, levels: int) -> Compoun
     inner = given.get("filters")
     if not isinstance(inner, list) or not inner:
         raise _wrong((*location, "filters"), "must be a list of one filter or more")
-    place = (*location, "filters")
-    return Compound(given["type"], tuple(_parsed(each, (*place, at), levels - 1) for at, each in enumerate(inner)))
+    inside = (*location, "filters")
+    return Compound(given["type"], tuple(_parsed(each, (*inside, at), levels - 1) for at, each in enumerate(inner)))
 
 
 def _comparison(given: dict[str, Any], location: Location) -> Comparison:
