@@ -101,8 +101,8 @@ def _comparison(given: dict[str, Any], location: Location) -> Comparison:
     return Comparison(kind, key, value)
 
 
-def _refuse_others(given: dict[str, Any], known: set[str], location: Location) -> None:
-    for name in given.keys() - known:
+def _refuse_others(given: dict[str, Any], allowed: set[str], location: Location) -> None:
+    for name in given.keys() - allowed:
         raise _wrong((*location, name), "is no part of a filter")
 
 
