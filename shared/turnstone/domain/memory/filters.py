@@ -107,7 +107,7 @@ def _refuse_others(given: dict[str, Any], allowed: set[str], location: Location)
 
 
 def _parts(given: Any) -> int:
-    """Return the number of filters and values, without following nesting beyond what is refused anyway."""
+    """Return the number of filters and values, leaving out those nested too deep."""
     count, pending = 0, [(given, 0)]
     while pending and count <= MOST_PARTS:
         part, level = pending.pop()
