@@ -11,6 +11,7 @@ from turnstone.domain.messages.messages import CompletionMessage, Message, ToolR
 from turnstone.domain.shields.verdicts import ShieldQuestion
 from turnstone.domain.tools.tools import ToolResponse
 from turnstone.domain.turns.events import StepStarted, TurnEvent, step_completed
+from turnstone.domain.turns.turn_settings import with_documents
 from turnstone.domain.turns.turns import (
     InferenceStep,
     SafetyViolation,
@@ -45,7 +46,7 @@ def judge_input(shield_ids: Sequence[str], state: TurnState, deps: EngineDeps) -
     """Judge the client's last input; the turn continues unless a shield stops it."""
     answers = _answers_of_client(state)
     question = ShieldQuestion(
-        judged=answers or state.turn.input_messages,
+        judged=answers or with_documents(state.turn.input_messages, state.documents),
         touchpoint="user-input",
         before=state.turn.input_messages if answers else (),
         provider_data=deps.provider_data,

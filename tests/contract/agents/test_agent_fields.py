@@ -293,6 +293,16 @@ def shows(content: Any, expected: Any, *, name: str = "content") -> Row:
     return row
 
 
+def documents(content: Any, expected: Any, mime_type: str = "text/plain") -> Row:
+    """Return a row for a turn's document in the request to the model."""
+
+    def row(world: World, _: str) -> None:
+        turn = {"documents": [{"content": content, "mime_type": mime_type}]}
+        assert world.first_request({}, turn)["messages"][-1]["content"] == expected
+
+    return row
+
+
 def context(content: Any, expected: Any) -> Row:
     return shows(content, expected, name="context")
 
@@ -326,6 +336,7 @@ BY_VALUE = {"type": "image", "image": {"data": PNG}}
 SHOWN_BY_ADDRESS = {"type": "image_url", "image_url": {"url": PICTURE}}
 SHOWN_BY_VALUE = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}}
 QUESTION = {"type": "text", "text": "q"}
+HI = {"type": "text", "text": "hello"}
 GRAMMAR = {"response_format": {"type": "grammar", "bnf": {"grammar": "root ::= x"}}}
 JSON_ONLY = {"response_format": {"type": "json_schema", "json_schema": {**SCHEMA, "title": "Place"}}}
 OF_EITHER: Mapping[str, Row] = {
@@ -526,7 +537,12 @@ OF_TURNS: Mapping[str, Row] = {
     "messages.tool.content.image.image.url.uri": returns([TEXT, BY_ADDRESS], "t\n[image]"),
     "messages.tool.content.image.image.data": returns(BY_VALUE, "[image]"),
     "stream": streams,
-    "documents": refuses({"documents": [{"content": "x", "mime_type": "text/plain"}]}, "documents"),
+    "documents.content": documents("more", "hello\n\nmore"),
+    "documents.content.text.text": documents(TEXT, "hello\n\nt"),
+    "documents.content.image.image.url.uri": documents([BY_ADDRESS], [HI, SHOWN_BY_ADDRESS], "image/png"),
+    "documents.content.image.image.data": documents(BY_VALUE, [HI, SHOWN_BY_VALUE], "image/png"),
+    "documents.content.uri": documents({"uri": "data:text/plain;base64,bW9yZQ=="}, "hello\n\nmore"),
+    "documents.mime_type": refuses({"documents": [{"content": "x", "mime_type": "application/zip"}]}, "mime_type"),
 }
 ROWS = [
     *(("agent", path, row) for path, row in {**OF_EITHER, **OF_AGENTS}.items()),

@@ -242,7 +242,7 @@ def test_an_unknown_name_is_accepted_in_an_agent_and_refused_in_its_turn(
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [*UNKNOWN_NAMES, ("documents", [{"content": "x", "mime_type": "text/plain"}])]
+    ("name", "value"), [*UNKNOWN_NAMES, ("documents", [{"content": "x", "mime_type": "application/zip"}])]
 )
 def test_a_turn_with_an_unsupported_field_or_name_is_refused_by_name(talk: Talk, name: str, value: object) -> None:
     request = posted(f"{talk.path}/turn", HELLO | fields(name, value))

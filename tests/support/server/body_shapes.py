@@ -150,12 +150,31 @@ FORMAT = nullable(one_of("json", "function_tag", "python_list"))
 IMAGE = record({}, {"url": nullable(record({"uri": text})), "data": nullable(text)})
 ITEM = tagged("type", {"text": record({"text": text}), "image": record({"image": IMAGE})})
 CONTENT = either(text, ITEM, many(ITEM))
+DOCUMENT = record({"content": either(CONTENT, record({"uri": text})), "mime_type": text})
+DOCUMENT_TYPE = re.compile("text/.*|application/(json|x-ndjson|xml|yaml)", re.DOTALL)
 TOP_P = record({"temperature": nullable(number(above=0))}, {"top_p": nullable(number())})
 STRATEGY = tagged("type", {"greedy": mapping, "top_p": TOP_P, "top_k": record({"top_k": number(whole_from=1)})})
 PARAMETER = {"name": text, "parameter_type": text, "description": text}
 PARAMETERS = many(record(PARAMETER, {"required": flag, "default": anything}))
 SCHEMA = record({"type": one_of("object")}, {"properties": values(either(mapping, flag)), "required": many(text)})
 MASK = "**********"
+
+
+def document(value: Any) -> int:
+    """Grade a turn's document: an image or long content may be accepted or not; a text must be one."""
+    grade = DOCUMENT(value)
+    if grade == WRONG:
+        return WRONG
+    content, media_type = value["content"], value["mime_type"].partition(";")[0].strip().lower()
+    if media_type.startswith("image/"):
+        return UNSURE
+    if not DOCUMENT_TYPE.fullmatch(media_type):
+        return WRONG
+    if isinstance(content, str):
+        return RIGHT if len(content) < 4_096 else UNSURE
+    items = content if isinstance(content, list) else [content]
+    has_image = any(item.get("type") == "image" for item in items)
+    return WRONG if has_image else min(grade, UNSURE)
 
 
 def secret(value: Any) -> int:
@@ -259,7 +278,7 @@ SESSION = record({"session_name": text}, {"vector_db_id": nullable(lambda _: WRO
 USER_MESSAGE = tagged("role", {"user": record({"content": CONTENT}, {"context": nullable(CONTENT)})})
 TURN = record(
     {"messages": many(USER_MESSAGE, least=1)},
-    {"stream": flag, "documents": NONE_YET, "instructions": nullable(text), **OVERRIDES},
+    {"stream": flag, "documents": nullable(many(document)), "instructions": nullable(text), **OVERRIDES},
 )
 RESPONSE = record({"call_id": text, "tool_name": text, "content": CONTENT}, {"metadata": nullable(mapping)})
 RESUME = record({"tool_responses": many(RESPONSE, least=1)}, {"stream": flag})

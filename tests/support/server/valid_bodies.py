@@ -103,7 +103,13 @@ MESSAGES = [
     {"role": "user", "content": [{"type": "image", "image": {"url": {"uri": "http://a/b.png"}, "data": None}}]},
     {"role": "user", "content": "What is add(a=1, b=2)?", "context": None},
 ]
-FULL_TURN = FULL_OVERRIDES | {"messages": MESSAGES, "stream": True, "documents": [], "instructions": "Be polite."}
+DOCUMENT = {"content": "The office is closed on Mondays.", "mime_type": "text/plain"}
+FULL_TURN = FULL_OVERRIDES | {
+    "messages": MESSAGES,
+    "stream": True,
+    "documents": [DOCUMENT],
+    "instructions": "Be polite.",
+}
 CHATS = (
     {
         "model_id": "offline",

@@ -192,14 +192,14 @@ class NumpySegment:
     def _vector_scores(self, vector: Sequence[float] | None) -> NDArray[np.float64]:
         if vector is None or not self.chunks or not self.arrays.vectors.size:
             return np.zeros(self.chunks)
-        asked = np.asarray(vector, np.float32)
-        length = float(np.linalg.norm(asked))
-        if not length or asked.shape[0] != self.arrays.vectors.shape[1]:
+        query = np.asarray(vector, np.float32)
+        length = float(np.linalg.norm(query))
+        if not length or query.shape[0] != self.arrays.vectors.shape[1]:
             return np.zeros(self.chunks)
         scores = np.empty(self.chunks, np.float32)
         for begin in range(0, self.chunks, 4_096):  # as floats, four times as large, a part at a time
             rows = slice(begin, begin + 4_096)
-            scores[rows] = self.arrays.vectors[rows].astype(np.float32) @ (asked / length)
+            scores[rows] = self.arrays.vectors[rows].astype(np.float32) @ (query / length)
         cosines: NDArray[np.float64] = (scores * self.arrays.scales).astype(np.float64)
         return cosines
 

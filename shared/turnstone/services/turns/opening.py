@@ -14,7 +14,7 @@ from turnstone.domain.sessions.sessions import LockState, Session, SessionLock
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.turns.turns import NewTurn, Turn, TurnState, TurnStatus, silent_output
 from turnstone.ports.records import Operation, Put
-from turnstone.services.agents.refusals import refuse_many_iterations, supported_offer
+from turnstone.services.agents.refusals import refuse_large_documents, refuse_many_iterations, supported_offer
 from turnstone.services.streams.broadcast import TurnBroadcast
 from turnstone.services.streams.replay import numbered
 from turnstone.services.threads.executor import TurnExecutor
@@ -80,6 +80,8 @@ class Opener:
         refuse_many_iterations(new.overrides.max_infer_iters, self._deps.limits.infer_iters)
         config = new.config_with(view.agent.agent_config)
         equipment = self.equipment(ref, config, attempt, new.chain)
+        if new.documents:
+            refuse_large_documents(new.documents, equipment.route.context_tokens or self._deps.context_tokens)
         lock = view.session.lock
         if lock.order is not None and self._is_running(ref.turn(lock.order), lock, now):
             if lock.state is LockState.QUEUED:

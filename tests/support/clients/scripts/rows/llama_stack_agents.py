@@ -180,11 +180,7 @@ def max_infer_iters_ends_a_turn() -> Any:
 @row
 def documents_of_a_turn() -> Any:
     document = {"content": "The code is 4711.", "mime_type": "text/plain"}
-    where = session_of()
-    name, status, message = raised_by(
-        lambda: agents.turn.create(**where, messages=user("hi"), documents=[document], stream=True)
-    )
-    return [name, status, "documents" in message]
+    return streamed(agents.turn.create(**session_of(), messages=user("hi"), documents=[document], stream=True))["text"]
 
 
 @row

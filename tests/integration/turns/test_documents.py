@@ -1,0 +1,86 @@
+"""Documents of a turn: seen by its model in that turn, whichever process continues it, and judged by its shields.
+
+Covers: dialects/llama_stack/turns/documents, domain/turns/turn_settings, services/agents/refusals, engine/shields
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from typing import Any
+
+import pytest
+
+from turnstone.dialects.llama_stack.turns.documents import documents_of
+from turnstone.dialects.llama_stack.turns.requests import CreateTurn
+from turnstone.domain.errors import InvalidRequest, Unsupported
+from turnstone.domain.turns.turn_settings import TurnDocument
+from turnstone.domain.turns.turns import Attachment
+from turnstone.domain.values.content import Image, ImageItem, Url
+from turnstone.services.agents.refusals import refuse_large_documents
+
+PICTURE = ImageItem(image=Image(data="aGk="))
+
+
+def _only(content: Any, mime_type: str) -> TurnDocument:
+    (document,) = documents_of([Attachment(content=content, mime_type=mime_type)])
+    return document
+
+
+@pytest.mark.parametrize("mime_type", ["text/plain", "Text/Markdown; charset=utf-8", "application/json", "text/html"])
+def test_texts_are_kept_as_they_are(mime_type: str) -> None:
+    assert _only("a <b>", mime_type).content == "a <b>"
+    assert _only([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], mime_type).content == "a\nb"
+
+
+@pytest.mark.parametrize(
+    ("uri", "text"),
+    [
+        ("data:text/plain;base64," + b64encode("å".encode()).decode(), "å"),
+        ("data:,a%20b,c", "a b,c"),
+        ("DATA:text/plain;charset=utf-8,%C3%A5", "å"),
+    ],
+)
+def test_the_text_of_a_data_url_is_read(uri: str, text: str) -> None:
+    assert _only({"uri": uri}, "text/plain").content == text
+
+
+def test_images_are_shown_by_value_or_address() -> None:
+    assert _only([PICTURE], "image/png").content == (PICTURE,)
+    found = _only({"uri": "https://example.com/a.png"}, "image/png").content
+    assert found == ImageItem(image=Image(url=Url(uri="https://example.com/a.png")))
+
+
+@pytest.mark.parametrize(
+    ("content", "mime_type", "refused", "field"),
+    [
+        ("x", "application/zip", Unsupported, "mime_type"),
+        ("x", "", Unsupported, "mime_type"),
+        ({"uri": "https://example.com/a.txt"}, "text/plain", Unsupported, "content"),
+        ({"uri": "file:///etc/passwd"}, "text/plain", Unsupported, "content"),
+        ({"uri": "data:text/plain"}, "text/plain", InvalidRequest, "content"),
+        ({"uri": "data:;base64,!"}, "text/plain", InvalidRequest, "content"),
+        ({"uri": "data:,%FF"}, "text/plain", InvalidRequest, "content"),
+        ([PICTURE], "text/plain", InvalidRequest, "content"),
+        ("aGk=", "image/png", InvalidRequest, "content"),
+    ],
+)
+def test_other_documents_are_refused_by_their_field(
+    content: Any, mime_type: str, refused: type[InvalidRequest], field: str
+) -> None:
+    with pytest.raises(refused) as raised:
+        _only(content, mime_type)
+    assert raised.value.location == ("documents", 0, field)
+
+
+def test_documents_beside_tool_responses_are_refused() -> None:
+    answer = {"role": "tool", "call_id": "c", "content": "x"}
+    body = CreateTurn.model_validate({"messages": [answer], "documents": [{"content": "x", "mime_type": "text/plain"}]})
+    with pytest.raises(InvalidRequest, match="continue a turn"):
+        body.to_new_turn()
+
+
+def test_documents_may_take_half_of_the_window() -> None:
+    document = _only("x" * 3_960, "text/plain")
+    refuse_large_documents([document], 2_000)
+    with pytest.raises(InvalidRequest, match="half of the model's context window"):
+        refuse_large_documents([document], 1_900)
