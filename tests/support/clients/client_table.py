@@ -96,7 +96,7 @@ LLAMA_STACK: Mapping[str, Any] = {
         "text": "",
         "turn": {"steps": ["inference"], **OVER, "content": ""},
     },
-    "documents_of_a_turn": "Hello.",
+    "documents_of_a_turn": "ok",
     "image_in_a_message": "Hello.",
     "shields_judge_a_turn": {
         "clean": {

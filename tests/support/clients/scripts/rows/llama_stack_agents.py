@@ -179,7 +179,7 @@ def max_infer_iters_ends_a_turn() -> Any:
 
 @row
 def documents_of_a_turn() -> Any:
-    document = {"content": "The code is 4711.", "mime_type": "text/plain"}
+    document = {"content": "hello", "mime_type": "text/plain"}
     return streamed(agents.turn.create(**session_of(), messages=user("hi"), documents=[document], stream=True))["text"]
 
 
