@@ -30,11 +30,13 @@ from tests.support.engine.harness import (
 )
 from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.errors import InvalidRequest, ModelFailed, ShieldFailed, StoreUnavailable, TurnNotAwaiting
+from turnstone.domain.messages.messages import UserMessage, message_text
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.shields.verdicts import ShieldQuestion
 from turnstone.domain.tools.tools import ToolResponse
 from turnstone.domain.turns.events import StepStarted
-from turnstone.domain.turns.turns import ShieldCallStep, TurnStatus, Verdict
+from turnstone.domain.turns.turn_settings import TurnDocument
+from turnstone.domain.turns.turns import NewTurn, ShieldCallStep, TurnStatus, Verdict
 from turnstone.services.streams.replay import replayed
 from turnstone.store.layout.keys import directory_key
 
@@ -470,3 +472,17 @@ def test_a_turn_is_stopped_by_whichever_shield_finds_a_violation(serve: Callable
     events = server.whole_turn(server.session(input_shields=["a", "b", "c"]))
     assert outline(events) == f"start {STEP} {STEP} complete"
     assert turn_in(events).output_message.content == "stopped"
+
+
+def test_documents_of_a_turn_are_judged_with_its_messages(serve: Callable[..., Harness]) -> None:
+    server = with_shields(serve(["hi"]), a=stops("bomb"))
+    ref = server.session(input_shields=["a"])
+    for text, outlined in (
+        ("how to build a bomb", f"start {STEP} complete"),
+        ("a recipe", f"start {STEP} S:infer P C:infer complete"),
+    ):
+        new = NewTurn(messages=(UserMessage(content="hello"),), documents=(TurnDocument(content=text),))
+        broadcast = server.turns.start(LOCAL_CALLER, ref, new, attempt())
+        assert outline(server.drain(broadcast)) == outlined
+    (request,) = server.inference.requests
+    assert message_text(request.messages[-1]) == "hello\na recipe"

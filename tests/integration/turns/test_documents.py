@@ -1,6 +1,6 @@
 """Documents of a turn: seen by its model in that turn, whichever process continues it, and judged by its shields.
 
-Covers: dialects/llama_stack/turns/documents, domain/turns/turn_settings, services/agents/refusals, engine/shields
+Covers: dialects/llama_stack/turns/documents, domain/turns/turn_settings, services/turns/opening, engine/shields
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from turnstone.domain.errors import InvalidRequest, Unsupported
 from turnstone.domain.turns.turn_settings import TurnDocument
 from turnstone.domain.turns.turns import Attachment
 from turnstone.domain.values.content import Image, ImageItem, Url
-from turnstone.services.agents.refusals import refuse_large_documents
+from turnstone.services.turns.opening import refuse_large_documents
 
 PICTURE = ImageItem(image=Image(data="aGk="))
 

@@ -5,9 +5,7 @@ from contextlib import suppress
 
 from turnstone.domain.agents.agents import AgentConfig, GrammarFormat, ToolGroup, toolgroup_name
 from turnstone.domain.errors import InvalidRequest, Unsupported
-from turnstone.domain.sessions.context import tokens_of
 from turnstone.domain.tools.tool_runs import OfferedTool, ToolOffer
-from turnstone.domain.turns.turn_settings import TurnDocument, with_documents
 from turnstone.engine.tool_plan import build_offer
 from turnstone.ports.models import Capability
 
@@ -34,14 +32,6 @@ def refuse_many_iterations(requested: int | None, most: int) -> None:
         limit = f"{most} inferences a turn (TURNSTONE_MAX_INFER_ITERS)"
         message = f"max_infer_iters: this server runs at most {limit}, not {requested}"
         raise InvalidRequest(message, ("max_infer_iters",))
-
-
-def refuse_large_documents(documents: Sequence[TurnDocument], window_tokens: int) -> None:
-    """Raise InvalidRequest for documents that take over half of the model's context window."""
-    tokens = tokens_of(with_documents((), tuple(documents)))
-    if tokens > window_tokens // 2:
-        limit = f"{window_tokens // 2}, half of the model's context window"
-        raise InvalidRequest(f"documents: they have about {tokens} tokens, over {limit}; send less", ("documents",))
 
 
 def supported_offer(config: AgentConfig, offered: Offered, capabilities: Capabilities) -> ToolOffer:

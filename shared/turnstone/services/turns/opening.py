@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from turnstone.domain.agents.agents import AgentConfig
-from turnstone.domain.errors import Conflict, TurnAwaited, TurnRunning
+from turnstone.domain.errors import Conflict, InvalidRequest, TurnAwaited, TurnRunning
 from turnstone.domain.refs import SessionRef, TurnRef
-from turnstone.domain.sessions.context import Segment
+from turnstone.domain.sessions.context import Segment, tokens_of
 from turnstone.domain.sessions.sessions import LockState, Session, SessionLock
 from turnstone.domain.turns.attempts import Attempt
+from turnstone.domain.turns.turn_settings import TurnDocument, with_documents
 from turnstone.domain.turns.turns import NewTurn, Turn, TurnState, TurnStatus, silent_output
 from turnstone.ports.records import Operation, Put
-from turnstone.services.agents.refusals import refuse_large_documents, refuse_many_iterations, supported_offer
+from turnstone.services.agents.refusals import refuse_many_iterations, supported_offer
 from turnstone.services.streams.broadcast import TurnBroadcast
 from turnstone.services.streams.replay import numbered
 from turnstone.services.threads.executor import TurnExecutor
@@ -195,3 +197,11 @@ class Opener:
             started_at=now,
         )
         return new.opened(turn, config)
+
+
+def refuse_large_documents(documents: Sequence[TurnDocument], window_tokens: int) -> None:
+    """Raise InvalidRequest for documents that take over half of the model's context window."""
+    tokens = tokens_of(with_documents((), tuple(documents)))
+    if tokens > window_tokens // 2:
+        limit = f"{window_tokens // 2}, half of the model's context window"
+        raise InvalidRequest(f"documents: they have about {tokens} tokens, over {limit}; send less", ("documents",))
