@@ -43,6 +43,13 @@ def _corpus(parts: Sequence[tuple[OpenSegment, Collection[str]]], terms: Sequenc
     return Corpus(sum(chunks for chunks, _ in counts), sum(terms for _, terms in counts), frequencies)
 
 
+def _check_equal(found: dict[str, tuple[float, float]], expected: dict[str, tuple[float, float]]) -> None:
+    """Compare keyword scores exactly; sums of products of floats depend on the number of rows in their last digits."""
+    assert found.keys() == expected.keys()
+    for chunk_id, (keyword, vector) in expected.items():
+        assert found[chunk_id] == (keyword, pytest.approx(vector, abs=1e-6))
+
+
 def _scores(parts: Sequence[tuple[OpenSegment, Collection[str]]], text: str) -> dict[str, tuple[float, float]]:
     terms = terms_of(text)
     corpus = _corpus(parts, terms)
@@ -68,9 +75,9 @@ def test_several_segments_score_as_one(
     parts = [(SEGMENTS.open(SEGMENTS.build(some)), dropped) for some in (chunks[:cut], chunks[cut:])]
     whole = SEGMENTS.open(SEGMENTS.build([chunk for chunk in chunks if chunk.document_id not in dropped]))
     expected = _scores([(whole, ())], text)
-    assert _scores(parts, text) == expected
+    _check_equal(_scores(parts, text), expected)
     merged = SEGMENTS.open(SEGMENTS.merge(parts))
-    assert _scores([(merged, ())], text) == expected
+    _check_equal(_scores([(merged, ())], text), expected)
     assert merged.document_ids() == whole.document_ids()
     assert (merged.chunks, merged.terms) == (whole.chunks, whole.terms)
 
