@@ -249,6 +249,13 @@ def test_a_turn_with_an_unsupported_field_or_name_is_refused_by_name(talk: Talk,
     assert name.rpartition(".")[2] in refused(talk.server, request, 400)
 
 
+def test_documents_over_half_of_the_context_window_are_refused_and_no_turn_is_stored(talk: Talk) -> None:
+    documents = [{"content": "x" * 2_000_000, "mime_type": "text/plain"}]
+    request = posted(f"{talk.path}/turn", HELLO | {"documents": documents})
+    assert "half of the model's context window" in refused(talk.server, request, 400)
+    assert talk.server.client.get(talk.path).json()["turns"] == []
+
+
 def test_a_session_with_a_vector_database_is_refused_by_name(server: Served, talk: Talk) -> None:
     path = talk.path.rpartition("/")[0]
     assert "vector_db_id" in refused(server, posted(path, {"session_name": "s", "vector_db_id": "db"}), 400)

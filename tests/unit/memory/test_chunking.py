@@ -37,6 +37,11 @@ def test_neighbours_overlap_and_a_chunk_prefers_to_end_with_a_sentence() -> None
     assert second.text.endswith("twelve")
 
 
+def test_a_chunk_does_not_end_within_a_word() -> None:
+    first, second = chunks_of("alpha Konstantinopel", Chunking(tokens=3, overlap=0))
+    assert (first.text, second.text) == ("alpha", "Konstantinopel")
+
+
 def test_a_chunk_of_markdown_begins_with_the_headings_above_it() -> None:
     text = "# Guide\n\nintro\n\n## Cold\nbody\n\n# End\nlast"
     texts = [cut.text for cut in chunks_of(text, Chunking(), has_headings=True)]
