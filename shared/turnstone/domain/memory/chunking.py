@@ -1,7 +1,6 @@
 """Cutting of texts into overlapping chunks, and the tokens that limit them.
 
 Tokens are counted by the text alone, the same on every server: up to six letters, three digits, or one other sign.
-Models' own tokenizers differ from each other by more than from this count.
 """
 
 from __future__ import annotations
