@@ -4,6 +4,7 @@ from ..agents import routes as agents
 from ..attachments import routes as attachments
 from ..inference import family as inference
 from ..llama_stack_2024 import changes, reads, streams
+from ..memory import family as memory
 from ..models import family as models
 from ..server import family as server
 from ..sessions import routes as sessions
@@ -28,6 +29,7 @@ FAMILIES = (
     usage,
     inference,
     stored_completions,
+    memory,
     changes,
     streams,
     reads,

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from turnstone.bootstrap.services.adapters import AnyPorts
     from turnstone.bootstrap.services.agents import AgentServices
     from turnstone.bootstrap.services.cleanup import CleanupServices
+    from turnstone.bootstrap.services.memory import MemoryServices
     from turnstone.bootstrap.services.models import ModelServices
     from turnstone.bootstrap.services.registries import OwnToolgroups, Registries
     from turnstone.bootstrap.services.sessions import SessionServices
@@ -69,6 +70,9 @@ class Core:
     shields = ServiceOf(lambda core: core.registries.shields)
     inferring = ServiceOf(lambda core: core.model_services.inferring)
     stored_completions = ServiceOf(lambda core: core.model_services.stored_completions)
+    banks = ServiceOf(lambda core: core.memory_services.banks)
+    inserting = ServiceOf(lambda core: core.memory_services.inserting)
+    searching = ServiceOf(lambda core: core.memory_services.searching)
     usage = ServiceOf(lambda core: core.usage_services.usage)
     contexts = ServiceOf(lambda core: core.usage_services.contexts)
     executor = ServiceOf(lambda core: core.foundation.executor)
@@ -131,6 +135,12 @@ class Core:
         from turnstone.bootstrap.services.models import ModelServices
 
         return ModelServices(self.foundation, lambda: self.registries)
+
+    @cached_property
+    def memory_services(self) -> MemoryServices:
+        from turnstone.bootstrap.services.memory import MemoryServices
+
+        return MemoryServices(self.foundation, lambda: self.registries, lambda: self.model_services)
 
     @cached_property
     def usage_services(self) -> UsageServices:

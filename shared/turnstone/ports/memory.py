@@ -63,6 +63,9 @@ class OpenSegment(Protocol):
     def document_ids(self) -> Sequence[str]:
         """Return the document of each chunk, in the order of positions."""
 
+    def row(self, position: int) -> tuple[str, Mapping[str, Any]]:
+        """Return the document of a chunk, and the chunk's metadata."""
+
     def frequencies(self, terms: Collection[str], dropped: Collection[str] = ()) -> Mapping[str, int]:
         """Return the number of chunks that contain each term, without the chunks of dropped documents."""
 

@@ -8,6 +8,9 @@ if TYPE_CHECKING:  # a function loads the services that its route uses, and no o
     from turnstone.services.agents.agents import Agents
     from turnstone.services.cleanup.deleting import Deleting
     from turnstone.services.files.attachments import Attachments
+    from turnstone.services.memory.banks import Banks
+    from turnstone.services.memory.inserting import Inserting
+    from turnstone.services.memory.searching import Searching
     from turnstone.services.models.inferring import Inferring
     from turnstone.services.models.registry import Models, Providers
     from turnstone.services.models.stored_completions import StoredCompletions
@@ -89,3 +92,12 @@ class UseCases(Protocol):
 
     @property
     def stored_completions(self) -> StoredCompletions: ...
+
+    @property
+    def banks(self) -> Banks: ...
+
+    @property
+    def inserting(self) -> Inserting: ...
+
+    @property
+    def searching(self) -> Searching: ...

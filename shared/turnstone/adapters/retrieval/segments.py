@@ -116,6 +116,11 @@ class NumpySegment:
         """Return the document of each chunk, in the order of positions."""
         return self._ids
 
+    def row(self, position: int) -> tuple[str, Mapping[str, Any]]:
+        """Return the document of a chunk, and the chunk's metadata."""
+        _, document_id, metadata = self.rows[position]
+        return document_id, metadata
+
     def frequencies(self, terms: Collection[str], dropped: Collection[str] = ()) -> Mapping[str, int]:
         """Return the number of chunks that contain each term, without the chunks of dropped documents."""
         kept = self._kept(dropped) if dropped else None
@@ -179,11 +184,10 @@ class NumpySegment:
         if not terms or not corpus.terms:
             return scores
         norms = K1 * (1 - B + B * self.arrays.lengths * (corpus.chunks / corpus.terms))
-        for term in sorted(set(terms)):  # one order of additions, so that equal scores stay equal
-            frequency = corpus.frequencies.get(term, 0)
-            is_common = corpus.chunks >= FEW_CHUNKS and frequency > COMMON * corpus.chunks
-            if term not in self.term_indexes or is_common:
+        for term in _scored_terms(terms, corpus):
+            if term not in self.term_indexes:
                 continue
+            frequency = corpus.frequencies.get(term, 0)
             at, counts = self._postings(term)
             weight = np.log1p((corpus.chunks - frequency + 0.5) / (frequency + 0.5))
             scores[at] += weight * (K1 + 1) * counts / (counts + norms[at])
@@ -212,6 +216,16 @@ class NumpySegment:
             by_id = sorted((int(each) for each in equal), key=lambda each: self.rows[each][0])
             return [*map(int, above), *by_id[: limit - len(above)]]
         return map(int, at)
+
+
+def _scored_terms(terms: Sequence[str], corpus: Corpus) -> list[str]:
+    """Return the terms without common ones, or all if all of those that occur are common.
+
+    They have one order, in which their weights are added up, so that equal scores stay equal.
+    """
+    most = COMMON * corpus.chunks if corpus.chunks >= FEW_CHUNKS else corpus.chunks
+    found = sorted(term for term in set(terms) if corpus.frequencies.get(term, 0))
+    return [term for term in found if corpus.frequencies[term] <= most] or found
 
 
 def _own(segment: OpenSegment) -> NumpySegment:

@@ -16,6 +16,7 @@ from turnstone.store.layout.oversize import AHEAD_BYTES, OversizeStore
 if TYPE_CHECKING:
     from turnstone.bootstrap.models import ProviderDeps
     from turnstone.domain.registry.catalogue import Catalogue, OpenAIProvider
+    from turnstone.ports.memory import Segments
     from turnstone.ports.models import Embeddings, Inference
     from turnstone.ports.shields import ShieldKinds
     from turnstone.ports.supervision import Jobs, Supervisor
@@ -71,6 +72,13 @@ class AwsPorts:
             return build_embeddings(self.catalogue, self._provider_deps)
         timeout_s = self._settings.model_timeout_seconds
         return build_only_embeddings(self._model_url(), lambda: self._model_key, timeout_s)
+
+    @cached_property
+    def segments(self) -> Segments:
+        """The indexes of memory banks."""
+        from turnstone.adapters.retrieval.segments import NumpySegments
+
+        return NumpySegments()
 
     @property
     def _provider_deps(self) -> ProviderDeps:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from turnstone.domain.registry.catalogue import Catalogue
+    from turnstone.ports.memory import Segments
     from turnstone.ports.models import Embeddings, Inference
     from turnstone.ports.shields import ShieldKinds
     from turnstone.ports.storage import RangeStore
@@ -49,6 +51,9 @@ class AnyPorts(Protocol):
     def shields(self) -> ShieldKinds: ...
 
     @property
+    def segments(self) -> Segments: ...
+
+    @property
     def catalogue(self) -> Catalogue | None: ...
 
 
@@ -66,3 +71,10 @@ class Ports:
     shields: ShieldKinds
     embeddings: Embeddings
     catalogue: Catalogue | None = None
+
+    @cached_property
+    def segments(self) -> Segments:
+        """The indexes of memory banks: their module takes long to load."""
+        from turnstone.adapters.retrieval.segments import NumpySegments
+
+        return NumpySegments()

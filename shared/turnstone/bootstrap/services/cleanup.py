@@ -42,11 +42,17 @@ class CleanupServices:
     def cleaning(self) -> Cleaning:
         from turnstone.services.cleanup.cleaning import CleanedStores, Cleaning
         from turnstone.store.cleanup.jobs import JobStore
+        from turnstone.store.memory.banks import BankStore
+        from turnstone.store.memory.contents import BankContents
         from turnstone.store.models.stored_completions import StoredCompletionStore
 
         ports = self._foundation.ports
         stores = CleanedStores(
-            self._foundation.session_store, self._foundation.agent_store, StoredCompletionStore(ports.store)
+            self._foundation.session_store,
+            self._foundation.agent_store,
+            StoredCompletionStore(ports.store),
+            BankStore(ports.store),
+            BankContents(ports.store),
         )
         return Cleaning(JobStore(ports.store), stores, ports.jobs, ports.clock)
 

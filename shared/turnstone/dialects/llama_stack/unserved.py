@@ -88,12 +88,6 @@ GROUPS: tuple[Group, ...] = (
         V1,
         "",
         """
-        GET /vector-dbs vector_dbs.list
-        POST /vector-dbs vector_dbs.register
-        GET /vector-dbs/{vector_db_id} vector_dbs.retrieve
-        DELETE /vector-dbs/{vector_db_id} vector_dbs.unregister
-        POST /vector-io/insert vector_io.insert
-        POST /vector-io/query vector_io.query
         POST /tool-runtime/rag-tool/insert tool_runtime.rag_tool.insert
         POST /tool-runtime/rag-tool/query tool_runtime.rag_tool.query
         """,

@@ -125,6 +125,11 @@ class ErrorCode(StrEnum):
         "No such stored chat completion, or it is not visible to the caller.",
         "Check the id; only completions sent with `store: true` are kept.",
     )
+    BANK_NOT_FOUND = (
+        "bank_not_found",
+        "No such memory bank or vector database, or it is not visible to the caller.",
+        "Choose one that `GET /v1/vector-dbs` lists, or register it.",
+    )
     MODEL_NOT_FOUND = (
         "model_not_found",
         "This server has no such model.",
@@ -345,6 +350,7 @@ NOT_FOUND: Mapping[str, ErrorCode] = {
     "attachment": ErrorCode.ATTACHMENT_NOT_FOUND,
     "chat completion": ErrorCode.COMPLETION_NOT_FOUND,
     "completion": ErrorCode.COMPLETION_NOT_FOUND,
+    "memory bank": ErrorCode.BANK_NOT_FOUND,
     "model": ErrorCode.MODEL_NOT_FOUND,
     "provider": ErrorCode.PROVIDER_NOT_FOUND,
     "shield": ErrorCode.SHIELD_NOT_FOUND,

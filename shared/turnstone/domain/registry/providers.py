@@ -45,6 +45,9 @@ def providers(of_models: Mapping[str, str]) -> tuple[Provider, ...]:
             for provider_id, kind in of_models.items()
         ),
         Provider(api="agents", provider_id="turnstone", provider_type="inline::turnstone", health=Health(status="OK")),
+        Provider(
+            api="vector_io", provider_id="turnstone", provider_type="inline::turnstone", health=Health(status="OK")
+        ),
         Provider(api="tool_runtime", provider_id=BUILTIN, provider_type="inline::builtin", health=Health(status="OK")),
         Provider(
             api="tool_runtime",

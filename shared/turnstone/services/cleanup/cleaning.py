@@ -15,9 +15,10 @@ from turnstone.domain.jobs import Job
 from turnstone.ports.records import MAX_OPERATIONS, Key
 from turnstone.ports.supervision import Jobs
 from turnstone.ports.system import Clock
-from turnstone.services.cleanup.deleting import sent
 from turnstone.store.agents.agents import AgentStore
-from turnstone.store.cleanup.jobs import JobStore, later, put_job
+from turnstone.store.cleanup.jobs import JobStore, later, put_job, sent
+from turnstone.store.memory.banks import BankStore
+from turnstone.store.memory.contents import BankContents, BankRef, Unlisted
 from turnstone.store.models.stored_completions import StoredCompletionStore
 from turnstone.store.sessions.sessions import SessionStore, job_of
 
@@ -38,12 +39,14 @@ class CleanedStores(NamedTuple):
     sessions: SessionStore
     agents: AgentStore
     completions: StoredCompletionStore
+    banks: BankStore
+    contents: BankContents
 
 
 class Cleaning:
     def __init__(self, store: JobStore, stores: CleanedStores, jobs: Jobs, clock: Clock) -> None:
         self._store = store
-        self._sessions, self._agents, self._completions = stores
+        self._sessions, self._agents, self._completions, self._banks, self._contents = stores
         self._jobs = jobs
         self._clock = clock
         self._sent: dict[str, Key] = {}
@@ -62,6 +65,10 @@ class Cleaning:
                 self._end_session(job)
             case "clean_completion":
                 self._clean_completion(job)
+            case "clean_bank":
+                self._clean_bank(job, until)
+            case "clean_segments":
+                self._clean_segments(job, until)
             case _:
                 assert_never(job.kind)
 
@@ -121,6 +128,27 @@ class Cleaning:
             pass
         self._finish(job)
 
+    def _clean_bank(self, job: Job, until: datetime) -> None:
+        while not self._banks.clear(job, RECORDS_AT_ONCE):
+            if self._clock.now() >= until:
+                self._reschedule(job, self._clock.now())
+                return
+        self._finish(job)
+
+    def _clean_segments(self, job: Job, until: datetime) -> None:
+        """Remove segments that are no longer listed, or never were."""
+        ref, left = BankRef(job.tenant, job.order, job.order), Unlisted.SOME
+        while left is Unlisted.SOME:
+            now = self._clock.now()
+            if now >= until:
+                self._reschedule(job, now)
+                return
+            left = self._contents.clear_unlisted(ref, now - LATE_PAYLOADS, RECORDS_AT_ONCE)
+        if left is Unlisted.YOUNG:
+            self._reschedule(job, self._clock.now() + LATE_PAYLOADS)
+        else:
+            self._store.settle(job)
+
     def _finish(self, job: Job) -> None:
         """End the job, but only after a run at which no payload can come late any more."""
         if self._clock.now() < job.since + LATE_PAYLOADS:
@@ -156,4 +184,6 @@ class Cleaning:
 def _named(job: Job) -> str:
     if job.kind == "clean_completion":
         return f"chat completion {job.order}"
+    if job.kind == "clean_bank":
+        return f"the memory bank with content {job.order}"
     return f"{job.session_id or 'all sessions'} of agent {job.agent_id}"

@@ -1,21 +1,19 @@
 """Deletion of agents and sessions: hidden from every reader at once; a clean-up job removes their records."""
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from turnstone.domain.access.access import may_delete
 from turnstone.domain.access.caller import Caller
-from turnstone.domain.errors import NotFound, StoreUnavailable
+from turnstone.domain.errors import NotFound
 from turnstone.domain.jobs import Job
 from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.ports.supervision import Jobs
 from turnstone.ports.system import Clock
 from turnstone.services.access.access import AccessRules, check_session
 from turnstone.store.agents.agents import AgentStore
+from turnstone.store.cleanup.jobs import sent
 from turnstone.store.sessions.sessions import SessionStore, job_of
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +62,3 @@ class Deleting:
         self._deps.sessions.delete(ref, session, job)
         self._deps.stop_runs(lambda turn: turn.session == ref)
         sent(self._deps.jobs, job)
-
-
-def sent(jobs: Jobs, *some: Job) -> None:
-    """Enqueue the jobs, whose records are stored: the sweeper resends a job that can't be enqueued now."""
-    try:
-        jobs.send_all(some)
-    except StoreUnavailable as unavailable:
-        log.warning("clean-up job not enqueued; the sweeper will resend it: %s", unavailable)

@@ -125,7 +125,7 @@ class StoredCompletions:
         self._deps.rules.check_deletion(caller, completion.stamp, KIND, completion_id)
         job = self._store.delete(caller.tenant, completion, now)
         if job is not None:
-            from turnstone.services.cleanup.deleting import sent  # only where something large is deleted
+            from turnstone.store.cleanup.jobs import sent  # only where something large is deleted
 
             sent(self._deps.jobs(), job)
 

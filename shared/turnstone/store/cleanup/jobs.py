@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
-from turnstone.domain.errors import Conflict, ContentLost, RecordTooNew
+from turnstone.domain.errors import Conflict, ContentLost, RecordTooNew, StoreUnavailable
 from turnstone.domain.jobs import Job
 from turnstone.ports.records import Delete, Get, Key, Operation, Put, Record, RevIs
 from turnstone.ports.storage import RangeStore
+from turnstone.ports.supervision import Jobs
 from turnstone.store.layout.keys import job_key, job_shard, job_shards, job_time
 
 log = logging.getLogger(__name__)
@@ -107,3 +108,11 @@ def _recognised(records: Iterable[Record]) -> Iterator[Job]:
 def later(job: Job, at: datetime) -> Job:
     """Return the same job at that time, or the next possible one: only its time distinguishes it from the original."""
     return job.again_at(max(at, job.due_at + MOMENT))
+
+
+def sent(jobs: Jobs, *some: Job) -> None:
+    """Enqueue the jobs, whose records are stored: the sweeper resends a job that can't be enqueued now."""
+    try:
+        jobs.send_all(some)
+    except StoreUnavailable as unavailable:
+        log.warning("clean-up job not enqueued; the sweeper will resend it: %s", unavailable)

@@ -1,0 +1,28 @@
+"""POST /v1/vector-dbs: register a vector database."""
+
+from turnstone.dialects.llama_stack.memory.vector_dbs import RegisterVectorDb, VectorDb, vector_db_of
+from turnstone.domain.errors import AlreadyRegistered, ModelBusy, ModelError, ModelTimedOut
+from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.replies import Reply, reply
+from turnstone.http.request import Request, parse
+from turnstone.http.route import Route
+
+
+def register_vector_db(request: Request) -> Reply:
+    body = parse(request, RegisterVectorDb)
+    body.refuse_unsupported()
+    banks = request.use_cases.banks
+    bank = banks.register(request.caller, body.vector_db_id, "vector", body.embedding_model, request.provider_data)
+    return reply(vector_db_of(bank))
+
+
+ROUTE = Route(
+    "POST",
+    "/v1/vector-dbs",
+    register_vector_db,
+    VectorDb,
+    RegisterVectorDb,
+    raises=(AlreadyRegistered, ModelBusy, ModelError, ModelTimedOut),
+    stores=False,
+)
+handler = LambdaHandler(__name__, ROUTE, loads="banks")

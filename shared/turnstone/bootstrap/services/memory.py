@@ -1,0 +1,81 @@
+"""The services of memory banks."""
+
+from __future__ import annotations
+
+from functools import cache, cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from turnstone.bootstrap.services.foundation import Foundation
+    from turnstone.bootstrap.services.models import ModelServices
+    from turnstone.bootstrap.services.registries import Registries
+    from turnstone.domain.access.caller import Caller
+    from turnstone.domain.models.inference import TextsToEmbed
+    from turnstone.domain.models.requests import Embedded
+    from turnstone.domain.provider_data import ProviderData
+    from turnstone.services.memory.banks import Banks
+    from turnstone.services.memory.indexes import Indexes
+    from turnstone.services.memory.inserting import Inserting
+    from turnstone.services.memory.searching import Searching
+    from turnstone.store.memory.contents import BankContents
+
+
+class MemoryServices:
+    """The services of memory banks; models are loaded when the first text is embedded."""
+
+    def __init__(
+        self, foundation: Foundation, registries: Callable[[], Registries], models: Callable[[], ModelServices]
+    ) -> None:
+        self._foundation = foundation
+        self._registries = registries
+        self._models = models
+
+    @cached_property
+    def banks(self) -> Banks:
+        from turnstone.services.memory.banks import BankDeps, Banks
+        from turnstone.store.memory.banks import BankStore
+
+        ports = self._foundation.ports
+        return Banks(
+            BankDeps(
+                store=BankStore(ports.store),
+                rules=self._foundation.rules,
+                route=lambda tenant, model: self._registries().routing.route_now(tenant, model),
+                embed=self._embed,
+                jobs=lambda: ports.jobs,
+                clock=ports.clock,
+                ids=ports.ids,
+            )
+        )
+
+    @cached_property
+    def inserting(self) -> Inserting:
+        from turnstone.services.memory.folding import Folding, FoldingDeps
+        from turnstone.services.memory.inserting import Inserting, InsertingDeps
+
+        ports = self._foundation.ports
+        folding = Folding(FoldingDeps(self._contents, self._indexes, lambda: ports.jobs, ports.clock, ports.ids))
+        return Inserting(InsertingDeps(self.banks, self._contents, folding, self._embed, ports.ids))
+
+    @cached_property
+    def searching(self) -> Searching:
+        from turnstone.services.memory.searching import Searching, SearchingDeps
+
+        return Searching(SearchingDeps(self.banks, self._contents, self._indexes, self._embed))
+
+    @cached_property
+    def _contents(self) -> BankContents:
+        from turnstone.store.memory.contents import BankContents
+
+        return BankContents(self._foundation.ports.store)
+
+    @cached_property
+    def _indexes(self) -> Indexes:
+        from turnstone.services.memory.indexes import Indexes
+
+        return Indexes(self._contents, cache(lambda: self._foundation.ports.segments))
+
+    def _embed(self, caller: Caller, texts: TextsToEmbed, provider_data: ProviderData) -> Embedded:
+        return self._models().inferring.embed(caller, texts, provider_data)

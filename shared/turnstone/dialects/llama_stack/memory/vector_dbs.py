@@ -1,0 +1,60 @@
+"""Vector databases on the Llama Stack wire: memory banks with vectors.
+
+Source: the types of `llama-stack-client` 0.2.12; of requests, unknown fields are ignored, nulls stand for the default.
+"""
+
+from typing import Literal
+
+from pydantic import Field
+
+from turnstone.dialects.llama_stack.requests import refuse_unknown_provider
+from turnstone.domain.errors import Unsupported
+from turnstone.domain.memory.banks import EMBEDDED_PROVIDER, Bank
+from turnstone.domain.registry.registry import Identifier
+from turnstone.domain.values.frozen import Frozen, NullMeansDefault
+
+# Source: the vector stores inside of a Llama Stack server, which applications name in their set-up
+INSIDE_THE_PEER = ("faiss", "sqlite-vec")
+MOST_DIMENSIONS = 8_192
+
+
+class RegisterVectorDb(NullMeansDefault):
+    vector_db_id: Identifier
+    embedding_model: str = Field(min_length=1)
+    embedding_dimension: int | None = Field(default=None, ge=1, le=MOST_DIMENSIONS)
+    provider_id: str = EMBEDDED_PROVIDER
+    provider_vector_db_id: str | None = None
+
+    def refuse_unsupported(self) -> None:
+        """Raise Unsupported for another provider, or another name there."""
+        if self.provider_id not in INSIDE_THE_PEER:
+            refuse_unknown_provider(self.provider_id, EMBEDDED_PROVIDER)
+        if self.provider_vector_db_id not in (None, self.vector_db_id):
+            message = "provider_vector_db_id: must be the vector_db_id; leave it out"
+            raise Unsupported(message, ("provider_vector_db_id",))
+
+
+class VectorDb(Frozen):
+    identifier: str
+    provider_resource_id: str
+    provider_id: str
+    type: Literal["vector_db"] = "vector_db"
+    embedding_model: str
+    embedding_dimension: int
+
+
+class VectorDbList(Frozen):
+    data: tuple[VectorDb, ...]
+
+
+def vector_db_of(bank: Bank) -> VectorDb:
+    """Return a bank of the kind `vector` as a vector database. Raises ValueError for one without vectors."""
+    if bank.space is None:
+        raise ValueError(f"{bank.bank_id!r} has no vectors")
+    return VectorDb(
+        identifier=bank.bank_id,
+        provider_resource_id=bank.bank_id,
+        provider_id=bank.provider_id,
+        embedding_model=bank.space.model,
+        embedding_dimension=bank.space.dimension,
+    )

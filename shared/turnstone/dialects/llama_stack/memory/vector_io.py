@@ -1,0 +1,120 @@
+"""Chunks of vector databases on the Llama Stack wire.
+
+Source: the types of `llama-stack-client` 0.2.12; of requests, unknown fields are ignored, nulls stand for the default.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+from pydantic import Strict as ByType
+
+from turnstone.domain.errors import InvalidRequest, Unsupported
+from turnstone.domain.memory.insertions import GivenChunk
+from turnstone.domain.memory.questions import BankQuestion, Hit, ReciprocalRank, Weighted
+from turnstone.domain.values.content import Content, ImageItem, items_of, text_of
+from turnstone.domain.values.frozen import Frozen, JsonObject, Many, NullMeansDefault
+
+MOST_CHUNKS_FOUND = 1_000
+Number = Annotated[float, ByType()]
+
+
+class InsertedChunk(NullMeansDefault):
+    content: Content
+    metadata: JsonObject = {}
+    embedding: Many[Number] | None = None
+
+    def to_given(self, index: int) -> GivenChunk:
+        """Return the chunk. Raises Unsupported for an image."""
+        document_id = self.metadata.get("document_id")
+        return GivenChunk(
+            _text(self.content, ("chunks", index, "content")),
+            self.metadata,
+            document_id if isinstance(document_id, str) else "",
+            self.embedding,
+        )
+
+
+class InsertChunks(NullMeansDefault):
+    vector_db_id: str
+    chunks: Many[InsertedChunk]
+    ttl_seconds: int | None = None
+
+    def to_given(self) -> list[GivenChunk]:
+        """Return the chunks. Raises Unsupported for what can't be kept."""
+        if self.ttl_seconds is not None:
+            raise Unsupported("ttl_seconds: chunks have no time to live on this server; leave it out", ("ttl_seconds",))
+        return [chunk.to_given(index) for index, chunk in enumerate(self.chunks)]
+
+
+class RrfRanker(NullMeansDefault):
+    type: Literal["rrf"]
+    impact_factor: float = Field(default=60.0, gt=0, le=1e6)
+
+
+class WeightedRanker(NullMeansDefault):
+    type: Literal["weighted"]
+    alpha: float = Field(default=0.5, ge=0, le=1)
+
+
+class QueryParams(NullMeansDefault):
+    max_chunks: int = Field(default=3, ge=1, le=MOST_CHUNKS_FOUND)
+    score_threshold: float = Field(default=0.0, ge=0, le=1)
+    mode: Literal["vector", "keyword", "hybrid"] = "hybrid"
+    ranker: Annotated[RrfRanker | WeightedRanker, Field(discriminator="type")] | None = None
+
+
+class QueryChunks(NullMeansDefault):
+    vector_db_id: str
+    query: Content
+    params: QueryParams = QueryParams.model_construct()
+
+    def to_question(self) -> BankQuestion:
+        """Return the question. Raises Unsupported for an image."""
+        params = self.params
+        return BankQuestion(
+            _text(self.query, ("query",)),
+            None,
+            params.mode,
+            params.max_chunks,
+            ranker=_ranker(params.ranker),
+            threshold=params.score_threshold,
+        )
+
+
+class FoundChunk(Frozen):
+    content: str
+    metadata: dict[str, Any]
+    embedding: tuple[float, ...] | None = None
+
+
+class FoundChunks(Frozen):
+    chunks: tuple[FoundChunk, ...]
+    scores: tuple[float, ...]
+
+
+def found_chunks(hits: Sequence[Hit]) -> FoundChunks:
+    """Return the hits as chunks and their scores, the best first."""
+    return FoundChunks(
+        chunks=tuple(FoundChunk(content=hit.chunk.text, metadata=dict(hit.chunk.metadata)) for hit in hits),
+        scores=tuple(hit.score for hit in hits),
+    )
+
+
+def _ranker(given: RrfRanker | WeightedRanker | None) -> Weighted | ReciprocalRank:
+    match given:
+        case RrfRanker():
+            return ReciprocalRank(given.impact_factor)
+        case WeightedRanker():
+            return Weighted(given.alpha)
+    return Weighted()
+
+
+def _text(content: Content, location: tuple[str | int, ...]) -> str:
+    name = ".".join(map(str, location))
+    if any(isinstance(item, ImageItem) for item in items_of(content)):
+        raise Unsupported(f"{name}: memory banks search texts only; leave images out", location)
+    text = text_of(content)
+    if not text.strip():
+        raise InvalidRequest(f"{name}: must have a text", location)
+    return text

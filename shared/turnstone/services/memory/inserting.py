@@ -1,0 +1,107 @@
+"""Insertion into memory banks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from turnstone.domain.access.caller import Caller
+from turnstone.domain.errors import InvalidRequest, ModelFailed
+from turnstone.domain.memory.banks import MOST_CHUNKS, VectorSpace
+from turnstone.domain.memory.chunking import count_tokens
+from turnstone.domain.memory.documents import DocumentChunk
+from turnstone.domain.memory.insertions import GivenChunk
+from turnstone.domain.models.inference import TextsToEmbed
+from turnstone.domain.provider_data import ProviderData
+from turnstone.ports.system import IdGenerator
+from turnstone.services.memory.banks import Banks, Embed
+from turnstone.services.memory.folding import Folding, is_due
+from turnstone.store.memory.contents import BankContents, BankRef, Change
+
+EMBEDDED_AT_ONCE = 64
+LARGEST = 1e18  # of a vector's components; the square of a larger one exceeds single precision
+
+
+@dataclass(frozen=True, slots=True)
+class InsertingDeps:
+    banks: Banks
+    contents: BankContents
+    folding: Folding
+    embed: Embed
+    ids: IdGenerator
+
+
+class Inserting:
+    def __init__(self, deps: InsertingDeps) -> None:
+        self._deps = deps
+
+    def insert_chunks(
+        self, caller: Caller, bank_id: str, given: Sequence[GivenChunk], provider_data: ProviderData
+    ) -> None:
+        """Insert the chunks, each durable and found by every search when this returns.
+
+        A chunk replaces one of the same text and document. After an error, some chunks may have been inserted.
+
+        Raises:
+            NotFound: no such bank.
+            InvalidRequest: a vector is unusable, or the bank is full.
+            ModelError: the chunks could not be embedded; none is inserted.
+        """
+        bank, content_id = self._deps.banks.visible(caller, bank_id)
+        ref = BankRef(caller.tenant, content_id, bank_id)
+        chunks = {each.key: each for each in given}
+        if bank.space is not None:
+            _check_vectors(given, bank.space)
+        self._check_size(ref, len(chunks))
+        vectors = self._vectors(caller, list(chunks.values()), bank.space, provider_data)
+        changes = [
+            Change(key, (DocumentChunk(key, 0, each.text, count_tokens(each.text), each.metadata, vector),))
+            for (key, each), vector in zip(chunks.items(), vectors, strict=True)
+        ]
+        self._deps.contents.append(ref, changes, self._deps.ids.new_id)
+        if is_due(list(chunks), len(chunks)):
+            self._deps.folding.fold(ref)
+
+    def _check_size(self, ref: BankRef, added: int) -> None:
+        manifest = self._deps.contents.manifest(ref)
+        if manifest.chunks + added > MOST_CHUNKS:
+            raise InvalidRequest(
+                f"chunks: {ref.bank_id!r} would have more than {MOST_CHUNKS} chunks; use several banks", ("chunks",)
+            )
+
+    def _vectors(
+        self, caller: Caller, chunks: Sequence[GivenChunk], space: VectorSpace | None, provider_data: ProviderData
+    ) -> list[Sequence[float] | None]:
+        """Return the vector of each chunk, those of the client unchanged."""
+        vectors: list[Sequence[float] | None] = [each.vector if space else None for each in chunks]
+        if space is None:
+            return vectors
+        missing = [index for index, vector in enumerate(vectors) if vector is None]
+        for begin in range(0, len(missing), EMBEDDED_AT_ONCE):
+            some = missing[begin : begin + EMBEDDED_AT_ONCE]
+            texts = TextsToEmbed(space.model, tuple(chunks[index].text for index in some))
+            made = self._deps.embed(caller, texts, provider_data).vectors
+            for index, vector in zip(some, made, strict=True):
+                if len(vector) != space.dimension:
+                    raise ModelFailed(
+                        f"model {space.model!r} makes vectors of {len(vector)} dimensions, not the {space.dimension}"
+                        " of the bank"
+                    )
+                vectors[index] = vector
+        return vectors
+
+
+def _check_vectors(given: Sequence[GivenChunk], space: VectorSpace) -> None:
+    """Raise InvalidRequest for a vector of a client that cannot be searched."""
+    for index, each in enumerate(given):
+        if each.vector is None:
+            continue
+        location = ("chunks", index, "embedding")
+        if len(each.vector) != space.dimension:
+            problem = f"must have {space.dimension} numbers, not {len(each.vector)}"
+            raise InvalidRequest(f"chunks.{index}.embedding: {problem}", location)
+        if not all(math.isfinite(number) and abs(number) <= LARGEST for number in each.vector):
+            raise InvalidRequest(f"chunks.{index}.embedding: must be of numbers between ±{LARGEST:g}", location)
+        if not any(abs(number) >= 1 / LARGEST for number in each.vector):
+            raise InvalidRequest(f"chunks.{index}.embedding: must not be zero", location)

@@ -1,0 +1,56 @@
+"""Keys of memory banks: their list, and a partition of content for each, named by an id that is never used again.
+
+A bank that is deleted and made again under its name so has new content, whatever the clean-up of the old has left.
+"""
+
+from turnstone.ports.records import Key, Range
+from turnstone.store.layout.keys import component
+
+MANIFEST = "log:~"
+
+
+def bank_list(tenant: str) -> str:
+    """Return the partition of a tenant's banks."""
+    return f"{component(tenant)}|banks"
+
+
+def bank_key(tenant: str, bank_id: str) -> Key:
+    return Key(bank_list(tenant), f"id:{component(bank_id)}")
+
+
+def content_partition(tenant: str, content_id: str) -> str:
+    """Return the partition of a bank's content."""
+    return f"{component(tenant)}|bank:{component(content_id)}"
+
+
+def manifest_key(tenant: str, content_id: str) -> Key:
+    """Return the key of the list of segments, which exists as long as the bank."""
+    return Key(content_partition(tenant, content_id), MANIFEST)
+
+
+def log_key(tenant: str, content_id: str, document_id: str) -> Key:
+    """Return the key of the newest operation on the document."""
+    return Key(content_partition(tenant, content_id), f"log:{component(document_id)}")
+
+
+def log_and_manifest(tenant: str, content_id: str) -> Range:
+    """Return the read of the log, with the manifest as its last record."""
+    return Range(content_partition(tenant, content_id), start="log:", end=MANIFEST)
+
+
+def index_key(tenant: str, content_id: str, segment: str) -> Key:
+    return Key(content_partition(tenant, content_id), f"seg:{segment}:index")
+
+
+def page_key(tenant: str, content_id: str, segment: str, page: int) -> Key:
+    """Return the key of a page of a segment's texts."""
+    return Key(content_partition(tenant, content_id), f"seg:{segment}:text:{page:06d}")
+
+
+def all_segments(tenant: str, content_id: str) -> Range:
+    return Range(content_partition(tenant, content_id), start="seg:", end="seg:~")
+
+
+def segment_of(sk: str) -> str:
+    """Return the name of the segment in the sort key of one of its records."""
+    return sk.split(":")[1]

@@ -1,0 +1,87 @@
+"""Memory banks in the store: one record each in the list of their tenant."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from pydantic_core import from_json, to_json
+
+from turnstone.domain.errors import Conflict, NotFound
+from turnstone.domain.jobs import Job
+from turnstone.domain.memory.banks import Bank
+from turnstone.ports.records import Absent, AttributeIs, Delete, Put, Range, Record
+from turnstone.ports.storage import RangeStore
+from turnstone.store.cleanup.jobs import put_job
+from turnstone.store.layout.bank_keys import bank_key, bank_list, content_partition, manifest_key
+from turnstone.store.layout.newer_records import UNREADABLE
+from turnstone.store.layout.ranges import pages
+from turnstone.store.memory.contents import EMPTY_MANIFEST
+
+BANKS_AT_ONCE = 100
+KIND = "memory bank"
+
+
+class StoredBank(NamedTuple):
+    """A bank, and the id of its content: another one for each bank of the same name."""
+
+    bank: Bank
+    content_id: str
+
+
+class BankStore:
+    def __init__(self, store: RangeStore) -> None:
+        self._store = store
+
+    def create(self, tenant: str, stored: StoredBank) -> StoredBank | None:
+        """Store the bank and return None, or return the one that exists under its name."""
+        bank, content_id = stored
+        body = to_json({"content_id": content_id, "bank": bank.model_dump(mode="json")})
+        key = bank_key(tenant, bank.bank_id)
+        try:
+            self._store.write(
+                [
+                    Put(key, body, {"content_id": content_id}, when=(Absent(),)),
+                    Put(manifest_key(tenant, content_id), EMPTY_MANIFEST, {"status": "active"}, when=(Absent(),)),
+                ]
+            )
+        except Conflict as conflict:
+            if conflict.found is None:
+                raise
+            return _stored_in(conflict.found)
+        return None
+
+    def get(self, tenant: str, bank_id: str) -> StoredBank:
+        """Return the bank. Raises NotFound."""
+        record = self._store.get(bank_key(tenant, bank_id))
+        if record is None:
+            raise NotFound(KIND, bank_id)
+        return _stored_in(record)
+
+    def all(self, tenant: str) -> Iterator[StoredBank]:
+        """Yield the tenant's banks in the order of their ids, read lazily; skips unreadable ones."""
+        for page in pages(self._store, Range(bank_list(tenant), limit=BANKS_AT_ONCE)):
+            for record in page.records:
+                if not isinstance(record, UNREADABLE):
+                    yield _stored_in(record)
+
+    def delete(self, tenant: str, stored: StoredBank, job: Job) -> None:
+        """Hide the bank from every reader and leave a job that removes its content. Raises NotFound."""
+        is_same = AttributeIs("content_id", stored.content_id)
+        try:
+            self._store.write(
+                [
+                    Delete(bank_key(tenant, stored.bank.bank_id), (is_same,)),
+                    Delete(manifest_key(tenant, stored.content_id)),
+                    put_job(job),
+                ]
+            )
+        except Conflict as conflict:
+            raise NotFound(KIND, stored.bank.bank_id) from conflict
+
+    def clear(self, job: Job, limit: int) -> bool:
+        """Remove the content of a deleted bank; return whether nothing is left."""
+        return self._store.clear(content_partition(job.tenant, job.order), limit)
+
+
+def _stored_in(record: Record) -> StoredBank:
+    fields = from_json(record.body)
+    return StoredBank(Bank.model_validate(fields["bank"]), fields["content_id"])

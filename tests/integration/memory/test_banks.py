@@ -1,0 +1,321 @@
+"""Memory banks over either store: what is found never depends on processes, folds, merges, crashes or clean-up.
+
+Covers: store/memory, services/memory, store/layout/bank_keys, services/cleanup/cleaning
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from itertools import count
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from tests.support.engine.either_store import Make, made_over_dynamodb, made_over_sqlite
+from tests.support.engine.harness import Gate, ProcessDied, Server, StoreCall
+from turnstone.adapters.retrieval.segments import NumpySegments
+from turnstone.domain.access.caller import LOCAL_CALLER, Caller
+from turnstone.domain.errors import NotFound
+from turnstone.domain.memory.documents import DocumentChunk
+from turnstone.domain.memory.insertions import GivenChunk
+from turnstone.domain.memory.questions import BankQuestion, Hit
+from turnstone.domain.memory.ranking import Scored, ranked
+from turnstone.domain.memory.terms import terms_of
+from turnstone.domain.provider_data import NO_PROVIDER_DATA
+from turnstone.ports.memory import Corpus, SegmentQuestion
+from turnstone.ports.records import Range
+from turnstone.services.memory import folding
+from turnstone.store.memory.contents import BankContents, BankRef, Change, Manifest, SegmentEntry
+
+BANK = "shore"
+WORDS = [
+    f"{first}{last}" for first in ("tern", "knot", "plover", "stint", "ruff") for last in ("", "s", "wing", "nest")
+]
+SEGMENTS = NumpySegments()
+QUESTIONS = ("ternwing nest", "plovers", "ruff stint knots", "nothing of it")
+
+
+@pytest.fixture(params=["sqlite", "dynamodb"])
+def both(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Make]:
+    """Make processes over one store: the conformance suite, over both stores in each run."""
+    if request.param == "sqlite":
+        yield from made_over_sqlite(tmp_path)
+    else:
+        yield from made_over_dynamodb(request.getfixturevalue("bench_for_make"))
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fold and merge after a few chunks, as a large bank does after thousands."""
+    monkeypatch.setattr(folding, "FOLDED_FROM", 6)
+    monkeypatch.setattr(folding, "MERGED", 3)
+    monkeypatch.setattr(folding, "SMALLEST", 2)
+    monkeypatch.setattr(folding, "ONE_IN", 2)
+
+
+def registered(server: Server, bank: str = BANK, caller: Caller = LOCAL_CALLER) -> None:
+    server.core.banks.register(caller, bank, "vector", "scripted", NO_PROVIDER_DATA)
+
+
+def inserted(server: Server, *texts: str, document_id: str = "", bank: str = BANK) -> None:
+    given = [GivenChunk(text, {"of": document_id}, document_id) for text in texts]
+    server.core.inserting.insert_chunks(LOCAL_CALLER, bank, given, NO_PROVIDER_DATA)
+
+
+def found(server: Server, text: str, mode: Any = "hybrid", **more: Any) -> tuple[Hit, ...]:
+    question = BankQuestion(text, None, mode, 50, **more)
+    return server.core.searching.search(LOCAL_CALLER, BANK, question, NO_PROVIDER_DATA)
+
+
+def ref_of(server: Server, bank: str = BANK) -> BankRef:
+    return BankRef(LOCAL_CALLER.tenant, server.core.banks.visible(LOCAL_CALLER, bank).content_id, bank)
+
+
+def contents_of(server: Server) -> BankContents:
+    return BankContents(server.store)
+
+
+def manifest_of(server: Server) -> Manifest:
+    return contents_of(server).manifest(ref_of(server))
+
+
+def text_of(random: Random) -> str:
+    return " ".join(random.choice(WORDS) for _ in range(random.randint(1, 8)))
+
+
+def defined(server: Server, texts: Sequence[str], question: str, mode: Any) -> list[tuple[str, float]]:
+    """The expected hits: those of one segment with all chunks, which the unit tests compare with the definition."""
+    embedded = server.core.inferring.embed
+    from turnstone.domain.models.inference import TextsToEmbed
+
+    keyed = {GivenChunk(text, {}).key: text for text in texts}
+    vectors = embedded(LOCAL_CALLER, TextsToEmbed("scripted", tuple(keyed.values())), NO_PROVIDER_DATA).vectors
+    chunks = [
+        DocumentChunk(key, 0, text, 0, {}, vector) for (key, text), vector in zip(keyed.items(), vectors, strict=True)
+    ]
+    (vector,) = embedded(LOCAL_CALLER, TextsToEmbed("scripted", (question,)), NO_PROVIDER_DATA).vectors
+    segment = SEGMENTS.open(SEGMENTS.build(chunks))
+    terms = terms_of(question) if mode != "vector" else []
+    corpus = Corpus(segment.chunks, segment.terms, segment.frequencies(set(terms)))
+    hits = segment.hits(SegmentQuestion(terms, vector if mode != "keyword" else None, corpus, 100))
+    scored = [Scored(hit.chunk_id, hit.keyword_score, hit.vector_score) for hit in hits]
+    best = ranked(scored, mode, BankQuestion("", None).ranker, "scripted")[:50]
+    return [(chunks[hits[index].position].text, score) for score, index in best]
+
+
+def check_same(server: Server, texts: Sequence[str], questions: Sequence[str] = QUESTIONS) -> None:
+    for question in questions:
+        for mode in ("vector", "keyword", "hybrid"):
+            hits = [(hit.chunk.text, hit.score) for hit in found(server, question, mode)]
+            expected = defined(server, texts, question, mode)
+            assert [score for _, score in hits] == pytest.approx([score for _, score in expected], abs=1e-6)
+            assert {text for text, _ in hits} == {text for text, _ in expected}
+
+
+def done_jobs(server: Server) -> None:
+    """Do all jobs, each when it is due."""
+    for _ in range(20):
+        server.clock.advance(180)  # type: ignore[attr-defined] # in tests it is a fake
+        jobs = server.core.cleaning.due()
+        if not jobs:
+            return
+        for job in jobs:
+            server.core.cleaning.run_for(job, timedelta(hours=1))
+    pytest.fail("the jobs have no end")
+
+
+def segments_stored(server: Server) -> set[str]:
+    ref = ref_of(server)
+    records = server.records.range(Range(f"{ref.tenant}|bank:{ref.content_id}", start="seg:", end="seg:~")).records
+    return {record.key.sk.split(":")[1] for record in records}
+
+
+def test_what_is_found_does_not_depend_on_folds_and_processes(both: Make) -> None:
+    one, other = both(), both()
+    random, texts = Random(20), []
+    registered(one)
+    for number in range(24):
+        some = [text_of(random) for _ in range(random.randint(1, 4))]
+        inserted((one, other)[number % 2], *some)
+        texts += some
+        if number % 6 == 5:
+            check_same((other, one)[number % 2], texts)
+    assert 0 < len(manifest_of(one).segments) < 6, "nothing was folded and merged"
+    assert {hit.chunk.text for hit in found(other, texts[-1])} >= {texts[-1]}
+
+
+def test_a_chunk_replaces_its_earlier_form_wherever_that_is(both: Make) -> None:
+    server = both()
+    registered(server)
+    inserted(server, *(f"tern {number}" for number in range(9)), document_id="a")
+    inserted(server, "tern 3", document_id="b")
+    for page in range(3):
+        given = GivenChunk("tern 3", {"page": page}, "a")
+        server.core.inserting.insert_chunks(LOCAL_CALLER, BANK, [given], NO_PROVIDER_DATA)
+        hits = [hit for hit in found(server, "tern 3", "keyword") if hit.chunk.text == "tern 3"]
+        assert sorted((hit.chunk.metadata for hit in hits), key=str) == [{"of": "b"}, {"page": page}]
+        inserted(server, *(f"knot {page} {number}" for number in range(7)))
+
+
+def test_a_dropped_document_never_comes_back(both: Make) -> None:
+    server = both()
+    registered(server)
+    texts = [f"plover {number}" for number in range(12)]
+    inserted(server, *texts)
+    gone = GivenChunk(texts[5], {}).key
+    contents_of(server).append(ref_of(server), [Change(gone, None)], server.core.foundation.ports.ids.new_id)
+    for number in range(20):
+        check_same(server, [text for text in texts if text != "plover 5"], ["plover 5"])
+        texts += (some := [f"ruff {number} {part}" for part in range(3)])
+        inserted(server, *some)
+
+
+def test_parallel_insertions_are_all_found_once(make: Make) -> None:
+    servers = [make(), make()]
+    registered(servers[0])
+    failures: list[Exception] = []
+
+    def work(number: int) -> None:
+        try:
+            for part in range(6):
+                inserted(servers[number % 2], f"stint {number} {part}")
+        except Exception as problem:  # noqa: BLE001 - reported below
+            failures.append(problem)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    hits = [hit.chunk.text for hit in found(servers[0], "stint", "keyword")]
+    assert sorted(hits) == sorted(f"stint {number} {part}" for number in range(8) for part in range(6))
+
+
+def test_a_fold_that_dies_anywhere_loses_and_leaves_nothing(make: Make) -> None:
+    first, death, is_over = make(), 0, False
+    while not is_over:
+        death += 1
+        registered(first)
+        texts = [f"knot {part} {WORDS[part]}" for part in range(12)]
+        inserted(first, *texts[:6])
+        inserted(first, *texts[6:])
+        assert len(manifest_of(first).segments) == 2
+        some = [f"knot {part} {WORDS[part]}" for part in range(10, 16)]
+        dying, writes = make(), count(1)
+
+        def is_last(call: StoreCall, writes: Iterator[int] = writes, at: int = death) -> bool:
+            return call.verb in ("write", "clear") and next(writes) == at
+
+        dying.store.after(is_last, dying.store.die)
+        try:
+            inserted(dying, *some)
+            is_over = True
+        except ProcessDied:
+            pass
+        check_same(make(), [*texts, *some], ["knot ternwing"])
+        last = make()
+        inserted(last, *(more := [f"last {part}" for part in range(7)]))
+        done_jobs(last)
+        check_same(make(), [*texts, *some, *more], ["knot ternwing", "last 3"])
+        assert segments_stored(last) == {segment.name for segment in manifest_of(last).segments}
+        first.core.banks.delete(LOCAL_CALLER, BANK, "vector")
+    assert death > 7, "the processes died at too few moments"
+
+
+def test_a_process_that_stalls_cannot_list_a_removed_segment(make: Make) -> None:
+    slow, other = make(), make()
+    registered(slow)
+    gate = Gate()
+
+    def commits(call: StoreCall) -> bool:
+        puts = [getattr(each, "attributes", {}) for each in call.operations]
+        return call.verb == "write" and {"status": "active"} in puts
+
+    slow.store.before(commits, gate.pass_through)
+    texts = [f"ruff {part}" for part in range(7)]
+    thread = threading.Thread(target=inserted, args=(slow, *texts))
+    thread.start()
+    gate.wait()
+    done_jobs(other)
+    gate.open()
+    thread.join()
+    assert manifest_of(other).segments == ()
+    assert segments_stored(other) == set()
+    check_same(other, texts)
+
+
+def test_a_search_during_a_merge_and_its_clean_up_finds_everything(make: Make) -> None:
+    reader, writer = make(), make()
+    registered(writer)
+    texts = [f"tern {part}" for part in range(7)]
+    inserted(writer, *texts)
+
+    def merge() -> None:
+        for number in range(3):
+            texts.extend(some := [f"tern {number} {part}" for part in range(7)])
+            inserted(writer, *some)
+        done_jobs(writer)
+
+    reader.store.after(lambda call: call.verb == "range" and call.keys[0].startswith("log:"), merge)
+    hits = [hit.chunk.text for hit in found(reader, "tern", "keyword")]
+    assert sorted(hits) == sorted(texts)
+
+
+def test_a_deleted_bank_is_gone_for_every_process_and_leaves_nothing(both: Make) -> None:
+    server, other = both(), both()
+    registered(server)
+    inserted(server, *(f"tern {part}" for part in range(9)))
+    ref = ref_of(server)
+    found(other, "tern")
+    server.core.banks.delete(LOCAL_CALLER, BANK, "vector")
+    with pytest.raises(NotFound):
+        found(other, "tern")
+    with pytest.raises(NotFound):
+        inserted(other, "tern")
+    with pytest.raises(NotFound):
+        contents_of(other).append(ref, [Change("late", None)], lambda: "1")
+    registered(other)
+    assert found(server, "tern") == ()
+    inserted(other, "kept")
+    done_jobs(server)
+    assert [hit.chunk.text for hit in found(server, "kept")] == ["kept"]
+    assert server.records.range(Range(f"{ref.tenant}|bank:{ref.content_id}")).records == ()
+
+
+def test_a_bank_of_another_tenant_or_owner_looks_missing(make: Make) -> None:
+    server = make(owner_only=True)
+    registered(server)
+    inserted(server, "tern")
+    for stranger in (Caller(tenant="other", principal="a"), Caller(tenant=LOCAL_CALLER.tenant, principal="b")):
+        assert server.core.banks.list(stranger, "vector") == ()
+        for act in (
+            lambda who: server.core.banks.get(who, BANK, "vector"),
+            lambda who: server.core.banks.delete(who, BANK, "vector"),
+            lambda who: server.core.searching.search(who, BANK, BankQuestion("tern", None), NO_PROVIDER_DATA),
+            lambda who: server.core.inserting.insert_chunks(who, BANK, [GivenChunk("a", {})], NO_PROVIDER_DATA),
+        ):
+            with pytest.raises(NotFound, match="memory bank 'shore' not found"):
+                act(stranger)
+    assert len(found(server, "tern")) == 1
+
+
+@pytest.mark.parametrize(
+    ("sizes", "run"),
+    [
+        ([], 0),
+        ([6, 6], 0),
+        ([6, 6, 6], 3),
+        ([18, 6, 6], 0),
+        ([18, 18, 6], 0),
+        ([18, 18, 12], 3),
+        ([18, 18, 6, 6, 6], 3),
+        ([60, 18, 6], 0),
+    ],
+)
+def test_segments_of_a_size_are_merged(sizes: list[int], run: int) -> None:
+    assert folding.mergeable([SegmentEntry(str(size), size) for size in sizes]) == run
