@@ -1,6 +1,8 @@
-"""Memory banks over either store: what is found never depends on processes, folds, merges, crashes or clean-up.
+"""Memory banks over either store: search results never depend on processes, folds, merges, crashes or clean-up.
 
-Covers: store/memory, services/memory, store/layout/bank_keys, services/cleanup/cleaning
+Covers: store/memory/banks, store/memory/contents, services/memory/banks, services/memory/folding,
+services/memory/indexes, services/memory/inserting, services/memory/searching, store/layout/bank_keys,
+services/cleanup/cleaning, domain/memory/insertions
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from turnstone.domain.provider_data import NO_PROVIDER_DATA
 from turnstone.ports.memory import Corpus, SegmentQuestion
 from turnstone.ports.records import Range
 from turnstone.services.memory import folding
-from turnstone.store.memory.contents import BankContents, BankRef, Change, Manifest, SegmentEntry
+from turnstone.store.memory.contents import BankChange, BankContents, BankRef, Manifest, SegmentEntry
 
 BANK = "shore"
 WORDS = [
@@ -167,7 +169,7 @@ def test_a_dropped_document_never_comes_back(both: Make) -> None:
     texts = [f"plover {number}" for number in range(12)]
     inserted(server, *texts)
     gone = GivenChunk(texts[5], {}).key
-    contents_of(server).append(ref_of(server), [Change(gone, None)], server.core.foundation.ports.ids.new_id)
+    contents_of(server).append(ref_of(server), [BankChange(gone, None)], server.core.foundation.ports.ids.new_id)
     for number in range(20):
         check_same(server, [text for text in texts if text != "plover 5"], ["plover 5"])
         texts += (some := [f"ruff {number} {part}" for part in range(3)])
@@ -278,7 +280,7 @@ def test_a_deleted_bank_is_gone_for_every_process_and_leaves_nothing(both: Make)
     with pytest.raises(NotFound):
         inserted(other, "tern")
     with pytest.raises(NotFound):
-        contents_of(other).append(ref, [Change("late", None)], lambda: "1")
+        contents_of(other).append(ref, [BankChange("late", None)], lambda: "1")
     registered(other)
     assert found(server, "tern") == ()
     inserted(other, "kept")
@@ -287,17 +289,19 @@ def test_a_deleted_bank_is_gone_for_every_process_and_leaves_nothing(both: Make)
     assert server.records.range(Range(f"{ref.tenant}|bank:{ref.content_id}")).records == ()
 
 
-def test_a_bank_of_another_tenant_or_owner_looks_missing(make: Make) -> None:
+def test_a_bank_of_another_tenant_or_owner_seems_missing(make: Make) -> None:
     server = make(owner_only=True)
     registered(server)
     inserted(server, "tern")
     for stranger in (Caller(tenant="other", principal="a"), Caller(tenant=LOCAL_CALLER.tenant, principal="b")):
         assert server.core.banks.list(stranger, "vector") == ()
         for act in (
-            lambda who: server.core.banks.get(who, BANK, "vector"),
-            lambda who: server.core.banks.delete(who, BANK, "vector"),
-            lambda who: server.core.searching.search(who, BANK, BankQuestion("tern", None), NO_PROVIDER_DATA),
-            lambda who: server.core.inserting.insert_chunks(who, BANK, [GivenChunk("a", {})], NO_PROVIDER_DATA),
+            lambda stranger: server.core.banks.get(stranger, BANK, "vector"),
+            lambda stranger: server.core.banks.delete(stranger, BANK, "vector"),
+            lambda stranger: server.core.searching.search(stranger, BANK, BankQuestion("tern", None), NO_PROVIDER_DATA),
+            lambda stranger: server.core.inserting.insert_chunks(
+                stranger, BANK, [GivenChunk("a", {})], NO_PROVIDER_DATA
+            ),
         ):
             with pytest.raises(NotFound, match="memory bank 'shore' not found"):
                 act(stranger)

@@ -50,7 +50,7 @@ class Banks:
         Raises:
             InvalidRequest: the model makes no embeddings.
             AlreadyRegistered: the name is taken.
-            ModelError: the model could not be asked for the length of its vectors.
+            ModelError: the request for a vector of the model, to measure it, failed.
         """
         space = None if model is None else self._space(caller, model, provider_data)
         now = self._deps.clock.now()

@@ -11,16 +11,16 @@ from zlib import crc32
 from turnstone.domain.jobs import Job
 from turnstone.ports.supervision import Jobs
 from turnstone.ports.system import Clock, IdGenerator
-from turnstone.services.memory.indexes import Indexes, Part
+from turnstone.services.memory.indexes import BankPart, Indexes
 from turnstone.store.cleanup.jobs import sent
 from turnstone.store.memory.contents import (
     BankContents,
     BankRef,
-    Logged,
+    ChunkText,
+    LoggedChange,
     Manifest,
     SegmentEntry,
     SegmentGone,
-    Text,
     page_of,
 )
 
@@ -44,7 +44,7 @@ class FoldingDeps:
 
 
 def is_due(document_ids: Sequence[str], chunks: int) -> bool:
-    """Return whether to look at the log after this insertion: always after a large one, else one time in some."""
+    """Return whether to check the log after this insertion: always after a large one, else one time in some."""
     return chunks >= ONE_IN or any(crc32(each.encode("utf-8", "surrogatepass")) % ONE_IN == 0 for each in document_ids)
 
 
@@ -67,13 +67,13 @@ class Folding:
                     return
                 segments = merged
 
-    def _folded(self, ref: BankRef, before: Manifest, log: Sequence[Logged]) -> Manifest | None:
+    def _folded(self, ref: BankRef, before: Manifest, log: Sequence[LoggedChange]) -> Manifest | None:
         """Return the list with a segment of these changes, None if another process came first."""
         chunks = [chunk for each in log for chunk in each.change.chunks or ()]
         dropped = tuple(each.change.document_id for each in log if each.change.chunks is None)
         entry = SegmentEntry(self._new_name(before), len(chunks), dropped)
         index = self._deps.indexes.segments.build(chunks)
-        texts = [Text(chunk.position, chunk.tokens, chunk.text) for chunk in chunks]
+        texts = [ChunkText(chunk.position, chunk.tokens, chunk.text) for chunk in chunks]
         return self._committed(ref, before, (*before.segments, entry), entry, index, texts, log)
 
     def _merged(self, ref: BankRef, before: Manifest, run: int) -> Manifest | None:
@@ -96,8 +96,8 @@ class Folding:
         segments: tuple[SegmentEntry, ...],
         entry: SegmentEntry,
         index: bytes,
-        texts: Sequence[Text],
-        log: Sequence[Logged],
+        texts: Sequence[ChunkText],
+        log: Sequence[LoggedChange],
     ) -> Manifest | None:
         now = self._deps.clock.now()
         cleaning = Job(
@@ -110,7 +110,7 @@ class Folding:
             return None
         return Manifest(segments, before.rev + 1)
 
-    def _texts(self, ref: BankRef, part: Part) -> list[Text]:
+    def _texts(self, ref: BankRef, part: BankPart) -> list[ChunkText]:
         """Return the texts of the part's chunks, without those of dropped documents."""
         documents = part.segment.document_ids()
         pages = 1 + page_of(len(documents) - 1)[0] if documents else 0
@@ -119,7 +119,7 @@ class Folding:
         return [text for text, document_id in zip(texts, documents, strict=True) if document_id not in part.dropped]
 
     def _new_name(self, before: Manifest) -> str:
-        """Return a name that sorts behind those of all listed segments, and tells its time."""
+        """Return a name that sorts behind those of all listed segments, and states its time."""
         previous = before.segments[-1].name if before.segments else None
         return self._deps.ids.order_key(self._deps.clock.now(), previous)
 
@@ -128,16 +128,16 @@ def mergeable(segments: Sequence[SegmentEntry]) -> int:
     """Return how many of the last segments to merge: enough of about one size, with all smaller ones behind them."""
     smallest, largest = 0, SMALLEST
     while largest <= MOST_MERGED:
-        run = list(takewhile(lambda segment, most=largest: segment.chunks <= most, reversed(segments)))
+        run = list(takewhile(lambda segment: segment.chunks <= largest, reversed(segments)))  # noqa: B023 - drawn at once
         if sum(segment.chunks > smallest for segment in run) >= MERGED:
             return len(run)
         smallest, largest = largest, largest * MERGED
     return 0
 
 
-def _first(log: Sequence[Logged]) -> list[Logged]:
+def _first(log: Sequence[LoggedChange]) -> list[LoggedChange]:
     """Return as many changes as one fold takes, one at least."""
-    some: list[Logged] = []
+    some: list[LoggedChange] = []
     chunks = 0
     for each in log[:CHANGES_AT_ONCE]:
         chunks += len(each.change.chunks or ())

@@ -11,7 +11,7 @@ from zlib import crc32
 from turnstone.domain.errors import ContentLost
 from turnstone.domain.memory.documents import DocumentChunk
 from turnstone.ports.memory import OpenSegment, Segments
-from turnstone.store.memory.contents import BankContents, BankRef, Logged, Manifest, Text
+from turnstone.store.memory.contents import BankContents, BankRef, ChunkText, LoggedChange, Manifest
 
 Kept = TypeVar("Kept")
 MOST_BYTES = 256 * 1024 * 1024
@@ -19,14 +19,14 @@ SHARES = 8
 BYTES_OF_CHUNK = 2_000  # of the log's, whose indexes are built here
 
 
-class Loaded(NamedTuple):
+class LoadedSegment(NamedTuple):
     """A loaded segment, and the ids of its documents."""
 
     segment: OpenSegment
     documents: frozenset[str]
 
 
-class Part(NamedTuple):
+class BankPart(NamedTuple):
     """A part of a bank: a segment without the documents that newer parts replace or drop.
 
     Attributes:
@@ -55,7 +55,7 @@ class Indexes:
     def segments(self) -> Segments:
         return self._segments()
 
-    def parts(self, ref: BankRef, manifest: Manifest, newer: frozenset[str] = frozenset()) -> list[Part]:
+    def parts(self, ref: BankRef, manifest: Manifest, newer: frozenset[str] = frozenset()) -> list[BankPart]:
         """Return the listed segments as parts, the oldest first.
 
         Args:
@@ -67,27 +67,27 @@ class Indexes:
         loaded = [self.segment(ref, each.name) for each in manifest.segments]
         parts, seen = [], set(newer)
         for entry, (segment, documents) in zip(reversed(manifest.segments), reversed(loaded), strict=True):
-            parts.append(Part(entry.name, segment, documents & seen))
+            parts.append(BankPart(entry.name, segment, documents & seen))
             seen |= documents
             seen.update(entry.dropped)
         return parts[::-1]
 
-    def segment(self, ref: BankRef, name: str) -> Loaded:
+    def segment(self, ref: BankRef, name: str) -> LoadedSegment:
         """Return a stored segment. Raises SegmentGone, ContentLost."""
         key = (ref.tenant, ref.content_id, name)
         found = self._found(key)
-        if isinstance(found, Loaded):
+        if isinstance(found, LoadedSegment):
             return found
         body = self._contents.index(ref, name)
         try:
             segment = self.segments.open(body)
         except ValueError as problem:
             raise ContentLost("memory bank", ref.bank_id) from problem
-        return self._kept(key, len(body), Loaded(segment, frozenset(segment.document_ids())))
+        return self._kept(key, len(body), LoadedSegment(segment, frozenset(segment.document_ids())))
 
-    def log(self, ref: BankRef, log: Sequence[Logged]) -> list[Part]:
+    def log(self, ref: BankRef, log: Sequence[LoggedChange]) -> list[BankPart]:
         """Return the log's chunks as a few parts: a new document changes only one of them."""
-        shares: dict[int, list[Logged]] = {}
+        shares: dict[int, list[LoggedChange]] = {}
         for each in log:
             if each.change.chunks:
                 shares.setdefault(crc32(each.change.document_id.encode("utf-8", "surrogatepass")) % SHARES, []).append(
@@ -95,27 +95,27 @@ class Indexes:
                 )
         return [self._share(ref, some) for _, some in sorted(shares.items())]
 
-    def texts(self, ref: BankRef, wanted: Sequence[tuple[str, int]]) -> dict[tuple[str, int], tuple[Text, ...]]:
+    def texts(self, ref: BankRef, pages: Sequence[tuple[str, int]]) -> dict[tuple[str, int], tuple[ChunkText, ...]]:
         """Return these pages of texts. Raises ContentLost."""
-        found: dict[tuple[str, int], tuple[Text, ...]] = {}
-        for each in wanted:
+        found: dict[tuple[str, int], tuple[ChunkText, ...]] = {}
+        for each in pages:
             held = self._found((ref.tenant, ref.content_id, *each))
             if isinstance(held, tuple):
                 found[each] = held
-        missing = [each for each in dict.fromkeys(wanted) if each not in found]
+        missing = [each for each in dict.fromkeys(pages) if each not in found]
         for each, texts in self._contents.texts(ref, missing).items() if missing else ():
             size = sum(len(text.text) for text in texts) * 2
             found[each] = self._kept((ref.tenant, ref.content_id, *each), size, texts)
         return found
 
-    def _share(self, ref: BankRef, some: Sequence[Logged]) -> Part:
+    def _share(self, ref: BankRef, some: Sequence[LoggedChange]) -> BankPart:
         key = (ref.tenant, ref.content_id, *(each.version for each in some))
         found = self._found(key)
-        if isinstance(found, Part):
+        if isinstance(found, BankPart):
             return found
         chunks = tuple(chunk for each in some for chunk in each.change.chunks or ())
         segment = self.segments.open(self.segments.build(chunks))
-        return self._kept(key, BYTES_OF_CHUNK * len(chunks), Part("", segment, frozenset(), chunks))
+        return self._kept(key, BYTES_OF_CHUNK * len(chunks), BankPart("", segment, frozenset(), chunks))
 
     def _found(self, key: Hashable) -> object:
         with self._lock:

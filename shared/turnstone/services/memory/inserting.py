@@ -17,7 +17,7 @@ from turnstone.domain.provider_data import ProviderData
 from turnstone.ports.system import IdGenerator
 from turnstone.services.memory.banks import Banks, Embed
 from turnstone.services.memory.folding import Folding, is_due
-from turnstone.store.memory.contents import BankContents, BankRef, Change
+from turnstone.store.memory.contents import BankChange, BankContents, BankRef
 
 EMBEDDED_AT_ONCE = 64
 LARGEST = 1e18  # of a vector's components; the square of a larger one exceeds single precision
@@ -56,7 +56,7 @@ class Inserting:
         self._check_size(ref, len(chunks))
         vectors = self._vectors(caller, list(chunks.values()), bank.space, provider_data)
         changes = [
-            Change(key, (DocumentChunk(key, 0, each.text, count_tokens(each.text), each.metadata, vector),))
+            BankChange(key, (DocumentChunk(key, 0, each.text, count_tokens(each.text), each.metadata, vector),))
             for (key, each), vector in zip(chunks.items(), vectors, strict=True)
         ]
         self._deps.contents.append(ref, changes, self._deps.ids.new_id)

@@ -19,7 +19,7 @@ from turnstone.domain.models.inference import TextsToEmbed
 from turnstone.domain.provider_data import ProviderData
 from turnstone.ports.memory import Corpus, SegmentHit, SegmentQuestion
 from turnstone.services.memory.banks import Banks, Embed
-from turnstone.services.memory.indexes import Indexes, Part
+from turnstone.services.memory.indexes import BankPart, Indexes
 from turnstone.store.layout.contention import retried
 from turnstone.store.memory.contents import BankContents, BankRef, SegmentGone, page_of
 
@@ -49,10 +49,10 @@ class Searching:
             ModelError: the question could not be embedded.
         """
         bank, content_id = self._deps.banks.visible(caller, bank_id)
-        asked = self._embedded(caller, bank, question, provider_data)
+        embedded = self._embedded(caller, bank, question, provider_data)
         ref = BankRef(caller.tenant, content_id, bank_id)
         return retried(
-            lambda: self._found(ref, bank, asked),
+            lambda: self._found(ref, bank, embedded),
             "the memory bank changes faster than it can be read, try again",
             on=(SegmentGone,),
         )
@@ -91,9 +91,9 @@ class Searching:
         ][: question.max_chunks]
         return self._with_texts(ref, best)
 
-    def _with_texts(self, ref: BankRef, best: Sequence[tuple[float, Part, SegmentHit]]) -> tuple[Hit, ...]:
-        wanted = [(part.name, page_of(hit.position)[0]) for _, part, hit in best if not part.chunks]
-        texts = self._deps.indexes.texts(ref, wanted)
+    def _with_texts(self, ref: BankRef, best: Sequence[tuple[float, BankPart, SegmentHit]]) -> tuple[Hit, ...]:
+        pages = [(part.name, page_of(hit.position)[0]) for _, part, hit in best if not part.chunks]
+        texts = self._deps.indexes.texts(ref, pages)
         found = []
         for score, part, hit in best:
             if part.chunks:
@@ -107,7 +107,7 @@ class Searching:
         return tuple(found)
 
 
-def _candidates(parts: Sequence[Part], question: BankQuestion) -> list[tuple[Part, SegmentHit]]:
+def _candidates(parts: Sequence[BankPart], question: BankQuestion) -> list[tuple[BankPart, SegmentHit]]:
     """Return the best candidates of either half of the search, whatever parts they are in."""
     terms = terms_of(question.text) if question.mode != "vector" else []
     limit = max(CANDIDATES, 2 * question.max_chunks)
@@ -125,7 +125,7 @@ def _candidates(parts: Sequence[Part], question: BankQuestion) -> list[tuple[Par
     return list(chosen.values())
 
 
-def _corpus(parts: Sequence[Part], terms: frozenset[str]) -> Corpus:
+def _corpus(parts: Sequence[BankPart], terms: frozenset[str]) -> Corpus:
     chunks, count = 0, 0
     frequencies: Counter[str] = Counter()
     for part in parts:

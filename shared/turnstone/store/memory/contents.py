@@ -72,24 +72,24 @@ class Manifest(NamedTuple):
         return sum(segment.chunks for segment in self.segments)
 
 
-class Change(NamedTuple):
+class BankChange(NamedTuple):
     """An operation on a document: its chunks, which replace all it had; None if it is dropped."""
 
     document_id: str
     chunks: tuple[DocumentChunk, ...] | None
 
 
-class Logged(NamedTuple):
+class LoggedChange(NamedTuple):
     """A stored change; `version` differs from that of every other one."""
 
-    change: Change
+    change: BankChange
     version: str
 
 
 class View(NamedTuple):
     """The state of a bank: its log and its segments."""
 
-    log: tuple[Logged, ...]
+    log: tuple[LoggedChange, ...]
     manifest: Manifest
 
 
@@ -101,7 +101,7 @@ class BankRef(NamedTuple):
     bank_id: str
 
 
-class Text(NamedTuple):
+class ChunkText(NamedTuple):
     """What a segment's index leaves to its pages of texts."""
 
     position: int
@@ -139,7 +139,7 @@ class BankContents:
             raise NotFound("memory bank", ref.bank_id)
         return _manifest_in(record)
 
-    def append(self, ref: BankRef, changes: Sequence[Change], version: Callable[[], str]) -> None:
+    def append(self, ref: BankRef, changes: Sequence[BankChange], version: Callable[[], str]) -> None:
         """Store the changes, some at a time; each of them wholly or not. Raises NotFound for a deleted bank.
 
         Several changes of one document must be in several calls.
@@ -151,7 +151,7 @@ class BankContents:
             except Conflict as conflict:
                 raise NotFound("memory bank", ref.bank_id) from conflict
 
-    def put_segment(self, ref: BankRef, name: str, index: bytes, texts: Sequence[Text], cleaning: Job) -> bool:
+    def put_segment(self, ref: BankRef, name: str, index: bytes, texts: Sequence[ChunkText], cleaning: Job) -> bool:
         """Store a segment, not listed yet, with the job that removes it if it never is.
 
         Returns:
@@ -175,7 +175,7 @@ class BankContents:
         return True
 
     def commit(
-        self, ref: BankRef, before: Manifest, segments: Sequence[SegmentEntry], folded: Sequence[Logged] = ()
+        self, ref: BankRef, before: Manifest, segments: Sequence[SegmentEntry], folded: Sequence[LoggedChange] = ()
     ) -> bool:
         """List these segments, and remove the folded changes.
 
@@ -206,15 +206,15 @@ class BankContents:
             raise SegmentGone
         return record.body
 
-    def texts(self, ref: BankRef, wanted: Sequence[tuple[str, int]]) -> dict[tuple[str, int], tuple[Text, ...]]:
+    def texts(self, ref: BankRef, numbered: Sequence[tuple[str, int]]) -> dict[tuple[str, int], tuple[ChunkText, ...]]:
         """Return the pages of these segments and numbers. Raises SegmentGone, ContentLost."""
-        found: dict[tuple[str, int], tuple[Text, ...]] = {}
-        for some in _parts(wanted, PAGES_AT_ONCE):
+        found: dict[tuple[str, int], tuple[ChunkText, ...]] = {}
+        for some in _parts(numbered, PAGES_AT_ONCE):
             records, _ = self._store.gather([Get(page_key(*ref[:2], *each)) for each in some], [])
             for each, record in zip(some, records, strict=True):
                 if record is None:
                     raise SegmentGone
-                found[each] = tuple(Text(*fields) for fields in from_json(record.body))
+                found[each] = tuple(ChunkText(*fields) for fields in from_json(record.body))
         return found
 
     def clear_unlisted(self, ref: BankRef, old: datetime, limit: int) -> Unlisted:
@@ -261,7 +261,7 @@ def page_of(position: int) -> tuple[int, int]:
     return divmod(position, CHUNKS_OF_PAGE)
 
 
-def _put(ref: BankRef, change: Change, version: str) -> Put:
+def _put(ref: BankRef, change: BankChange, version: str) -> Put:
     chunks = None if change.chunks is None else [_fields_of(chunk) for chunk in change.chunks]
     body = to_json({"document_id": change.document_id, "chunks": chunks})
     return Put(log_key(*ref[:2], change.document_id), body, {"version": version})
@@ -276,11 +276,11 @@ def _fields_of(chunk: DocumentChunk) -> dict[str, Any]:
     return fields
 
 
-def _logged_in(record: Record) -> Logged:
+def _logged_in(record: Record) -> LoggedChange:
     fields = from_json(record.body)
     document_id, found = fields["document_id"], fields["chunks"]
     chunks = None if found is None else tuple(_chunk_in(document_id, each) for each in found)
-    return Logged(Change(document_id, chunks), str(record.attributes["version"]))
+    return LoggedChange(BankChange(document_id, chunks), str(record.attributes["version"]))
 
 
 def _chunk_in(document_id: str, fields: dict[str, Any]) -> DocumentChunk:

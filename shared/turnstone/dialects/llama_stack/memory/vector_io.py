@@ -41,7 +41,7 @@ class InsertChunks(NullMeansDefault):
     ttl_seconds: int | None = None
 
     def to_given(self) -> list[GivenChunk]:
-        """Return the chunks. Raises Unsupported for what can't be kept."""
+        """Return the chunks. Raises Unsupported for a time to live, or an image."""
         if self.ttl_seconds is not None:
             raise Unsupported("ttl_seconds: chunks have no time to live on this server; leave it out", ("ttl_seconds",))
         return [chunk.to_given(index) for index, chunk in enumerate(self.chunks)]
