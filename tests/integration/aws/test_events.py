@@ -65,6 +65,10 @@ SHOWN = {
     "get_shield": {"identifier", "params"},
     "register_shield": {"identifier", "params"},
     "run_shield": {"violation"},
+    "register_vector_db": {"identifier", "embedding_dimension"},
+    "list_vector_dbs": {"data"},
+    "get_vector_db": {"identifier", "embedding_dimension"},
+    "query_chunks": {"chunks", "scores"},
     "get_context": {"budget_tokens", "token_factor", "summary", "turns"},
     "get_usage": {"total", "by_day", "by_agent", "by_session"},
     "chat_completion": {"completion_message"},
@@ -92,10 +96,13 @@ SHOWN = {
     "version": {"version"},
 }
 WITHOUT_BODY = {"register_toolgroup", "unregister_model", "unregister_shield", "unregister_toolgroup"}
+WITHOUT_BODY |= {"insert_chunks", "unregister_vector_db"}
 WITHOUT_BODY |= {"delete_agent_2024", "delete_session_2024"}
 DELETES = {"delete_agent", "delete_session"}
 MAKES_OWN = {"create_agent", "create_agent_2024", "register_model", "register_shield", "register_toolgroup"}
+MAKES_OWN |= {"register_vector_db"}
 LISTS = {"list_agents", "list_chat_completions", "list_models", "list_openai_models", "list_shields", "list_toolgroups"}
+LISTS |= {"list_vector_dbs"}
 FOR_ALL = {"health", "version", "get_openapi", "get_docs", "get_root", "list_providers", "get_provider"}
 FOR_ALL |= {"list_tools", "get_tool", "list_runtime_tools", "invoke_tool"}
 FOR_ALL |= {

@@ -138,6 +138,15 @@ NOT_NEEDED = {
         "adapters.tools",
         "adapters.models.offline.offline",
     ),
+    "memory.family": (
+        "engine",
+        "services.turns.running",
+        "store.sessions.turns",
+        "services.memory.inserting",
+        "services.memory.searching",
+        "adapters.retrieval",
+        "adapters.tools",
+    ),
     "llama_stack_2024.changes": (
         "engine.turn",
         "services.turns.running",
@@ -279,6 +288,7 @@ EVENTS = {
     "stored_completions.family": "get_chat_completion",
     "tools.family": "register_toolgroup",
     "shields.family": "register_shield",
+    "memory.family": "register_vector_db",
     "server.family": "health",
     "usage.family": "get_usage",
     "llama_stack_2024.changes": "create_agent_2024",

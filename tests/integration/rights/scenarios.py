@@ -35,6 +35,7 @@ from turnstone.adapters.machine.system import RandomIds, SystemClock
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.refs import TurnRef
 from turnstone.services.access.api_keys import ApiKeys
+from turnstone.services.memory.folding import FOLDED_FROM
 from turnstone.store.access.api_keys import ApiKeyStore
 from turnstone.store.layout.keys import job_shards
 
@@ -116,6 +117,8 @@ def _requests(stage: Stage) -> Iterator[Callable[[], Act]]:
     yield lambda: _deletes_2024(stage, stage.session(**large))
     for prompt in ("hello", LARGE):
         yield lambda prompt=prompt: lambda: _stores_completion(stage, prompt)
+    yield lambda: lambda: _keeps_memory(stage, "hello")
+    yield lambda: lambda: _keeps_memory(stage, NOISE)
     yield lambda: _names_what_is_registered(stage)
     for kind, definition in REGISTERED:
         yield lambda kind=kind, definition=definition: lambda: _registers(stage, kind, definition)
@@ -258,6 +261,20 @@ def _registers(stage: Stage, kind: str, definition: dict[str, Any]) -> None:
     if kind == "models":
         stage.functions.answer("GET", f"/v1/openai/v1/models/{identifier}")
     stage.functions.answer("DELETE", f"/v1/{kind}/{identifier}")
+
+
+def _keeps_memory(stage: Stage, text: str) -> None:
+    """Register, fill, search and delete a vector database; its log is folded."""
+    for model in ("local", "calls"):
+        name = f"memory-{model}"
+        definition = {"vector_db_id": name, "embedding_model": model}
+        stage.functions.answer("POST", "/v1/vector-dbs", definition)
+        stage.functions.answer("GET", "/v1/vector-dbs")
+        stage.functions.answer("GET", f"/v1/vector-dbs/{name}")
+        chunks = [{"content": f"{text} {number}", "metadata": {}} for number in range(FOLDED_FROM)]
+        stage.functions.answer("POST", "/v1/vector-io/insert", {"vector_db_id": name, "chunks": chunks})
+        stage.functions.answer("POST", "/v1/vector-io/query", {"vector_db_id": name, "query": "hello"})
+        stage.functions.answer("DELETE", f"/v1/vector-dbs/{name}")
 
 
 def _infers_directly(stage: Stage) -> None:

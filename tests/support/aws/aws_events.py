@@ -7,12 +7,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from turnstone.adapters.models.offline.offline_embeddings import DIMENSIONS
 from turnstone.dialects.llama_stack.models import RegisterModel
 from turnstone.dialects.llama_stack.shields import RegisterShield
 from turnstone.dialects.llama_stack.tool_requests import RegisterToolgroup
 from turnstone.dialects.openai.chat.stored_completions import stored_wire
 from turnstone.domain.access.access import Ownership
 from turnstone.domain.agents.agents import Agent, AgentConfig
+from turnstone.domain.memory.banks import Bank, VectorSpace
 from turnstone.domain.messages.messages import CompletionMessage, UserMessage
 from turnstone.domain.models.stored_completions import StoredCompletion
 from turnstone.domain.refs import SessionRef
@@ -26,6 +28,7 @@ from turnstone.ports.storage import RangeStore
 from turnstone.services.turns.transitions import closed, opened, paused
 from turnstone.store.agents.agents import AgentStore, StoredAgent
 from turnstone.store.files.attachments import AttachmentStore
+from turnstone.store.memory.banks import BankStore, StoredBank
 from turnstone.store.models.stored_completions import StoredCompletionStore
 from turnstone.store.registry.registry import RegistryStore
 from turnstone.store.sessions.sessions import SessionStore
@@ -84,6 +87,7 @@ def store_what_events_name(store: RangeStore, *, is_waiting: bool) -> SessionRef
     running = turns.commit(ref, opening)
     attachment_id = load_event("get_attachment")["pathParameters"]["attachment_id"]
     _store_completion(store)
+    _store_bank(store, ids["agent_id"])
     AttachmentStore(store).put(ref, attachment_id, ProducedFile("a.txt", "text/plain", b"a file"))
     state = running.turns[0].with_step(_step(ids, is_waiting=is_waiting))
     response = state.turn.steps[-1].model_response  # type: ignore[union-attr] # the only step is an inference
@@ -92,6 +96,13 @@ def store_what_events_name(store: RangeStore, *, is_waiting: bool) -> SessionRef
     else:
         turns.commit(ref, closed(running.session, state.completed(response, AT), turns.view(ref, 1_000).open_segment))
     return ref
+
+
+def _store_bank(store: RangeStore, content_id: str) -> None:
+    bank_id = load_event("get_vector_db")["pathParameters"]["vector_db_id"]
+    space = VectorSpace(model="offline", dimension=DIMENSIONS)
+    bank = Bank(bank_id=bank_id, kind="vector", space=space, created_at=AT, stamp=OWNED)
+    BankStore(store).create(ACCOUNT, StoredBank(bank, content_id))
 
 
 def _store_completion(store: RangeStore) -> None:
