@@ -10,8 +10,9 @@ from turnstone.http.route import Null, Route
 
 def insert_chunks(request: Request) -> Reply:
     body = parse(request, InsertChunks)
-    inserting = request.use_cases.inserting
-    inserting.insert_chunks(request.caller, body.vector_db_id, body.to_given(), request.provider_data)
+    request.use_cases.inserting.insert_chunks(
+        request.caller, body.vector_db_id, body.to_given(), request.provider_data, request.attempt
+    )
     return null()
 
 
@@ -22,6 +23,5 @@ ROUTE = Route(
     Null,
     InsertChunks,
     raises=(ModelBusy, ModelError, ModelTimedOut, NotFound),
-    stores=False,
 )
 handler = LambdaHandler(__name__, ROUTE, loads="inserting")

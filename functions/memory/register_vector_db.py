@@ -11,8 +11,9 @@ from turnstone.http.route import Route
 def register_vector_db(request: Request) -> Reply:
     body = parse(request, RegisterVectorDb)
     body.refuse_unsupported()
-    banks = request.use_cases.banks
-    bank = banks.register(request.caller, body.vector_db_id, "vector", body.embedding_model, request.provider_data)
+    bank = request.use_cases.banks.register(
+        request.caller, body.vector_db_id, "vector", body.embedding_model, request.provider_data, request.attempt
+    )
     return reply(vector_db_of(bank))
 
 
@@ -23,6 +24,5 @@ ROUTE = Route(
     VectorDb,
     RegisterVectorDb,
     raises=(AlreadyRegistered, ModelBusy, ModelError, ModelTimedOut),
-    stores=False,
 )
 handler = LambdaHandler(__name__, ROUTE, loads="banks")

@@ -40,6 +40,8 @@ FOR_ALL: Mapping[tuple[str, str], int] = {
     ("POST", "/v1/toolgroups"): 200,
     ("GET", "/v1/shields"): 200,
     ("POST", "/v1/shields"): 200,
+    ("GET", "/v1/vector-dbs"): 200,
+    ("POST", "/v1/vector-dbs"): 200,
     ("GET", "/v1/providers"): 200,
     ("GET", "/v1/providers/{provider_id}"): 200,
     ("GET", "/v1/tools"): 200,

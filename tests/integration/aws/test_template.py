@@ -54,9 +54,9 @@ STREAMING = {
     "llama_stack_2024.create_turn",
     "llama_stack_2024.get_session",
 }
-CALLING_MODELS = {"Models", "Inference"}
+CALLING_MODELS = {"Models", "Inference", "Memory"}
 RUNNING_TURNS = {"CreateTurn", "ResumeTurn", "Turns2024", "RunTurn", "Sweeper"}
-SENDING_JOBS = {"DeleteAgent", "Agents2024", "DeleteSession", "StoredCompletions", "CleanUp", "Sweeper"}
+SENDING_JOBS = {"DeleteAgent", "Agents2024", "DeleteSession", "StoredCompletions", "CleanUp", "Sweeper", "Memory"}
 OPENING_SESSIONS = {"CreateSession", "Agents2024"}
 KEY_ARN = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:model-key-AbCdEf"
 AUTHS = {
@@ -237,6 +237,7 @@ def test_routes_of_agents_sessions_turns_and_steps_have_a_function_each() -> Non
             {"usage"},
             {"inference"},
             {"stored_completions"},
+            {"memory"},
             {"llama_stack_2024"},
         )
         assert len(served) == 1 or families in several

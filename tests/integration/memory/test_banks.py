@@ -28,12 +28,14 @@ from turnstone.domain.memory.questions import BankQuestion, Hit
 from turnstone.domain.memory.ranking import Scored, ranked
 from turnstone.domain.memory.terms import terms_of
 from turnstone.domain.provider_data import NO_PROVIDER_DATA
+from turnstone.domain.turns.attempts import Attempt
 from turnstone.ports.memory import Corpus, SegmentQuestion
 from turnstone.ports.records import Range
 from turnstone.services.memory import folding
 from turnstone.store.memory.contents import BankChange, BankContents, BankRef, Manifest, SegmentEntry
 
 BANK = "shore"
+FIRST = Attempt(fingerprint="body")
 WORDS = [
     f"{first}{last}" for first in ("tern", "knot", "plover", "stint", "ruff") for last in ("", "s", "wing", "nest")
 ]
@@ -60,12 +62,12 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def registered(server: Server, bank: str = BANK, caller: Caller = LOCAL_CALLER) -> None:
-    server.core.banks.register(caller, bank, "vector", "scripted", NO_PROVIDER_DATA)
+    server.core.banks.register(caller, bank, "vector", "scripted", NO_PROVIDER_DATA, FIRST)
 
 
 def inserted(server: Server, *texts: str, document_id: str = "", bank: str = BANK) -> None:
     given = [GivenChunk(text, {"of": document_id}, document_id) for text in texts]
-    server.core.inserting.insert_chunks(LOCAL_CALLER, bank, given, NO_PROVIDER_DATA)
+    server.core.inserting.insert_chunks(LOCAL_CALLER, bank, given, NO_PROVIDER_DATA, FIRST)
 
 
 def found(server: Server, text: str, mode: Any = "hybrid", **more: Any) -> tuple[Hit, ...]:
@@ -157,7 +159,7 @@ def test_a_chunk_replaces_its_earlier_form_wherever_that_is(both: Make) -> None:
     inserted(server, "tern 3", document_id="b")
     for page in range(3):
         given = GivenChunk("tern 3", {"page": page}, "a")
-        server.core.inserting.insert_chunks(LOCAL_CALLER, BANK, [given], NO_PROVIDER_DATA)
+        server.core.inserting.insert_chunks(LOCAL_CALLER, BANK, [given], NO_PROVIDER_DATA, FIRST)
         hits = [hit for hit in found(server, "tern 3", "keyword") if hit.chunk.text == "tern 3"]
         assert sorted((hit.chunk.metadata for hit in hits), key=str) == [{"of": "b"}, {"page": page}]
         inserted(server, *(f"knot {page} {number}" for number in range(7)))
@@ -300,7 +302,7 @@ def test_a_bank_of_another_tenant_or_owner_seems_missing(make: Make) -> None:
             lambda stranger: server.core.banks.delete(stranger, BANK, "vector"),
             lambda stranger: server.core.searching.search(stranger, BANK, BankQuestion("tern", None), NO_PROVIDER_DATA),
             lambda stranger: server.core.inserting.insert_chunks(
-                stranger, BANK, [GivenChunk("a", {})], NO_PROVIDER_DATA
+                stranger, BANK, [GivenChunk("a", {})], NO_PROVIDER_DATA, FIRST
             ),
         ):
             with pytest.raises(NotFound, match="memory bank 'shore' not found"):

@@ -102,7 +102,7 @@ def _store_bank(store: RangeStore, content_id: str) -> None:
     bank_id = load_event("get_vector_db")["pathParameters"]["vector_db_id"]
     space = VectorSpace(model="offline", dimension=DIMENSIONS)
     bank = Bank(bank_id=bank_id, kind="vector", space=space, created_at=AT, stamp=OWNED)
-    BankStore(store).create(ACCOUNT, StoredBank(bank, content_id))
+    BankStore(store).create(ACCOUNT, StoredBank(bank, content_id), _attempt("bank"))
 
 
 def _store_completion(store: RangeStore) -> None:

@@ -99,6 +99,9 @@ def cases(draw: st.DrawFn, route: Route) -> Case:
     )
 
 
+REGISTERED_BY = ("model_id", "toolgroup_id", "shield_id", "vector_db_id")
+
+
 def changed(valid: Any, changes: Sequence[tuple[int, str, Any]]) -> Any:
     """Return the body with a change here and there, at any depth."""
     holder = {"body": copy.deepcopy(valid)}
@@ -157,7 +160,7 @@ class World:
         self._route = route
         self._bodies = BODIES[route.method, route.path]
         self._ids: dict[str, str] = {}
-        self._ids |= {"model_id": ENTRY_ID, "toolgroup_id": "mcp::a", "identifier": ENTRY_ID}
+        self._ids |= {"model_id": ENTRY_ID, "toolgroup_id": "mcp::a", "identifier": ENTRY_ID, "vector_db_id": ENTRY_ID}
         self._ids |= {"tool_name": "current_time", "provider_id": "default"}
         self._pending: list[str] = []
         self._register()
@@ -234,7 +237,7 @@ class World:
             self._register()
             return
         body = understood(b"".join(request.body))
-        (entry_id,) = (value for name, value in body.items() if name in ("model_id", "toolgroup_id", "shield_id"))
+        (entry_id,) = (value for name, value in body.items() if name in REGISTERED_BY)
         target = f"{self._route.path}/{quote(entry_id, safe='/')}".encode()
         found = client.send(Raw("GET", target))
         if found.status == 404 and any(name == b"idempotency-key" and value for name, value in request.headers):
@@ -246,6 +249,7 @@ class World:
         """Register the entries that the paths name."""
         for path in REGISTRIES:
             is_named = self._runs_shield and path == "/v1/shields"
+            is_named |= path == "/v1/vector-dbs" and self._route.path.startswith("/v1/vector-io")
             if self._route.path.removeprefix("/v1/openai").startswith(path + "/") or is_named:
                 assert self._server.client.post(path, BODIES["POST", path].valid[0]).status == 200
 
@@ -274,7 +278,9 @@ class World:
             self._pending = [call["call_id"] for call in turn["output_message"]["tool_calls"]]
 
     def _made(self, answer: Answered) -> str:
-        """Return the path of the object in the answer."""
+        """Return the path of the object in the answer, or of the database with inserted chunks."""
+        if self._route.path == "/v1/vector-io/insert":
+            return self._at("/v1/vector-dbs/{vector_db_id}")
         found = re.search(r'"(agent_id|session_id|turn_id)":"([^"]*)"', answer.body.decode())
         assert found is not None
         kind, identifier = found.groups()

@@ -17,7 +17,7 @@ from turnstone.store.layout.frames import frame
 from turnstone.store.layout.keys import attachment_key
 
 SESSION = "/v1/agents/{agent_id}/session/{session_id}"
-REGISTRIES = ("/v1/models", "/v1/toolgroups", "/v1/shields")
+REGISTRIES = ("/v1/models", "/v1/toolgroups", "/v1/shields", "/v1/vector-dbs")
 IDS = re.compile(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|call_[0-9a-f]{32}")
 MARK = re.compile(r"mark[\w-]*")
 STORED = "/v1/openai/v1/chat/completions"
@@ -30,6 +30,7 @@ QUERY_2024 = {
     "/agents/step/get": "?agent_id={agent_id}&turn_id={turn_id}&step_id={step_id}",
 }
 REMOVED = ("/v1/models/{model_id}", "/v1/toolgroups/{toolgroup_id}", "/v1/shields/{identifier}")
+REMOVED += ("/v1/vector-dbs/{vector_db_id}",)
 KEYED = ("/v1/agents", "/v1/agents/{agent_id}/session", *REGISTRIES)
 
 
@@ -52,7 +53,7 @@ class Tenant:
         self._client = serving.client
         self._token = key_for(serving, caller)
         self.ids = {**SERVERS_OWN, "model_id": f"{mark}-model"}
-        self.ids |= {"toolgroup_id": f"{mark}-group", "identifier": f"{mark}-shield"}
+        self.ids |= {"toolgroup_id": f"{mark}-group", "identifier": f"{mark}-shield", "vector_db_id": f"{mark}-bank"}
         self.bodies = _bodies(mark, text)
         self.secrets = marks_in(json.dumps(self.bodies))
         self.keys = {path: [(b"idempotency-key", f"{mark} {path}".encode())] for path in KEYED}
@@ -159,5 +160,11 @@ def _bodies(mark: str, text: str) -> Mapping[str, Any]:
             "provider_id": "pattern",
             "params": {"words": [shield], "user_message": shield},
         },
+        "/v1/vector-dbs": {"vector_db_id": f"{mark}-bank", "embedding_model": "offline"},
+        "/v1/vector-io/insert": {
+            "vector_db_id": f"{mark}-bank",
+            "chunks": [{"content": stored, "metadata": {stored: stored}}],
+        },
+        "/v1/vector-io/query": {"vector_db_id": f"{mark}-bank", "query": stored},
         "/v1/safety/run-shield": {"shield_id": f"{mark}-shield", "messages": [{"role": "user", "content": shield}]},
     }

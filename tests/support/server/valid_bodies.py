@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
+from tests.support.server import memory_bodies
 from tests.support.server.body_shapes import (
     CONFIG,
     EMBED,
@@ -367,7 +368,7 @@ DELETES_2024 = {
     "/agents/delete": "/v1/agents/{agent_id}",
     "/agents/session/delete": "/v1/agents/{agent_id}/session/{session_id}",
 }
-REGISTRIES = ("/v1/models", "/v1/toolgroups", "/v1/shields")
+REGISTRIES = ("/v1/models", "/v1/toolgroups", "/v1/shields", "/v1/vector-dbs")
 OPENAI_MODELS = "/v1/openai/v1/models"
 STORED = "/v1/openai/v1/chat/completions"
 RUN = ("POST", "/v1/safety/run-shield")  # of a shield that is registered for it
@@ -458,6 +459,15 @@ BODIES = {
         ),
         lambda body, _: RUN_SHIELD(body),
     ),
+    **dict.fromkeys(memory_bodies.READ, UNREAD),
+    **{
+        route: Bodies(
+            (valid,),
+            lambda body, _, grade=grade: grade(body),
+            names=() if route[1] == "/v1/vector-dbs" else ("vector_db_id",),
+        )
+        for route, (valid, grade) in memory_bodies.GRADES.items()
+    },
     ("POST", "/v1/inference/chat-completion"): Bodies(CHATS, chat_grade),
     ("POST", "/v1/openai/v1/chat/completions"): Bodies(OPENAI_CHATS, openai_chat_grade),
     ("GET", STORED): Bodies(UNREAD.valid, by_query=lambda query: completions_grade(query)),

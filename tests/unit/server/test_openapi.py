@@ -234,7 +234,7 @@ def test_every_parameter_is_declared(route: Route) -> None:
     kept = ["Idempotency-Key"] if route.method == "POST" and route.stores else []
     assert names["header"] == [*kept, *(["Prefer"] if "prefers_async(" in source else [])]
     reads_or_deletes = route.method == "POST" and route.path.endswith(("/get", "/delete"))
-    stores_nothing = ("/v1/inference/", "/v1/openai/", "/v1/tool-runtime/invoke")
+    stores_nothing = ("/v1/inference/", "/v1/openai/", "/v1/tool-runtime/invoke", "/v1/vector-io/query")
     assert route.stores == (not route.path.startswith(stores_nothing) and not reads_or_deletes)
 
 
@@ -376,6 +376,7 @@ def test_a_created_object_is_linked_to_its_operations() -> None:
         "register_model",
         "register_shield",
         "register_toolgroup",
+        "register_vector_db",
     }
     assert {maker for maker, _ in links} == makers
 
@@ -412,6 +413,7 @@ def test_every_answer_of_a_served_app_matches_the_document(checked: CheckedClien
     for path in ("/v1/health", "/v1/version", "/v1/models", "/v1/tools", "/v1/agents/{agent_id}", *lists):
         assert checked.fetch("GET", path).status == 200
     check_registries(checked)
+    check_vector_dbs(checked)
     check_models(checked)
     check_stored(checked)
     for words in ("What is current_time()?", "hello", "please get_weather(city=Oslo)"):
@@ -454,7 +456,7 @@ def test_every_answer_of_a_served_app_matches_the_document(checked: CheckedClien
     }
 
 
-NAMES = {"model_id": "meta/llama", "toolgroup_id": "mcp::a", "identifier": "guard/8b"}
+NAMES = {"model_id": "meta/llama", "toolgroup_id": "mcp::a", "identifier": "guard/8b", "vector_db_id": "birds"}
 NAMES |= {"completion_id": "unknown"}
 NAMES |= {"tool_name": "current_time", "provider_id": "default", "attachment_id": "0" * 32}
 
@@ -505,6 +507,20 @@ def check_stored(checked: CheckedClient) -> None:
     assert checked.fetch("GET", path + "/messages", query="?order=up").status == 400
     assert [checked.fetch("POST", path, body).status for body in ({"metadata": None}, {})] == [200, 400]
     assert [checked.fetch("DELETE", path).status for _ in range(2)] == [200, 404]
+
+
+def check_vector_dbs(checked: CheckedClient) -> None:
+    path = "/v1/vector-dbs/{vector_db_id}"
+    checked.ids |= {"vector_db_id": "birds"}
+    body = {"vector_db_id": "birds", "embedding_model": "offline"}
+    assert checked.fetch("POST", "/v1/vector-dbs", body).status == 200
+    assert checked.fetch("GET", "/v1/vector-dbs").status == checked.fetch("GET", path).status == 200
+    inserted = {"vector_db_id": "birds", "chunks": [{"content": "a heron", "metadata": {"page": 1}}]}
+    assert checked.fetch("POST", "/v1/vector-io/insert", inserted).status == 200
+    query = {"vector_db_id": "birds", "query": "heron"}
+    assert len(checked.fetch("POST", "/v1/vector-io/query", query).json()["chunks"]) == 1
+    assert [checked.fetch("DELETE", path).status for _ in range(2)] == [200, 404]
+    assert checked.fetch("POST", "/v1/vector-io/query", query).status == 404
 
 
 def check_registries(checked: CheckedClient) -> None:

@@ -57,7 +57,7 @@ class MemoryServices:
 
         ports = self._foundation.ports
         folding = Folding(FoldingDeps(self._contents, self._indexes, lambda: ports.jobs, ports.clock, ports.ids))
-        return Inserting(InsertingDeps(self.banks, self._contents, folding, self._embed, ports.ids))
+        return Inserting(InsertingDeps(self.banks, self._contents, folding, self._embed, ports.clock, ports.ids))
 
     @cached_property
     def searching(self) -> Searching:

@@ -1,25 +1,31 @@
 """Memory banks: create, read, list, delete."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from turnstone.domain.access.access import owner_of
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import AlreadyRegistered, InvalidRequest, NotFound
 from turnstone.domain.jobs import Job
 from turnstone.domain.memory.banks import Bank, BankKind, VectorSpace
-from turnstone.domain.models.inference import TextsToEmbed
-from turnstone.domain.models.requests import Embedded
-from turnstone.domain.models.routing import ModelRoute
 from turnstone.domain.provider_data import ProviderData
+from turnstone.domain.turns.attempts import Attempt
 from turnstone.ports.supervision import Jobs
 from turnstone.ports.system import Clock, IdGenerator
 from turnstone.services.access.access import AccessRules
 from turnstone.store.cleanup.jobs import sent
 from turnstone.store.memory.banks import KIND, BankStore, StoredBank
 
+if TYPE_CHECKING:  # a list of banks needs no models
+    from turnstone.domain.models.inference import TextsToEmbed
+    from turnstone.domain.models.requests import Embedded
+    from turnstone.domain.models.routing import ModelRoute
+
 MEASURED = "The length of this text's vector is that of all vectors of the model."
-Embed = Callable[[Caller, TextsToEmbed, ProviderData], Embedded]
+Embed = Callable[[Caller, "TextsToEmbed", ProviderData], "Embedded"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +46,13 @@ class Banks:
         self._deps = deps
 
     def register(
-        self, caller: Caller, bank_id: str, kind: BankKind, model: str | None, provider_data: ProviderData
+        self,
+        caller: Caller,
+        bank_id: str,
+        kind: BankKind,
+        model: str | None,
+        provider_data: ProviderData,
+        attempt: Attempt,
     ) -> Bank:
         """Create the bank, or return the caller's equal one of that name.
 
@@ -50,12 +62,13 @@ class Banks:
         Raises:
             InvalidRequest: the model makes no embeddings.
             AlreadyRegistered: the name is taken.
+            IdempotencyMismatch: the request's key was used for another body.
             ModelError: the request for a vector of the model, to measure it, failed.
         """
         space = None if model is None else self._space(caller, model, provider_data)
         now = self._deps.clock.now()
         bank = Bank(bank_id=bank_id, kind=kind, space=space, created_at=now, stamp=owner_of(caller))
-        found = self._deps.store.create(caller.tenant, StoredBank(bank, self._deps.ids.order_key(now, None)))
+        found = self._deps.store.create(caller.tenant, StoredBank(bank, self._deps.ids.order_key(now, None)), attempt)
         if found is None:
             return bank
         if found.bank.model_copy(update={"created_at": now}) != bank:
@@ -95,6 +108,8 @@ class Banks:
         route = self._deps.route(caller.tenant, model)
         if route.embedding_dimension is not None:
             return VectorSpace(model=model, dimension=route.embedding_dimension)
+        from turnstone.domain.models.inference import TextsToEmbed
+
         (vector,) = self._deps.embed(caller, TextsToEmbed(model, (MEASURED,)), provider_data).vectors
         if not vector:
             raise InvalidRequest(f"embedding_model: {model!r} makes empty vectors", ("embedding_model",))

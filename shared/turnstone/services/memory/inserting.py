@@ -14,7 +14,8 @@ from turnstone.domain.memory.documents import DocumentChunk
 from turnstone.domain.memory.insertions import GivenChunk
 from turnstone.domain.models.inference import TextsToEmbed
 from turnstone.domain.provider_data import ProviderData
-from turnstone.ports.system import IdGenerator
+from turnstone.domain.turns.attempts import Attempt
+from turnstone.ports.system import Clock, IdGenerator
 from turnstone.services.memory.banks import Banks, Embed
 from turnstone.services.memory.folding import Folding, is_due
 from turnstone.store.memory.contents import BankChange, BankContents, BankRef
@@ -29,6 +30,7 @@ class InsertingDeps:
     contents: BankContents
     folding: Folding
     embed: Embed
+    clock: Clock
     ids: IdGenerator
 
 
@@ -37,7 +39,12 @@ class Inserting:
         self._deps = deps
 
     def insert_chunks(
-        self, caller: Caller, bank_id: str, given: Sequence[GivenChunk], provider_data: ProviderData
+        self,
+        caller: Caller,
+        bank_id: str,
+        given: Sequence[GivenChunk],
+        provider_data: ProviderData,
+        attempt: Attempt,
     ) -> None:
         """Insert the chunks, each durable and found by every search when this returns.
 
@@ -47,9 +54,12 @@ class Inserting:
             NotFound: no such bank.
             InvalidRequest: a vector is unusable, or the bank is full.
             ModelError: the chunks could not be embedded; none is inserted.
+            IdempotencyMismatch: the request's key was used for another body.
         """
         bank, content_id = self._deps.banks.visible(caller, bank_id)
         ref = BankRef(caller.tenant, content_id, bank_id)
+        if self._deps.contents.is_repeated(ref, attempt, self._deps.clock.now()):
+            return
         chunks = {each.key: each for each in given}
         if bank.space is not None:
             _check_vectors(given, bank.space)
@@ -62,6 +72,7 @@ class Inserting:
         self._deps.contents.append(ref, changes, self._deps.ids.new_id)
         if is_due(list(chunks), len(chunks)):
             self._deps.folding.fold(ref)
+        self._deps.contents.complete(ref, attempt, self._deps.clock.now())
 
     def _check_size(self, ref: BankRef, added: int) -> None:
         manifest = self._deps.contents.manifest(ref)

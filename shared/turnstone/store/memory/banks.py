@@ -8,10 +8,12 @@ from pydantic_core import from_json, to_json
 from turnstone.domain.errors import Conflict, NotFound
 from turnstone.domain.jobs import Job
 from turnstone.domain.memory.banks import Bank
+from turnstone.domain.turns.attempts import Attempt
 from turnstone.ports.records import Absent, AttributeIs, Delete, Put, Range, Record
 from turnstone.ports.storage import RangeStore
 from turnstone.store.cleanup.jobs import put_job
 from turnstone.store.layout.bank_keys import bank_key, bank_list, content_partition, manifest_key
+from turnstone.store.layout.idempotency import Once
 from turnstone.store.layout.newer_records import UNREADABLE
 from turnstone.store.layout.ranges import pages
 from turnstone.store.memory.contents import EMPTY_MANIFEST
@@ -31,18 +33,17 @@ class BankStore:
     def __init__(self, store: RangeStore) -> None:
         self._store = store
 
-    def create(self, tenant: str, stored: StoredBank) -> StoredBank | None:
-        """Store the bank and return None, or return the one that exists under its name."""
+    def create(self, tenant: str, stored: StoredBank, attempt: Attempt) -> StoredBank | None:
+        """Store the bank and return None, or return the one that exists under its name. Raises IdempotencyMismatch."""
         bank, content_id = stored
         body = to_json({"content_id": content_id, "bank": bank.model_dump(mode="json")})
         key = bank_key(tenant, bank.bank_id)
+        writes = [
+            Put(key, body, {"content_id": content_id}, when=(Absent(),)),
+            Put(manifest_key(tenant, content_id), EMPTY_MANIFEST, {"status": "active"}, when=(Absent(),)),
+        ]
         try:
-            self._store.write(
-                [
-                    Put(key, body, {"content_id": content_id}, when=(Absent(),)),
-                    Put(manifest_key(tenant, content_id), EMPTY_MANIFEST, {"status": "active"}, when=(Absent(),)),
-                ]
-            )
+            Once(tenant, attempt, {}, bank.created_at).write(self._store, writes)
         except Conflict as conflict:
             if conflict.found is None:
                 raise

@@ -21,6 +21,7 @@ from pydantic_core import from_json, to_json
 from turnstone.domain.errors import Conflict, NotFound
 from turnstone.domain.jobs import Job
 from turnstone.domain.memory.documents import DocumentChunk
+from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.values.ids import moment_of
 from turnstone.ports.records import AttributeIs, Check, Delete, Get, Key, Operation, Put, Record, RevIs
 from turnstone.ports.storage import RangeStore
@@ -35,6 +36,7 @@ from turnstone.store.layout.bank_keys import (
     page_key,
     segment_of,
 )
+from turnstone.store.layout.idempotency import Once, answer_in, get_remembered
 from turnstone.store.layout.ranges import all_records, pages
 
 Item = TypeVar("Item")
@@ -150,6 +152,24 @@ class BankContents:
                 self._store.write(writes)
             except Conflict as conflict:
                 raise NotFound("memory bank", ref.bank_id) from conflict
+
+    def is_repeated(self, ref: BankRef, attempt: Attempt, now: datetime) -> bool:
+        """Return whether the request was completed before. Raises IdempotencyMismatch."""
+        (found, *_), _ = (
+            self._store.gather(reads, []) if (reads := get_remembered(ref.tenant, attempt)) else ([None], [])
+        )
+        return answer_in(found, attempt, now) is not None
+
+    def complete(self, ref: BankRef, attempt: Attempt, now: datetime) -> None:
+        """Remember that the request was completed, if it has a key. Raises IdempotencyMismatch, NotFound."""
+        if attempt.key is None:
+            return
+        try:
+            Once(ref.tenant, attempt, {}, now).write(
+                self._store, [Check(manifest_key(ref.tenant, ref.content_id), (EXISTS,))]
+            )
+        except Conflict as conflict:
+            raise NotFound("memory bank", ref.bank_id) from conflict
 
     def put_segment(self, ref: BankRef, name: str, index: bytes, texts: Sequence[ChunkText], cleaning: Job) -> bool:
         """Store a segment, not listed yet, with the job that removes it if it never is.

@@ -7,7 +7,6 @@ from typing import Literal
 
 from pydantic import Field
 
-from turnstone.dialects.llama_stack.requests import refuse_unknown_provider
 from turnstone.domain.errors import Unsupported
 from turnstone.domain.memory.banks import EMBEDDED_PROVIDER, Bank
 from turnstone.domain.registry.registry import Identifier
@@ -27,8 +26,9 @@ class RegisterVectorDb(NullMeansDefault):
 
     def refuse_unsupported(self) -> None:
         """Raise Unsupported for another provider, or another name there."""
-        if self.provider_id not in INSIDE_THE_PEER:
-            refuse_unknown_provider(self.provider_id, EMBEDDED_PROVIDER)
+        if self.provider_id not in (EMBEDDED_PROVIDER, *INSIDE_THE_PEER):
+            message = f"provider_id: this server has no provider {self.provider_id!r}; it has: {EMBEDDED_PROVIDER}"
+            raise Unsupported(message, ("provider_id",))
         if self.provider_vector_db_id not in (None, self.vector_db_id):
             message = "provider_vector_db_id: must be the vector_db_id; leave it out"
             raise Unsupported(message, ("provider_vector_db_id",))
