@@ -124,3 +124,17 @@ def test_the_limit_keeps_the_best_and_of_equal_ones_the_first_ids() -> None:
 def test_another_body_is_refused(body: bytes) -> None:
     with pytest.raises(ValueError, match="segment"):
         SEGMENTS.open(body)
+
+
+def test_terms_that_most_chunks_contain_are_scored_where_a_question_has_no_others() -> None:
+    chunks = [DocumentChunk(str(at), 0, "knot " * (at + 1) + "tern" * (at == 3), 1, {}, None) for at in range(30)]
+    parts: list[tuple[OpenSegment, Collection[str]]] = [(SEGMENTS.open(SEGMENTS.build(chunks)), ())]
+    assert len(_keyword_hits(parts, "knot")) == 30
+    assert len(_keyword_hits(parts, "knot tern")) == 1
+    assert _keyword_hits(parts, "plover") == []
+
+
+def _keyword_hits(parts: Sequence[tuple[OpenSegment, Collection[str]]], text: str) -> list[str]:
+    terms = terms_of(text)
+    question = SegmentQuestion(terms, None, _corpus(parts, terms), 100)
+    return [hit.chunk_id for segment, _ in parts for hit in segment.hits(question)]
