@@ -52,7 +52,7 @@ def test_a_database_is_registered_filled_searched_and_deleted(server: Served) ->
     shown = {
         "identifier": "birds",
         "provider_resource_id": "birds",
-        "provider_id": "turnstone",
+        "provider_id": "turnstone-memory",
         "type": "vector_db",
         "embedding_model": "offline",
         "embedding_dimension": dimension,

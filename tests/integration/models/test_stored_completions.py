@@ -37,6 +37,8 @@ from turnstone.store.agents.agents import AgentStore
 from turnstone.store.cleanup.jobs import JobStore
 from turnstone.store.layout.keys import completion_key, completion_list
 from turnstone.store.layout.oversize import OversizeStore
+from turnstone.store.memory.banks import BankStore
+from turnstone.store.memory.contents import BankContents
 from turnstone.store.models.stored_completions import LARGE_BYTES, StoredCompletionStore
 from turnstone.store.sessions.sessions import SessionStore
 
@@ -112,7 +114,13 @@ class World:
         return [completion.completion_id for completion, _ in entries], listing.cursor
 
     def cleaning(self) -> Cleaning:
-        stores = CleanedStores(SessionStore(self.store), AgentStore(self.store), StoredCompletionStore(self.store))
+        stores = CleanedStores(
+            SessionStore(self.store),
+            AgentStore(self.store),
+            StoredCompletionStore(self.store),
+            BankStore(self.store),
+            BankContents(self.store),
+        )
         return Cleaning(JobStore(self.store), stores, self.jobs, self.clock)
 
     def payloads(self) -> list[Path]:

@@ -62,7 +62,7 @@ REGISTERED = record(
     {"vector_db_id": identifier, "embedding_model": text},
     {
         "embedding_dimension": nullable(number(whole_from=1, whole_to=8_192)),
-        "provider_id": nullable(one_of("turnstone", "faiss", "sqlite-vec")),
+        "provider_id": nullable(one_of("turnstone-memory", "faiss", "sqlite-vec")),
         "provider_vector_db_id": nullable(_same_name),
     },
 )
@@ -87,7 +87,7 @@ def _ranker(value: Any) -> int:
     if not grade:
         return WRONG
     for name, most in (("impact_factor", 1e6), ("alpha", 1)):
-        given = value.get(name) if name in RANKED[value["type"]] else None
+        given = value.get(name) if name in RANKED.get(value.get("type"), ()) else None
         if isinstance(given, int | float) and not isinstance(given, bool) and not 0 <= given <= most:
             return WRONG
     return grade

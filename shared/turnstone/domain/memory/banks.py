@@ -9,7 +9,7 @@ from turnstone.domain.refs import SessionRef
 from turnstone.domain.values.frozen import Frozen
 
 BankKind = Literal["vector", "keyword", "keyvalue", "graph"]
-EMBEDDED_PROVIDER = "turnstone"
+EMBEDDED_PROVIDER = "turnstone-memory"
 MOST_CHUNKS = 50_000
 
 

@@ -6,6 +6,7 @@ Source: the types of `llama-stack-client` 0.2.12.
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from turnstone.domain.memory.banks import EMBEDDED_PROVIDER
 from turnstone.domain.registry.registry import BEDROCK, BUILTIN, LLAMA_GUARD, MCP, PATTERN
 from turnstone.domain.values.frozen import Frozen
 
@@ -46,7 +47,10 @@ def providers(of_models: Mapping[str, str]) -> tuple[Provider, ...]:
         ),
         Provider(api="agents", provider_id="turnstone", provider_type="inline::turnstone", health=Health(status="OK")),
         Provider(
-            api="vector_io", provider_id="turnstone", provider_type="inline::turnstone", health=Health(status="OK")
+            api="vector_io",
+            provider_id=EMBEDDED_PROVIDER,
+            provider_type=f"inline::{EMBEDDED_PROVIDER}",
+            health=Health(status="OK"),
         ),
         Provider(api="tool_runtime", provider_id=BUILTIN, provider_type="inline::builtin", health=Health(status="OK")),
         Provider(

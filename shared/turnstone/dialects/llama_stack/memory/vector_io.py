@@ -49,17 +49,17 @@ class InsertChunks(NullMeansDefault):
 
 class RrfRanker(NullMeansDefault):
     type: Literal["rrf"]
-    impact_factor: float = Field(default=60.0, gt=0, le=1e6)
+    impact_factor: Number = Field(default=60.0, gt=0, le=1e6)
 
 
 class WeightedRanker(NullMeansDefault):
     type: Literal["weighted"]
-    alpha: float = Field(default=0.5, ge=0, le=1)
+    alpha: Number = Field(default=0.5, ge=0, le=1)
 
 
 class QueryParams(NullMeansDefault):
-    max_chunks: int = Field(default=3, ge=1, le=MOST_CHUNKS_FOUND)
-    score_threshold: float = Field(default=0.0, ge=0, le=1)
+    max_chunks: Annotated[int, ByType()] = Field(default=3, ge=1, le=MOST_CHUNKS_FOUND)
+    score_threshold: Number = Field(default=0.0, ge=0, le=1)
     mode: Literal["vector", "keyword", "hybrid"] = "hybrid"
     ranker: Annotated[RrfRanker | WeightedRanker, Field(discriminator="type")] | None = None
 
