@@ -128,7 +128,7 @@ REFUSED = {
     "vector_dbs.retrieve": "memory bank 'some-name' not found",
     "vector_dbs.unregister": "memory bank 'some-name' not found",
     "vector_io.insert": "memory bank 'some-name' not found",
-    "vector_io.query": "memory bank 'some-name' not found",
+    "vector_io.query": "Field required",
     "shields.delete": "registered shield 'some-name' not found",
     "toolgroups.get": "toolgroup 'some-name' not found",
     "toolgroups.register": "provider_id",

@@ -51,6 +51,7 @@ WITH_FILE = {
     "ResumeTurn",
     "Models",
     "Inference",
+    "Memory",
     "Tools",
     "Shields",
     "Usage",

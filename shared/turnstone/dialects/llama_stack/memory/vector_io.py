@@ -6,8 +6,9 @@ Source: the types of `llama-stack-client` 0.2.12; of requests, unknown fields ar
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 from pydantic import Strict as ByType
+from pydantic_core import PydanticCustomError
 
 from turnstone.domain.errors import InvalidRequest, Unsupported
 from turnstone.domain.memory.insertions import GivenChunk
@@ -16,6 +17,15 @@ from turnstone.domain.values.content import Content, ImageItem, items_of, text_o
 from turnstone.domain.values.frozen import Frozen, JsonObject, Many, NullMeansDefault
 
 MOST_CHUNKS_FOUND = 1_000
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, str | bool):
+        raise PydanticCustomError("int_type", "Input should be a valid integer")
+    return value
+
+
+Whole = Annotated[int, BeforeValidator(_whole)]
 Number = Annotated[float, ByType()]
 
 
@@ -58,7 +68,7 @@ class WeightedRanker(NullMeansDefault):
 
 
 class QueryParams(NullMeansDefault):
-    max_chunks: Annotated[int, ByType()] = Field(default=3, ge=1, le=MOST_CHUNKS_FOUND)
+    max_chunks: Whole = Field(default=3, ge=1, le=MOST_CHUNKS_FOUND)
     score_threshold: Number = Field(default=0.0, ge=0, le=1)
     mode: Literal["vector", "keyword", "hybrid"] = "hybrid"
     ranker: Annotated[RrfRanker | WeightedRanker, Field(discriminator="type")] | None = None
