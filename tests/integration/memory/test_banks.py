@@ -1,7 +1,7 @@
 """Memory banks over either store: search results never depend on processes, folds, merges, crashes or clean-up.
 
-Covers: store/memory/banks, store/memory/contents, services/memory/banks, services/memory/folding,
-services/memory/indexes, services/memory/inserting, services/memory/searching, store/layout/bank_keys,
+Covers: store/memory/banks, store/memory/contents, services/memory/banks, services/memory/embedding,
+services/memory/folding, services/memory/indexes, services/memory/inserting, services/memory/searching, store/layout/bank_keys,
 services/cleanup/cleaning, domain/memory/insertions
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from itertools import count
 from pathlib import Path
@@ -21,7 +22,7 @@ from tests.support.engine.either_store import Make, made_over_dynamodb, made_ove
 from tests.support.engine.harness import Gate, ProcessDied, Server, StoreCall
 from turnstone.adapters.retrieval.segments import NumpySegments
 from turnstone.domain.access.caller import LOCAL_CALLER, Caller
-from turnstone.domain.errors import NotFound
+from turnstone.domain.errors import AlreadyRegistered, InvalidRequest, NotFound
 from turnstone.domain.memory.documents import DocumentChunk
 from turnstone.domain.memory.insertions import GivenChunk
 from turnstone.domain.memory.questions import BankQuestion, Hit
@@ -31,7 +32,7 @@ from turnstone.domain.provider_data import NO_PROVIDER_DATA
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.ports.memory import Corpus, SegmentQuestion
 from turnstone.ports.records import Range
-from turnstone.services.memory import folding
+from turnstone.services.memory import folding, inserting
 from turnstone.store.memory.contents import BankChange, BankContents, BankRef, Manifest, SegmentEntry
 
 BANK = "shore"
@@ -120,6 +121,11 @@ def check_same(server: Server, texts: Sequence[str], questions: Sequence[str] = 
             assert {text for text, _ in hits} == {text for text, _ in expected}
 
 
+def lists_segments(call: StoreCall) -> bool:
+    puts = [getattr(each, "attributes", {}) for each in call.operations]
+    return call.verb == "write" and {"status": "active"} in puts
+
+
 def done_jobs(server: Server) -> None:
     """Do all jobs, each when it is due."""
     for _ in range(20):
@@ -181,21 +187,13 @@ def test_a_dropped_document_never_comes_back(both: Make) -> None:
 def test_parallel_insertions_are_all_found_once(make: Make) -> None:
     servers = [make(), make()]
     registered(servers[0])
-    failures: list[Exception] = []
 
     def work(number: int) -> None:
-        try:
-            for part in range(6):
-                inserted(servers[number % 2], f"stint {number} {part}")
-        except Exception as problem:  # noqa: BLE001 - reported below
-            failures.append(problem)
+        for part in range(6):
+            inserted(servers[number % 2], f"stint {number} {part}")
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(8)))
     hits = [hit.chunk.text for hit in found(servers[0], "stint", "keyword")]
     assert sorted(hits) == sorted(f"stint {number} {part}" for number in range(8) for part in range(6))
 
@@ -236,11 +234,7 @@ def test_a_process_that_stalls_cannot_list_a_removed_segment(make: Make) -> None
     registered(slow)
     gate = Gate()
 
-    def commits(call: StoreCall) -> bool:
-        puts = [getattr(each, "attributes", {}) for each in call.operations]
-        return call.verb == "write" and {"status": "active"} in puts
-
-    slow.store.before(commits, gate.pass_through)
+    slow.store.before(lists_segments, gate.pass_through)
     texts = [f"ruff {part}" for part in range(7)]
     thread = threading.Thread(target=inserted, args=(slow, *texts))
     thread.start()
@@ -251,6 +245,67 @@ def test_a_process_that_stalls_cannot_list_a_removed_segment(make: Make) -> None
     assert manifest_of(other).segments == ()
     assert segments_stored(other) == set()
     check_same(other, texts)
+
+
+def test_a_chunk_replaced_while_it_is_folded_keeps_its_new_form(make: Make) -> None:
+    folding_one, other = make(), make()
+    registered(other)
+    gate = Gate()
+    folding_one.store.before(lists_segments, gate.pass_through)
+    texts = [f"ruff {part}" for part in range(7)]
+    thread = threading.Thread(target=inserted, args=(folding_one, *texts))
+    thread.start()
+    gate.wait()
+    given = GivenChunk(texts[3], {"page": 2})
+    other.core.inserting.insert_chunks(LOCAL_CALLER, BANK, [given], NO_PROVIDER_DATA, FIRST)
+    gate.open()
+    thread.join()
+    inserted(other, *(more := [f"stint {part}" for part in range(7)]))
+    check_same(make(), [*texts, *more])
+    (hit,) = (hit for hit in found(make(), texts[3], "keyword") if hit.chunk.text == texts[3])
+    assert hit.chunk.metadata == {"page": 2}
+
+
+def test_a_clean_up_that_stalls_removes_no_segment_that_is_listed_meanwhile(make: Make) -> None:
+    slow, cleaner = make(), make()
+    registered(slow)
+    listing, clearing = Gate(), Gate()
+    slow.store.before(lists_segments, listing.pass_through)
+    texts = [f"ruff {part}" for part in range(7)]
+    thread = threading.Thread(target=inserted, args=(slow, *texts))
+    thread.start()
+    listing.wait()
+    cleaner.store.before(lambda call: call.verb == "range" and call.keys[0] == "seg:", clearing.pass_through)
+    clean_up = threading.Thread(target=done_jobs, args=(cleaner,))
+    clean_up.start()
+    clearing.wait()
+    listing.open()
+    thread.join()
+    clearing.open()
+    clean_up.join()
+    assert {segment.name for segment in manifest_of(cleaner).segments} == segments_stored(cleaner) != set()
+    check_same(make(), texts)
+
+
+def test_a_second_user_registers_the_same_bank_without_harm(make: Make) -> None:
+    server = make()
+    registered(server)
+    inserted(server, "tern")
+    teammate = Caller(tenant=LOCAL_CALLER.tenant, principal="b")
+    registered(server, caller=teammate)
+    assert [hit.chunk.text for hit in found(server, "tern")] == ["tern"]
+    with pytest.raises(AlreadyRegistered):
+        server.core.banks.register(teammate, BANK, "keyword", None, NO_PROVIDER_DATA, FIRST)
+
+
+def test_a_full_bank_refuses_more_chunks(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inserting, "MOST_CHUNKS", 9)
+    server = make()
+    registered(server)
+    inserted(server, *(texts := [f"ruff {part}" for part in range(9)]))
+    with pytest.raises(InvalidRequest, match="more than 9 chunks"):
+        inserted(server, "stint")
+    check_same(server, texts)
 
 
 def test_a_search_during_a_merge_and_its_clean_up_finds_everything(make: Make) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache, cached_property
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -11,11 +11,8 @@ if TYPE_CHECKING:
     from turnstone.bootstrap.services.foundation import Foundation
     from turnstone.bootstrap.services.models import ModelServices
     from turnstone.bootstrap.services.registries import Registries
-    from turnstone.domain.access.caller import Caller
-    from turnstone.domain.models.inference import TextsToEmbed
-    from turnstone.domain.models.requests import Embedded
-    from turnstone.domain.provider_data import ProviderData
     from turnstone.services.memory.banks import Banks
+    from turnstone.services.memory.embedding import Embedding
     from turnstone.services.memory.indexes import Indexes
     from turnstone.services.memory.inserting import Inserting
     from turnstone.services.memory.searching import Searching
@@ -43,7 +40,7 @@ class MemoryServices:
                 store=BankStore(ports.store),
                 rules=self._foundation.rules,
                 route=lambda tenant, model: self._registries().routing.route_now(tenant, model),
-                embed=self._embed,
+                embedding=self._embedding,
                 jobs=lambda: ports.jobs,
                 clock=ports.clock,
                 ids=ports.ids,
@@ -57,13 +54,13 @@ class MemoryServices:
 
         ports = self._foundation.ports
         folding = Folding(FoldingDeps(self._contents, self._indexes, lambda: ports.jobs, ports.clock, ports.ids))
-        return Inserting(InsertingDeps(self.banks, self._contents, folding, self._embed, ports.clock, ports.ids))
+        return Inserting(InsertingDeps(self.banks, self._contents, folding, self._embedding, ports.clock, ports.ids))
 
     @cached_property
     def searching(self) -> Searching:
         from turnstone.services.memory.searching import Searching, SearchingDeps
 
-        return Searching(SearchingDeps(self.banks, self._contents, self._indexes, self._embed))
+        return Searching(SearchingDeps(self.banks, self._contents, self._indexes, self._embedding))
 
     @cached_property
     def _contents(self) -> BankContents:
@@ -75,7 +72,10 @@ class MemoryServices:
     def _indexes(self) -> Indexes:
         from turnstone.services.memory.indexes import Indexes
 
-        return Indexes(self._contents, cache(lambda: self._foundation.ports.segments))
+        return Indexes(self._contents, lambda: self._foundation.ports.segments)
 
-    def _embed(self, caller: Caller, texts: TextsToEmbed, provider_data: ProviderData) -> Embedded:
-        return self._models().inferring.embed(caller, texts, provider_data)
+    @cached_property
+    def _embedding(self) -> Embedding:
+        from turnstone.services.memory.embedding import Embedding
+
+        return Embedding(lambda *texts: self._models().inferring.embed(*texts))

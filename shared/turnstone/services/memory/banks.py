@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from turnstone.domain.access.access import owner_of
 from turnstone.domain.access.caller import Caller
-from turnstone.domain.errors import AlreadyRegistered, InvalidRequest, NotFound
+from turnstone.domain.errors import AlreadyRegistered, NotFound
 from turnstone.domain.jobs import Job
 from turnstone.domain.memory.banks import Bank, BankKind, VectorSpace
 from turnstone.domain.provider_data import ProviderData
@@ -16,16 +16,12 @@ from turnstone.domain.turns.attempts import Attempt
 from turnstone.ports.supervision import Jobs
 from turnstone.ports.system import Clock, IdGenerator
 from turnstone.services.access.access import AccessRules
+from turnstone.services.memory.embedding import Embedding
 from turnstone.store.cleanup.jobs import sent
 from turnstone.store.memory.banks import KIND, BankStore, StoredBank
 
 if TYPE_CHECKING:  # a list of banks needs no models
-    from turnstone.domain.models.inference import TextsToEmbed
-    from turnstone.domain.models.requests import Embedded
     from turnstone.domain.models.routing import ModelRoute
-
-MEASURED = "The length of this text's vector is that of all vectors of the model."
-Embed = Callable[[Caller, "TextsToEmbed", ProviderData], "Embedded"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +31,7 @@ class BankDeps:
     store: BankStore
     rules: AccessRules
     route: Callable[[str, str], ModelRoute]
-    embed: Embed
+    embedding: Embedding
     jobs: Callable[[], Jobs]
     clock: Clock
     ids: IdGenerator
@@ -54,13 +50,12 @@ class Banks:
         provider_data: ProviderData,
         attempt: Attempt,
     ) -> Bank:
-        """Create the bank, or return the caller's equal one of that name.
+        """Create the bank, or return the equal one of that name, if the caller may see it.
 
         Args:
             model: the embedding model of a vector bank; its vectors are measured where their length is not configured.
 
         Raises:
-            InvalidRequest: the model makes no embeddings.
             AlreadyRegistered: the name is taken.
             IdempotencyMismatch: the request's key was used for another body.
             ModelError: the request for a vector of the model, to measure it, failed.
@@ -71,7 +66,8 @@ class Banks:
         found = self._deps.store.create(caller.tenant, StoredBank(bank, self._deps.ids.order_key(now, None)), attempt)
         if found is None:
             return bank
-        if found.bank.model_copy(update={"created_at": now}) != bank:
+        is_equal = found.bank.model_copy(update={"created_at": now, "stamp": bank.stamp}) == bank
+        if not is_equal or not self._deps.rules.may_see(caller, found.bank.stamp):
             raise AlreadyRegistered(KIND, bank_id)
         return found.bank
 
@@ -108,9 +104,4 @@ class Banks:
         route = self._deps.route(caller.tenant, model)
         if route.embedding_dimension is not None:
             return VectorSpace(model=model, dimension=route.embedding_dimension)
-        from turnstone.domain.models.inference import TextsToEmbed
-
-        (vector,) = self._deps.embed(caller, TextsToEmbed(model, (MEASURED,)), provider_data).vectors
-        if not vector:
-            raise InvalidRequest(f"embedding_model: {model!r} makes empty vectors", ("embedding_model",))
-        return VectorSpace(model=model, dimension=len(vector))
+        return VectorSpace(model=model, dimension=self._deps.embedding.dimension(caller, model, provider_data))

@@ -16,7 +16,7 @@ from turnstone.store.memory.contents import BankContents, BankRef, ChunkText, Lo
 Kept = TypeVar("Kept")
 MOST_BYTES = 256 * 1024 * 1024
 SHARES = 8
-BYTES_OF_CHUNK = 2_000  # of the log's, whose indexes are built here
+BYTES_OF_TEXT = 2  # a character, about
 
 
 class LoadedSegment(NamedTuple):
@@ -104,7 +104,7 @@ class Indexes:
                 found[each] = held
         missing = [each for each in dict.fromkeys(pages) if each not in found]
         for each, texts in self._contents.texts(ref, missing).items() if missing else ():
-            size = sum(len(text.text) for text in texts) * 2
+            size = sum(BYTES_OF_TEXT * len(text.text) for text in texts)
             found[each] = self._kept((ref.tenant, ref.content_id, *each), size, texts)
         return found
 
@@ -114,8 +114,9 @@ class Indexes:
         if isinstance(found, BankPart):
             return found
         chunks = tuple(chunk for each in some for chunk in each.change.chunks or ())
-        segment = self.segments.open(self.segments.build(chunks))
-        return self._kept(key, BYTES_OF_CHUNK * len(chunks), BankPart("", segment, frozenset(), chunks))
+        body = self.segments.build(chunks)
+        size = len(body) + sum(BYTES_OF_TEXT * len(chunk.text) for chunk in chunks)
+        return self._kept(key, size, BankPart("", self.segments.open(body), frozenset(), chunks))
 
     def _found(self, key: Hashable) -> object:
         with self._lock:

@@ -7,20 +7,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from turnstone.domain.access.caller import Caller
-from turnstone.domain.errors import InvalidRequest, ModelFailed
+from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.memory.banks import MOST_CHUNKS, VectorSpace
 from turnstone.domain.memory.chunking import count_tokens
 from turnstone.domain.memory.documents import DocumentChunk
 from turnstone.domain.memory.insertions import GivenChunk
-from turnstone.domain.models.inference import TextsToEmbed
 from turnstone.domain.provider_data import ProviderData
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.ports.system import Clock, IdGenerator
-from turnstone.services.memory.banks import Banks, Embed
+from turnstone.services.memory.banks import Banks
+from turnstone.services.memory.embedding import Embedding
 from turnstone.services.memory.folding import Folding, is_due
 from turnstone.store.memory.contents import BankChange, BankContents, BankRef
 
-EMBEDDED_AT_ONCE = 64
 LARGEST = 1e18  # of a vector's components; the square of a larger one exceeds single precision
 
 
@@ -29,7 +28,7 @@ class InsertingDeps:
     banks: Banks
     contents: BankContents
     folding: Folding
-    embed: Embed
+    embedding: Embedding
     clock: Clock
     ids: IdGenerator
 
@@ -78,29 +77,20 @@ class Inserting:
         manifest = self._deps.contents.manifest(ref)
         if manifest.chunks + added > MOST_CHUNKS:
             raise InvalidRequest(
-                f"chunks: {ref.bank_id!r} would have more than {MOST_CHUNKS} chunks; use several banks", ("chunks",)
+                f"chunks: {ref.bank_id!r} would have more than {MOST_CHUNKS} chunks, replaced ones included;"
+                " use another one",
+                ("chunks",),
             )
 
     def _vectors(
         self, caller: Caller, chunks: Sequence[GivenChunk], space: VectorSpace | None, provider_data: ProviderData
     ) -> list[Sequence[float] | None]:
         """Return the vector of each chunk, those of the client unchanged."""
-        vectors: list[Sequence[float] | None] = [each.vector if space else None for each in chunks]
         if space is None:
-            return vectors
-        missing = [index for index, vector in enumerate(vectors) if vector is None]
-        for begin in range(0, len(missing), EMBEDDED_AT_ONCE):
-            some = missing[begin : begin + EMBEDDED_AT_ONCE]
-            texts = TextsToEmbed(space.model, tuple(chunks[index].text for index in some))
-            made = self._deps.embed(caller, texts, provider_data).vectors
-            for index, vector in zip(some, made, strict=True):
-                if len(vector) != space.dimension:
-                    raise ModelFailed(
-                        f"model {space.model!r} makes vectors of {len(vector)} dimensions, not the {space.dimension}"
-                        " of the bank"
-                    )
-                vectors[index] = vector
-        return vectors
+            return [None] * len(chunks)
+        missing = [each.text for each in chunks if each.vector is None]
+        made = iter(self._deps.embedding.vectors(caller, space, missing, provider_data))
+        return [next(made) if each.vector is None else each.vector for each in chunks]
 
 
 def _check_vectors(given: Sequence[GivenChunk], space: VectorSpace) -> None:

@@ -15,10 +15,10 @@ from turnstone.domain.memory.filters import Filter
 from turnstone.domain.memory.questions import BankQuestion, Hit
 from turnstone.domain.memory.ranking import Scored, ranked
 from turnstone.domain.memory.terms import terms_of
-from turnstone.domain.models.inference import TextsToEmbed
 from turnstone.domain.provider_data import ProviderData
 from turnstone.ports.memory import Corpus, SegmentHit, SegmentQuestion
-from turnstone.services.memory.banks import Banks, Embed
+from turnstone.services.memory.banks import Banks
+from turnstone.services.memory.embedding import Embedding
 from turnstone.services.memory.indexes import BankPart, Indexes
 from turnstone.store.layout.contention import retried
 from turnstone.store.memory.contents import BankContents, BankRef, SegmentGone, page_of
@@ -31,7 +31,7 @@ class SearchingDeps:
     banks: Banks
     contents: BankContents
     indexes: Indexes
-    embed: Embed
+    embedding: Embedding
 
 
 class Searching:
@@ -67,13 +67,7 @@ class Searching:
             return question._replace(mode="keyword")
         if question.mode == "keyword" or not question.text.strip():
             return question
-        (vector,) = self._deps.embed(caller, TextsToEmbed(bank.space.model, (question.text,)), provider_data).vectors
-        if len(vector) != bank.space.dimension:
-            raise InvalidRequest(
-                f"embedding model {bank.space.model!r} makes vectors of {len(vector)} dimensions now, not the"
-                f" {bank.space.dimension} of {bank.bank_id!r}",
-                ("vector_db_id",),
-            )
+        (vector,) = self._deps.embedding.vectors(caller, bank.space, (question.text,), provider_data)
         return question._replace(vector=vector)
 
     def _found(self, ref: BankRef, bank: Bank, question: BankQuestion) -> tuple[Hit, ...]:

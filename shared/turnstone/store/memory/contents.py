@@ -155,10 +155,8 @@ class BankContents:
 
     def is_repeated(self, ref: BankRef, attempt: Attempt, now: datetime) -> bool:
         """Return whether the request was completed before. Raises IdempotencyMismatch."""
-        (found, *_), _ = (
-            self._store.gather(reads, []) if (reads := get_remembered(ref.tenant, attempt)) else ([None], [])
-        )
-        return answer_in(found, attempt, now) is not None
+        records, _ = self._store.gather(get_remembered(ref.tenant, attempt), []) if attempt.key else ([], [])
+        return any(answer_in(record, attempt, now) is not None for record in records)
 
     def complete(self, ref: BankRef, attempt: Attempt, now: datetime) -> None:
         """Remember that the request was completed, if it has a key. Raises IdempotencyMismatch, NotFound."""
@@ -250,7 +248,7 @@ class BankContents:
             return Unlisted.NONE  # the bank is deleted, with a job that removes everything
         listed = {segment.name for segment in _manifest_in(record).segments}
         same_list = Check(record.key, (RevIs(record.rev),))
-        left = Unlisted.NONE
+        left, fenced = Unlisted.NONE, None
         for key in self._segment_keys(ref):
             name = segment_of(key.sk)
             if name in listed:
@@ -261,12 +259,15 @@ class BankContents:
             if limit <= 0:
                 return Unlisted.SOME
             index = index_key(*ref[:2], name)
-            try:
-                self._store.write([Delete(index), same_list])
-            except Conflict:
-                return Unlisted.SOME
-            for each in {index, key}:
-                self._store.clear(each.pk, CLEARED_AT_ONCE, each.sk)
+            if index != fenced:
+                try:
+                    self._store.write([Delete(index), same_list])
+                except Conflict:
+                    return Unlisted.SOME
+                self._store.clear(index.pk, CLEARED_AT_ONCE, index.sk)
+                fenced = index
+            if key != index:
+                self._store.clear(key.pk, CLEARED_AT_ONCE, key.sk)
             limit -= 1
         return left
 

@@ -1,0 +1,52 @@
+"""Vectors of texts, made by the model of a bank."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from turnstone.domain.access.caller import Caller
+from turnstone.domain.errors import ModelFailed
+from turnstone.domain.memory.banks import VectorSpace
+from turnstone.domain.provider_data import ProviderData
+
+if TYPE_CHECKING:  # a list of banks needs no models
+    from turnstone.domain.models.inference import TextsToEmbed
+    from turnstone.domain.models.requests import Embedded
+
+EMBEDDED_AT_ONCE = 64
+MEASURED = "The length of this text's vector is that of all vectors of the model."
+
+
+class Embedding:
+    """Embedding of texts for one caller after the other."""
+
+    def __init__(self, embed: Callable[[Caller, TextsToEmbed, ProviderData], Embedded]) -> None:
+        self._embed = embed
+
+    def dimension(self, caller: Caller, model: str, provider_data: ProviderData) -> int:
+        """Return the length of the model's vectors, measured with a text. Raises ModelError."""
+        (vector,) = self._vectors(caller, model, (MEASURED,), provider_data)
+        if not vector:
+            raise ModelFailed(f"model {model!r} makes empty vectors")
+        return len(vector)
+
+    def vectors(
+        self, caller: Caller, space: VectorSpace, texts: Sequence[str], provider_data: ProviderData
+    ) -> list[Sequence[float]]:
+        """Return the vector of each text. Raises ModelError, also for vectors of another length than the bank's."""
+        made: list[Sequence[float]] = []
+        for begin in range(0, len(texts), EMBEDDED_AT_ONCE):
+            made += self._vectors(caller, space.model, texts[begin : begin + EMBEDDED_AT_ONCE], provider_data)
+        for vector in made:
+            if len(vector) != space.dimension:
+                problem = f"makes vectors of {len(vector)} dimensions, not the {space.dimension} of the bank"
+                raise ModelFailed(f"model {space.model!r} {problem}")
+        return made
+
+    def _vectors(
+        self, caller: Caller, model: str, texts: Sequence[str], provider_data: ProviderData
+    ) -> tuple[tuple[float, ...], ...]:
+        from turnstone.domain.models.inference import TextsToEmbed
+
+        return self._embed(caller, TextsToEmbed(model, tuple(texts)), provider_data).vectors
