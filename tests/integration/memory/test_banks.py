@@ -1,8 +1,8 @@
 """Memory banks over either store: search results never depend on processes, folds, merges, crashes or clean-up.
 
-Covers: store/memory/banks, store/memory/contents, services/memory/banks, services/memory/embedding,
-services/memory/folding, services/memory/indexes, services/memory/inserting, services/memory/searching, store/layout/bank_keys,
-services/cleanup/cleaning, domain/memory/insertions
+Covers: store/memory/banks, store/memory/contents, store/layout/bank_keys, services/memory/banks,
+services/memory/embedding, services/memory/folding, services/memory/indexes, services/memory/inserting,
+services/memory/searching, services/cleanup/cleaning, domain/memory/insertions
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ from turnstone.domain.provider_data import NO_PROVIDER_DATA
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.ports.memory import Corpus, SegmentQuestion
 from turnstone.ports.records import Range
+from turnstone.services.cleanup.cleaning import LATE_PAYLOADS
 from turnstone.services.memory import folding, inserting
-from turnstone.store.memory.contents import BankChange, BankContents, BankRef, Manifest, SegmentEntry
+from turnstone.store.memory.contents import BankChange, BankContents, BankRef, Manifest, Unlisted
 
 BANK = "shore"
 FIRST = Attempt(fingerprint="body")
@@ -247,6 +248,21 @@ def test_a_process_that_stalls_cannot_list_a_removed_segment(make: Make) -> None
     check_same(other, texts)
 
 
+def test_a_clean_up_leaves_the_segment_of_a_running_fold(make: Make) -> None:
+    running, cleaner = make(), make()
+    registered(running)
+    gate = Gate()
+    running.store.before(lists_segments, gate.pass_through)
+    thread = threading.Thread(target=inserted, args=(running, *(f"ruff {part}" for part in range(7))))
+    thread.start()
+    gate.wait()
+    old = cleaner.clock.now() - LATE_PAYLOADS
+    assert contents_of(cleaner).clear_unlisted(ref_of(cleaner), old, 100) is Unlisted.YOUNG
+    gate.open()
+    thread.join()
+    assert {segment.name for segment in manifest_of(cleaner).segments} == segments_stored(cleaner) != set()
+
+
 def test_a_chunk_replaced_while_it_is_folded_keeps_its_new_form(make: Make) -> None:
     folding_one, other = make(), make()
     registered(other)
@@ -308,6 +324,19 @@ def test_a_full_bank_refuses_more_chunks(make: Make, monkeypatch: pytest.MonkeyP
     check_same(server, texts)
 
 
+def test_a_search_during_a_fold_finds_what_was_folded(make: Make) -> None:
+    reader, writer = make(), make()
+    registered(writer)
+    inserted(writer, *(texts := [f"tern {part}" for part in range(3)]))
+
+    def fold() -> None:
+        inserted(writer, *(f"knot {part}" for part in range(4)))
+        assert contents_of(writer).view(ref_of(writer)).log == ()
+
+    reader.store.before(lambda call: call.verb == "range" and call.keys[0].startswith("log:"), fold)
+    assert sorted(hit.chunk.text for hit in found(reader, "tern", "keyword")) == texts
+
+
 def test_a_search_during_a_merge_and_its_clean_up_finds_everything(make: Make) -> None:
     reader, writer = make(), make()
     registered(writer)
@@ -363,20 +392,3 @@ def test_a_bank_of_another_tenant_or_owner_seems_missing(make: Make) -> None:
             with pytest.raises(NotFound, match="memory bank 'shore' not found"):
                 act(stranger)
     assert len(found(server, "tern")) == 1
-
-
-@pytest.mark.parametrize(
-    ("sizes", "run"),
-    [
-        ([], 0),
-        ([6, 6], 0),
-        ([6, 6, 6], 3),
-        ([18, 6, 6], 0),
-        ([18, 18, 6], 0),
-        ([18, 18, 12], 3),
-        ([18, 18, 6, 6, 6], 3),
-        ([60, 18, 6], 0),
-    ],
-)
-def test_segments_of_a_size_are_merged(sizes: list[int], run: int) -> None:
-    assert folding.mergeable([SegmentEntry(str(size), size) for size in sizes]) == run

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from turnstone.bootstrap.services.models import ModelServices
     from turnstone.bootstrap.services.registries import Registries
     from turnstone.services.memory.banks import Banks
-    from turnstone.services.memory.embedding import Embedding
+    from turnstone.services.memory.embedding import BankEmbedding
     from turnstone.services.memory.indexes import Indexes
     from turnstone.services.memory.inserting import Inserting
     from turnstone.services.memory.searching import Searching
@@ -75,7 +75,7 @@ class MemoryServices:
         return Indexes(self._contents, lambda: self._foundation.ports.segments)
 
     @cached_property
-    def _embedding(self) -> Embedding:
-        from turnstone.services.memory.embedding import Embedding
+    def _embedding(self) -> BankEmbedding:
+        from turnstone.services.memory.embedding import BankEmbedding
 
-        return Embedding(lambda *texts: self._models().inferring.embed(*texts))
+        return BankEmbedding(lambda *texts: self._models().inferring.embed(*texts))

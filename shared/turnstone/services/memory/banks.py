@@ -16,7 +16,7 @@ from turnstone.domain.turns.attempts import Attempt
 from turnstone.ports.supervision import Jobs
 from turnstone.ports.system import Clock, IdGenerator
 from turnstone.services.access.access import AccessRules
-from turnstone.services.memory.embedding import Embedding
+from turnstone.services.memory.embedding import BankEmbedding
 from turnstone.store.cleanup.jobs import sent
 from turnstone.store.memory.banks import KIND, BankStore, StoredBank
 
@@ -31,7 +31,7 @@ class BankDeps:
     store: BankStore
     rules: AccessRules
     route: Callable[[str, str], ModelRoute]
-    embedding: Embedding
+    embedding: BankEmbedding
     jobs: Callable[[], Jobs]
     clock: Clock
     ids: IdGenerator

@@ -18,7 +18,7 @@ EMBEDDED_AT_ONCE = 64
 MEASURED = "The length of this text's vector is that of all vectors of the model."
 
 
-class Embedding:
+class BankEmbedding:
     """Embedding of texts for one caller after the other."""
 
     def __init__(self, embed: Callable[[Caller, TextsToEmbed, ProviderData], Embedded]) -> None:

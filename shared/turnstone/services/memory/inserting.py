@@ -16,7 +16,7 @@ from turnstone.domain.provider_data import ProviderData
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.ports.system import Clock, IdGenerator
 from turnstone.services.memory.banks import Banks
-from turnstone.services.memory.embedding import Embedding
+from turnstone.services.memory.embedding import BankEmbedding
 from turnstone.services.memory.folding import Folding, is_due
 from turnstone.store.memory.contents import BankChange, BankContents, BankRef
 
@@ -28,7 +28,7 @@ class InsertingDeps:
     banks: Banks
     contents: BankContents
     folding: Folding
-    embedding: Embedding
+    embedding: BankEmbedding
     clock: Clock
     ids: IdGenerator
 

@@ -18,7 +18,7 @@ from turnstone.domain.memory.terms import terms_of
 from turnstone.domain.provider_data import ProviderData
 from turnstone.ports.memory import Corpus, SegmentHit, SegmentQuestion
 from turnstone.services.memory.banks import Banks
-from turnstone.services.memory.embedding import Embedding
+from turnstone.services.memory.embedding import BankEmbedding
 from turnstone.services.memory.indexes import BankPart, Indexes
 from turnstone.store.layout.contention import retried
 from turnstone.store.memory.contents import BankContents, BankRef, SegmentGone, page_of
@@ -31,7 +31,7 @@ class SearchingDeps:
     banks: Banks
     contents: BankContents
     indexes: Indexes
-    embedding: Embedding
+    embedding: BankEmbedding
 
 
 class Searching:
