@@ -45,7 +45,8 @@ def process_of(server: ServerProcess, client: PlainClient) -> int:
     """Return the process at the other end of the client's connection, read from /proc."""
     ends = (f":{server.port:04X}", f":{client.port():04X}", ESTABLISHED)
     lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    (inode,) = [line[9] for line in lines if (line[1][-5:], line[2][-5:], line[3]) == ends]
+    # a set: the table is read in several pieces, and a row can come twice while it changes
+    (inode,) = {line[9] for line in lines if (line[1][-5:], line[2][-5:], line[3]) == ends}
     (pid,) = [pid for pid in serving(server) if f"socket:[{inode}]" in open_files(pid)]
     return pid
 
