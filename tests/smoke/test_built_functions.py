@@ -55,6 +55,9 @@ FUNCTIONS = {
     "register_shield": "Shields",
     "run_shield": "Shields",
     "list_shields": "Shields",
+    "list_vector_dbs": "Memory",
+    "get_vector_db": "Memory",
+    "query_chunks": "Memory",
     "get_usage": "Usage",
     "get_context": "Usage",
     "create_agent_2024": "Agents2024",
@@ -95,6 +98,13 @@ def test_a_function_answers_its_event(stored: CloudResources, event: str) -> Non
     assert answer["statusCode"] == 200, answer
     texts = {"get_events": "id: 2", "get_attachment": "a file"}
     assert answer["body"].startswith(texts[event]) if event in texts else json.loads(answer["body"])
+
+
+def test_an_inserted_chunk_is_found_with_the_packages_of_the_layer(stored: CloudResources) -> None:
+    with InvokedFunction(BuiltFunction("Memory"), stored) as function:
+        assert function.invoke(load_event("insert_chunks")).answer["statusCode"] == 200
+        found = json.loads(function.invoke(load_event("query_chunks")).answer["body"])
+    assert [chunk["content"] for chunk in found["chunks"]] == ["Herons nest in colonies."]
 
 
 def test_an_unserved_method_is_named(stored: CloudResources) -> None:
