@@ -27,12 +27,13 @@ Ranker = Weighted | ReciprocalRank
 
 
 class BankQuestion(NamedTuple):
-    """A question to one bank.
+    """A question to one bank, or to several as one.
 
     Attributes:
         vector: of the question; None for keywords alone.
         filters: a parsed filter over the attributes of documents and the metadata of chunks, see `memory/filters`.
         threshold: the least score of a hit.
+        max_tokens: of all hits together: the first hit that exceeds it ends the result. None for no limit.
     """
 
     text: str
@@ -42,11 +43,13 @@ class BankQuestion(NamedTuple):
     filters: Any = None
     ranker: Ranker = Weighted()
     threshold: float = 0.0
+    max_tokens: int | None = None
 
 
 class Hit(NamedTuple):
-    """A found chunk; its score lies in (0, 1]. Equal scores are in the order of the chunks' ids."""
+    """A found chunk of a bank; its score lies in (0, 1]. Equal scores are in the order of the chunks' ids."""
 
     chunk: DocumentChunk
     attributes: Mapping[str, Any]
     score: float
+    bank_id: str = ""

@@ -9,13 +9,13 @@ from itertools import takewhile
 from zlib import crc32
 
 from turnstone.domain.jobs import Job
+from turnstone.domain.memory.banks import BankRef
 from turnstone.ports.supervision import Jobs
 from turnstone.ports.system import Clock, IdGenerator
 from turnstone.services.memory.indexes import BankPart, Indexes
 from turnstone.store.cleanup.jobs import sent
 from turnstone.store.memory.contents import (
     BankContents,
-    BankRef,
     ChunkText,
     LoggedChange,
     Manifest,

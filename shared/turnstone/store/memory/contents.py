@@ -20,6 +20,7 @@ from pydantic_core import from_json, to_json
 
 from turnstone.domain.errors import Conflict, NotFound
 from turnstone.domain.jobs import Job
+from turnstone.domain.memory.banks import BankRef
 from turnstone.domain.memory.documents import DocumentChunk
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.values.ids import moment_of
@@ -37,7 +38,7 @@ from turnstone.store.layout.bank_keys import (
     segment_of,
 )
 from turnstone.store.layout.idempotency import Once, answer_in, get_remembered
-from turnstone.store.layout.ranges import all_records, pages
+from turnstone.store.layout.ranges import pages
 
 Item = TypeVar("Item")
 CHUNKS_OF_PAGE = 64
@@ -95,14 +96,6 @@ class View(NamedTuple):
     manifest: Manifest
 
 
-class BankRef(NamedTuple):
-    """A bank's content; `bank_id` is for errors."""
-
-    tenant: str
-    content_id: str
-    bank_id: str
-
-
 class ChunkText(NamedTuple):
     """What a segment's index leaves to its pages of texts."""
 
@@ -129,10 +122,16 @@ class BankContents:
 
     def view(self, ref: BankRef) -> View:
         """Return the log and the list of segments. Raises NotFound."""
-        records = all_records(self._store, log_and_manifest(ref.tenant, ref.content_id))
-        if not records or records[-1].key.sk != MANIFEST:
-            raise NotFound("memory bank", ref.bank_id)
-        return View(tuple(_logged_in(record) for record in records[:-1]), _manifest_in(records[-1]))
+        return self.views([ref])[0]
+
+    def views(self, refs: Sequence[BankRef]) -> list[View]:
+        """Return log and list of segments of each bank, read at the same time. Raises NotFound."""
+        ranges = [log_and_manifest(ref.tenant, ref.content_id) for ref in refs]
+        _, firsts = self._store.gather([], ranges)
+        return [
+            _view_of(ref, [record for page in pages(self._store, query, first) for record in page.records])
+            for ref, query, first in zip(refs, ranges, firsts, strict=True)
+        ]
 
     def manifest(self, ref: BankRef) -> Manifest:
         """Return the list of segments. Raises NotFound."""
@@ -280,6 +279,12 @@ class BankContents:
 def page_of(position: int) -> tuple[int, int]:
     """Return the number of the page with that chunk's text, and its index there."""
     return divmod(position, CHUNKS_OF_PAGE)
+
+
+def _view_of(ref: BankRef, records: Sequence[Record]) -> View:
+    if not records or records[-1].key.sk != MANIFEST:
+        raise NotFound("memory bank", ref.bank_id)
+    return View(tuple(_logged_in(record) for record in records[:-1]), _manifest_in(records[-1]))
 
 
 def _put(ref: BankRef, change: BankChange, version: str) -> Put:
