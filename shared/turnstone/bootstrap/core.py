@@ -72,6 +72,7 @@ class Core:
     stored_completions = ServiceOf(lambda core: core.model_services.stored_completions)
     banks = ServiceOf(lambda core: core.memory_services.banks)
     inserting = ServiceOf(lambda core: core.memory_services.inserting)
+    documents = ServiceOf(lambda core: core.memory_services.documents)
     searching = ServiceOf(lambda core: core.memory_services.searching)
     usage = ServiceOf(lambda core: core.usage_services.usage)
     contexts = ServiceOf(lambda core: core.usage_services.contexts)

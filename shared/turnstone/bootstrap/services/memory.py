@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from turnstone.bootstrap.services.models import ModelServices
     from turnstone.bootstrap.services.registries import Registries
     from turnstone.services.memory.banks import Banks
+    from turnstone.services.memory.documents import Documents
     from turnstone.services.memory.embedding import BankEmbedding
+    from turnstone.services.memory.folding import Folding
     from turnstone.services.memory.indexes import Indexes
     from turnstone.services.memory.inserting import Inserting
     from turnstone.services.memory.searching import Searching
@@ -49,18 +51,42 @@ class MemoryServices:
 
     @cached_property
     def inserting(self) -> Inserting:
-        from turnstone.services.memory.folding import Folding, FoldingDeps
         from turnstone.services.memory.inserting import Inserting, InsertingDeps
 
         ports = self._foundation.ports
-        folding = Folding(FoldingDeps(self._contents, self._indexes, lambda: ports.jobs, ports.clock, ports.ids))
-        return Inserting(InsertingDeps(self.banks, self._contents, folding, self._embedding, ports.clock, ports.ids))
+        deps = InsertingDeps(self.banks, self._contents, self._folding, self._embedding, ports.clock, ports.ids)
+        return Inserting(deps)
+
+    @cached_property
+    def documents(self) -> Documents:
+        from turnstone.services.memory.documents import DocumentDeps, Documents
+        from turnstone.store.memory.documents import DocumentStore
+
+        ports = self._foundation.ports
+        deps = DocumentDeps(
+            banks=self.banks,
+            contents=self._contents,
+            store=DocumentStore(ports.store),
+            folding=self._folding,
+            indexes=self._indexes,
+            embedding=self._embedding,
+            clock=ports.clock,
+            ids=ports.ids,
+        )
+        return Documents(deps)
 
     @cached_property
     def searching(self) -> Searching:
         from turnstone.services.memory.searching import Searching, SearchingDeps
 
         return Searching(SearchingDeps(self.banks, self._contents, self._indexes, self._embedding))
+
+    @cached_property
+    def _folding(self) -> Folding:
+        from turnstone.services.memory.folding import Folding, FoldingDeps
+
+        ports = self._foundation.ports
+        return Folding(FoldingDeps(self._contents, self._indexes, lambda: ports.jobs, ports.clock, ports.ids))
 
     @cached_property
     def _contents(self) -> BankContents:

@@ -38,6 +38,20 @@ def log_and_manifest(tenant: str, content_id: str) -> Range:
     return Range(content_partition(tenant, content_id), start="log:", end=MANIFEST)
 
 
+def document_key(tenant: str, content_id: str, order: str) -> Key:
+    """Return the key of a document's record, which sorts by its first insertion."""
+    return Key(content_partition(tenant, content_id), f"doc:{order}")
+
+
+def all_documents(tenant: str, content_id: str) -> Range:
+    return Range(content_partition(tenant, content_id), start="doc:", end="doc:~")
+
+
+def document_name_key(tenant: str, content_id: str, document_id: str) -> Key:
+    """Return the key of the record that leads from a document's id to its record."""
+    return Key(content_partition(tenant, content_id), f"named:{component(document_id)}")
+
+
 def index_key(tenant: str, content_id: str, segment: str) -> Key:
     return Key(content_partition(tenant, content_id), f"seg:{segment}:index")
 
