@@ -22,7 +22,7 @@ from tests.support.engine.harness import Gate, ProcessDied, Server, StoreCall
 from turnstone.adapters.retrieval.segments import NumpySegments
 from turnstone.domain.access.caller import LOCAL_CALLER, Caller
 from turnstone.domain.errors import AlreadyRegistered, InvalidRequest, NotFound
-from turnstone.domain.memory.banks import BankRef
+from turnstone.domain.memory.banks import BankRef, NewBank
 from turnstone.domain.memory.documents import DocumentChunk
 from turnstone.domain.memory.filters import parsed
 from turnstone.domain.memory.insertions import GivenChunk
@@ -56,7 +56,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def registered(server: Server, bank: str = BANK, caller: Caller = LOCAL_CALLER) -> None:
-    server.core.banks.register(caller, bank, "vector", "scripted", NO_PROVIDER_DATA, FIRST)
+    server.core.banks.register(caller, NewBank(bank, "vector", "scripted"), NO_PROVIDER_DATA, FIRST)
 
 
 def inserted(server: Server, *texts: str, document_id: str = "", bank: str = BANK) -> None:
@@ -328,7 +328,7 @@ def test_a_second_user_registers_the_same_bank_without_harm(make: Make) -> None:
     registered(server, caller=teammate)
     assert [hit.chunk.text for hit in found(server, "tern")] == ["tern"]
     with pytest.raises(AlreadyRegistered):
-        server.core.banks.register(teammate, BANK, "keyword", None, NO_PROVIDER_DATA, FIRST)
+        server.core.banks.register(teammate, NewBank(BANK, "keyword"), NO_PROVIDER_DATA, FIRST)
 
 
 def test_a_full_bank_refuses_more_chunks(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from tests.support.engine.harness import ProcessDied, Server, StoreCall
 from turnstone.adapters.retrieval.segments import NumpySegments
 from turnstone.domain.access.caller import LOCAL_CALLER, Caller
 from turnstone.domain.errors import InvalidRequest, NotFound
-from turnstone.domain.memory.banks import BankRef, Chunking
+from turnstone.domain.memory.banks import BankRef, Chunking, NewBank
 from turnstone.domain.memory.documents import (
     Document,
     DocumentChunk,
@@ -49,7 +49,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def opened(make: Make, **settings: Any) -> Server:
     server = make(**settings)
-    server.core.banks.register(LOCAL_CALLER, BANK, "vector", "scripted", NO_PROVIDER_DATA, FIRST)
+    server.core.banks.register(LOCAL_CALLER, NewBank(BANK, "vector", "scripted"), NO_PROVIDER_DATA, FIRST)
     return server
 
 

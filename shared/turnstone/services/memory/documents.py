@@ -93,10 +93,11 @@ class Documents:
             ModelError: the documents could not be embedded; none is inserted.
             IdempotencyMismatch: the request's key was used for another body.
         """
-        bank, content_id = self._deps.banks.visible(caller, bank_id)
-        ref = BankRef(caller.tenant, content_id, bank_id)
+        stored = self._deps.banks.visible(caller, bank_id)
+        bank, ref = stored.bank, BankRef(caller.tenant, stored.content_id, bank_id)
         if self._deps.contents.is_repeated(ref, attempt, self._deps.clock.now()):
             return
+        self._deps.banks.touch(caller.tenant, [stored])
         prepared = {each.new.document_id: _prepared(bank, each) for each in given}
         before = self._found(ref, list(prepared))
         changed = [each for each in prepared.values() if not _is_same(before.get(each.new.document_id), each)]

@@ -55,10 +55,11 @@ class Inserting:
             ModelError: the chunks could not be embedded; none is inserted.
             IdempotencyMismatch: the request's key was used for another body.
         """
-        bank, content_id = self._deps.banks.visible(caller, bank_id)
-        ref = BankRef(caller.tenant, content_id, bank_id)
+        stored = self._deps.banks.visible(caller, bank_id, "vector")
+        bank, ref = stored.bank, BankRef(caller.tenant, stored.content_id, bank_id)
         if self._deps.contents.is_repeated(ref, attempt, self._deps.clock.now()):
             return
+        self._deps.banks.touch(caller.tenant, [stored])
         chunks = {each.key: each for each in given}
         if bank.space is not None:
             _check_vectors(given, bank.space)

@@ -50,7 +50,7 @@ class Searching:
             InvalidRequest: the bank has no vectors for a search by vectors alone.
             ModelError: the question could not be embedded.
         """
-        return self.search_banks(caller, [self._deps.banks.visible(caller, bank_id)], question, provider_data)
+        return self.search_banks(caller, [self._deps.banks.visible(caller, bank_id, "vector")], question, provider_data)
 
     def search_banks(
         self, caller: Caller, banks: Sequence[StoredBank], question: BankQuestion, provider_data: ProviderData
@@ -62,6 +62,7 @@ class Searching:
             InvalidRequest: a bank has no vectors for a search by vectors alone.
             ModelError: the question could not be embedded.
         """
+        self._deps.banks.touch(caller.tenant, banks)
         questions = self._embedded(caller, [each.bank for each in banks], question, provider_data)
         refs = [BankRef(caller.tenant, each.content_id, each.bank.bank_id) for each in banks]
         spaces = [each.bank.space for each in banks if each.bank.space is not None]
