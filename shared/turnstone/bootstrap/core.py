@@ -73,6 +73,7 @@ class Core:
     banks = ServiceOf(lambda core: core.memory_services.banks)
     inserting = ServiceOf(lambda core: core.memory_services.inserting)
     documents = ServiceOf(lambda core: core.memory_services.documents)
+    recalling = ServiceOf(lambda core: core.memory_services.recalling)
     searching = ServiceOf(lambda core: core.memory_services.searching)
     usage = ServiceOf(lambda core: core.usage_services.usage)
     contexts = ServiceOf(lambda core: core.usage_services.contexts)

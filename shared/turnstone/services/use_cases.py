@@ -11,6 +11,7 @@ if TYPE_CHECKING:  # a function loads the services that its route uses, and no o
     from turnstone.services.memory.banks import Banks
     from turnstone.services.memory.documents import Documents
     from turnstone.services.memory.inserting import Inserting
+    from turnstone.services.memory.recalling import Recalling
     from turnstone.services.memory.searching import Searching
     from turnstone.services.models.inferring import Inferring
     from turnstone.services.models.registry import Models, Providers
@@ -102,6 +103,9 @@ class UseCases(Protocol):
 
     @property
     def documents(self) -> Documents: ...
+
+    @property
+    def recalling(self) -> Recalling: ...
 
     @property
     def searching(self) -> Searching: ...

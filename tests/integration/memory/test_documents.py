@@ -1,6 +1,7 @@
 """Documents of memory banks: of each one, searches find the newest completed insertion, and nothing of another.
 
-Covers: services/memory/documents, store/memory/documents, domain/memory/documents, services/memory/indexes
+Covers: services/memory/documents, services/memory/chunk_content, services/memory/indexes, store/memory/documents,
+domain/memory/documents
 """
 
 from __future__ import annotations

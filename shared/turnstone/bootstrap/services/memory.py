@@ -11,12 +11,17 @@ if TYPE_CHECKING:
     from turnstone.bootstrap.services.foundation import Foundation
     from turnstone.bootstrap.services.models import ModelServices
     from turnstone.bootstrap.services.registries import Registries
+    from turnstone.domain.memory.banks import BankKind
     from turnstone.services.memory.banks import Banks
     from turnstone.services.memory.documents import Documents
     from turnstone.services.memory.embedding import BankEmbedding
     from turnstone.services.memory.folding import Folding
     from turnstone.services.memory.indexes import Indexes
     from turnstone.services.memory.inserting import Inserting
+    from turnstone.services.memory.kinds.document_records import DocumentRecords, KindContent
+    from turnstone.services.memory.kinds.graphs import Graphs
+    from turnstone.services.memory.kinds.values import Values
+    from turnstone.services.memory.recalling import Recalling
     from turnstone.services.memory.searching import Searching
     from turnstone.store.memory.contents import BankContents
 
@@ -59,21 +64,21 @@ class MemoryServices:
 
     @cached_property
     def documents(self) -> Documents:
+        from turnstone.services.memory.chunk_content import ChunkContent, ChunkContentDeps
         from turnstone.services.memory.documents import DocumentDeps, Documents
-        from turnstone.store.memory.documents import DocumentStore
 
-        ports = self._foundation.ports
-        deps = DocumentDeps(
-            banks=self.banks,
-            contents=self._contents,
-            store=DocumentStore(ports.store),
-            folding=self._folding,
-            indexes=self._indexes,
-            embedding=self._embedding,
-            clock=ports.clock,
-            ids=ports.ids,
-        )
-        return Documents(deps)
+        texts = ChunkContent(ChunkContentDeps(self._records, self._folding, self._indexes, self._embedding))
+        kinds: dict[BankKind, Callable[[], KindContent]] = {
+            "keyvalue": lambda: self._values,
+            "graph": lambda: self._graphs,
+        }
+        return Documents(DocumentDeps(self.banks, self._records, texts, kinds))
+
+    @cached_property
+    def recalling(self) -> Recalling:
+        from turnstone.services.memory.recalling import Recalling, RecallingDeps
+
+        return Recalling(RecallingDeps(self.banks, lambda: self.searching, lambda: self._values, lambda: self._graphs))
 
     @cached_property
     def searching(self) -> Searching:
@@ -87,6 +92,34 @@ class MemoryServices:
 
         ports = self._foundation.ports
         return Folding(FoldingDeps(self._contents, self._indexes, lambda: ports.jobs, ports.clock, ports.ids))
+
+    @cached_property
+    def _records(self) -> DocumentRecords:
+        from turnstone.services.memory.kinds.document_records import DocumentRecords
+        from turnstone.store.memory.documents import DocumentStore
+
+        ports = self._foundation.ports
+        return DocumentRecords(self._contents, DocumentStore(ports.store), ports.clock, ports.ids)
+
+    @cached_property
+    def _values(self) -> Values:
+        from turnstone.services.memory.kinds.values import Values
+        from turnstone.store.memory.values import ValueStore
+
+        ports = self._foundation.ports
+        return Values(ValueStore(ports.store), self._records, lambda: ports.jobs)
+
+    @cached_property
+    def _graphs(self) -> Graphs:
+        from turnstone.services.memory.kinds.edge_making import EdgeMaking
+        from turnstone.services.memory.kinds.graphs import GraphDeps, Graphs
+        from turnstone.store.memory.edges import EdgeStore
+
+        ports = self._foundation.ports
+        making = EdgeMaking(
+            self._foundation.settings.graph_model, lambda *request: self._models().inferring.answer(*request)
+        )
+        return Graphs(GraphDeps(EdgeStore(ports.store), self._records, making, lambda: ports.jobs))
 
     @cached_property
     def _contents(self) -> BankContents:

@@ -64,6 +64,7 @@ class Document(Frozen):
         file_id: the uploaded file that it was made of, if any.
         insertion_id: of the newest insertion.
         digest: a hash of the chunks found, empty without any.
+        found_id: the insertion that the chunks found are of, empty without any.
         next_attributes: those that replace `attributes` with the chunks, when the insertion is completed; None for the
             same.
     """
@@ -80,6 +81,7 @@ class Document(Frozen):
     file_id: str | None = None
     insertion_id: str
     digest: str = ""
+    found_id: str = ""
     next_attributes: Mapping[str, Any] | None = None
 
 

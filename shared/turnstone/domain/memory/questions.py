@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
@@ -57,3 +57,16 @@ class Hit(NamedTuple):
     attributes: Mapping[str, Any]
     score: float
     bank_id: str = ""
+
+
+def hits_within(max_tokens: int | None, hits: Iterable[Hit]) -> tuple[Hit, ...]:
+    """Return the hits before the first one with which they exceed the number of tokens, all for None."""
+    kept: list[Hit] = []
+    left = max_tokens
+    for hit in hits:
+        if left is not None:
+            left -= hit.chunk.tokens
+            if left < 0:
+                break
+        kept.append(hit)
+    return tuple(kept)

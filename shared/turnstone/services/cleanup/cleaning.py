@@ -20,6 +20,7 @@ from turnstone.store.agents.agents import AgentStore
 from turnstone.store.cleanup.jobs import JobStore, later, put_job, sent
 from turnstone.store.memory.banks import BankStore, removal
 from turnstone.store.memory.contents import BankContents, Unlisted
+from turnstone.store.memory.insertions import InsertionStore
 from turnstone.store.models.stored_completions import StoredCompletionStore
 from turnstone.store.sessions.sessions import SessionStore, job_of
 
@@ -42,12 +43,13 @@ class CleanedStores(NamedTuple):
     completions: StoredCompletionStore
     banks: BankStore
     contents: BankContents
+    insertions: InsertionStore
 
 
 class Cleaning:
     def __init__(self, store: JobStore, stores: CleanedStores, jobs: Jobs, clock: Clock) -> None:
         self._store = store
-        self._sessions, self._agents, self._completions, self._banks, self._contents = stores
+        self._sessions, self._agents, self._completions, self._banks, self._contents, self._insertions = stores
         self._jobs = jobs
         self._clock = clock
         self._sent: dict[str, Key] = {}
@@ -72,6 +74,8 @@ class Cleaning:
                 self._clean_segments(job, until)
             case "end_bank":
                 self._end_bank(job)
+            case "clean_insertion":
+                self._clean_insertion(job, until)
             case _:
                 assert_never(job.kind)
 
@@ -151,6 +155,14 @@ class Cleaning:
             self._reschedule(job, self._clock.now() + LATE_PAYLOADS)
         else:
             self._store.settle(job)
+
+    def _clean_insertion(self, job: Job, until: datetime) -> None:
+        """Remove content of a bank's document that counts no more, if so, or never did."""
+        while not self._insertions.clear(job, RECORDS_AT_ONCE):
+            if self._clock.now() >= until:
+                self._reschedule(job, self._clock.now())
+                return
+        self._store.settle(job)
 
     def _finish(self, job: Job) -> None:
         """End the job, but only after a run at which no payload can come late any more."""

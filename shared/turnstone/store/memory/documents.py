@@ -45,6 +45,16 @@ class DocumentStore:
         found = {each.document.document_id: each for each in map(_stored_in, filter(None, records))}
         return [found.get(document_id) for document_id in document_ids]
 
+    def at(self, ref: BankRef, orders: Sequence[str]) -> dict[str, Document]:
+        """Return those of the documents that exist, by their order keys."""
+        found: dict[str, Document] = {}
+        for begin in range(0, len(orders), DOCUMENTS_AT_ONCE):
+            some = orders[begin : begin + DOCUMENTS_AT_ONCE]
+            records, _ = self._store.gather([Get(document_key(*ref[:2], order)) for order in some], [])
+            read = zip(some, records, strict=True)
+            found |= {order: _stored_in(record).document for order, record in read if record is not None}
+        return found
+
     def all(
         self, ref: BankRef, limit: int, after: str | None = None, *, is_reverse: bool = False
     ) -> Iterator[StoredDocument]:
