@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from turnstone.adapters.fetching.fetcher import GuardedFetcher
     from turnstone.bootstrap.services.foundation import Foundation
     from turnstone.bootstrap.services.models import ModelServices
     from turnstone.bootstrap.services.registries import Registries
     from turnstone.domain.memory.banks import BankKind
+    from turnstone.domain.memory.documents import SourceBody
     from turnstone.services.memory.banks import Banks
     from turnstone.services.memory.documents import Documents
     from turnstone.services.memory.embedding import BankEmbedding
@@ -65,6 +67,7 @@ class MemoryServices:
     @cached_property
     def documents(self) -> Documents:
         from turnstone.services.memory.chunk_content import ChunkContent, ChunkContentDeps
+        from turnstone.services.memory.document_sources import DocumentSources
         from turnstone.services.memory.documents import DocumentDeps, Documents
 
         texts = ChunkContent(ChunkContentDeps(self._records, self._folding, self._indexes, self._embedding))
@@ -72,7 +75,8 @@ class MemoryServices:
             "keyvalue": lambda: self._values,
             "graph": lambda: self._graphs,
         }
-        return Documents(DocumentDeps(self.banks, self._records, texts, kinds))
+        sources = DocumentSources(self._fetched, self._foundation.ports.clock.monotonic_s)
+        return Documents(DocumentDeps(self.banks, self._records, sources, texts, kinds))
 
     @cached_property
     def recalling(self) -> Recalling:
@@ -138,3 +142,22 @@ class MemoryServices:
         from turnstone.services.memory.embedding import BankEmbedding
 
         return BankEmbedding(lambda *texts: self._models().inferring.embed(*texts))
+
+    def _fetched(self, address: str, timeout_s: float, most_bytes: int) -> SourceBody:
+        """Return the content at an address. Raises FetchFailed."""
+        from turnstone.adapters.fetching.messages import FetchRequest
+        from turnstone.adapters.fetching.targets import to_target
+        from turnstone.domain.errors import FetchFailed
+        from turnstone.domain.memory.documents import SourceBody
+
+        fetched = self._fetcher.fetch(FetchRequest("GET", address, timeout_s=timeout_s, max_bytes=most_bytes))
+        if fetched.status != 200:
+            raise FetchFailed(to_target(fetched.url).origin, f"its server answers HTTP {fetched.status}")
+        return SourceBody(fetched.body, fetched.media_type, fetched.charset)
+
+    @cached_property
+    def _fetcher(self) -> GuardedFetcher:
+        from turnstone.adapters.fetching.allowing import Allowed
+        from turnstone.adapters.fetching.fetcher import GuardedFetcher
+
+        return GuardedFetcher(Allowed.of(self._foundation.settings.fetch_allow))

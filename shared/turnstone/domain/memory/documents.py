@@ -97,10 +97,23 @@ class NewDocument(NamedTuple):
 
 
 class TextDocument(NamedTuple):
-    """A document to insert with its text."""
+    """A document to insert with its text.
+
+    Attributes:
+        address: a URL where the text is, which then replaces `text`; None for none.
+    """
 
     new: NewDocument
     text: str
+    address: str | None = None
+
+
+class SourceBody(NamedTuple):
+    """The content at an address; the charset is one that Python knows, None for an unknown one."""
+
+    body: bytes
+    mime_type: str
+    charset: str | None = None
 
 
 class DocumentPage(NamedTuple):

@@ -124,6 +124,6 @@ class ChunkContent:
 
 
 def _chunked(bank: Bank, given: GivenDocument) -> ChunkedText:
-    new, text = given.given
+    new, text = given.given.new, given.given.text
     chunks = document_chunks(new.document_id, text, new.chunking or bank.chunking, new.mime_type)
     return ChunkedText(given, chunks)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from itertools import islice
 from typing import Any
 
@@ -29,6 +28,7 @@ from turnstone.domain.provider_data import ProviderData
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.services.memory.banks import Banks
 from turnstone.services.memory.chunk_content import ChunkContent
+from turnstone.services.memory.document_sources import DocumentSources
 from turnstone.services.memory.folding import check_room
 from turnstone.services.memory.kinds.document_records import (
     DocumentRecords,
@@ -49,6 +49,7 @@ class DocumentDeps:
 
     banks: Banks
     records: DocumentRecords
+    sources: DocumentSources
     texts: ChunkContent
     kinds: Mapping[BankKind, Callable[[], KindContent]]
 
@@ -73,7 +74,7 @@ class Documents:
 
         Raises:
             NotFound: no such bank.
-            InvalidRequest: the bank is full, or of a kind that takes no such documents.
+            InvalidRequest: the bank is full, or a document has no text, or none for a bank of this kind.
             ModelError: a model failed; none is inserted.
             IdempotencyMismatch: the request's key was used for another body.
         """
@@ -82,9 +83,7 @@ class Documents:
         if contents.is_repeated(ref, attempt, self._records.clock.now()):
             return
         self._deps.banks.touch(caller.tenant, [stored])
-        newest = {
-            each.new.document_id: GivenDocument(index, each, _digest(each.text)) for index, each in enumerate(given)
-        }
+        newest = {each.given.new.document_id: each for each in self._deps.sources.read(given)}
         before = self._records.found(ref, list(newest))
         changed = [each for each in newest.values() if not _is_same(before.get(each.given.new.document_id), each)]
         if changed:
@@ -242,10 +241,6 @@ class Documents:
 
 def _ref_of(caller: Caller, stored: StoredBank) -> BankRef:
     return BankRef(caller.tenant, stored.content_id, stored.bank.bank_id)
-
-
-def _digest(text: str) -> str:
-    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _is_same(found: StoredDocument | None, given: GivenDocument) -> bool:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, zip_longest
 from typing import NamedTuple
 
 from turnstone.domain.access.caller import Caller
-from turnstone.domain.memory.banks import BankRef
-from turnstone.domain.memory.questions import BankQuestion, Hit, hits_within
+from turnstone.domain.errors import InvalidRequest
+from turnstone.domain.memory.banks import BankKind, BankRef
+from turnstone.domain.memory.questions import BankQuery, BankQuestion, Hit, hits_within
 from turnstone.domain.provider_data import ProviderData
 from turnstone.services.memory.banks import Banks
 from turnstone.services.memory.kinds.graphs import Graphs
@@ -18,7 +19,15 @@ from turnstone.services.memory.searching import Searching
 from turnstone.store.memory.banks import StoredBank
 
 DEPTH = 2
+MOST_OTHERS = 10  # values or edges, where a query has no limit
 SEARCHED = ("vector", "keyword")
+LIMITS = frozenset({"max_chunks", "score_threshold", "max_tokens", "filters"})
+PARAMETERS: Mapping[BankKind, frozenset[str]] = {
+    "vector": LIMITS | {"mode", "ranker"},
+    "keyword": LIMITS | {"mode", "ranker"},
+    "keyvalue": LIMITS | {"keys"},
+    "graph": LIMITS | {"entities", "depth"},
+}
 
 
 class RecalledBank(NamedTuple):
@@ -49,6 +58,24 @@ class RecallingDeps:
 class Recalling:
     def __init__(self, deps: RecallingDeps) -> None:
         self._deps = deps
+
+    def query(self, caller: Caller, bank_id: str, query: BankQuery, provider_data: ProviderData) -> tuple[Hit, ...]:
+        """Return the content that one bank has for a query.
+
+        Raises:
+            NotFound: no such bank.
+            InvalidRequest: the bank is of a kind without one of the given parameters.
+            ModelError: the question could not be embedded.
+        """
+        stored = self._deps.banks.visible(caller, bank_id)
+        kind, question = stored.bank.kind, query.question
+        for name in sorted(query.given - PARAMETERS[kind]):
+            problem = f"a memory bank of the kind {kind!r} has no such parameter; leave it out"
+            raise InvalidRequest(f"params.{name}: {problem}", ("params", name))
+        if kind not in SEARCHED and "max_chunks" not in query.given:
+            question = question._replace(max_chunks=max(MOST_OTHERS, len(query.keys)))
+        bank = RecalledBank(stored, query.keys, query.entities, query.depth or DEPTH)
+        return self.recall(caller, [bank], question, provider_data)
 
     def recall(
         self, caller: Caller, banks: Sequence[RecalledBank], question: BankQuestion, provider_data: ProviderData

@@ -123,7 +123,7 @@ class Graphs:
     def _edges(
         self, caller: Caller, bank: Bank, document: GivenDocument, provider_data: ProviderData
     ) -> tuple[Edge, ...]:
-        new, text = document.given
+        new, text = document.given.new, document.given.text
         field = f"documents.{document.number}.content"
         try:
             if is_json(new.mime_type) or seems_json(text):

@@ -88,7 +88,7 @@ class Values:
 
     def _put(self, ref: BankRef, each: GivenDocument, last: str | None) -> str | None:
         """Store one document; return the newest order key, above `last`."""
-        new, text = each.given
+        new, text = each.given.new, each.given.text
         is_long = len(text) > LONG_BYTES // 4 and len(text.encode("utf-8", "surrogatepass")) > LONG_BYTES
 
         def act() -> tuple[str | None, Job | None]:
@@ -119,7 +119,7 @@ class Values:
 
 
 def _refuse_broken(document: GivenDocument) -> None:
-    new, text = document.given
+    new, text = document.given.new, document.given.text
     if new.mime_type.partition(";")[0].strip().lower() != JSON:
         return
     try:
