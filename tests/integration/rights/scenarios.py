@@ -120,10 +120,10 @@ def _requests(stage: Stage) -> Iterator[Callable[[], Act]]:
         yield lambda prompt=prompt: lambda: _stores_completion(stage, prompt)
     yield lambda: lambda: _keeps_memory(stage, "hello")
     yield lambda: lambda: _keeps_memory(stage, NOISE)
-    yield lambda: lambda: _keeps_documents(stage)
     yield lambda: _names_what_is_registered(stage)
     for kind, definition in REGISTERED:
         yield lambda kind=kind, definition=definition: lambda: _registers(stage, kind, definition)
+    yield lambda: lambda: _keeps_documents(stage)
 
 
 def _inferences(stage: Stage) -> Iterator[Callable[[], Act]]:
