@@ -74,6 +74,10 @@ def inserted(server: Server, *texts: str, document_id: str = "", bank: str = BAN
     server.core.inserting.insert_chunks(LOCAL_CALLER, bank, given, NO_PROVIDER_DATA, FIRST)
 
 
+def stored(server: Server, *changes: BankChange) -> None:
+    server.core.memory_services.folding.store(ref_of(server), changes)
+
+
 def found(server: Server, text: str, mode: Any = "hybrid", **more: Any) -> tuple[Hit, ...]:
     question = BankQuestion(text, None, mode, 50, **more)
     return server.core.searching.search(LOCAL_CALLER, BANK, question, NO_PROVIDER_DATA)
@@ -180,7 +184,7 @@ def test_a_dropped_document_never_comes_back(both: Make) -> None:
     texts = [f"plover {number}" for number in range(12)]
     inserted(server, *texts)
     gone = GivenChunk(texts[5], {}).key
-    contents_of(server).append(ref_of(server), [BankChange(gone, None)], server.core.foundation.ports.ids.new_id)
+    stored(server, BankChange(gone, None))
     for number in range(20):
         check_same(server, [text for text in texts if text != "plover 5"], ["plover 5"])
         texts += (some := [f"ruff {number} {part}" for part in range(3)])
@@ -208,8 +212,7 @@ def put(
 ) -> None:
     """Put a document of several chunks, without vectors."""
     chunks = tuple(DocumentChunk(document_id, at, text, 1, metadata) for at, text in enumerate(texts))
-    change = BankChange(document_id, chunks, attributes)
-    contents_of(server).append(ref_of(server), [change], server.core.foundation.ports.ids.new_id)
+    stored(server, BankChange(document_id, chunks, attributes))
 
 
 def test_parallel_insertions_are_all_found_once(make: Make) -> None:

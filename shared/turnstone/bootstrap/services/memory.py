@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from turnstone.bootstrap.services.registries import Registries
     from turnstone.services.memory.banks import Banks
     from turnstone.services.memory.embedding import BankEmbedding
+    from turnstone.services.memory.folding import Folding
     from turnstone.services.memory.indexes import Indexes
     from turnstone.services.memory.inserting import Inserting
     from turnstone.services.memory.searching import Searching
@@ -49,12 +50,17 @@ class MemoryServices:
 
     @cached_property
     def inserting(self) -> Inserting:
-        from turnstone.services.memory.folding import Folding, FoldingDeps
         from turnstone.services.memory.inserting import Inserting, InsertingDeps
 
+        clock = self._foundation.ports.clock
+        return Inserting(InsertingDeps(self.banks, self._contents, self.folding, self._embedding, clock))
+
+    @cached_property
+    def folding(self) -> Folding:
+        from turnstone.services.memory.folding import Folding, FoldingDeps
+
         ports = self._foundation.ports
-        folding = Folding(FoldingDeps(self._contents, self._indexes, lambda: ports.jobs, ports.clock, ports.ids))
-        return Inserting(InsertingDeps(self.banks, self._contents, folding, self._embedding, ports.clock, ports.ids))
+        return Folding(FoldingDeps(self._contents, self._indexes, lambda: ports.jobs, ports.clock, ports.ids))
 
     @cached_property
     def searching(self) -> Searching:

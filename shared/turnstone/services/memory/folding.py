@@ -15,6 +15,7 @@ from turnstone.ports.system import Clock, IdGenerator
 from turnstone.services.memory.indexes import BankPart, Indexes
 from turnstone.store.cleanup.jobs import sent
 from turnstone.store.memory.contents import (
+    BankChange,
     BankContents,
     ChunkText,
     LoggedChange,
@@ -51,6 +52,18 @@ def is_due(document_ids: Sequence[str], chunks: int) -> bool:
 class Folding:
     def __init__(self, deps: FoldingDeps) -> None:
         self._deps = deps
+
+    def store(self, ref: BankRef, changes: Sequence[BankChange]) -> None:
+        """Store changes of different documents, each durable and found by every search when this returns.
+
+        Each of them is stored wholly or not. After an error, some of them may have been.
+
+        Raises:
+            NotFound: the bank was deleted.
+        """
+        self._deps.contents.append(ref, changes, self._deps.ids.new_id)
+        if is_due([each.document_id for each in changes], sum(len(each.chunks or ()) for each in changes)):
+            self.fold(ref)
 
     def fold(self, ref: BankRef) -> None:
         """Fold the log while it is long. Another process may do the same: the first one's fold counts."""

@@ -14,10 +14,10 @@ from turnstone.domain.memory.documents import DocumentChunk
 from turnstone.domain.memory.insertions import GivenChunk
 from turnstone.domain.provider_data import ProviderData
 from turnstone.domain.turns.attempts import Attempt
-from turnstone.ports.system import Clock, IdGenerator
+from turnstone.ports.system import Clock
 from turnstone.services.memory.banks import Banks
 from turnstone.services.memory.embedding import BankEmbedding
-from turnstone.services.memory.folding import Folding, is_due
+from turnstone.services.memory.folding import Folding
 from turnstone.store.memory.contents import BankChange, BankContents
 
 LARGEST = 1e18  # of a vector's components; the square of a larger one exceeds single precision
@@ -30,7 +30,6 @@ class InsertingDeps:
     folding: Folding
     embedding: BankEmbedding
     clock: Clock
-    ids: IdGenerator
 
 
 class Inserting:
@@ -68,9 +67,7 @@ class Inserting:
             BankChange(key, (DocumentChunk(key, 0, each.text, count_tokens(each.text), each.metadata, vector),))
             for (key, each), vector in zip(chunks.items(), vectors, strict=True)
         ]
-        self._deps.contents.append(ref, changes, self._deps.ids.new_id)
-        if is_due(list(chunks), len(chunks)):
-            self._deps.folding.fold(ref)
+        self._deps.folding.store(ref, changes)
         self._deps.contents.complete(ref, attempt, self._deps.clock.now())
 
     def _check_size(self, ref: BankRef, added: int) -> None:
