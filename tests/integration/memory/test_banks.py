@@ -1,8 +1,9 @@
 """Memory banks over either store: search results never depend on processes, folds, merges, crashes or clean-up.
 
-Covers: store/memory/banks, store/memory/contents, store/layout/bank_keys, services/memory/banks,
-services/memory/embedding, services/memory/folding, services/memory/indexes, services/memory/inserting,
-services/memory/searching, services/cleanup/cleaning, domain/memory/insertions
+Covers: store/memory/banks, store/memory/bank_records, store/memory/contents, store/layout/bank_keys,
+services/memory/banks, services/memory/embedding, services/memory/folding, services/memory/indexes,
+services/memory/inserting, services/memory/merging, services/memory/searching, services/memory/segment_writing,
+services/cleanup/cleaning, domain/memory/insertions
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ from turnstone.domain.memory.ranking import Scored, ranked
 from turnstone.domain.memory.terms import terms_of
 from turnstone.domain.provider_data import NO_PROVIDER_DATA
 from turnstone.domain.turns.attempts import Attempt
-from turnstone.ports.memory import Corpus, SegmentQuestion
+from turnstone.ports.memory import SegmentQuestion
 from turnstone.ports.records import Range
 from turnstone.services.cleanup.cleaning import LATE_PAYLOADS
-from turnstone.services.memory import folding, inserting
+from turnstone.services.memory import folding, inserting, merging
 from turnstone.store.memory.contents import BankChange, BankContents, Manifest, Unlisted
 
 BANK = "shore"
@@ -60,8 +61,8 @@ def both(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Make]:
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fold and merge after a few chunks, as a large bank does after thousands."""
     monkeypatch.setattr(folding, "FOLDED_FROM", 6)
-    monkeypatch.setattr(folding, "MERGED", 3)
-    monkeypatch.setattr(folding, "SMALLEST", 2)
+    monkeypatch.setattr(merging, "MERGED", 3)
+    monkeypatch.setattr(merging, "SMALLEST", 2)
     monkeypatch.setattr(folding, "ONE_IN", 2)
 
 
@@ -112,8 +113,7 @@ def defined(server: Server, texts: Sequence[str], question: str, mode: Any) -> l
     (vector,) = embedded(LOCAL_CALLER, TextsToEmbed("scripted", (question,)), NO_PROVIDER_DATA).vectors
     segment = SEGMENTS.open(SEGMENTS.build(chunks))
     terms = terms_of(question) if mode != "vector" else []
-    corpus = Corpus(segment.chunks, segment.terms, segment.frequencies(set(terms)))
-    hits = segment.hits(SegmentQuestion(terms, vector if mode != "keyword" else None, corpus, 100))
+    hits = SEGMENTS.hits([segment], SegmentQuestion(terms, [vector if mode != "keyword" else None], 100))
     scored = [Scored(hit.chunk_id, hit.keyword_score, hit.vector_score) for hit in hits]
     best = ranked(scored, mode, BankQuestion("", None).ranker, "scripted")[:50]
     return [(chunks[hits[index].position].text, score) for score, index in best]

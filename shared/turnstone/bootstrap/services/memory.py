@@ -58,9 +58,13 @@ class MemoryServices:
     @cached_property
     def folding(self) -> Folding:
         from turnstone.services.memory.folding import Folding, FoldingDeps
+        from turnstone.services.memory.merging import Merging
+        from turnstone.services.memory.segment_writing import SegmentWriting
 
         ports = self._foundation.ports
-        return Folding(FoldingDeps(self._contents, self._indexes, lambda: ports.jobs, ports.clock, ports.ids))
+        writing = SegmentWriting(self._contents, self._indexes, lambda: ports.jobs, ports.clock, ports.ids)
+        merging = Merging(self._contents, self._indexes, writing)
+        return Folding(FoldingDeps(self._contents, writing, merging))
 
     @cached_property
     def searching(self) -> Searching:

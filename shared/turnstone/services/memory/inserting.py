@@ -71,13 +71,12 @@ class Inserting:
         self._deps.contents.complete(ref, attempt, self._deps.clock.now())
 
     def _check_size(self, ref: BankRef, added: int) -> None:
-        manifest = self._deps.contents.manifest(ref)
-        if manifest.chunks + added > MOST_CHUNKS:
-            raise InvalidRequest(
-                f"chunks: {ref.bank_id!r} would have more than {MOST_CHUNKS} chunks, replaced ones included;"
-                " use another one",
-                ("chunks",),
-            )
+        if self._deps.contents.manifest(ref).chunks + added <= MOST_CHUNKS:
+            return
+        self._deps.folding.reclaim(ref)
+        if self._deps.contents.manifest(ref).chunks + added > MOST_CHUNKS:
+            problem = f"{ref.bank_id!r} would have more than {MOST_CHUNKS} chunks; use another one"
+            raise InvalidRequest(f"chunks: {problem}", ("chunks",))
 
     def _vectors(
         self, caller: Caller, chunks: Sequence[GivenChunk], space: VectorSpace | None, provider_data: ProviderData
