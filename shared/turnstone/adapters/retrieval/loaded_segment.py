@@ -91,6 +91,8 @@ class NumpySegment:
 
     def without(self, document_ids: Collection[str]) -> NumpySegment:
         """Return the segment without the chunks of these documents."""
+        if not document_ids:
+            return self
         documents, _ = self.loaded.documents_with(digests_of(document_ids))
         return self.without_these(documents)
 

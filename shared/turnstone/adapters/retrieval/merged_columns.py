@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from turnstone.adapters.retrieval.loaded_segment import NumpySegment
-from turnstone.adapters.retrieval.segment_format import Bytes, Longs, joined, pieces_at, sizes_of
+from turnstone.adapters.retrieval.segment_format import ID_BYTES, Bytes, Longs, joined, pieces_at, sizes_of
 
 Columns = dict[str, NDArray[Any]]
 
@@ -33,7 +33,7 @@ def columns_of(segments: Sequence[NumpySegment]) -> Columns:
         "lengths": rows("lengths", np.zeros(0, np.uint32)),
         "scales": rows("scales", np.zeros(0, np.float32)),
         "vectors": np.concatenate([np.zeros((0, width), np.int8), *vectors]),
-        "chunk_ids": rows("chunk_ids", np.zeros((0, 16), np.uint8)),
+        "chunk_ids": rows("chunk_ids", np.zeros((0, ID_BYTES), np.uint8)),
         "metadata_ends": np.cumsum(sizes).astype(np.uint32),
         "metadata": np.concatenate([np.zeros(0, np.uint8), *(pieces for _, pieces in metadata)]),
         **_documents(segments, kept),

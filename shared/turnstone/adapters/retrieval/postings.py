@@ -18,7 +18,7 @@ from turnstone.adapters.retrieval.segment_format import Bytes, Ints, Longs, Mask
 from turnstone.domain.memory.terms import PIECE, pieces_of, words_of
 
 MOST_COUNTED = 255
-PIECE_POSTINGS = 262_144  # decoded at a time
+PIECE_POSTINGS = 65_536  # decoded at a time
 COUNT_BITS = POSITION_BITS = 16
 
 
@@ -151,7 +151,9 @@ def _begins(ends: Ints) -> Longs:
 def _subtract(positions: Positions, begins: Longs) -> None:
     """Replace positions, of terms that begin there, by the gaps between them."""
     first = positions[begins]
-    positions[1:] -= positions[:-1].copy()
+    for end in range(len(positions), 1, -PIECE_POSTINGS):  # from the last one on: each is subtracted from its follower
+        begin = max(1, end - PIECE_POSTINGS)
+        positions[begin:end] -= positions[begin - 1 : end - 1].copy()
     positions[begins] = first
 
 

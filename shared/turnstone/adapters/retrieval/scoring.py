@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from turnstone.adapters.retrieval.loaded_segment import NumpySegment, values_in
 from turnstone.adapters.retrieval.postings import positions_of
-from turnstone.adapters.retrieval.segment_format import Longs, Mask
+from turnstone.adapters.retrieval.segment_format import ID_BYTES, Longs, Mask
 from turnstone.domain.memory.terms import PIECE
 from turnstone.ports.memory import SegmentHit, SegmentQuestion
 
@@ -33,10 +33,9 @@ def hits_of(segments: Sequence[NumpySegment], question: SegmentQuestion) -> list
     keywords = _keyword_scores(segments, question.terms)
     vectors = _vector_scores(segments, question.vectors)
     best = [found.best(scores, question.limit, question.matches) for scores in (keywords, vectors)]
-    return [
-        SegmentHit(*found.location(at), found.chunk_id(at), max(float(keywords[at]), 0.0), max(float(vectors[at]), 0.0))
-        for at in np.unique(np.concatenate(best)).tolist()
-    ]
+    chosen = np.unique(np.concatenate(best))
+    of_chosen = (np.maximum(scores[chosen], 0).tolist() for scores in (keywords, vectors))
+    return [SegmentHit(*each) for each in zip(*found.located_ids(chosen), *of_chosen, strict=True)]
 
 
 class _Found:
@@ -47,14 +46,13 @@ class _Found:
         self._begins = np.cumsum([0, *(len(segment.arrays.lengths) for segment in segments)])
         self._matched: dict[tuple[bytes, bytes], bool] = {}
 
-    def location(self, number: int) -> tuple[int, int]:
-        """Return the segment of a chunk and its position there."""
-        part = int(np.searchsorted(self._begins, number, "right")) - 1
-        return part, number - int(self._begins[part])
-
-    def chunk_id(self, number: int) -> str:
-        part, position = self.location(number)
-        return bytes(self._segments[part].arrays.chunk_ids[position]).hex()
+    def located_ids(self, numbers: Longs) -> tuple[list[int], list[int], list[str]]:
+        """Return the segment of each of the chunks, ascending, its position there, and its id."""
+        parts = np.searchsorted(self._begins, numbers, "right") - 1
+        ids = b"".join(segment.arrays.chunk_ids[positions].tobytes() for segment, positions in self._located(numbers))
+        digits = 2 * ID_BYTES
+        named = [ids.hex()[begin : begin + digits] for begin in range(0, digits * len(numbers), digits)]
+        return parts.tolist(), (numbers - self._begins[parts]).tolist(), named
 
     def best(self, scores: Scores, limit: int, matches: Matches | None) -> Longs:
         """Return the best chunks of a score above 0; of equal ones at the limit, those first in order of ids."""

@@ -6,7 +6,7 @@ The line states the version, and the shape and type of each array. A loaded segm
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from io import BytesIO
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from turnstone.domain.memory.terms import PIECE
 
 VERSION = 3
 ALIGNED = 8
+ID_BYTES = 16
 MOST_SHORT = 65_536  # chunks of a segment whose positions take two bytes each
 
 Bytes = NDArray[np.uint8]
@@ -74,18 +75,17 @@ _TYPES: Mapping[str, DTypeLike] = {
 }
 
 
-def blank(shapes: Shapes) -> tuple[BytesIO, Arrays]:
-    """Return a body of such arrays, all of them zero, and the arrays to fill it through; drop them before it is read.
-
-    So the body of a large segment is in memory once.
-    """
+def body_of(shapes: Shapes, fill: Callable[[Arrays], None]) -> bytes:
+    """Return the body of such arrays, which `fill` receives as zeros: so a large body is in memory once."""
     kinds = {name: np.dtype(_kind(name, shapes)) for name in Arrays._fields}
     arrays = {name: [kinds[name].str, *shapes[name]] for name in Arrays._fields}
     line = json.dumps({"version": VERSION, "arrays": arrays}, separators=(",", ":")).encode() + b"\n"
     line = line.rjust(len(line) + -len(line) % ALIGNED)
     sizes = [_padded(_count(shapes[name]) * kinds[name].itemsize) for name in Arrays._fields]
-    body = BytesIO(line + bytes(sum(sizes)))
-    return body, _views(body.getbuffer(), len(line), [(kinds[name], shapes[name]) for name in Arrays._fields])
+    body = BytesIO(bytes(len(line) + sum(sizes)))
+    body.write(line)
+    fill(_views(body.getbuffer(), len(line), [(kinds[name], shapes[name]) for name in Arrays._fields]))
+    return body.getvalue()  # no copy, because the arrays are gone
 
 
 def arrays_in(body: bytes) -> Arrays:

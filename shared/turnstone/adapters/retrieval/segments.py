@@ -26,12 +26,13 @@ from turnstone.adapters.retrieval.merged_columns import columns_of
 from turnstone.adapters.retrieval.postings import join_into, join_terms, postings_of
 from turnstone.adapters.retrieval.scoring import hits_of
 from turnstone.adapters.retrieval.segment_format import (
+    ID_BYTES,
     Arrays,
     Floats,
     Longs,
     Mask,
     arrays_in,
-    blank,
+    body_of,
     joined,
     letters_of,
 )
@@ -39,7 +40,6 @@ from turnstone.domain.memory.documents import DocumentChunk
 from turnstone.ports.memory import OpenSegment, SegmentHit, SegmentQuestion
 
 LARGEST_BYTE = 127
-ID_BYTES = 16
 BLOCK_CHUNKS = 256
 BLOCK_LETTERS = 1_048_576
 
@@ -133,10 +133,11 @@ def _block(chunks: Sequence[DocumentChunk], attributes: Mapping[str, Mapping[str
 
 
 def _body(found: Arrays) -> bytes:
-    body, arrays = blank({name: array.shape for name, array in found._asdict().items()})
-    for array, of_body in zip(found, arrays, strict=True):
-        of_body[...] = array
-    return body.getvalue()
+    def fill(arrays: Arrays) -> None:
+        for array, of_body in zip(found, arrays, strict=True):
+            of_body[...] = array
+
+    return body_of({name: array.shape for name, array in found._asdict().items()}, fill)
 
 
 def _merged(segments: Sequence[NumpySegment]) -> bytes:
@@ -145,12 +146,14 @@ def _merged(segments: Sequence[NumpySegment]) -> bytes:
     columns = {**columns_of(segments), "terms": letters_of(terms), "ends": ends}
     postings = int(ends[-1]) if len(ends) else 0
     shapes = {name: array.shape for name, array in columns.items()}
-    body, arrays = blank({**shapes, "gaps": (postings,), "counts": (postings,)})
-    filled = arrays._asdict()
-    for name, column in columns.items():
-        filled[name][...] = column
-    join_into(arrays.gaps, arrays.counts, ends, parts, targets)
-    return body.getvalue()
+
+    def fill(arrays: Arrays) -> None:
+        named = arrays._asdict()
+        for name, column in columns.items():
+            named[name][...] = column
+        join_into(arrays.gaps, arrays.counts, ends, parts, targets)
+
+    return body_of({**shapes, "gaps": (postings,), "counts": (postings,)}, fill)
 
 
 def _quantised(vectors: Sequence[Sequence[float] | None]) -> tuple[Floats, NDArray[np.int8]]:

@@ -101,6 +101,14 @@ class Indexes:
         """Hold the index of a segment that this process has stored, as if it had been read."""
         self._opened(ref, name, index)
 
+    def drop(self, ref: BankRef, names: Sequence[str]) -> None:
+        """Hold the indexes of these segments no longer: others have their chunks."""
+        with self._lock:
+            for name in names:
+                size, _ = self._held.pop(_key(ref, SEGMENT, name), (0, None))
+                self._bytes -= size
+            self._held.pop(_key(ref, LAYERS), None)
+
     def of_view(self, ref: BankRef, view: View) -> list[BankPart]:
         """Return the parts of a bank, each without the documents that newer ones replace or drop.
 

@@ -98,7 +98,7 @@ def _check_vectors(given: Sequence[GivenChunk], space: VectorSpace) -> None:
         if len(each.vector) != space.dimension:
             problem = f"must have {space.dimension} numbers, not {len(each.vector)}"
             raise InvalidRequest(f"chunks.{index}.embedding: {problem}", location)
-        if not all(math.isfinite(number) and abs(number) <= LARGEST for number in each.vector):
+        if not all(map(math.isfinite, each.vector)) or max(map(abs, each.vector)) > LARGEST:
             raise InvalidRequest(f"chunks.{index}.embedding: must be of numbers between ±{LARGEST:g}", location)
-        if not any(abs(number) >= 1 / LARGEST for number in each.vector):
+        if max(map(abs, each.vector)) < 1 / LARGEST:
             raise InvalidRequest(f"chunks.{index}.embedding: must not be zero", location)

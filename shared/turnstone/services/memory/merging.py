@@ -100,6 +100,7 @@ class Merging:
             at = _position_of(entries, manifest.segments)
             segments = (*manifest.segments[:at], *made, *manifest.segments[at + len(entries) :])
             if after := self.contents.commit(ref, manifest, segments):
+                self.indexes.drop(ref, [entry.name for entry in entries])
                 return after
         raise SegmentGone
 
