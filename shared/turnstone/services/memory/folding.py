@@ -96,7 +96,7 @@ class Folding:
     def _written(self, ref: BankRef, changes: Sequence[BankChange]) -> SegmentEntry | None:
         """Return a stored segment of these changes, not listed yet; None if it was removed already."""
         chunks = [chunk for each in changes for chunk in each.chunks or ()]
-        dropped = tuple(each.document_id for each in changes if each.chunks is None)
+        dropped = tuple(each.document_id for each in changes if not each.chunks)
         index = self._deps.writing.build(chunks, {each.document_id: each.attributes for each in changes})
         texts = (ChunkText(chunk.position, chunk.tokens, chunk.text) for chunk in chunks)
         name = self._deps.writing.put(ref, index, len(chunks), texts)

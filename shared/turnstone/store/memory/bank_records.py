@@ -19,7 +19,7 @@ class SegmentEntry(NamedTuple):
 
     Attributes:
         chunks: their number, those included that newer segments replace.
-        dropped: documents deleted when it was folded: their chunks in older segments do not count.
+        dropped: documents without chunks since then: those in older segments do not count.
         replaced: how many of its chunks newer segments replaced or dropped when that was last counted.
     """
 
