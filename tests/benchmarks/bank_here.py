@@ -153,29 +153,29 @@ def put_document(bank: BankHere, chunks: int) -> dict[str, float]:
 
 def search(bank: BankHere, _: int) -> dict[str, float]:
     """Return the times of the first search and of later ones, in milliseconds, and the memory that the bank takes."""
-    asked, before_mb = questions(), memory_mb("VmRSS")
+    texts, before_mb = questions(), memory_mb("VmRSS")
     began_s, began_wall_s = time.process_time(), time.perf_counter()
-    bank.search(next(asked))
+    bank.search(next(texts))
     first = {
         "first_ms": _ms_since(time.process_time, began_s),
         "first_wall_ms": _ms_since(time.perf_counter, began_wall_s),
     }
     grown_mb = memory_mb("VmRSS") - before_mb
-    cpu_ms, wall_ms = searched(bank, asked, QUESTIONS, time.process_time)
+    cpu_ms, wall_ms = searched(bank, texts, QUESTIONS, time.process_time)
     return {**first, "ms": cpu_ms, "wall_ms": wall_ms, "grown_mb": grown_mb}
 
 
 def search_while_filled(bank: BankHere, chunks: int) -> dict[str, float]:
     """Return the processor time of searches, in milliseconds, quiet and while another thread inserts chunks."""
-    asked = questions()
-    bank.search(next(asked))
-    quiet_ms, quiet_wall_ms = searched(bank, asked, QUESTIONS, time.thread_time)
+    texts = questions()
+    bank.search(next(texts))
+    quiet_ms, quiet_wall_ms = searched(bank, texts, QUESTIONS, time.thread_time)
     given = list(requests(2_000_000, chunks))
     thread = threading.Thread(target=lambda: [bank.insert(some) for some in given])
     thread.start()
     during: list[tuple[float, float]] = []
     while thread.is_alive():
-        during.append(searched(bank, asked, 1, time.thread_time))
+        during.append(searched(bank, texts, 1, time.thread_time))
     cpu_ms, wall_ms = (median(each[index] for each in during) for index in (0, 1))
     return {
         "quiet_ms": quiet_ms,
@@ -187,11 +187,11 @@ def search_while_filled(bank: BankHere, chunks: int) -> dict[str, float]:
     }
 
 
-def searched(bank: BankHere, asked: Iterator[str], times: int, clock: Callable[[], float]) -> tuple[float, float]:
+def searched(bank: BankHere, texts: Iterator[str], times: int, clock: Callable[[], float]) -> tuple[float, float]:
     """Return the median of so many searches, in milliseconds: by this clock, and as it passed."""
     cpu, wall = [], []
     for _ in range(times):
-        text = next(asked)
+        text = next(texts)
         began_s, began_wall_s = clock(), time.perf_counter()
         bank.search(text)
         cpu.append(_ms_since(clock, began_s))

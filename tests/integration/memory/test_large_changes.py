@@ -1,4 +1,4 @@
-"""Large documents, which are segments at once, and segments that are rewritten: neither changes what is found.
+"""Large documents, which are segments at once, and segments that are rewritten: neither changes the hits of a search.
 
 Covers: services/memory/folding, services/memory/merging, services/memory/segment_writing, services/memory/indexes,
 store/memory/contents
@@ -15,7 +15,7 @@ from random import Random
 
 import pytest
 
-from tests.integration.memory.test_banks import (
+from tests.support.engine.banks import (
     BANK,
     FIRST,
     contents_of,
@@ -300,9 +300,9 @@ def test_a_bank_full_of_living_chunks_refuses_more(make: Make, monkeypatch: pyte
     monkeypatch.setattr(inserting, "MOST_CHUNKS", 30)
     server = make()
     registered(server)
-    stored(server, change("book", 1, 20))
-    stored(server, change("book", 2, 20))
-    inserted(server, *(f"{number}" for number in range(10)))
+    stored(server, change("book", 1, 12))
+    stored(server, change("book", 2, 12))
+    inserted(server, *(f"{number}" for number in range(18)))
     with pytest.raises(InvalidRequest, match="more than 30 chunks"):
         inserted(server, "one more")
     assert manifest_of(server).chunks == 30
@@ -312,12 +312,41 @@ def test_dropped_documents_leave_the_list_once_no_segment_has_them(make: Make, m
     monkeypatch.setattr(merging, "MOST_DROPPED", 8)
     server = make()
     registered(server)
-    pages = [change(f"page{number}", 1, 1) for number in range(40)]
+    book, pages = change("book", 1, 19), [change(f"page{number}", 1, 1) for number in range(20)]
+    stored(server, book)
     stored(server, *pages)
-    for number in range(0, 40, 2):
-        stored(server, BankChange(f"page{number}", None), BankChange(f"never-there{number}", None))
+    for number in range(0, 20, 2):
+        unknown = [BankChange(f"unknown{number} {part}", None) for part in range(4)]
+        stored(server, BankChange(f"page{number}", None), *unknown)
         assert sum(len(segment.dropped) for segment in manifest_of(server).segments) <= 8 + 12
-    assert texts_found(make()) == texts_of(*pages[1::2])
+    assert texts_found(make()) == texts_of(book, *pages[1::2])
+
+
+def test_a_segment_whose_removal_has_begun_is_not_listed(make: Make) -> None:
+    slow, cleaner = make(), make()
+    registered(slow)
+    stored(slow, change("book", 1, 2))
+    gate = Gate()
+    slow.store.before(lists_segments, gate.pass_through)
+
+    def store() -> None:
+        with pytest.raises(StoreUnavailable, match="try again"):
+            stored(slow, change("book", 2, LARGE))
+
+    thread = threading.Thread(target=store)
+    thread.start()
+    gate.wait()
+    cleaner.store.after(
+        lambda call: call.verb == "write" and call.operations[0].key.sk.endswith("index"), cleaner.store.die
+    )
+    with pytest.raises(ProcessDied):
+        done_jobs(cleaner)
+    gate.open()
+    thread.join()
+    assert texts_found(make()) == texts_of(change("book", 1, 2))
+    last = make()
+    done_jobs(last)
+    assert segments_stored(last) == set()
 
 
 def test_a_bank_that_always_changes_refuses_a_large_change(make: Make) -> None:
@@ -385,3 +414,38 @@ def test_any_changes_are_found_as_they_were_last_made(both: Make) -> None:
 @pytest.mark.nightly
 def test_any_changes_are_found_as_they_were_last_made_explored(make: Make, fresh_seed: int) -> None:
     explored(make, fresh_seed, 200)
+
+
+def test_a_large_change_and_a_warm_search_take_few_calls_of_the_store(both: Make) -> None:
+    server = both()
+    registered(server)
+    stored(server, change("book", 1, 19))
+    found(server, WORD, "keyword")
+    calls = server.store.calls
+    calls.clear()
+    found(server, WORD, "keyword")
+    assert [call.verb for call in calls] == ["get", "gather"], "the bank, then its log and list"
+    ref = ref_of(server)
+    calls.clear()
+    server.core.memory_services.folding.store(ref, [change("other", 1, 16)])
+    assert [call.verb for call in calls] == ["write", "write", "write", "write", "gather", "write"]
+    claim, *pages, index, listing = (call for call in calls if call.verb == "write")
+    assert [len(call.operations) for call in (claim, *pages, index, listing)] == [3, 3, 3, 1, 2]
+
+
+def test_searches_at_the_same_time_read_an_index_once(make: Make) -> None:
+    writer, server = make(), make()
+    registered(writer)
+    stored(writer, change("book", 1, 19))
+    gate, seen, views = Gate(), threading.Event(), count(1)
+    server.store.before(lambda call: call.keys[:1] != () and call.keys[0].endswith(":index"), gate.pass_through)
+    server.store.after(lambda call: call.keys[:1] == ("log:",) and next(views) == 2, seen.set)
+    threads = [threading.Thread(target=texts_found, args=(server,)) for _ in range(2)]
+    threads[0].start()
+    gate.wait()
+    threads[1].start()
+    assert seen.wait(30)
+    gate.open()
+    for thread in threads:
+        thread.join()
+    assert sum(key.endswith(":index") for call in server.store.calls for key in call.keys) == 1
