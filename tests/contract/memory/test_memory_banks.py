@@ -1,6 +1,7 @@
 """Memory banks of the four kinds over HTTP, with documents, under the paths of each generation of clients.
 
-Covers: functions/memory, dialects/llama_stack/memory, services/memory/recalling, services/memory/document_sources
+Covers: functions/memory, dialects/llama_stack/memory, services/memory/recalling,
+services/memory/documents/document_sources
 """
 
 from __future__ import annotations

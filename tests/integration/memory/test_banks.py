@@ -1,8 +1,9 @@
 """Memory banks over either store: search results never depend on processes, folds, merges, crashes or clean-up.
 
-Covers: store/memory/banks, store/memory/contents, store/layout/bank_keys, services/memory/banks,
-services/memory/embedding, services/memory/folding, services/memory/indexes, services/memory/inserting,
-services/memory/searching, services/cleanup/cleaning, domain/memory/insertions
+Covers: store/memory/banks, store/memory/bank_records, store/memory/contents, store/layout/bank_keys,
+services/memory/banks, services/memory/embedding, services/memory/folding, services/memory/indexes,
+services/memory/inserting, services/memory/merging, services/memory/searching, services/memory/segment_writing,
+services/cleanup/cleaning, domain/memory/insertions
 """
 
 from __future__ import annotations
@@ -10,35 +11,45 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 from itertools import count
 from random import Random
 from typing import Any
 
 import pytest
 
+from tests.support.engine.banks import (
+    BANK,
+    FIRST,
+    contents_of,
+    done_jobs,
+    found,
+    inserted,
+    lists_segments,
+    manifest_of,
+    ref_of,
+    registered,
+    segments_stored,
+    stored,
+)
 from tests.support.engine.either_store import Make
 from tests.support.engine.harness import Gate, ProcessDied, Server, StoreCall
 from turnstone.adapters.retrieval.segments import NumpySegments
 from turnstone.domain.access.caller import LOCAL_CALLER, Caller
 from turnstone.domain.errors import AlreadyRegistered, InvalidRequest, NotFound
-from turnstone.domain.memory.banks import BankRef, NewBank
+from turnstone.domain.memory.banks import NewBank
 from turnstone.domain.memory.documents import DocumentChunk
 from turnstone.domain.memory.filters import parsed
 from turnstone.domain.memory.insertions import GivenChunk
-from turnstone.domain.memory.questions import BankQuestion, Hit, SearchMode
+from turnstone.domain.memory.questions import BankQuestion, SearchMode
 from turnstone.domain.memory.ranking import Scored, ranked
 from turnstone.domain.memory.terms import terms_of
 from turnstone.domain.provider_data import NO_PROVIDER_DATA
-from turnstone.domain.turns.attempts import Attempt
-from turnstone.ports.memory import Corpus, SegmentQuestion
+from turnstone.ports.memory import SegmentQuestion
 from turnstone.ports.records import Range
 from turnstone.services.cleanup.cleaning import LATE_PAYLOADS
-from turnstone.services.memory import folding
-from turnstone.store.memory.contents import BankChange, BankContents, Manifest, Unlisted
+from turnstone.services.memory import folding, merging
+from turnstone.store.memory.contents import BankChange, Unlisted
 
-BANK = "shore"
-FIRST = Attempt(fingerprint="body")
 WORDS = [
     f"{first}{last}" for first in ("tern", "knot", "plover", "stint", "ruff") for last in ("", "s", "wing", "nest")
 ]
@@ -50,35 +61,9 @@ QUESTIONS = ("ternwing nest", "plovers", "ruff stint knots", "nothing of it")
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fold and merge after a few chunks, as a large bank does after thousands."""
     monkeypatch.setattr(folding, "FOLDED_FROM", 6)
-    monkeypatch.setattr(folding, "MERGED", 3)
-    monkeypatch.setattr(folding, "SMALLEST", 2)
+    monkeypatch.setattr(merging, "MERGED", 3)
+    monkeypatch.setattr(merging, "SMALLEST", 2)
     monkeypatch.setattr(folding, "ONE_IN", 2)
-
-
-def registered(server: Server, bank: str = BANK, caller: Caller = LOCAL_CALLER) -> None:
-    server.core.banks.register(caller, NewBank(bank, "vector", "scripted"), NO_PROVIDER_DATA, FIRST)
-
-
-def inserted(server: Server, *texts: str, document_id: str = "", bank: str = BANK) -> None:
-    given = [GivenChunk(text, {"of": document_id}, document_id) for text in texts]
-    server.core.inserting.insert_chunks(LOCAL_CALLER, bank, given, NO_PROVIDER_DATA, FIRST)
-
-
-def found(server: Server, text: str, mode: Any = "hybrid", **more: Any) -> tuple[Hit, ...]:
-    question = BankQuestion(text, None, mode, 50, **more)
-    return server.core.searching.search(LOCAL_CALLER, BANK, question, NO_PROVIDER_DATA)
-
-
-def ref_of(server: Server, bank: str = BANK) -> BankRef:
-    return BankRef(LOCAL_CALLER.tenant, server.core.banks.visible(LOCAL_CALLER, bank).content_id, bank)
-
-
-def contents_of(server: Server) -> BankContents:
-    return BankContents(server.store)
-
-
-def manifest_of(server: Server) -> Manifest:
-    return contents_of(server).manifest(ref_of(server))
 
 
 def text_of(random: Random) -> str:
@@ -98,8 +83,7 @@ def defined(server: Server, texts: Sequence[str], question: str, mode: Any) -> l
     (vector,) = embedded(LOCAL_CALLER, TextsToEmbed("scripted", (question,)), NO_PROVIDER_DATA).vectors
     segment = SEGMENTS.open(SEGMENTS.build(chunks))
     terms = terms_of(question) if mode != "vector" else []
-    corpus = Corpus(segment.chunks, segment.terms, segment.frequencies(set(terms)))
-    hits = segment.hits(SegmentQuestion(terms, vector if mode != "keyword" else None, corpus, 100))
+    hits = SEGMENTS.hits([segment], SegmentQuestion(terms, [vector if mode != "keyword" else None], 100))
     scored = [Scored(hit.chunk_id, hit.keyword_score, hit.vector_score) for hit in hits]
     best = ranked(scored, mode, BankQuestion("", None).ranker, "scripted")[:50]
     return [(chunks[hits[index].position].text, score) for score, index in best]
@@ -112,29 +96,6 @@ def check_same(server: Server, texts: Sequence[str], questions: Sequence[str] = 
             expected = defined(server, texts, question, mode)
             assert [score for _, score in hits] == pytest.approx([score for _, score in expected], abs=1e-6)
             assert {text for text, _ in hits} == {text for text, _ in expected}
-
-
-def lists_segments(call: StoreCall) -> bool:
-    puts = [getattr(each, "attributes", {}) for each in call.operations]
-    return call.verb == "write" and {"status": "active"} in puts
-
-
-def done_jobs(server: Server) -> None:
-    """Do all jobs, each when it is due."""
-    for _ in range(20):
-        server.clock.advance(180)  # type: ignore[attr-defined] # in tests it is a fake
-        jobs = server.core.cleaning.due()
-        if not jobs:
-            return
-        for job in jobs:
-            server.core.cleaning.run_for(job, timedelta(hours=1))
-    pytest.fail("the jobs have no end")
-
-
-def segments_stored(server: Server) -> set[str]:
-    ref = ref_of(server)
-    records = server.records.range(Range(f"{ref.tenant}|bank:{ref.content_id}", start="seg:", end="seg:~")).records
-    return {record.key.sk.split(":")[1] for record in records}
 
 
 def test_what_is_found_does_not_depend_on_folds_and_processes(both: Make) -> None:
@@ -170,7 +131,7 @@ def test_a_dropped_document_never_comes_back(both: Make) -> None:
     texts = [f"plover {number}" for number in range(12)]
     inserted(server, *texts)
     gone = GivenChunk(texts[5], {}).key
-    contents_of(server).append(ref_of(server), [BankChange(gone, None)], server.core.foundation.ports.ids.new_id)
+    stored(server, BankChange(gone, None))
     for number in range(20):
         check_same(server, [text for text in texts if text != "plover 5"], ["plover 5"])
         texts += (some := [f"ruff {number} {part}" for part in range(3)])
@@ -198,8 +159,7 @@ def put(
 ) -> None:
     """Put a document of several chunks, without vectors."""
     chunks = tuple(DocumentChunk(document_id, at, text, 1, metadata) for at, text in enumerate(texts))
-    change = BankChange(document_id, chunks, attributes)
-    contents_of(server).append(ref_of(server), [change], server.core.foundation.ports.ids.new_id)
+    stored(server, BankChange(document_id, chunks, attributes))
 
 
 def test_parallel_insertions_are_all_found_once(make: Make) -> None:

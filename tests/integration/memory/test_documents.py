@@ -1,7 +1,7 @@
 """Documents of memory banks: of each one, searches find the newest completed insertion, and nothing of another.
 
-Covers: services/memory/documents, services/memory/chunk_content, services/memory/indexes, store/memory/documents,
-domain/memory/documents
+Covers: services/memory/documents/documents, services/memory/documents/chunk_content, services/memory/indexes,
+store/memory/documents, domain/memory/documents
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from turnstone.domain.memory.questions import BankQuestion
 from turnstone.domain.provider_data import NO_PROVIDER_DATA
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.ports.records import Range
-from turnstone.services.memory import folding
+from turnstone.services.memory import folding, merging
 
 BANK = "shore"
 FIRST = Attempt(fingerprint="body")
@@ -43,9 +43,15 @@ SMALL = Chunking(tokens=3, overlap=0)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fold and merge after a few chunks, as a large bank does after thousands."""
     monkeypatch.setattr(folding, "FOLDED_FROM", 6)
-    monkeypatch.setattr(folding, "MERGED", 3)
-    monkeypatch.setattr(folding, "SMALLEST", 2)
+    monkeypatch.setattr(merging, "MERGED", 3)
+    monkeypatch.setattr(merging, "SMALLEST", 2)
     monkeypatch.setattr(folding, "ONE_IN", 2)
+
+
+@pytest.fixture(params=[64, 2], ids=["logged", "at once"])
+def sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Store documents of two chunks in the log, or as segments at once."""
+    monkeypatch.setattr(folding, "AT_ONCE_FROM", request.param)
 
 
 def opened(make: Make, **settings: Any) -> Server:
@@ -72,6 +78,10 @@ def ref_of(server: Server) -> BankRef:
 
 def got(server: Server, document_id: str) -> Document:
     return server.core.documents.get(LOCAL_CALLER, BANK, document_id)
+
+
+def writes_the_document(call: StoreCall) -> bool:
+    return any(each.key.sk.startswith("doc:") for each in call.operations)
 
 
 def chunks_for(document_id: str, *texts: str) -> tuple[DocumentChunk, ...]:
@@ -109,6 +119,7 @@ def records_of(server: Server) -> list[str]:
     return sorted(f"{record.key.sk} {record.rev}" for record in records)
 
 
+@pytest.mark.usefixtures("sizes")
 def test_a_document_is_found_wholly_and_replaced_wholly_wherever_it_is(both: Make) -> None:
     server, other = opened(both), both()
     for number, text in enumerate(("tern 1. tern 2. tern 3.", "tern 4. tern 5.", "tern 6.")):
@@ -146,8 +157,9 @@ def test_a_document_without_words_removes_the_earlier_content(make: Make) -> Non
     assert (got(server, "a").status, got(server, "a").chunks) == ("completed", 0)
 
 
-def test_many_documents_of_a_request_are_all_stored(both: Make) -> None:
-    server = opened(both)
+@pytest.mark.usefixtures("sizes")
+def test_many_documents_of_a_request_are_all_stored(make: Make) -> None:
+    server = opened(make)
     given = [TextDocument(NewDocument(f"d{number:03}", {"n": number}), f"tern {number}") for number in range(60)]
     server.core.documents.insert(LOCAL_CALLER, BANK, given, NO_PROVIDER_DATA, FIRST)
     assert len(texts_found(server, "tern")) == 60
@@ -174,11 +186,12 @@ def test_documents_are_listed_in_the_order_of_first_insertion(both: Make) -> Non
         listed(server, after="d")
 
 
+@pytest.mark.usefixtures("sizes")
 def test_changed_attributes_are_in_filters_at_once(both: Make) -> None:
     server, other = opened(both), both()
     inserted(server, "a", "tern 1. tern 2. tern 3.", year=2023)
     inserted(server, "b", "tern 4.", year=2025)
-    for year in range(2026, 2029):
+    for year in range(2026, 2028):
         chunks = server.core.documents.chunks(LOCAL_CALLER, BANK, "a")
         server.core.documents.set_attributes(LOCAL_CALLER, BANK, "a", {"year": year})
         nested = {"type": "eq", "key": "year", "value": year}
@@ -187,25 +200,27 @@ def test_changed_attributes_are_in_filters_at_once(both: Make) -> None:
         assert texts_found(other, "tern", nested) == sorted(chunk.text for chunk in chunks)
         assert texts_found(other, "tern", {"type": "lt", "key": "year", "value": 2025}) == []
         filled(server)
-    assert got(other, "a").attributes == {"year": 2028}
+    assert got(other, "a").attributes == {"year": 2027}
 
 
+@pytest.mark.usefixtures("sizes")
 def test_vectors_outlast_changes_of_attributes_without_loss(make: Make) -> None:
     server = opened(make)
     inserted(server, "a", "tern 1. tern 2. tern 3.", year=0)
     filled(server)
-    before = NumpySegments().build(server.core.documents.chunks(LOCAL_CALLER, BANK, "a"))
+    before = NumpySegments().build(server.core.documents.chunks(LOCAL_CALLER, BANK, "a"), {})
     for year in range(1, 4):
         server.core.documents.set_attributes(LOCAL_CALLER, BANK, "a", {"year": year})
         filled(server)
-        assert NumpySegments().build(server.core.documents.chunks(LOCAL_CALLER, BANK, "a")) == before
+        assert NumpySegments().build(server.core.documents.chunks(LOCAL_CALLER, BANK, "a"), {}) == before
 
 
+@pytest.mark.usefixtures("sizes")
 def test_attributes_changed_during_a_replacement_never_bring_back_old_content(make: Make) -> None:
     slow, other = opened(make), make()
     inserted(slow, "a", "tern 1. tern 2.", year=2023)
     filled(slow)
-    slow.store.before(lambda call: call.verb == "write", lambda: inserted(other, "a", "knot 3.", year=2024))
+    slow.store.before(writes_the_document, lambda: inserted(other, "a", "knot 3.", year=2024))
     slow.core.documents.set_attributes(LOCAL_CALLER, BANK, "a", {"year": 2025})
     assert (texts_found(other, "tern"), texts_found(other, "knot")) == ([], ["knot 3."])
     assert got(other, "a").attributes == {"year": 2025}
@@ -238,13 +253,27 @@ def test_a_failed_insertion_gives_its_reason_and_keeps_the_earlier_content(make:
     assert (got(server, "a").status, got(server, "a").last_error) == ("completed", None)
 
 
+@pytest.mark.usefixtures("sizes")
 def test_only_the_newest_insertion_of_a_document_counts(make: Make) -> None:
     server = opened(make)
     old, new = begun(server, "a"), begun(server, "a")
-    assert completed(server, new, "tern new")
-    assert not completed(server, old, "tern old")
+    assert completed(server, new, "tern new", "tern newer")
+    assert not completed(server, old, "tern old", "tern older")
     assert not failed(server, old)
-    assert texts_found(server, "tern") == ["tern new"]
+    assert texts_found(server, "tern") == ["tern new", "tern newer"]
+
+
+@pytest.mark.usefixtures("sizes")
+def test_an_insertion_that_a_newer_one_overtakes_while_it_is_stored_counts_no_more(make: Make) -> None:
+    slow, other = opened(make), make()
+    old = begun(slow, "a")
+
+    def overtake() -> None:
+        assert completed(other, begun(other, "a"), "tern new", "tern newer")
+
+    slow.store.before(writes_the_document, overtake)
+    assert not completed(slow, old, "tern old", "tern older")
+    assert texts_found(slow, "tern") == ["tern new", "tern newer"]
 
 
 def test_a_document_dropped_or_cancelled_while_it_is_ingested_does_not_come_back(make: Make) -> None:
@@ -261,6 +290,7 @@ def test_a_document_dropped_or_cancelled_while_it_is_ingested_does_not_come_back
     assert server.core.documents.cancel(LOCAL_CALLER, BANK, "b").status == "completed"
 
 
+@pytest.mark.usefixtures("sizes")
 def test_a_dropped_document_is_never_found_again(both: Make) -> None:
     server, other = opened(both), both()
     inserted(server, "a", "tern 1. tern 2. tern 3. tern 4.")
@@ -276,6 +306,7 @@ def test_a_dropped_document_is_never_found_again(both: Make) -> None:
     assert texts_found(server, "tern") == ["tern 5."]
 
 
+@pytest.mark.usefixtures("sizes")
 def test_parallel_insertions_never_conflict(make: Make) -> None:
     servers = [opened(make), make()]
 
@@ -293,6 +324,7 @@ def test_parallel_insertions_never_conflict(make: Make) -> None:
     assert len(listed(servers[0])) == 31
 
 
+@pytest.mark.usefixtures("sizes")
 def test_a_process_that_dies_at_any_write_leaves_the_document_whole(make: Make) -> None:
     acts: Sequence[Callable[[Server], object]] = (
         lambda server: inserted(server, "a", "knot 1. knot 2. knot 3. knot 4.", v=2),

@@ -1,7 +1,7 @@
 """Banks of keys and values, and of edges, over either store: queries see whole documents, each in one state.
 
-Covers: services/memory/kinds/document_records, services/memory/kinds/values, services/memory/kinds/graphs,
-services/memory/kinds/edge_making, services/memory/recalling, store/memory/values, store/memory/edges,
+Covers: services/memory/documents/document_records, services/memory/documents/values, services/memory/documents/graphs,
+services/memory/documents/edge_making, services/memory/recalling, store/memory/values, store/memory/edges,
 store/memory/insertions, domain/memory/edges, domain/memory/names
 """
 
@@ -28,7 +28,7 @@ from turnstone.domain.memory.questions import BankQuestion, Hit
 from turnstone.domain.provider_data import NO_PROVIDER_DATA
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.ports.records import Range
-from turnstone.services.memory.kinds import graphs
+from turnstone.services.memory.documents import graphs
 from turnstone.services.memory.recalling import RecalledBank
 from turnstone.store.memory import values
 
@@ -118,7 +118,7 @@ def test_a_long_value_is_whole_and_leaves_nothing_when_it_is_replaced(
     both: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(values, "LONG_BYTES", 64)
-    monkeypatch.setattr("turnstone.services.memory.kinds.values.LONG_BYTES", 64)
+    monkeypatch.setattr("turnstone.services.memory.documents.values.LONG_BYTES", 64)
     server = opened(both, "keyvalue")
     for number in range(3):
         inserted(server, "song", f"tern {number} " * 100)

@@ -36,7 +36,7 @@ from turnstone.adapters.machine.system import RandomIds, SystemClock
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.refs import TurnRef
 from turnstone.services.access.api_keys import ApiKeys
-from turnstone.services.memory.folding import FOLDED_FROM
+from turnstone.services.memory.folding import AT_ONCE_FROM, FOLDED_FROM
 from turnstone.store.access.api_keys import ApiKeyStore
 from turnstone.store.layout.keys import job_shards
 
@@ -266,15 +266,16 @@ def _registers(stage: Stage, kind: str, definition: dict[str, Any]) -> None:
 
 
 def _keeps_memory(stage: Stage, text: str) -> None:
-    """Register, fill, search and delete a vector database; its log is folded."""
+    """Register, fill, search and delete a vector database; its log is folded, and a large request is a segment."""
     for model in ("local", "calls"):
         name = f"memory-{model}"
         definition = {"vector_db_id": name, "embedding_model": model}
         stage.functions.answer("POST", "/v1/vector-dbs", definition)
         stage.functions.answer("GET", "/v1/vector-dbs")
         stage.functions.answer("GET", f"/v1/vector-dbs/{name}")
-        chunks = [{"content": f"{text} {number}", "metadata": {}} for number in range(FOLDED_FROM)]
-        stage.functions.answer("POST", "/v1/vector-io/insert", {"vector_db_id": name, "chunks": chunks})
+        for part, size in enumerate((FOLDED_FROM // 2, FOLDED_FROM // 2, AT_ONCE_FROM)):
+            chunks = [{"content": f"{text} {part} {number}", "metadata": {}} for number in range(size)]
+            stage.functions.answer("POST", "/v1/vector-io/insert", {"vector_db_id": name, "chunks": chunks})
         stage.functions.answer("POST", "/v1/vector-io/query", {"vector_db_id": name, "query": "hello"})
         stage.functions.answer("DELETE", f"/v1/vector-dbs/{name}")
 

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from turnstone.domain.memory.banks import BankKind
     from turnstone.domain.memory.documents import SourceBody
     from turnstone.services.memory.banks import Banks
-    from turnstone.services.memory.documents import Documents
+    from turnstone.services.memory.documents.document_records import DocumentRecords, KindContent
+    from turnstone.services.memory.documents.documents import Documents
+    from turnstone.services.memory.documents.graphs import Graphs
+    from turnstone.services.memory.documents.values import Values
     from turnstone.services.memory.embedding import BankEmbedding
     from turnstone.services.memory.folding import Folding
     from turnstone.services.memory.indexes import Indexes
     from turnstone.services.memory.inserting import Inserting
-    from turnstone.services.memory.kinds.document_records import DocumentRecords, KindContent
-    from turnstone.services.memory.kinds.graphs import Graphs
-    from turnstone.services.memory.kinds.values import Values
     from turnstone.services.memory.recalling import Recalling
     from turnstone.services.memory.searching import Searching
     from turnstone.store.memory.contents import BankContents
@@ -60,17 +60,27 @@ class MemoryServices:
     def inserting(self) -> Inserting:
         from turnstone.services.memory.inserting import Inserting, InsertingDeps
 
+        clock = self._foundation.ports.clock
+        return Inserting(InsertingDeps(self.banks, self._contents, self.folding, self._embedding, clock))
+
+    @cached_property
+    def folding(self) -> Folding:
+        from turnstone.services.memory.folding import Folding, FoldingDeps
+        from turnstone.services.memory.merging import Merging
+        from turnstone.services.memory.segment_writing import SegmentWriting
+
         ports = self._foundation.ports
-        deps = InsertingDeps(self.banks, self._contents, self._folding, self._embedding, ports.clock, ports.ids)
-        return Inserting(deps)
+        writing = SegmentWriting(self._contents, self._indexes, lambda: ports.jobs, ports.clock, ports.ids)
+        merging = Merging(self._contents, self._indexes, writing)
+        return Folding(FoldingDeps(self._contents, writing, merging))
 
     @cached_property
     def documents(self) -> Documents:
-        from turnstone.services.memory.chunk_content import ChunkContent, ChunkContentDeps
-        from turnstone.services.memory.document_sources import DocumentSources
-        from turnstone.services.memory.documents import DocumentDeps, Documents
+        from turnstone.services.memory.documents.chunk_content import ChunkContent, ChunkContentDeps
+        from turnstone.services.memory.documents.document_sources import DocumentSources
+        from turnstone.services.memory.documents.documents import DocumentDeps, Documents
 
-        texts = ChunkContent(ChunkContentDeps(self._records, self._folding, self._indexes, self._embedding))
+        texts = ChunkContent(ChunkContentDeps(self._records, self.folding, self._indexes, self._embedding))
         kinds: dict[BankKind, Callable[[], KindContent]] = {
             "keyvalue": lambda: self._values,
             "graph": lambda: self._graphs,
@@ -82,7 +92,14 @@ class MemoryServices:
     def recalling(self) -> Recalling:
         from turnstone.services.memory.recalling import Recalling, RecallingDeps
 
-        return Recalling(RecallingDeps(self.banks, lambda: self.searching, lambda: self._values, lambda: self._graphs))
+        return Recalling(
+            RecallingDeps(
+                banks=self.banks,
+                searching=lambda: self.searching,
+                values=lambda *query: self._values.found(*query),
+                edges=lambda *query: self._graphs.found(*query),
+            )
+        )
 
     @cached_property
     def searching(self) -> Searching:
@@ -91,15 +108,8 @@ class MemoryServices:
         return Searching(SearchingDeps(self.banks, self._contents, self._indexes, self._embedding))
 
     @cached_property
-    def _folding(self) -> Folding:
-        from turnstone.services.memory.folding import Folding, FoldingDeps
-
-        ports = self._foundation.ports
-        return Folding(FoldingDeps(self._contents, self._indexes, lambda: ports.jobs, ports.clock, ports.ids))
-
-    @cached_property
     def _records(self) -> DocumentRecords:
-        from turnstone.services.memory.kinds.document_records import DocumentRecords
+        from turnstone.services.memory.documents.document_records import DocumentRecords
         from turnstone.store.memory.documents import DocumentStore
 
         ports = self._foundation.ports
@@ -107,7 +117,7 @@ class MemoryServices:
 
     @cached_property
     def _values(self) -> Values:
-        from turnstone.services.memory.kinds.values import Values
+        from turnstone.services.memory.documents.values import Values
         from turnstone.store.memory.values import ValueStore
 
         ports = self._foundation.ports
@@ -115,8 +125,8 @@ class MemoryServices:
 
     @cached_property
     def _graphs(self) -> Graphs:
-        from turnstone.services.memory.kinds.edge_making import EdgeMaking
-        from turnstone.services.memory.kinds.graphs import GraphDeps, Graphs
+        from turnstone.services.memory.documents.edge_making import EdgeMaking
+        from turnstone.services.memory.documents.graphs import GraphDeps, Graphs
         from turnstone.store.memory.edges import EdgeStore
 
         ports = self._foundation.ports

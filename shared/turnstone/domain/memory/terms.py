@@ -16,10 +16,17 @@ _DENSE = re.compile(
 
 def terms_of(text: str) -> list[str]:
     """Return the terms of the text in their order, repeated ones included."""
-    terms: list[str] = []
-    for word in _WORDS.findall(_plain(text)):
-        terms.extend(_pairs(word) if _DENSE.search(word) else _pieces(f"^{word}$"))
-    return terms
+    return [piece for word in words_of(text) for piece in pieces_of(word)]
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of the text in their order, in the form that their pieces have."""
+    return _WORDS.findall(_plain(text))
+
+
+def pieces_of(word: str) -> list[str]:
+    """Return the terms of a word of `words_of`, of `PIECE` letters at most."""
+    return _pairs(word) if _DENSE.search(word) else _pieces(f"^{word}$")
 
 
 def _plain(text: str) -> str:

@@ -14,10 +14,10 @@ from turnstone.domain.memory.documents import DocumentChunk
 from turnstone.domain.memory.insertions import GivenChunk
 from turnstone.domain.provider_data import ProviderData
 from turnstone.domain.turns.attempts import Attempt
-from turnstone.ports.system import Clock, IdGenerator
+from turnstone.ports.system import Clock
 from turnstone.services.memory.banks import Banks
 from turnstone.services.memory.embedding import BankEmbedding
-from turnstone.services.memory.folding import Folding, check_room, is_due
+from turnstone.services.memory.folding import Folding
 from turnstone.store.memory.contents import BankChange, BankContents
 
 LARGEST = 1e18  # of a vector's components; the square of a larger one exceeds single precision
@@ -30,7 +30,6 @@ class InsertingDeps:
     folding: Folding
     embedding: BankEmbedding
     clock: Clock
-    ids: IdGenerator
 
 
 class Inserting:
@@ -63,15 +62,13 @@ class Inserting:
         chunks = {each.key: each for each in given}
         if bank.space is not None:
             _check_vectors(given, bank.space)
-        check_room(self._deps.contents, ref, len(chunks), "chunks")
+        self._deps.folding.check_room(ref, len(chunks), "chunks")
         vectors = self._vectors(caller, list(chunks.values()), bank.space, provider_data)
         changes = [
             BankChange(key, (DocumentChunk(key, 0, each.text, count_tokens(each.text), each.metadata, vector),))
             for (key, each), vector in zip(chunks.items(), vectors, strict=True)
         ]
-        self._deps.contents.append(ref, changes, self._deps.ids.new_id)
-        if is_due(list(chunks), len(chunks)):
-            self._deps.folding.fold(ref)
+        self._deps.folding.store(ref, changes)
         self._deps.contents.complete(ref, attempt, self._deps.clock.now())
 
     def _vectors(
@@ -94,7 +91,7 @@ def _check_vectors(given: Sequence[GivenChunk], space: VectorSpace) -> None:
         if len(each.vector) != space.dimension:
             problem = f"must have {space.dimension} numbers, not {len(each.vector)}"
             raise InvalidRequest(f"chunks.{index}.embedding: {problem}", location)
-        if not all(math.isfinite(number) and abs(number) <= LARGEST for number in each.vector):
+        if not all(map(math.isfinite, each.vector)) or max(map(abs, each.vector)) > LARGEST:
             raise InvalidRequest(f"chunks.{index}.embedding: must be of numbers between ±{LARGEST:g}", location)
-        if not any(abs(number) >= 1 / LARGEST for number in each.vector):
+        if max(map(abs, each.vector)) < 1 / LARGEST:
             raise InvalidRequest(f"chunks.{index}.embedding: must not be zero", location)

@@ -13,8 +13,6 @@ from turnstone.domain.memory.banks import SEARCHED, BankKind, BankRef
 from turnstone.domain.memory.questions import BankQuery, BankQuestion, Hit, hits_within
 from turnstone.domain.provider_data import ProviderData
 from turnstone.services.memory.banks import Banks
-from turnstone.services.memory.kinds.graphs import Graphs
-from turnstone.services.memory.kinds.values import Values
 from turnstone.services.memory.searching import Searching
 from turnstone.store.memory.banks import StoredBank
 
@@ -46,12 +44,12 @@ class RecalledBank(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RecallingDeps:
-    """Dependencies of queries; a function loads what one kind of banks needs."""
+    """Dependencies of queries. `values` and `edges` query one bank: by keys, or by entities and depth."""
 
     banks: Banks
     searching: Callable[[], Searching]
-    values: Callable[[], Values]
-    graphs: Callable[[], Graphs]
+    values: Callable[[BankRef, Sequence[str], BankQuestion], list[Hit]]
+    edges: Callable[[BankRef, Sequence[str], int, BankQuestion], list[Hit]]
 
 
 class Recalling:
@@ -101,16 +99,12 @@ class Recalling:
     def _values(self, caller: Caller, banks: Sequence[RecalledBank], question: BankQuestion) -> list[Hit]:
         of_kind = [each for each in banks if each.stored.bank.kind == "keyvalue"]
         self._deps.banks.touch(caller.tenant, [each.stored for each in of_kind])
-        return [
-            hit for each in of_kind for hit in self._deps.values().found(_ref_of(caller, each), each.keys, question)
-        ]
+        return [hit for each in of_kind for hit in self._deps.values(_ref_of(caller, each), each.keys, question)]
 
     def _graphs(self, caller: Caller, banks: Sequence[RecalledBank], question: BankQuestion) -> list[list[Hit]]:
         of_kind = [each for each in banks if each.stored.bank.kind == "graph"]
         self._deps.banks.touch(caller.tenant, [each.stored for each in of_kind])
-        return [
-            self._deps.graphs().found(_ref_of(caller, each), each.entities, each.depth, question) for each in of_kind
-        ]
+        return [self._deps.edges(_ref_of(caller, each), each.entities, each.depth, question) for each in of_kind]
 
 
 def _ref_of(caller: Caller, bank: RecalledBank) -> BankRef:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.memory.banks import Bank, BankRef, VectorSpace
 from turnstone.domain.memory.documents import DocumentChunk
-from turnstone.domain.memory.filters import Filter
 from turnstone.domain.memory.questions import BankQuestion, Hit, hits_within
 from turnstone.domain.memory.ranking import Scored, ranked
 from turnstone.domain.memory.terms import terms_of
 from turnstone.domain.provider_data import ProviderData
-from turnstone.ports.memory import Corpus, SegmentHit, SegmentQuestion
+from turnstone.ports.memory import SegmentHit, SegmentQuestion
 from turnstone.services.memory.banks import Banks
 from turnstone.services.memory.embedding import BankEmbedding
 from turnstone.services.memory.indexes import BankPart, Indexes
@@ -89,19 +86,20 @@ class Searching:
         return [question._replace(vector=vectors[bank.space]) for bank in banks]
 
     def _found(self, refs: Sequence[BankRef], questions: Sequence[BankQuestion], model: str | None) -> tuple[Hit, ...]:
-        parts: list[tuple[BankPart, BankQuestion]] = []
-        for ref, question, view in zip(refs, questions, self._deps.contents.views(refs), strict=True):
-            newer = frozenset(each.change.document_id for each in view.log)
-            indexes = self._deps.indexes
-            of_bank = [*indexes.parts(ref, view.manifest, newer), *indexes.log(ref, view.log)]
-            parts += ((part, question) for part in of_bank)
         if not questions:
             return ()
+        parts: list[BankPart] = []
+        vectors: list[Sequence[float] | None] = []
+        for ref, each, view in zip(refs, questions, self._deps.contents.views(refs), strict=True):
+            of_bank = self._deps.indexes.of_view(ref, view)
+            parts += of_bank
+            vectors += [each.vector] * len(of_bank)
         question = questions[0]
-        hits = _candidates(parts, question)
-        scored = [Scored(hit.chunk_id, hit.keyword_score, hit.vector_score) for _, hit in hits]
+        segments = [part.segment for part in parts]
+        hits = self._deps.indexes.segments.hits(segments, _segment_question(question, vectors))
+        scored = [Scored(hit.chunk_id, hit.keyword_score, hit.vector_score) for hit in hits]
         best = [
-            (score, *hits[index])
+            (score, parts[hits[index].segment], hits[index])
             for score, index in ranked(scored, question.mode, question.ranker, model)
             if score >= question.threshold
         ][: question.max_chunks]
@@ -126,38 +124,8 @@ class Searching:
         return found
 
 
-def _candidates(
-    parts: Sequence[tuple[BankPart, BankQuestion]], question: BankQuestion
-) -> list[tuple[BankPart, SegmentHit]]:
-    """Return the best candidates of either half of the search, whatever parts they are in."""
+def _segment_question(question: BankQuestion, vectors: Sequence[Sequence[float] | None]) -> SegmentQuestion:
     terms = terms_of(question.text) if question.mode != "vector" else []
     limit = max(CANDIDATES, 2 * question.max_chunks)
-    corpus = _corpus([part for part, _ in parts], frozenset(terms))
-    hits = [
-        (part, hit)
-        for part, its in parts
-        for hit in part.segment.hits(
-            SegmentQuestion(terms, its.vector, corpus, limit, _is_kept(part.dropped, question.filters))
-        )
-    ]
-    by_keyword = sorted(hits, key=lambda each: (-each[1].keyword_score, each[1].chunk_id))[:limit]
-    by_vector = sorted(hits, key=lambda each: (-each[1].vector_score, each[1].chunk_id))[:limit]
-    chosen = {id(hit): (part, hit) for part, hit in (*by_keyword, *by_vector)}
-    return list(chosen.values())
-
-
-def _corpus(parts: Sequence[BankPart], terms: frozenset[str]) -> Corpus:
-    chunks, count = 0, 0
-    frequencies: Counter[str] = Counter()
-    for part in parts:
-        of_part, terms_of_part = part.segment.counted(part.dropped)
-        chunks += of_part
-        count += terms_of_part
-        frequencies.update(part.segment.frequencies(terms, part.dropped))
-    return Corpus(chunks, count, frequencies)
-
-
-def _is_kept(dropped: frozenset[str], filters: Filter | None) -> Callable[[str, Mapping[str, Any]], bool] | None:
-    if not dropped and filters is None:
-        return None
-    return lambda document_id, values: document_id not in dropped and (filters is None or filters.matches(values))
+    matches = None if question.filters is None else question.filters.matches
+    return SegmentQuestion(terms, vectors, limit, matches)

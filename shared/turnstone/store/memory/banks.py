@@ -27,7 +27,7 @@ from turnstone.store.layout.bank_keys import bank_key, bank_list, content_partit
 from turnstone.store.layout.idempotency import Once
 from turnstone.store.layout.newer_records import UNREADABLE
 from turnstone.store.layout.ranges import pages
-from turnstone.store.memory.contents import EMPTY_MANIFEST
+from turnstone.store.memory.bank_records import EMPTY_MANIFEST
 
 BANKS_AT_ONCE = 100
 KIND = "memory bank"

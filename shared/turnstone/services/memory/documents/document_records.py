@@ -21,6 +21,7 @@ KIND = "document"
 CONTENDED = "the document changes too fast, try again"
 TRIES = 32  # more than writers of one document at a time
 Result = TypeVar("Result")
+Records = Callable[[], Sequence[Operation]]  # returns writes of documents' records, as they are when it is called
 
 
 class GivenDocument(NamedTuple):
@@ -50,11 +51,17 @@ class KindContent(Protocol):
             ModelError: a model that makes the content failed; nothing is stored.
         """
 
-    def removal(self, ref: BankRef, stored: StoredDocument) -> list[Operation]:
-        """Return the writes that remove the content of a document that has some."""
+    def drop(self, ref: BankRef, stored: StoredDocument, records: Records) -> None:
+        """Remove the content of a document that has some, with these writes of its record, or neither.
 
-    def with_attributes(self, ref: BankRef, stored: StoredDocument, attributes: Mapping[str, Any]) -> list[Operation]:
-        """Return the writes that give the content other attributes. Raises SegmentGone: read the document again."""
+        Raises Conflict: a condition of those writes does not hold.
+        """
+
+    def rewrite(self, ref: BankRef, stored: StoredDocument, attributes: Mapping[str, Any], records: Records) -> None:
+        """Give the content other attributes, with these writes of the document's record, or neither.
+
+        Raises Conflict, as `drop` does, and SegmentGone: read the document again.
+        """
 
     def chunks(self, ref: BankRef, stored: StoredDocument) -> tuple[DocumentChunk, ...]:
         """Return the chunks that queries find of a document, in its order. Raises SegmentGone, ContentLost."""

@@ -16,11 +16,11 @@ from turnstone.domain.memory.documents import DocumentChunk
 from turnstone.domain.memory.names import names_in
 from turnstone.domain.memory.questions import BankQuestion, Hit
 from turnstone.domain.provider_data import ProviderData
-from turnstone.ports.records import Operation
 from turnstone.ports.supervision import Jobs
-from turnstone.services.memory.kinds.document_records import (
+from turnstone.services.memory.documents.document_records import (
     DocumentRecords,
     GivenDocument,
+    Records,
     until_written,
     with_content,
     writes_of,
@@ -63,13 +63,17 @@ class Values:
         for each in given:
             last = self._put(ref, each, last)
 
-    def removal(self, ref: BankRef, stored: StoredDocument) -> list[Operation]:
+    def drop(self, ref: BankRef, stored: StoredDocument, records: Records) -> None:
         job = self._cleaning(ref, stored)
-        return [delete_value(ref, stored.document.document_id), *([put_job(job)] if job else [])]
+        cleaning = [put_job(job)] if job else []
+        self._records.contents.write(ref, [*records(), delete_value(ref, stored.document.document_id), *cleaning])
+        if job is not None:
+            sent(self._jobs(), job)
 
-    def with_attributes(self, ref: BankRef, stored: StoredDocument, attributes: Mapping[str, Any]) -> list[Operation]:
+    def rewrite(self, ref: BankRef, stored: StoredDocument, attributes: Mapping[str, Any], records: Records) -> None:
         values = self._store.find(ref, [stored.document.document_id])
-        return [put_attributes(ref, each, attributes) for each in values]
+        puts = [put_attributes(ref, each, attributes) for each in values]
+        self._records.contents.write(ref, [*records(), *puts])
 
     def chunks(self, ref: BankRef, stored: StoredDocument) -> tuple[DocumentChunk, ...]:
         return tuple(_chunk_of(each) for each in self._store.find(ref, [stored.document.document_id]))

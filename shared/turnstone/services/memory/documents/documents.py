@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import count, islice
 from typing import Any
 
 from turnstone.domain.access.caller import Caller
@@ -26,21 +26,23 @@ from turnstone.domain.memory.documents import (
 )
 from turnstone.domain.provider_data import ProviderData
 from turnstone.domain.turns.attempts import Attempt
+from turnstone.ports.records import Operation
 from turnstone.services.memory.banks import Banks
-from turnstone.services.memory.chunk_content import ChunkContent
-from turnstone.services.memory.document_sources import DocumentSources
-from turnstone.services.memory.folding import check_room
-from turnstone.services.memory.kinds.document_records import (
+from turnstone.services.memory.documents.chunk_content import ChunkContent
+from turnstone.services.memory.documents.document_records import (
     DocumentRecords,
     GivenDocument,
     KindContent,
+    Records,
     until_written,
     with_content,
     writes_of,
 )
+from turnstone.services.memory.documents.document_sources import DocumentSources
+from turnstone.store.layout.contention import ReadAgain
 from turnstone.store.memory.banks import KIND as BANK
 from turnstone.store.memory.banks import StoredBank
-from turnstone.store.memory.contents import SegmentGone
+from turnstone.store.memory.contents import BankChange, SegmentGone
 from turnstone.store.memory.documents import StoredDocument, removal, update
 
 
@@ -126,7 +128,7 @@ class Documents:
             NotFound: the bank was deleted.
             InvalidRequest: the bank is full.
         """
-        check_room(self._records.contents, ref, len(chunks), "documents")
+        self._deps.texts.check_room(ref, len(chunks))
         digest = digest_of(chunks)
         return self._end(
             ref, document_id, insertion_id, lambda document: with_content(document, len(chunks), digest), chunks
@@ -150,19 +152,19 @@ class Documents:
         stored = self._deps.banks.visible(caller, bank_id)
         ref, content = _ref_of(caller, stored), self._content(stored)
 
-        def act() -> StoredDocument:
+        def act() -> Document:
             found = self._records.existing(ref, document_id)
             changes: dict[str, Any] = {"attributes": attributes, "next_attributes": None}
             document = found.document.model_copy(update=changes)
-            if document == found.document:
-                return found
-            changed = content.with_attributes(ref, found, attributes) if document.chunks else []
-            self._records.contents.write(ref, [*update(ref, found, document, self._records.ids.new_id()), *changed])
-            return found._replace(document=document)
+            if document != found.document:
+                records = self._while_same(ref, found, lambda: update(ref, found, document, self._records.ids.new_id()))
+                if document.chunks:
+                    content.rewrite(ref, found, attributes, records)
+                else:
+                    self._records.contents.write(ref, records())
+            return document
 
-        document = until_written(act, on=(Conflict, SegmentGone)).document
-        self._fold(stored, ref, {document_id: document.chunks})
-        return document
+        return until_written(act, on=(Conflict, ReadAgain, SegmentGone))
 
     def drop(self, caller: Caller, bank_id: str, document_id: str) -> None:
         """Remove the document with its content: no later search finds it. Raises NotFound."""
@@ -171,11 +173,12 @@ class Documents:
 
         def act() -> None:
             found = self._records.existing(ref, document_id)
-            removed = content.removal(ref, found) if found.document.chunks else []
-            self._records.contents.write(ref, [*removal(ref, found), *removed])
+            if found.document.chunks:
+                content.drop(ref, found, lambda: removal(ref, found))
+            else:
+                self._records.contents.write(ref, removal(ref, found))
 
         until_written(act, on=(Conflict,))
-        self._fold(stored, ref, {document_id: 0})
 
     def get(self, caller: Caller, bank_id: str, document_id: str) -> Document:
         """Return the document. Raises NotFound, also for one inserted as chunks alone."""
@@ -221,23 +224,32 @@ class Documents:
             after = ended(found.document)
             if found.document.status != "in_progress":
                 return found.document.status == after.status
-            content = [] if chunks is None else [self._deps.texts.put(ref, document_id, chunks, after.attributes)]
-            writes = update(ref, found, after, self._records.ids.new_id())
-            self._records.contents.write(ref, [*writes, *content])
+            records = self._while_same(ref, found, lambda: update(ref, found, after, self._records.ids.new_id()))
+            if chunks is None:
+                self._records.contents.write(ref, records())
+            else:
+                change = BankChange(document_id, tuple(chunks) or None, after.attributes)
+                self._deps.texts.store(ref, change, records)
             return True
 
-        is_ended = until_written(act, on=(Conflict,))
-        if is_ended and chunks is not None:
-            self._deps.texts.fold(ref, {document_id: len(chunks)})
-        return is_ended
+        return until_written(act, on=(Conflict, ReadAgain))
+
+    def _while_same(self, ref: BankRef, found: StoredDocument, writes: Records) -> Records:
+        """Return the writes, which later tries make only while the document's record is as it was found."""
+        tries = count()
+
+        def records() -> Sequence[Operation]:
+            if next(tries):
+                now = self._records.found(ref, [found.document.document_id]).get(found.document.document_id)
+                if now is None or now.state != found.state:
+                    raise ReadAgain
+            return writes()
+
+        return records
 
     def _content(self, stored: StoredBank) -> KindContent:
         kind = self._deps.kinds.get(stored.bank.kind)
         return self._deps.texts if kind is None else kind()
-
-    def _fold(self, stored: StoredBank, ref: BankRef, changed: Mapping[str, int]) -> None:
-        if stored.bank.kind not in self._deps.kinds:
-            self._deps.texts.fold(ref, changed)
 
     def _ref(self, caller: Caller, bank_id: str) -> BankRef:
         return _ref_of(caller, self._deps.banks.visible(caller, bank_id))

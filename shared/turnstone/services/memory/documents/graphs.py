@@ -18,14 +18,15 @@ from turnstone.domain.memory.questions import BankQuestion, Hit
 from turnstone.domain.provider_data import ProviderData
 from turnstone.ports.records import Operation
 from turnstone.ports.supervision import Jobs
-from turnstone.services.memory.kinds.document_records import (
+from turnstone.services.memory.documents.document_records import (
     DocumentRecords,
     GivenDocument,
+    Records,
     until_written,
     with_content,
     writes_of,
 )
-from turnstone.services.memory.kinds.edge_making import EdgeMaking
+from turnstone.services.memory.documents.edge_making import EdgeMaking
 from turnstone.store.cleanup.jobs import put_job, sent
 from turnstone.store.memory.contents import within_limits
 from turnstone.store.memory.documents import StoredDocument, update
@@ -66,17 +67,19 @@ class Graphs:
         for each, its in zip(given, edges, strict=True):
             last = self._put(ref, each, its, last)
 
-    def removal(self, ref: BankRef, stored: StoredDocument) -> list[Operation]:
-        inserted = _inserted(stored)
-        return [self._deps.store.turned(ref, inserted, CURRENT, OLD), put_job(self._cleaning(ref, inserted))]
+    def drop(self, ref: BankRef, stored: StoredDocument, records: Records) -> None:
+        ended, jobs = self._ended(ref, stored)
+        self._deps.records.contents.write(ref, [*records(), *ended])
+        sent(self._deps.jobs(), *jobs)
 
-    def with_attributes(
+    def rewrite(
         self,
-        ref: BankRef,  # noqa: ARG002 - as of every kind
-        stored: StoredDocument,  # noqa: ARG002
-        attributes: Mapping[str, Any],  # noqa: ARG002
-    ) -> list[Operation]:
-        return []  # queries read them from the document's record
+        ref: BankRef,
+        stored: StoredDocument,  # noqa: ARG002 - as of every kind
+        attributes: Mapping[str, Any],  # noqa: ARG002 - queries read them from the document's record
+        records: Records,
+    ) -> None:
+        self._deps.records.contents.write(ref, records())
 
     def chunks(self, ref: BankRef, stored: StoredDocument) -> tuple[DocumentChunk, ...]:
         edges = self._deps.store.edges(ref, _inserted(stored))
@@ -210,7 +213,9 @@ class Graphs:
         """Return the writes by which a document's edges count no more, and the jobs among them."""
         if found is None or not found.document.chunks:
             return [], []
-        return self.removal(ref, found), [self._cleaning(ref, _inserted(found))]
+        inserted = _inserted(found)
+        cleaning = self._cleaning(ref, inserted)
+        return [self._deps.store.turned(ref, inserted, CURRENT, OLD), put_job(cleaning)], [cleaning]
 
     def _cleaning(self, ref: BankRef, inserted: InsertedEdges) -> Job:
         now = self._deps.records.clock.now()
