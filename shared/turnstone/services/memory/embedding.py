@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -34,10 +35,15 @@ class BankEmbedding:
     def vectors(
         self, caller: Caller, space: VectorSpace, texts: Sequence[str], provider_data: ProviderData
     ) -> list[Sequence[float]]:
-        """Return the vector of each text. Raises ModelError, also for vectors of another length than the bank's."""
+        """Return the vector of each text, in single precision.
+
+        Raises:
+            ModelError: also for vectors of another length than the bank's.
+        """
         made: list[Sequence[float]] = []
         for begin in range(0, len(texts), EMBEDDED_AT_ONCE):
-            made += self._vectors(caller, space.model, texts[begin : begin + EMBEDDED_AT_ONCE], provider_data)
+            some = texts[begin : begin + EMBEDDED_AT_ONCE]
+            made += (array("f", vector) for vector in self._vectors(caller, space.model, some, provider_data))
         for vector in made:
             if len(vector) != space.dimension:
                 problem = f"makes vectors of {len(vector)} dimensions, not the {space.dimension} of the bank"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -74,12 +75,12 @@ class Inserting:
     def _vectors(
         self, caller: Caller, chunks: Sequence[GivenChunk], space: VectorSpace | None, provider_data: ProviderData
     ) -> list[Sequence[float] | None]:
-        """Return the vector of each chunk, those of the client unchanged."""
+        """Return the vector of each chunk, in single precision."""
         if space is None:
             return [None] * len(chunks)
         missing = [each.text for each in chunks if each.vector is None]
         made = iter(self._deps.embedding.vectors(caller, space, missing, provider_data))
-        return [next(made) if each.vector is None else each.vector for each in chunks]
+        return [next(made) if each.vector is None else array("f", each.vector) for each in chunks]
 
 
 def _check_vectors(given: Sequence[GivenChunk], space: VectorSpace) -> None:
