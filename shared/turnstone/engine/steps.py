@@ -15,6 +15,7 @@ from turnstone.domain.tools.tool_runs import ProducedFile, ServerCall, ToolOffer
 from turnstone.domain.tools.tools import ToolResponse
 from turnstone.domain.turns.turns import Attachment, Step, TurnState, Verdict
 from turnstone.domain.values.cancellation import StopSignal
+from turnstone.ports.memory import Retrieval
 from turnstone.ports.models import Inference
 from turnstone.ports.system import Clock, IdGenerator
 
@@ -78,6 +79,7 @@ class EngineDeps(NamedTuple):
         about: ids of the turn, for the log.
         prompt: the source of the system messages, None for the instructions of the configuration.
         history_tokens: the tokens of the messages of a prompt source and of the history together, None for no limit.
+        retrieval: the turn's memory, None for a turn without any.
         window_tokens: the size of the model's context window, None for an unlimited one.
     """
 
@@ -98,6 +100,7 @@ class EngineDeps(NamedTuple):
     prompt: PromptSource | None = None
     history_tokens: int | None = None
     window_tokens: int | None = None
+    retrieval: Retrieval | None = None
 
 
 @dataclass(frozen=True, slots=True)

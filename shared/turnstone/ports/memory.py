@@ -1,4 +1,4 @@
-"""Indexes of memory banks: immutable segments, each of some chunks."""
+"""Indexes of memory banks: immutable segments, each of some chunks; and the memory of a turn."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from turnstone.domain.memory.documents import DocumentChunk
+    from turnstone.domain.turns.retrieval import MemoryQuery, QuerySource, Retrieved
 
 
 class Corpus(NamedTuple):
@@ -87,3 +88,28 @@ class Segments(Protocol):
 
     def merge(self, parts: Sequence[tuple[OpenSegment, Collection[str]]]) -> bytes:
         """Return one segment of the chunks of several, without each part's dropped documents, in their order."""
+
+
+class Retrieval(Protocol):
+    """The memory of one turn, read once, before its first inference.
+
+    Attributes:
+        input_shields: the shields that judge the query.
+        output_shields: the shields that judge the context before it is inserted.
+    """
+
+    input_shields: tuple[str, ...]
+    output_shields: tuple[str, ...]
+
+    def query(self, source: QuerySource) -> MemoryQuery:
+        """Return the query of the turn.
+
+        Raises ModelError, ToolgroupUnavailable, InvalidRequest and StoreUnavailable.
+        """
+
+    def retrieve(self, query: str) -> Retrieved:
+        """Return the context that the banks have for the query.
+
+        The turn's attachments are stored first; to do so again changes nothing.
+        Raises ModelError, InvalidRequest, ContentLost and StoreUnavailable.
+        """

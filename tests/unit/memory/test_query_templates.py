@@ -1,4 +1,4 @@
-"""Templates of queries: what they show, what they refuse, and the bounds of their work.
+"""Templates of queries: their values, their refusals, and the bounds of their work.
 
 Covers: domain/memory/query_templates
 """
@@ -70,7 +70,7 @@ def test_a_template_shows_values_of_paths(template: str, text: str) -> None:
         ("x" * (MOST_TEMPLATE_CHARACTERS + 1), "characters"),
     ],
 )
-def test_what_a_template_may_not_have_is_refused_by_name(template: str, shown: str) -> None:
+def test_a_tag_outside_the_syntax_is_refused_by_name(template: str, shown: str) -> None:
     with pytest.raises(ValueError, match=r".") as refused:
         parsed_template(template)
     assert shown in str(refused.value)

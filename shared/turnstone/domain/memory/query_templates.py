@@ -43,7 +43,7 @@ class Loop(NamedTuple):
     body: tuple[Node, ...]
 
 
-class Choice(NamedTuple):
+class Branch(NamedTuple):
     """A condition; `other` is None for a value alone, a path or a text for a comparison."""
 
     path: Path
@@ -53,7 +53,7 @@ class Choice(NamedTuple):
     otherwise: tuple[Node, ...]
 
 
-Node = str | Shown | Loop | Choice
+Node = str | Shown | Loop | Branch
 
 
 class Template(NamedTuple):
@@ -123,7 +123,7 @@ class _Parsing:
             return self._choice(rest, tag, level, loops)
         raise _wrong(tag)
 
-    def _choice(self, condition: str, tag: _Tag, level: int, loops: int) -> Choice:
+    def _choice(self, condition: str, tag: _Tag, level: int, loops: int) -> Branch:
         given = condition.strip()
         is_negated = given.startswith("not ")
         left, sign, right = given.removeprefix("not ").partition("==")
@@ -138,11 +138,11 @@ class _Parsing:
         otherwise: tuple[Node, ...] = ()
         if end == "else":
             otherwise, _ = self._until(("endif",), level, loops)
-        return Choice(_path(left, tag), is_negated, other, body, otherwise)
+        return Branch(_path(left, tag), is_negated, other, body, otherwise)
 
 
 class _Rendering:
-    """One query in the making, with what is left of its work."""
+    """One query in the making, and the rest of its budget."""
 
     def __init__(self) -> None:
         self._nodes_left = MOST_NODES
@@ -167,7 +167,7 @@ class _Rendering:
                         if self._nodes_left < 0:
                             raise TooMuchWork(f"it visits more than {MOST_NODES} tags and texts")
                         yield from self._parts(body, {**values, name: item})
-                case Choice(path, is_negated, other, body, otherwise):
+                case Branch(path, is_negated, other, body, otherwise):
                     yield from self._parts(body if _holds(path, other, values) != is_negated else otherwise, values)
 
     def _counted(self, text: str) -> str:
