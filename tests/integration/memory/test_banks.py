@@ -8,7 +8,7 @@ services/memory/searching, services/cleanup/cleaning, domain/memory/insertions
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from itertools import count
@@ -25,6 +25,7 @@ from turnstone.domain.access.caller import LOCAL_CALLER, Caller
 from turnstone.domain.errors import AlreadyRegistered, InvalidRequest, NotFound
 from turnstone.domain.memory.banks import BankRef
 from turnstone.domain.memory.documents import DocumentChunk
+from turnstone.domain.memory.filters import parsed
 from turnstone.domain.memory.insertions import GivenChunk
 from turnstone.domain.memory.questions import BankQuestion, Hit, SearchMode
 from turnstone.domain.memory.ranking import Scored, ranked
@@ -184,6 +185,31 @@ def test_a_dropped_document_never_comes_back(both: Make) -> None:
         check_same(server, [text for text in texts if text != "plover 5"], ["plover 5"])
         texts += (some := [f"ruff {number} {part}" for part in range(3)])
         inserted(server, *some)
+
+
+def test_attributes_of_documents_filter_and_are_found_with_each_chunk_wherever_that_is(both: Make) -> None:
+    server = both()
+    registered(server)
+    only = parsed({"type": "eq", "key": "page", "value": 2}, ())
+    for page in range(4):
+        put(server, "report", ["tern 1", "tern 2"], {"page": page}, {"page": -1, "kept": True})
+        put(server, f"other {page}", ["tern"], {}, {"page": page})
+        hits = [hit for hit in found(server, "tern", "keyword") if hit.chunk.document_id == "report"]
+        assert {(hit.chunk.text, hit.attributes["page"]) for hit in hits} == {("tern 1", page), ("tern 2", page)}
+        assert all(hit.chunk.metadata == {"page": -1, "kept": True} for hit in hits)
+        filtered = [hit.chunk.document_id for hit in found(server, "tern", "keyword", filters=only)]
+        assert sorted(filtered) == ["other 2"] * (page >= 2) + ["report"] * 2 * (page == 2)
+        inserted(server, *(f"knot {page} {number}" for number in range(7)))
+    assert any(segment.chunks > 8 for segment in manifest_of(server).segments), "nothing was merged"
+
+
+def put(
+    server: Server, document_id: str, texts: Sequence[str], attributes: Mapping[str, Any], metadata: Mapping[str, Any]
+) -> None:
+    """Put a document of several chunks, without vectors."""
+    chunks = tuple(DocumentChunk(document_id, at, text, 1, metadata) for at, text in enumerate(texts))
+    change = BankChange(document_id, chunks, attributes)
+    contents_of(server).append(ref_of(server), [change], server.core.foundation.ports.ids.new_id)
 
 
 def test_parallel_insertions_are_all_found_once(make: Make) -> None:

@@ -47,7 +47,11 @@ class BankQuestion(NamedTuple):
 
 
 class Hit(NamedTuple):
-    """A found chunk of a bank; its score lies in (0, 1]. Equal scores are in the order of the chunks' ids."""
+    """A found chunk of a bank; its score lies in (0, 1]. Equal scores are in the order of the chunks' ids.
+
+    Attributes:
+        attributes: of its document.
+    """
 
     chunk: DocumentChunk
     attributes: Mapping[str, Any]

@@ -117,7 +117,7 @@ class Indexes:
         if isinstance(found, BankPart):
             return found
         chunks = tuple(chunk for each in some for chunk in each.change.chunks or ())
-        body = self.segments.build(chunks)
+        body = self.segments.build(chunks, {each.change.document_id: each.change.attributes for each in some})
         size = len(body) + sum(BYTES_OF_TEXT * len(chunk.text) for chunk in chunks)
         return self._kept(key, size, BankPart(ref, "", self.segments.open(body), frozenset(), chunks))
 

@@ -115,14 +115,14 @@ class Searching:
         texts = {ref: self._deps.indexes.texts(ref, of_bank) for ref, of_bank in pages.items()}
         found = []
         for score, part, hit in best:
+            row = part.segment.row(hit.position)
             if part.chunks:
                 chunk = part.chunks[hit.position]
             else:
                 page, index = page_of(hit.position)
                 text = texts[part.ref][part.name, page][index]
-                document_id, metadata = part.segment.row(hit.position)
-                chunk = DocumentChunk(document_id, text.position, text.text, text.tokens, metadata)
-            found.append(Hit(chunk, {}, score, part.ref.bank_id))
+                chunk = DocumentChunk(row.document_id, text.position, text.text, text.tokens, row.metadata)
+            found.append(Hit(chunk, row.attributes, score, part.ref.bank_id))
         return found
 
 
@@ -168,4 +168,4 @@ def _corpus(parts: Sequence[BankPart], terms: frozenset[str]) -> Corpus:
 def _is_kept(dropped: frozenset[str], filters: Filter | None) -> Callable[[str, Mapping[str, Any]], bool] | None:
     if not dropped and filters is None:
         return None
-    return lambda document_id, metadata: document_id not in dropped and (filters is None or filters.matches(metadata))
+    return lambda document_id, values: document_id not in dropped and (filters is None or filters.matches(values))

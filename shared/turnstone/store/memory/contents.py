@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from array import array
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from enum import Enum, auto
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from pydantic_core import from_json, to_json
@@ -76,10 +77,16 @@ class Manifest(NamedTuple):
 
 
 class BankChange(NamedTuple):
-    """An operation on a document: its chunks, which replace all it had; None if it is dropped."""
+    """An operation on a document: its chunks and attributes, which replace all it had.
+
+    Attributes:
+        chunks: None if the document is dropped.
+        attributes: values for filters, found with each of its chunks; they win over metadata of the same name.
+    """
 
     document_id: str
     chunks: tuple[DocumentChunk, ...] | None
+    attributes: Mapping[str, Any] = MappingProxyType({})
 
 
 class LoggedChange(NamedTuple):
@@ -289,7 +296,10 @@ def _view_of(ref: BankRef, records: Sequence[Record]) -> View:
 
 def _put(ref: BankRef, change: BankChange, version: str) -> Put:
     chunks = None if change.chunks is None else [_fields_of(chunk) for chunk in change.chunks]
-    body = to_json({"document_id": change.document_id, "chunks": chunks})
+    fields: dict[str, Any] = {"document_id": change.document_id, "chunks": chunks}
+    if change.attributes:
+        fields["attributes"] = dict(change.attributes)
+    body = to_json(fields)
     return Put(log_key(*ref[:2], change.document_id), body, {"version": version})
 
 
@@ -306,7 +316,8 @@ def _logged_in(record: Record) -> LoggedChange:
     fields = from_json(record.body)
     document_id, found = fields["document_id"], fields["chunks"]
     chunks = None if found is None else tuple(_chunk_in(document_id, each) for each in found)
-    return LoggedChange(BankChange(document_id, chunks), str(record.attributes["version"]))
+    change = BankChange(document_id, chunks, fields.get("attributes", {}))
+    return LoggedChange(change, str(record.attributes["version"]))
 
 
 def _chunk_in(document_id: str, fields: dict[str, Any]) -> DocumentChunk:
