@@ -73,6 +73,7 @@ class Core:
     banks = ServiceOf(lambda core: core.memory_services.banks)
     inserting = ServiceOf(lambda core: core.memory_services.inserting)
     searching = ServiceOf(lambda core: core.memory_services.searching)
+    turn_memories = ServiceOf(lambda core: core.memory_services.turn_memories)
     usage = ServiceOf(lambda core: core.usage_services.usage)
     contexts = ServiceOf(lambda core: core.usage_services.contexts)
     executor = ServiceOf(lambda core: core.foundation.executor)
@@ -110,19 +111,19 @@ class Core:
     def agent_services(self) -> AgentServices:
         from turnstone.bootstrap.services.agents import AgentServices
 
-        return AgentServices(self.foundation, lambda: self.registries)
+        return AgentServices(self.foundation, lambda: self.registries, lambda: self.memory_services)
 
     @cached_property
     def session_services(self) -> SessionServices:
         from turnstone.bootstrap.services.sessions import SessionServices
 
-        return SessionServices(self.foundation)
+        return SessionServices(self.foundation, lambda: self.memory_services)
 
     @cached_property
     def turn_services(self) -> TurnServices:
         from turnstone.bootstrap.services.turns import TurnServices
 
-        return TurnServices(self.foundation, self.registries)
+        return TurnServices(self.foundation, self.registries, lambda: self.memory_services)
 
     @cached_property
     def cleanup_services(self) -> CleanupServices:

@@ -6,8 +6,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    from turnstone.domain.agents.agents import AgentConfig
     from turnstone.domain.memory.documents import DocumentChunk
-    from turnstone.domain.turns.retrieval import MemoryQuery, QuerySource, Retrieved
+    from turnstone.domain.memory.lent_banks import LentBanks
+    from turnstone.domain.turns.retrieval import MemoryQuery, QuerySource, Retrieved, TurnMemory
+    from turnstone.domain.values.cancellation import StopSignal
 
 
 class Corpus(NamedTuple):
@@ -108,6 +111,17 @@ class Segments(Protocol):
         """Return one segment of the chunks of several, without each part's dropped documents, in their order."""
 
 
+class QueryTools(Protocol):
+    """The tools that a turn may use for a query to memory."""
+
+    def query_by(self, name: str, values: Mapping[str, Any], key: str, stop: StopSignal | None) -> str:
+        """Return the text of the answer of the tool named as `group/tool`, called with the values that it takes.
+
+        The key is the same whenever the call is run again after a crash.
+        Raises Unsupported without such a tool, ToolgroupUnavailable for one without an answer, and StoreUnavailable.
+        """
+
+
 class Retrieval(Protocol):
     """The memory of one turn, read once, before its first inference.
 
@@ -131,3 +145,13 @@ class Retrieval(Protocol):
         The turn's attachments are stored first; to do so again changes nothing.
         Raises ModelError, InvalidRequest, ContentLost and StoreUnavailable.
         """
+
+
+class TurnMemories(Protocol):
+    """The memory of turns."""
+
+    def refuse(self, tenant: str, config: AgentConfig, banks: LentBanks) -> None:
+        """Raise InvalidRequest, naming the field, for memory that no turn of the configuration can read."""
+
+    def of(self, turn: TurnMemory, tools: QueryTools) -> Retrieval:
+        """Return the memory of a turn that has some, see `reads_memory`."""

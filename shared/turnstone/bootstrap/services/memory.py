@@ -11,11 +11,17 @@ if TYPE_CHECKING:
     from turnstone.bootstrap.services.foundation import Foundation
     from turnstone.bootstrap.services.models import ModelServices
     from turnstone.bootstrap.services.registries import Registries
+    from turnstone.domain.memory.banks import VectorSpace
     from turnstone.services.memory.banks import Banks
     from turnstone.services.memory.embedding import BankEmbedding
+    from turnstone.services.memory.folding import Folding
     from turnstone.services.memory.indexes import Indexes
     from turnstone.services.memory.inserting import Inserting
+    from turnstone.services.memory.lending import Lending
     from turnstone.services.memory.searching import Searching
+    from turnstone.services.memory.session_banks import SessionBanks
+    from turnstone.services.memory.turn_memory import MemoryOfTurns
+    from turnstone.store.memory.bank_reads import BankReads
     from turnstone.store.memory.contents import BankContents
 
 
@@ -49,12 +55,11 @@ class MemoryServices:
 
     @cached_property
     def inserting(self) -> Inserting:
-        from turnstone.services.memory.folding import Folding, FoldingDeps
         from turnstone.services.memory.inserting import Inserting, InsertingDeps
 
         ports = self._foundation.ports
-        folding = Folding(FoldingDeps(self._contents, self._indexes, lambda: ports.jobs, ports.clock, ports.ids))
-        return Inserting(InsertingDeps(self.banks, self._contents, folding, self._embedding, ports.clock, ports.ids))
+        deps = InsertingDeps(self.banks, self._contents, self._folding, self._embedding, ports.clock, ports.ids)
+        return Inserting(deps)
 
     @cached_property
     def searching(self) -> Searching:
@@ -79,3 +84,71 @@ class MemoryServices:
         from turnstone.services.memory.embedding import BankEmbedding
 
         return BankEmbedding(lambda *texts: self._models().inferring.embed(*texts))
+
+    @cached_property
+    def turn_memories(self) -> MemoryOfTurns:
+        """The memory of turns; a turn embeds in the slot that it has."""
+        from turnstone.services.memory.query_making import QueryMaking, QueryMakingDeps
+        from turnstone.services.memory.turn_memory import MemoryOfTurns, TurnMemoryDeps
+
+        queries = QueryMaking(QueryMakingDeps(self._foundation.ports.inference, self._registries().routing.route))
+        deps = TurnMemoryDeps(self.lending, queries, lambda: self._searching_in_turns, self._session_banks)
+        return MemoryOfTurns(deps)
+
+    @cached_property
+    def lending(self) -> Lending:
+        from turnstone.services.memory.lending import Lending
+
+        return Lending(self._reads, self._foundation.rules)
+
+    @cached_property
+    def _session_banks(self) -> SessionBanks:
+        from turnstone.services.memory.session_banks import SessionBankDeps, SessionBanks
+        from turnstone.store.memory.banks import BankStore
+
+        ports = self._foundation.ports
+        return SessionBanks(
+            SessionBankDeps(
+                store=BankStore(ports.store),
+                reads=self._reads,
+                contents=self._contents,
+                folding=lambda: self._folding,
+                embedding=self._embedding_in_turns,
+                space=self._space_of_sessions,
+                clock=ports.clock,
+                ids=ports.ids,
+            )
+        )
+
+    def _space_of_sessions(self, tenant: str) -> VectorSpace | None:
+        from turnstone.domain.memory.banks import VectorSpace
+
+        route = self._registries().routing.embedding_route(tenant)
+        if route is None or route.embedding_dimension is None:
+            return None
+        return VectorSpace(model=route.model_id, dimension=route.embedding_dimension)
+
+    @cached_property
+    def _searching_in_turns(self) -> Searching:
+        from turnstone.services.memory.searching import Searching, SearchingDeps
+
+        return Searching(SearchingDeps(self.banks, self._contents, self._indexes, self._embedding_in_turns))
+
+    @cached_property
+    def _embedding_in_turns(self) -> BankEmbedding:
+        from turnstone.services.memory.embedding import BankEmbedding
+
+        return BankEmbedding(lambda *texts: self._models().inferring.embed_in_turn(*texts))
+
+    @cached_property
+    def _folding(self) -> Folding:
+        from turnstone.services.memory.folding import Folding, FoldingDeps
+
+        ports = self._foundation.ports
+        return Folding(FoldingDeps(self._contents, self._indexes, lambda: ports.jobs, ports.clock, ports.ids))
+
+    @cached_property
+    def _reads(self) -> BankReads:
+        from turnstone.store.memory.bank_reads import BankReads
+
+        return BankReads(self._foundation.ports.store)

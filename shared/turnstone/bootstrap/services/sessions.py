@@ -6,7 +6,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from turnstone.bootstrap.services.foundation import Foundation
+    from turnstone.bootstrap.services.memory import MemoryServices
     from turnstone.services.files.attachments import Attachments
     from turnstone.services.sessions.sessions import Sessions
 
@@ -14,8 +17,9 @@ if TYPE_CHECKING:
 class SessionServices:
     """The services of sessions."""
 
-    def __init__(self, foundation: Foundation) -> None:
+    def __init__(self, foundation: Foundation, memory: Callable[[], MemoryServices]) -> None:
         self._foundation = foundation
+        self._memory = memory
 
     @cached_property
     def sessions(self) -> Sessions:
@@ -31,6 +35,7 @@ class SessionServices:
                 clock=ports.clock,
                 ids=ports.ids,
                 ephemeral_for_s=self._foundation.settings.ephemeral_ttl_s,
+                check_bank=lambda caller, bank_id: self._memory().banks.visible(caller, bank_id),
             )
         )
 

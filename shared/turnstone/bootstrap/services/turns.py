@@ -7,7 +7,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from turnstone.adapters.fetching.document_texts import DocumentTexts
     from turnstone.bootstrap.services.foundation import Foundation
+    from turnstone.bootstrap.services.memory import MemoryServices
     from turnstone.bootstrap.services.registries import Registries
     from turnstone.services.streams.broadcast import Broadcasts
     from turnstone.services.streams.following import Following
@@ -29,9 +33,11 @@ FOLLOW_S = 1.0
 class TurnServices:
     """The services of turns."""
 
-    def __init__(self, foundation: Foundation, registries: Registries) -> None:
+    def __init__(self, foundation: Foundation, registries: Registries, memory: Callable[[], MemoryServices]) -> None:
+        """Take the services of memory as a function: few turns have some."""
         self._foundation = foundation
         self._registries = registries
+        self._memory = memory
 
     @cached_property
     def turns(self) -> Turns:
@@ -134,7 +140,17 @@ class TurnServices:
             follow=self.following.follow,
             tidies_up=not self._foundation.is_on_lambda,
             runs_unattended=not self._foundation.is_on_lambda,
+            memories=lambda: self._memory().turn_memories,
+            fetch_documents=lambda given: self._document_texts.fetched(given),
         )
+
+    @cached_property
+    def _document_texts(self) -> DocumentTexts:
+        from turnstone.adapters.fetching.allowing import Allowed
+        from turnstone.adapters.fetching.document_texts import DocumentTexts
+        from turnstone.adapters.fetching.fetcher import GuardedFetcher
+
+        return DocumentTexts(GuardedFetcher(Allowed.of(self._foundation.settings.fetch_allow)))
 
     @cached_property
     def _runner(self) -> TurnRunner:

@@ -52,6 +52,11 @@ class Bank(Frozen):
     stamp: Ownership = Ownership.model_construct()
 
 
+def bank_of_session(session_id: str) -> str:
+    """Return the name of the bank that a session makes for its attachments."""
+    return f"session-{session_id}"
+
+
 class BankRef(NamedTuple):
     """A bank's content; `bank_id` is for errors and hits."""
 

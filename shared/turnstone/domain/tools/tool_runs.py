@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from turnstone.domain.memory.lent_banks import NO_BANKS, LentBanks
 from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
 
 if TYPE_CHECKING:
@@ -52,6 +54,8 @@ class ToolInvocation(NamedTuple):
         timeout_s: the time limit, after which the caller ignores the result.
         stop: cancels the call.
         chain: the agents whose calls led to this turn, as in `TurnSettings`.
+        fixed_arguments: those of `arguments` that the model could not choose.
+        banks: the memory banks that the caller may read.
     """
 
     call: ToolCall
@@ -63,6 +67,8 @@ class ToolInvocation(NamedTuple):
     options: ToolOptions = ToolOptions()
     stop: StopSignal | None = None
     chain: tuple[str, ...] = ()
+    fixed_arguments: Mapping[str, Any] = MappingProxyType({})
+    banks: LentBanks = NO_BANKS
 
     @property
     def nested_chain(self) -> tuple[str, ...]:

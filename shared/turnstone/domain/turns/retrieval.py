@@ -6,11 +6,17 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
+from turnstone.domain.memory.lent_banks import NO_BANKS, RAG, LentBanks
+from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
 from turnstone.domain.usage.usage import TokenUsage
 from turnstone.domain.values.frozen import Frozen
 
 if TYPE_CHECKING:
+    from turnstone.domain.agents.agents import AgentConfig
     from turnstone.domain.messages.messages import Message
+    from turnstone.domain.refs import TurnRef
+    from turnstone.domain.tools.tool_runs import ToolOffer
+    from turnstone.domain.turns.turn_settings import TurnDocument
     from turnstone.domain.values.cancellation import StopSignal
 
 
@@ -48,3 +54,33 @@ class Retrieved(NamedTuple):
 
     bank_ids: tuple[str, ...]
     context: str
+
+
+class TurnMemory(NamedTuple):
+    """The settings of a turn from which its memory follows.
+
+    Attributes:
+        banks: those that it may read.
+        attachments: texts that are added to its session's bank first.
+        provider_data: keys of the caller, for this run only.
+    """
+
+    ref: TurnRef
+    config: AgentConfig
+    banks: LentBanks = NO_BANKS
+    attachments: tuple[TurnDocument, ...] = ()
+    provider_data: ProviderData = NO_PROVIDER_DATA
+
+
+def reads_memory(turn: TurnMemory, offer: ToolOffer) -> bool:
+    """Return whether the turn reads memory before its first inference.
+
+    It does for its attachments, for the banks of its memory tool, and for those of its session unless its model is
+    offered a tool that searches them.
+    """
+    if turn.attachments:
+        return True
+    memory = next((tool for tool in turn.config.tools if tool.type == "memory"), None)
+    if memory is not None:
+        return bool(memory.memory_bank_configs or turn.banks.of_session)
+    return bool(turn.banks.of_session) and not any(tool.toolgroup == RAG for tool in offer.server.values())

@@ -124,6 +124,14 @@ class Inferring:
         """
         self._deps.day_limit.check(caller.tenant)
         route = self._routing.route_now(caller.tenant, texts.model)
+        with self._executor.permit(caller.tenant):
+            return self._embedded(route, texts, provider_data)
+
+    def embed_in_turn(self, caller: Caller, texts: TextsToEmbed, provider_data: ProviderData) -> Embedded:
+        """Return the vectors of the texts, in the slot that the caller's turn has. Raises as `embed` does."""
+        return self._embedded(self._routing.route(caller.tenant, texts.model), texts, provider_data)
+
+    def _embedded(self, route: ModelRoute, texts: TextsToEmbed, provider_data: ProviderData) -> Embedded:
         request = EmbeddingRequest(
             model=texts.model,
             texts=texts.texts_within(route.context_tokens),
@@ -132,8 +140,7 @@ class Inferring:
             targets=route.targets,
             provider_data=provider_data,
         )
-        with self._executor.permit(caller.tenant):
-            embedded = self._deps.embeddings.embed(request)
+        embedded = self._deps.embeddings.embed(request)
         expected = texts.dimensions or route.embedding_dimension
         found = {len(vector) for vector in embedded.vectors}
         if expected is None or found <= {expected}:
