@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from turnstone.domain.turns.retrieval import MemoryQuery, QuerySource, Retrieved
+from turnstone.domain.memory.memory_query import MemoryQuery, Retrieved
+from turnstone.domain.turns.retrieval import QuerySource
 from turnstone.domain.values.content import text_of
 
 

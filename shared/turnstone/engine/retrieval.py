@@ -9,10 +9,11 @@ from collections.abc import Generator
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+from turnstone.domain.memory.memory_query import MemoryQuery, Retrieved
 from turnstone.domain.messages.messages import CompletionMessage, Message, ToolResponseMessage
 from turnstone.domain.shields.verdicts import ShieldQuestion
 from turnstone.domain.turns.events import StepStarted, TurnEvent, step_completed
-from turnstone.domain.turns.retrieval import MemoryQuery, QuerySource, Retrieved
+from turnstone.domain.turns.retrieval import QuerySource
 from turnstone.domain.turns.turns import InferenceStep, MemoryRetrievalStep, StepTrace, Touchpoint, TurnState, Verdict
 from turnstone.domain.values.moments import strictly_after
 from turnstone.engine.measuring import refuse_over_limit

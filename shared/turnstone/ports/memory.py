@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from turnstone.domain.agents.agents import AgentConfig
     from turnstone.domain.memory.documents import DocumentChunk
     from turnstone.domain.memory.lent_banks import LentBanks
-    from turnstone.domain.turns.retrieval import MemoryQuery, QuerySource, Retrieved, TurnMemory
+    from turnstone.domain.memory.memory_query import MemoryQuery, Retrieved
+    from turnstone.domain.turns.retrieval import QuerySource, TurnMemory
     from turnstone.domain.values.cancellation import StopSignal
 
 

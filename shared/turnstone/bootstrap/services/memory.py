@@ -18,9 +18,12 @@ if TYPE_CHECKING:
     from turnstone.services.memory.indexes import Indexes
     from turnstone.services.memory.inserting import Inserting
     from turnstone.services.memory.lending import Lending
+    from turnstone.services.memory.query_making import QueryMaking
+    from turnstone.services.memory.rag_toolbox import RagToolbox
     from turnstone.services.memory.searching import Searching
     from turnstone.services.memory.session_banks import SessionBanks
     from turnstone.services.memory.turn_memory import MemoryOfTurns
+    from turnstone.services.tools.own_toolboxes import OwnToolgroup
     from turnstone.store.memory.bank_reads import BankReads
     from turnstone.store.memory.contents import BankContents
 
@@ -88,12 +91,22 @@ class MemoryServices:
     @cached_property
     def turn_memories(self) -> MemoryOfTurns:
         """The memory of turns; a turn embeds in the slot that it has."""
-        from turnstone.services.memory.query_making import QueryMaking, QueryMakingDeps
         from turnstone.services.memory.turn_memory import MemoryOfTurns, TurnMemoryDeps
 
-        queries = QueryMaking(QueryMakingDeps(self._foundation.ports.inference, self._registries().routing.route))
-        deps = TurnMemoryDeps(self.lending, queries, lambda: self._searching_in_turns, self._session_banks)
+        deps = TurnMemoryDeps(self.lending, self._queries, lambda: self._searching_in_turns, self._session_banks)
         return MemoryOfTurns(deps)
+
+    @cached_property
+    def rag_toolbox(self) -> RagToolbox:
+        from turnstone.services.memory.rag_toolbox import RagToolbox
+
+        return RagToolbox(self.lending, self._queries, lambda: self._searching_in_turns, self._session_banks)
+
+    @cached_property
+    def _queries(self) -> QueryMaking:
+        from turnstone.services.memory.query_making import QueryMaking, QueryMakingDeps
+
+        return QueryMaking(QueryMakingDeps(self._foundation.ports.inference, self._registries().routing.route))
 
     @cached_property
     def lending(self) -> Lending:
@@ -152,3 +165,11 @@ class MemoryServices:
         from turnstone.store.memory.bank_reads import BankReads
 
         return BankReads(self._foundation.ports.store)
+
+
+def rag_toolgroup(build: Callable[[], RagToolbox]) -> OwnToolgroup:
+    """Return `builtin::rag`, listed as other toolgroups are, and registered by the set-up scripts of applications."""
+    from turnstone.domain.memory.lent_banks import RAG
+    from turnstone.services.tools.own_toolboxes import OwnToolgroup
+
+    return OwnToolgroup(RAG, build, is_listed=True, may_be_registered=True)

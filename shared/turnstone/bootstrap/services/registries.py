@@ -79,9 +79,7 @@ class Registries:
 
     @cached_property
     def tool_kinds(self) -> ToolKinds:
-        """The kinds of toolgroups of the adapters, joined with those of the server's services if there are any."""
-        if not self._own_toolgroups:
-            return self._ports.tools
+        """The kinds of toolgroups of the adapters, joined with those of the server's services."""
         from turnstone.services.tools.own_toolboxes import OwnToolboxes
 
         return OwnToolboxes(self._ports.tools, self._own_toolgroups)

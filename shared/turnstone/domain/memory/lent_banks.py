@@ -13,6 +13,8 @@ from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.memory.banks import BankKind
 
 RAG = "builtin::rag"
+RAG_SEARCH = "knowledge_search"
+RAG_INSERT = "insert_into_memory"
 BANK_ARGUMENTS = ("vector_db_ids", "vector_store_ids")
 Location = tuple[str | int, ...]
 
@@ -46,6 +48,11 @@ class LentBanks(NamedTuple):
 
 
 NO_BANKS = LentBanks()
+
+
+def banks_in_call(arguments: Mapping[str, Any], by: Ownership) -> LentBanks:
+    """Return the banks that a call outside turns may read: those that its caller names. Raises as below."""
+    return LentBanks(tuple(NamedBank(name, by, BANK_ARGUMENTS[:1]) for name in banks_in_arguments(arguments)))
 
 
 def banks_in_arguments(arguments: Mapping[str, Any], location: Location = ()) -> Iterator[str]:

@@ -10,8 +10,16 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from turnstone.domain.access.access import Ownership
+from turnstone.domain.agents.agents import toolgroup_name
 from turnstone.domain.memory.banks import bank_of_session
-from turnstone.domain.memory.lent_banks import NO_BANKS, RAG, LentBanks, NamedBank, banks_in_arguments
+from turnstone.domain.memory.lent_banks import (
+    NO_BANKS,
+    RAG,
+    RAG_INSERT,
+    LentBanks,
+    NamedBank,
+    banks_in_arguments,
+)
 
 if TYPE_CHECKING:
     from turnstone.domain.agents.agents import AgentConfig, ToolGroup
@@ -45,6 +53,11 @@ def banks_named_by(config: AgentConfig, by: Ownership) -> Iterator[NamedBank]:
                 location = ("tools", index, "memory_bank_configs", number, "bank_id")
                 yield NamedBank(bank.bank_id, by, location, bank.type)
     yield from _in_toolgroups(config.toolgroups, by)
+
+
+def keeps_texts(config: AgentConfig) -> bool:
+    """Return whether the model may be offered a tool that keeps texts in the session's bank."""
+    return any(toolgroup_name(toolgroup) in (RAG, f"{RAG}/{RAG_INSERT}") for toolgroup in config.toolgroups)
 
 
 def names_banks(settings: TurnSettings) -> bool:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
 
 if TYPE_CHECKING:
+    from turnstone.domain.memory.memory_query import MemoryQuery
     from turnstone.domain.messages.messages import Message
     from turnstone.domain.models.routing import Target
-    from turnstone.domain.turns.retrieval import MemoryQuery
     from turnstone.domain.turns.turns import Touchpoint
     from turnstone.domain.values.cancellation import StopSignal
 

@@ -11,6 +11,7 @@ from turnstone.domain.memory.lent_banks import NO_BANKS, LentBanks
 from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
 
 if TYPE_CHECKING:
+    from turnstone.domain.memory.memory_query import MemoryQuery
     from turnstone.domain.refs import SessionRef
     from turnstone.domain.tools.agent_tools import RemoteExecution
     from turnstone.domain.tools.tools import ToolCall, ToolDef
@@ -100,11 +101,16 @@ class ProducedFile:
 
 
 class ToolResult(NamedTuple):
-    """A tool's result for the model, and the files produced with it."""
+    """A tool's result for the model, and the files produced with it.
+
+    Attributes:
+        query: the query to memory of a search, whose tokens the turn has used where a model wrote it.
+    """
 
     content: Content
     metadata: Mapping[str, Any] | None = None
     files: tuple[ProducedFile, ...] = ()
+    query: MemoryQuery | None = None
 
 
 class OfferedTool(NamedTuple):

@@ -1,4 +1,4 @@
-"""Retrieval of memory for one turn, before its first inference: the query, and the context that was found."""
+"""Retrieval of memory for one turn, before its first inference: the sources of its query, and its settings."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from turnstone.domain.memory.lent_banks import NO_BANKS, RAG, LentBanks
+from turnstone.domain.memory.lent_banks import NO_BANKS, RAG, RAG_SEARCH, LentBanks
 from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
-from turnstone.domain.usage.usage import TokenUsage
-from turnstone.domain.values.frozen import Frozen
 
 if TYPE_CHECKING:
     from turnstone.domain.agents.agents import AgentConfig
@@ -18,19 +16,6 @@ if TYPE_CHECKING:
     from turnstone.domain.tools.tool_runs import ToolOffer
     from turnstone.domain.turns.turn_settings import TurnDocument
     from turnstone.domain.values.cancellation import StopSignal
-
-
-class MemoryQuery(Frozen):
-    """The query to memory.
-
-    Attributes:
-        usage: the tokens used, where a model wrote it.
-        model: the agent's name of that model.
-    """
-
-    text: str
-    usage: TokenUsage | None = None
-    model: str = ""
 
 
 class QuerySource(NamedTuple):
@@ -47,13 +32,6 @@ class QuerySource(NamedTuple):
     history: tuple[Message, ...] = ()
     stop: StopSignal | None = None
     about: Mapping[str, str] = MappingProxyType({})
-
-
-class Retrieved(NamedTuple):
-    """The content of banks for a query; the context is empty if they have nothing."""
-
-    bank_ids: tuple[str, ...]
-    context: str
 
 
 class TurnMemory(NamedTuple):
@@ -83,4 +61,5 @@ def reads_memory(turn: TurnMemory, offer: ToolOffer) -> bool:
     memory = next((tool for tool in turn.config.tools if tool.type == "memory"), None)
     if memory is not None:
         return bool(memory.memory_bank_configs or turn.banks.of_session)
-    return bool(turn.banks.of_session) and not any(tool.toolgroup == RAG for tool in offer.server.values())
+    is_searched = any(tool.toolgroup == RAG and tool.runs_as == RAG_SEARCH for tool in offer.server.values())
+    return bool(turn.banks.of_session) and not is_searched

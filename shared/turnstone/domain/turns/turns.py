@@ -9,10 +9,10 @@ from pydantic import Field
 
 from turnstone.domain.agents.agents import AgentConfig, TurnOverrides
 from turnstone.domain.errors import ContentLost
+from turnstone.domain.memory.memory_query import MemoryQuery
 from turnstone.domain.messages.messages import CompletionMessage, Message, ToolResponseMessage
 from turnstone.domain.tools.tools import ToolCall, ToolResponse
 from turnstone.domain.turns.failures import Failure, TurnFailure, UnansweredStatus, turn_failure
-from turnstone.domain.turns.retrieval import MemoryQuery
 from turnstone.domain.turns.turn_settings import TurnSettings
 from turnstone.domain.usage.usage import Tokens, TokenUsage, added, factor_of
 from turnstone.domain.values.content import Content, Url
@@ -158,7 +158,7 @@ class StepTrace(Frozen):
         touchpoint: of a shield's step, the judged part of the turn.
         call_id: of a shield's step about a tool, the call; None about the turn's memory.
         verdicts: of a tool's or a retrieval's step, the shields' findings about it; later steps of their own show them.
-        query: of the first step about the turn's memory, its query.
+        query: of the first step about the turn's memory, its query; of a tool's step, one that a model wrote for it.
         attachments: of a tool's step, the files produced.
         reasoning: of an inference, the model's reasoning, in a turn that keeps details.
         cuts: of an inference, how its stream was cut, for an exact replay; see `turns/cuts`. None if not kept.

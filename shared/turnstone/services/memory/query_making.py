@@ -9,13 +9,14 @@ from typing import Any
 from turnstone.domain.agents.agents import SamplingParams
 from turnstone.domain.errors import MemoryUnusable
 from turnstone.domain.memory.chunking import first_tokens
+from turnstone.domain.memory.memory_query import MemoryQuery
 from turnstone.domain.memory.query_templates import TooMuchWork, parsed_template
 from turnstone.domain.messages.messages import Message, UserMessage
 from turnstone.domain.models.requests import InferenceRequest, Inferred
 from turnstone.domain.models.routing import ModelRoute
 from turnstone.domain.provider_data import ProviderData
 from turnstone.domain.tools.memory_tools import CalledQuery, JoinedQuery, QueryGenerator, WrittenQuery
-from turnstone.domain.turns.retrieval import MemoryQuery, QuerySource
+from turnstone.domain.turns.retrieval import QuerySource
 from turnstone.domain.values.content import text_of
 from turnstone.engine.measuring import measured
 from turnstone.ports.models import Inference

@@ -10,10 +10,11 @@ from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.agents.defined_tools import memory_tool_of
 from turnstone.domain.memory.excerpts import context_of, titled
 from turnstone.domain.memory.lent_banks import LentBanks
+from turnstone.domain.memory.memory_query import MemoryQuery, Retrieved
 from turnstone.domain.memory.questions import BankQuestion, Hit
 from turnstone.domain.provider_data import ProviderData
 from turnstone.domain.tools.memory_tools import MemoryTool
-from turnstone.domain.turns.retrieval import MemoryQuery, QuerySource, Retrieved, TurnMemory
+from turnstone.domain.turns.retrieval import QuerySource, TurnMemory
 from turnstone.domain.values.content import text_of
 from turnstone.ports.memory import QueryTools
 from turnstone.services.memory.lending import Lending, caller_of

@@ -12,7 +12,7 @@ from turnstone.domain.errors import Conflict, InvalidRequest, TurnAwaited, TurnR
 from turnstone.domain.memory.lent_banks import LentBanks
 from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.sessions.context import Segment, tokens_of
-from turnstone.domain.sessions.lending import lent_banks
+from turnstone.domain.sessions.lending import keeps_texts, lent_banks
 from turnstone.domain.sessions.sessions import LockState, Session, SessionLock
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.turns.turn_settings import TurnDocument, with_documents
@@ -100,7 +100,7 @@ class Opener:
         refuse_many_iterations(new.overrides.max_infer_iters, self._deps.limits.infer_iters)
         config = new.config_with(view.agent.agent_config)
         session = view.session
-        if new.attachments and not session.has_bank:
+        if not session.has_bank and (new.attachments or keeps_texts(config)):
             session = session.model_copy(update={"has_bank": True})
         banks = lent_banks(view.agent.agent_config, view.agent_owner, session, new)
         equipment = self.equipment(ref, config, attempt, ToolCaller(new.chain, banks))

@@ -24,11 +24,11 @@ from tests.support.engine.turn_loop import (
     read_again,
 )
 from turnstone.domain.errors import ModelFailed, TurnLimitReached
+from turnstone.domain.memory.memory_query import MemoryQuery
 from turnstone.domain.messages.messages import CompletionMessage, UserMessage, message_text
 from turnstone.domain.sessions.context import ended_messages
 from turnstone.domain.tools.tools import ToolResponse
 from turnstone.domain.turns.events import StepCompleted, StepStarted
-from turnstone.domain.turns.retrieval import MemoryQuery
 from turnstone.domain.turns.turn_settings import TurnDocument
 from turnstone.domain.turns.turns import MemoryRetrievalStep, StepTrace, ToolExecutionStep, TurnState, Verdict
 from turnstone.domain.usage.usage import Tokens, TokenUsage
