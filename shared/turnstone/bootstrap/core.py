@@ -72,6 +72,8 @@ class Core:
     stored_completions = ServiceOf(lambda core: core.model_services.stored_completions)
     banks = ServiceOf(lambda core: core.memory_services.banks)
     inserting = ServiceOf(lambda core: core.memory_services.inserting)
+    documents = ServiceOf(lambda core: core.memory_services.documents)
+    recalling = ServiceOf(lambda core: core.memory_services.recalling)
     searching = ServiceOf(lambda core: core.memory_services.searching)
     turn_memories = ServiceOf(lambda core: core.memory_services.turn_memories)
     usage = ServiceOf(lambda core: core.usage_services.usage)

@@ -6,7 +6,16 @@ from typing import Literal
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.values.frozen import Frozen
 
-JobKind = Literal["clean_session", "clean_agent", "end_session", "clean_completion", "clean_bank", "clean_segments"]
+JobKind = Literal[
+    "clean_session",
+    "clean_agent",
+    "end_session",
+    "clean_completion",
+    "clean_bank",
+    "clean_segments",
+    "end_bank",
+    "clean_insertion",
+]
 
 
 class Job(Frozen):
@@ -16,6 +25,7 @@ class Job(Frozen):
         agent_id: empty if the job concerns no agent.
         order: the order key of its agent, session or stored chat completion in their list; of a memory bank, the id of
             its content.
+        name: the id of a memory bank that expires; or the record that leads to the content of an insertion.
         since: the time of its first cause.
         due_at: the time of its next run.
     """
@@ -25,6 +35,7 @@ class Job(Frozen):
     agent_id: str = ""
     session_id: str = ""
     order: str
+    name: str = ""
     since: datetime
     due_at: datetime
 

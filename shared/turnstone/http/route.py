@@ -10,8 +10,8 @@ from turnstone.http.dialects import LLAMA_STACK, Dialect
 from turnstone.http.replies import Answer
 from turnstone.http.request import Request
 
-# Source: `llama-stack-client` 0.3 requests the first four under another version, 0.0.53 to 0.0.63 the next two
-# under alpha; the last two are the usual paths of a document and its page
+# Source: `llama-stack-client` 0.3 requests the first four under another version, 0.0.53 to 0.0.63 the next four
+# under alpha, and 0.1.0 those of memory under its version; the last two are the usual paths of a document and its page
 ALIASES: Mapping[str, tuple[str, ...]] = {
     "/v1/agents": ("/v1alpha/agents",),
     "/v1/openai/v1/chat": ("/v1/chat",),
@@ -19,6 +19,8 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "/v1/openai/v1/embeddings": ("/v1/embeddings",),
     "/agents": ("/alpha/agents",),
     "/v1/health": ("/alpha/health",),
+    "/memory": ("/alpha/memory", "/v1/memory"),
+    "/memory-banks": ("/alpha/memory-banks",),
     "/v1/openapi.json": ("/openapi.json",),
     "/v1/docs": ("/docs",),
 }

@@ -85,6 +85,9 @@ class OpenSegment(Protocol):
     def row(self, position: int) -> SegmentRow:
         """Return the description of a chunk."""
 
+    def vector(self, position: int) -> Sequence[float] | None:
+        """Return the vector of a chunk, of the length 1, which makes the same segment again; None without one."""
+
     def frequencies(self, terms: Collection[str], dropped: Collection[str] = ()) -> Mapping[str, int]:
         """Return the number of chunks that contain each term, without the chunks of dropped documents."""
 

@@ -9,7 +9,9 @@ if TYPE_CHECKING:  # a function loads the services that its route uses, and no o
     from turnstone.services.cleanup.deleting import Deleting
     from turnstone.services.files.attachments import Attachments
     from turnstone.services.memory.banks import Banks
+    from turnstone.services.memory.documents import Documents
     from turnstone.services.memory.inserting import Inserting
+    from turnstone.services.memory.recalling import Recalling
     from turnstone.services.memory.searching import Searching
     from turnstone.services.models.inferring import Inferring
     from turnstone.services.models.registry import Models, Providers
@@ -98,6 +100,12 @@ class UseCases(Protocol):
 
     @property
     def inserting(self) -> Inserting: ...
+
+    @property
+    def documents(self) -> Documents: ...
+
+    @property
+    def recalling(self) -> Recalling: ...
 
     @property
     def searching(self) -> Searching: ...

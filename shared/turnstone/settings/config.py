@@ -36,6 +36,11 @@ TimeLimit = Annotated[
     BeforeValidator(none_in),
     Field(description=f"a number of seconds above 0 and at most {YEAR_S:,}, or the word none"),
 ]
+ModelName = Annotated[
+    Annotated[str, Field(pattern=VISIBLE_ASCII, max_length=256)] | None,
+    BeforeValidator(none_in),
+    Field(description="the name of a model without spaces, or the word none"),
+]
 LogLevel = Annotated[Literal["DEBUG", "INFO", "WARNING", "ERROR"], BeforeValidator(upper_case)]
 
 
@@ -67,6 +72,7 @@ class Settings(BaseModel):
     Attributes:
         context_tokens: the limit of a prompt, in estimated tokens, for a model without a configured context window.
         summaries: let the model summarise turns that no longer fit its context window.
+        graph_model: the model that reads edges from texts inserted into graph banks; None for none.
         stored_completion_ttl_s: the lifetime of a stored chat completion.
         max_running_turns: slots for turns and direct requests to models, tools and shields.
         max_tenant_turns: slots for one tenant; None for three quarters of them.
@@ -94,6 +100,7 @@ class Settings(BaseModel):
     max_tenant_turns: int | None = Field(default=None, ge=1, le=4_096)
     max_infer_iters: int = Field(default=100, ge=10, le=10_000)  # 10 is the default of the official clients
     summaries: bool = False
+    graph_model: ModelName = None
     max_turn_tokens: TokenLimit = 5_000_000
     max_turn_seconds: TimeLimit = 3_600
     max_day_tokens: TokenLimit = None

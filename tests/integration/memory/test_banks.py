@@ -12,18 +12,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from itertools import count
-from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
-from tests.support.engine.either_store import Make, made_over_dynamodb, made_over_sqlite
+from tests.support.engine.either_store import Make
 from tests.support.engine.harness import Gate, ProcessDied, Server, StoreCall
 from turnstone.adapters.retrieval.segments import NumpySegments
 from turnstone.domain.access.caller import LOCAL_CALLER, Caller
 from turnstone.domain.errors import AlreadyRegistered, InvalidRequest, NotFound
-from turnstone.domain.memory.banks import BankRef
+from turnstone.domain.memory.banks import BankRef, NewBank
 from turnstone.domain.memory.documents import DocumentChunk
 from turnstone.domain.memory.filters import parsed
 from turnstone.domain.memory.insertions import GivenChunk
@@ -35,7 +34,7 @@ from turnstone.domain.turns.attempts import Attempt
 from turnstone.ports.memory import Corpus, SegmentQuestion
 from turnstone.ports.records import Range
 from turnstone.services.cleanup.cleaning import LATE_PAYLOADS
-from turnstone.services.memory import folding, inserting
+from turnstone.services.memory import folding
 from turnstone.store.memory.contents import BankChange, BankContents, Manifest, Unlisted
 
 BANK = "shore"
@@ -45,15 +44,6 @@ WORDS = [
 ]
 SEGMENTS = NumpySegments()
 QUESTIONS = ("ternwing nest", "plovers", "ruff stint knots", "nothing of it")
-
-
-@pytest.fixture(params=["sqlite", "dynamodb"])
-def both(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Make]:
-    """Make processes over one store: the conformance suite, over both stores in each run."""
-    if request.param == "sqlite":
-        yield from made_over_sqlite(tmp_path)
-    else:
-        yield from made_over_dynamodb(request.getfixturevalue("bench_for_make"))
 
 
 @pytest.fixture(autouse=True)
@@ -66,7 +56,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def registered(server: Server, bank: str = BANK, caller: Caller = LOCAL_CALLER) -> None:
-    server.core.banks.register(caller, bank, "vector", "scripted", NO_PROVIDER_DATA, FIRST)
+    server.core.banks.register(caller, NewBank(bank, "vector", "scripted"), NO_PROVIDER_DATA, FIRST)
 
 
 def inserted(server: Server, *texts: str, document_id: str = "", bank: str = BANK) -> None:
@@ -338,11 +328,11 @@ def test_a_second_user_registers_the_same_bank_without_harm(make: Make) -> None:
     registered(server, caller=teammate)
     assert [hit.chunk.text for hit in found(server, "tern")] == ["tern"]
     with pytest.raises(AlreadyRegistered):
-        server.core.banks.register(teammate, BANK, "keyword", None, NO_PROVIDER_DATA, FIRST)
+        server.core.banks.register(teammate, NewBank(BANK, "keyword"), NO_PROVIDER_DATA, FIRST)
 
 
 def test_a_full_bank_refuses_more_chunks(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inserting, "MOST_CHUNKS", 9)
+    monkeypatch.setattr(folding, "MOST_CHUNKS", 9)
     server = make()
     registered(server)
     inserted(server, *(texts := [f"ruff {part}" for part in range(9)]))

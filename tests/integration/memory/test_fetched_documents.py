@@ -1,6 +1,6 @@
 """Texts at addresses in a request: fetched by the guarded fetcher before its turn is opened, within limits.
 
-Covers: adapters/fetching/document_texts, services/turns/opening, dialects/llama_stack/turns/documents
+Covers: services/memory/turns/turn_texts, services/turns/opening, dialects/llama_stack/turns/documents
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from tests.fakes.web.web_server import HOST, WebAnswer, WebRequest, WebServer
 from tests.support.engine.either_store import Make
 from tests.support.engine.harness import attempt, opens_turn
 from tests.support.server.asgi_client import Served, served
-from turnstone.adapters.fetching import document_texts
-from turnstone.adapters.fetching.document_texts import FETCHED_S, DocumentTexts
-from turnstone.adapters.fetching.messages import Fetched, FetchRequest
 from turnstone.domain.access.caller import LOCAL_CALLER
-from turnstone.domain.errors import FetchFailed, InvalidRequest
+from turnstone.domain.errors import InvalidRequest, Overloaded
+from turnstone.domain.memory.documents import SourceBody
 from turnstone.domain.messages.messages import UserMessage
 from turnstone.domain.turns.turn_settings import TurnDocument
 from turnstone.domain.turns.turns import NewTurn
+from turnstone.services.memory.document_sources import DocumentSources
+from turnstone.services.memory.turns.turn_texts import TurnTexts
 
 ADDRESS = "https://example.com/a.txt"
 
@@ -34,7 +34,7 @@ def on_the_web(request: WebRequest) -> WebAnswer:
             return WebAnswer(200, "Öppet på måndag.".encode("latin-1"), "text/plain; charset=iso-8859-1")
         case "/page":
             return WebAnswer(200, b"<p>Hi</p>", "text/html")
-        case "/photo":
+        case "/binary":
             return WebAnswer(200, b"\x89PNG", "image/png")
         case "/long":
             return WebAnswer(200, b"x" * 9_000_000, "text/plain")
@@ -71,7 +71,7 @@ def test_the_model_is_shown_the_text_at_an_address(world: World) -> None:
 
 @pytest.mark.parametrize(
     ("path", "why"),
-    [("/gone", "HTTP 404"), ("/photo", "image/png"), ("/long", "longer than"), ("", "no public address")],
+    [("/gone", "HTTP 404"), ("/binary", "no text"), ("/long", "longer than"), ("", "no public address")],
 )
 def test_an_address_without_a_usable_text_is_a_400_before_the_turn_is_opened(world: World, path: str, why: str) -> None:
     before = len(world.model.requests)
@@ -84,44 +84,59 @@ def test_an_address_without_a_usable_text_is_a_400_before_the_turn_is_opened(wor
 
 
 class Web:
-    """Answers each request after so many seconds of a clock of its own."""
+    """Answers each request at once, and keeps it."""
 
-    def __init__(self, takes_s: float = 0.0, text: str = "text") -> None:
-        self.now_s, self._takes_s, self._text = 0.0, takes_s, text
-        self.requests: list[FetchRequest] = []
+    def __init__(self) -> None:
+        self.requests: list[str] = []
 
-    def fetch(self, request: FetchRequest) -> Fetched:
-        self.requests.append(request)
-        self.now_s += self._takes_s
-        if self._takes_s > request.timeout_s:
-            raise FetchFailed("https://example.com", "it took too long")
-        return Fetched(200, "text/plain", None, self._text.encode(), request.url)
+    def fetch(self, address: str, timeout_s: float, most_bytes: int) -> SourceBody:
+        self.requests.append(address)
+        return SourceBody(f"text {len(self.requests)}".encode(), "text/plain", None)
 
 
-def at(*addresses: str) -> dict[str, list[TurnDocument]]:
-    return {"attachments": [TurnDocument(content="", address=address) for address in addresses]}
+def texts_of(web: Web) -> TurnTexts:
+    return TurnTexts(DocumentSources(web.fetch, lambda: 0.0))
 
 
-def test_the_documents_of_a_request_share_one_limit_of_time_and_one_of_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    slow = Web(takes_s=FETCHED_S / 2)
-    texts = DocumentTexts(slow, lambda: slow.now_s)
-    assert [each.content for each in texts.fetched(at(ADDRESS, ADDRESS))["attachments"]] == ["text", "text"]
-    with pytest.raises(InvalidRequest, match=r"attachments\.2\.content"):
-        texts.fetched(at(*[ADDRESS] * 3))
-    monkeypatch.setattr(document_texts, "FETCHED_BYTES", 6)
-    web = Web(text="four")
-    with pytest.raises(InvalidRequest, match=r"attachments\.2\.content.*6 bytes in all"):
-        DocumentTexts(web, lambda: 0.0).fetched(at(*[ADDRESS] * 3))
-    assert [request.max_bytes for request in web.requests] == [6, 2]
+def at(*addresses: str | None) -> list[TurnDocument]:
+    return [TurnDocument(content="" if address else "here", address=address) for address in addresses]
+
+
+def test_texts_at_addresses_are_put_among_those_of_the_request(make: Make) -> None:
+    found = texts_of(Web()).fetched({"documents": at(ADDRESS, None), "attachments": at(None, "data:,a%20b", ADDRESS)})
+    assert [each.content for each in found["documents"]] == ["text 1", "here"]
+    assert [each.content for each in found["attachments"]] == ["here", "a b", "text 2"]
+    assert {each.address for each in (*found["documents"], *found["attachments"])} == {None}
+
+
+@pytest.mark.parametrize(
+    ("address", "mime_type"), [("ftp://example.com/a", "text/plain"), ("data:x", "text/plain"), (ADDRESS, "image/x")]
+)
+def test_an_unusable_address_is_refused_by_its_field_and_index(address: str, mime_type: str) -> None:
+    given = (*at(None), TurnDocument(content="", address=address, mime_type=mime_type))
+    with pytest.raises(InvalidRequest) as refused:
+        texts_of(Web()).fetched({"documents": (), "attachments": given})
+    assert refused.value.location[:2] == ("attachments", 1)
+    assert str(refused.value).startswith("attachments.1.")
 
 
 def test_a_text_is_fetched_once_for_a_turn_that_is_opened_in_the_second_try(make: Make) -> None:
     server, other = make("ok"), make("ok")
     web = Web()
-    server.core.turn_services._document_texts = DocumentTexts(web)  # type: ignore[misc] # in place of the real one
+    server.core.memory_services.turn_texts = texts_of(web)
     ref = server.session()
     server.store.before(opens_turn, lambda: other.whole_turn(ref))
     new = NewTurn(messages=(UserMessage(content="Hi"),), documents=(TurnDocument(content="", address=ADDRESS),))
     server.drain(server.turns.start(LOCAL_CALLER, ref, new, attempt()))
     assert len(server.states(ref)) == 2
-    assert len(web.requests) == 1
+    assert web.requests == [ADDRESS]
+
+
+def test_nothing_is_fetched_without_a_slot(make: Make) -> None:
+    server, web = make("ok", max_running_turns=1), Web()
+    server.core.memory_services.turn_texts = texts_of(web)
+    ref = server.session()
+    new = NewTurn(messages=(UserMessage(content="Hi"),), documents=tuple(at(ADDRESS)))
+    with server.core.executor.permit("other"), pytest.raises(Overloaded):
+        server.turns.start(LOCAL_CALLER, ref, new, attempt())
+    assert (server.states(ref), web.requests) == ([], [])

@@ -1,6 +1,7 @@
 """Toolgroup `builtin::rag`: its results, their form, and the banks that it reads, in turns and outside of them.
 
-Covers: services/memory/rag_toolbox, domain/tools/rag_settings, domain/memory/lent_banks, services/tools/toolgroups
+Covers: services/memory/turns/rag_toolbox, domain/tools/rag_settings, domain/memory/lent_banks,
+  services/tools/toolgroups
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from tests.support.engine.harness import Server, attempt, outline, turn_in
 from turnstone.domain.access.caller import LOCAL_CALLER, Caller
 from turnstone.domain.agents.agents import AgentConfig, TurnOverrides
 from turnstone.domain.errors import InvalidRequest, MemoryUnusable
+from turnstone.domain.memory.banks import NewBank
 from turnstone.domain.memory.chunking import count_tokens
 from turnstone.domain.memory.insertions import GivenChunk
 from turnstone.domain.messages.messages import UserMessage
@@ -38,7 +40,7 @@ SEARCH = call("knowledge_search", "s", query="Where do terns breed?")
 
 
 def filled(server: Server, bank: str, *texts: str, by: Caller = LOCAL_CALLER) -> None:
-    server.core.banks.register(by, bank, "vector", "scripted", NO_PROVIDER_DATA, attempt())
+    server.core.banks.register(by, NewBank(bank, "vector", "scripted"), NO_PROVIDER_DATA, attempt())
     given = [GivenChunk(text, {"document_id": f"{bank}-{number}"}) for number, text in enumerate(texts)]
     server.core.inserting.insert_chunks(by, bank, given, NO_PROVIDER_DATA, attempt())
 

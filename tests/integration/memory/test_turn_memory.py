@@ -1,7 +1,7 @@
 """Memory in turns over either store: the banks that agents and sessions name, queries, attachments and access.
 
-Covers: services/memory/turn_memory, services/memory/query_making, services/memory/lending,
-services/memory/session_banks, store/memory/bank_reads, domain/memory/lent_banks, domain/sessions/lending,
+Covers: services/memory/turns/turn_memory, services/memory/turns/query_making, services/memory/turns/lending,
+services/memory/turns/session_banks, store/memory/bank_reads, domain/memory/lent_banks, domain/sessions/lending,
 services/turns/opening, services/turns/running, services/cleanup/cleaning
 """
 
@@ -27,10 +27,10 @@ from tests.support.engine.harness import (
 from turnstone.domain.access.caller import LOCAL_CALLER, Caller
 from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.errors import MemoryUnusable, NotFound, StoreUnavailable
-from turnstone.domain.memory.banks import bank_of_session
+from turnstone.domain.memory.banks import NewBank, bank_of_session
 from turnstone.domain.memory.chunking import count_tokens
 from turnstone.domain.memory.insertions import GivenChunk
-from turnstone.domain.memory.questions import BankQuestion
+from turnstone.domain.memory.questions import BankQuery, BankQuestion
 from turnstone.domain.messages.messages import UserMessage, message_text
 from turnstone.domain.provider_data import NO_PROVIDER_DATA
 from turnstone.domain.refs import SessionRef
@@ -55,7 +55,7 @@ def both(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Make]:
 
 
 def filled(server: Server, *texts: str, bank: str = "shore", by: Caller = LOCAL_CALLER) -> None:
-    server.core.banks.register(by, bank, "vector", "scripted", NO_PROVIDER_DATA, attempt())
+    server.core.banks.register(by, NewBank(bank, "vector", "scripted"), NO_PROVIDER_DATA, attempt())
     given = [GivenChunk(text, {}, f"d{number}") for number, text in enumerate(texts)]
     if given:
         server.core.inserting.insert_chunks(by, bank, given, NO_PROVIDER_DATA, attempt())
@@ -295,7 +295,7 @@ def test_attachments_are_stored_once_whichever_process_continues_the_turn(both: 
     events = other.drain(run)
     assert sum(isinstance(event, StepCompleted) and event.step_type == "memory_retrieval" for event in events) == 1
     own = bank_of_session(ref.session_id)
-    hits = other.core.searching.search(LOCAL_CALLER, own, BankQuestion("terns", None, "keyword"), NO_PROVIDER_DATA)
+    hits = other.core.recalling.query(LOCAL_CALLER, own, BankQuery(BankQuestion("terns", None)), NO_PROVIDER_DATA)
     assert [hit.chunk.text for hit in hits] == [TERNS]
 
 

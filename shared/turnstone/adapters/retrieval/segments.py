@@ -128,6 +128,11 @@ class NumpySegment:
         _, document_id, metadata = self.rows[position]
         return SegmentRow(document_id, metadata, self.attributes.get(document_id, NO_ATTRIBUTES))
 
+    def vector(self, position: int) -> Sequence[float] | None:
+        """Return the vector of a chunk, of the length 1; None without one."""
+        scale = self.arrays.scales[position]
+        return (self.arrays.vectors[position] * scale).tolist() if scale else None
+
     def frequencies(self, terms: Collection[str], dropped: Collection[str] = ()) -> Mapping[str, int]:
         """Return the number of chunks that contain each term, without the chunks of dropped documents."""
         kept = self._kept(dropped) if dropped else None

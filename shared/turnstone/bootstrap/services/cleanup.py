@@ -44,6 +44,7 @@ class CleanupServices:
         from turnstone.store.cleanup.jobs import JobStore
         from turnstone.store.memory.banks import BankStore
         from turnstone.store.memory.contents import BankContents
+        from turnstone.store.memory.insertions import InsertionStore
         from turnstone.store.models.stored_completions import StoredCompletionStore
 
         ports = self._foundation.ports
@@ -53,6 +54,7 @@ class CleanupServices:
             StoredCompletionStore(ports.store),
             BankStore(ports.store),
             BankContents(ports.store),
+            InsertionStore(ports.store),
         )
         return Cleaning(JobStore(ports.store), stores, ports.jobs, ports.clock)
 

@@ -8,21 +8,30 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from turnstone.adapters.fetching.fetcher import GuardedFetcher
     from turnstone.bootstrap.services.foundation import Foundation
     from turnstone.bootstrap.services.models import ModelServices
     from turnstone.bootstrap.services.registries import Registries
-    from turnstone.domain.memory.banks import VectorSpace
+    from turnstone.domain.memory.banks import BankKind, VectorSpace
+    from turnstone.domain.memory.documents import SourceBody
     from turnstone.services.memory.banks import Banks
+    from turnstone.services.memory.document_sources import DocumentSources
+    from turnstone.services.memory.documents import Documents
     from turnstone.services.memory.embedding import BankEmbedding
     from turnstone.services.memory.folding import Folding
     from turnstone.services.memory.indexes import Indexes
     from turnstone.services.memory.inserting import Inserting
-    from turnstone.services.memory.lending import Lending
-    from turnstone.services.memory.query_making import QueryMaking
-    from turnstone.services.memory.rag_toolbox import RagToolbox
+    from turnstone.services.memory.kinds.document_records import DocumentRecords, KindContent
+    from turnstone.services.memory.kinds.graphs import Graphs
+    from turnstone.services.memory.kinds.values import Values
+    from turnstone.services.memory.recalling import Recalling
     from turnstone.services.memory.searching import Searching
-    from turnstone.services.memory.session_banks import SessionBanks
-    from turnstone.services.memory.turn_memory import MemoryOfTurns
+    from turnstone.services.memory.turns.lending import Lending
+    from turnstone.services.memory.turns.query_making import QueryMaking
+    from turnstone.services.memory.turns.rag_toolbox import RagToolbox
+    from turnstone.services.memory.turns.session_banks import SessionBanks
+    from turnstone.services.memory.turns.turn_memory import MemoryOfTurns
+    from turnstone.services.memory.turns.turn_texts import TurnTexts
     from turnstone.services.tools.own_toolboxes import OwnToolgroup
     from turnstone.store.memory.bank_reads import BankReads
     from turnstone.store.memory.contents import BankContents
@@ -65,10 +74,75 @@ class MemoryServices:
         return Inserting(deps)
 
     @cached_property
+    def documents(self) -> Documents:
+        return self._documents_by(self._embedding)
+
+    def _documents_by(self, embedding: BankEmbedding) -> Documents:
+        from turnstone.services.memory.chunk_content import ChunkContent, ChunkContentDeps
+        from turnstone.services.memory.documents import DocumentDeps, Documents
+
+        texts = ChunkContent(ChunkContentDeps(self._records, self._folding, self._indexes, embedding))
+        kinds: dict[BankKind, Callable[[], KindContent]] = {
+            "keyvalue": lambda: self._values,
+            "graph": lambda: self._graphs,
+        }
+        return Documents(DocumentDeps(self.banks, self._records, self.document_sources, texts, kinds))
+
+    @cached_property
+    def document_sources(self) -> DocumentSources:
+        from turnstone.services.memory.document_sources import DocumentSources
+
+        return DocumentSources(self._fetched, self._foundation.ports.clock.monotonic_s)
+
+    @cached_property
+    def recalling(self) -> Recalling:
+        return self._recalling_by(lambda: self.searching)
+
+    def _recalling_by(self, searching: Callable[[], Searching]) -> Recalling:
+        from turnstone.services.memory.recalling import Recalling, RecallingDeps
+
+        return Recalling(RecallingDeps(self.banks, searching, lambda: self._values, lambda: self._graphs))
+
+    @cached_property
     def searching(self) -> Searching:
         from turnstone.services.memory.searching import Searching, SearchingDeps
 
         return Searching(SearchingDeps(self.banks, self._contents, self._indexes, self._embedding))
+
+    @cached_property
+    def _folding(self) -> Folding:
+        from turnstone.services.memory.folding import Folding, FoldingDeps
+
+        ports = self._foundation.ports
+        return Folding(FoldingDeps(self._contents, self._indexes, lambda: ports.jobs, ports.clock, ports.ids))
+
+    @cached_property
+    def _records(self) -> DocumentRecords:
+        from turnstone.services.memory.kinds.document_records import DocumentRecords
+        from turnstone.store.memory.documents import DocumentStore
+
+        ports = self._foundation.ports
+        return DocumentRecords(self._contents, DocumentStore(ports.store), ports.clock, ports.ids)
+
+    @cached_property
+    def _values(self) -> Values:
+        from turnstone.services.memory.kinds.values import Values
+        from turnstone.store.memory.values import ValueStore
+
+        ports = self._foundation.ports
+        return Values(ValueStore(ports.store), self._records, lambda: ports.jobs)
+
+    @cached_property
+    def _graphs(self) -> Graphs:
+        from turnstone.services.memory.kinds.edge_making import EdgeMaking
+        from turnstone.services.memory.kinds.graphs import GraphDeps, Graphs
+        from turnstone.store.memory.edges import EdgeStore
+
+        ports = self._foundation.ports
+        making = EdgeMaking(
+            self._foundation.settings.graph_model, lambda *request: self._models().inferring.answer(*request)
+        )
+        return Graphs(GraphDeps(EdgeStore(ports.store), self._records, making, lambda: ports.jobs))
 
     @cached_property
     def _contents(self) -> BankContents:
@@ -88,35 +162,60 @@ class MemoryServices:
 
         return BankEmbedding(lambda *texts: self._models().inferring.embed(*texts))
 
+    def _fetched(self, address: str, timeout_s: float, most_bytes: int) -> SourceBody:
+        """Return the content at an address. Raises FetchFailed."""
+        from turnstone.adapters.fetching.messages import FetchRequest
+        from turnstone.adapters.fetching.targets import to_target
+        from turnstone.domain.errors import FetchFailed
+        from turnstone.domain.memory.documents import SourceBody
+
+        fetched = self._fetcher.fetch(FetchRequest("GET", address, timeout_s=timeout_s, max_bytes=most_bytes))
+        if fetched.status != 200:
+            raise FetchFailed(to_target(fetched.url).origin, f"its server answers HTTP {fetched.status}")
+        return SourceBody(fetched.body, fetched.media_type, fetched.charset)
+
+    @cached_property
+    def _fetcher(self) -> GuardedFetcher:
+        from turnstone.adapters.fetching.allowing import Allowed
+        from turnstone.adapters.fetching.fetcher import GuardedFetcher
+
+        return GuardedFetcher(Allowed.of(self._foundation.settings.fetch_allow))
+
     @cached_property
     def turn_memories(self) -> MemoryOfTurns:
         """The memory of turns; a turn embeds in the slot that it has."""
-        from turnstone.services.memory.turn_memory import MemoryOfTurns, TurnMemoryDeps
+        from turnstone.services.memory.turns.turn_memory import MemoryOfTurns, TurnMemoryDeps
 
-        deps = TurnMemoryDeps(self.lending, self._queries, lambda: self._searching_in_turns, self._session_banks)
+        deps = TurnMemoryDeps(self.lending, self._queries, lambda: self._recalling_in_turns, self._session_banks)
         return MemoryOfTurns(deps)
 
     @cached_property
     def rag_toolbox(self) -> RagToolbox:
-        from turnstone.services.memory.rag_toolbox import RagToolbox
+        from turnstone.services.memory.turns.rag_toolbox import RagToolbox
 
-        return RagToolbox(self.lending, self._queries, lambda: self._searching_in_turns, self._session_banks)
+        return RagToolbox(self.lending, self._queries, lambda: self._recalling_in_turns, self._session_banks)
 
     @cached_property
     def _queries(self) -> QueryMaking:
-        from turnstone.services.memory.query_making import QueryMaking, QueryMakingDeps
+        from turnstone.services.memory.turns.query_making import QueryMaking, QueryMakingDeps
 
         return QueryMaking(QueryMakingDeps(self._foundation.ports.inference, self._registries().routing.route))
 
     @cached_property
-    def lending(self) -> Lending:
-        from turnstone.services.memory.lending import Lending
+    def turn_texts(self) -> TurnTexts:
+        from turnstone.services.memory.turns.turn_texts import TurnTexts
 
-        return Lending(self._reads, self._foundation.rules)
+        return TurnTexts(self.document_sources)
+
+    @cached_property
+    def lending(self) -> Lending:
+        from turnstone.services.memory.turns.lending import Lending
+
+        return Lending(self._reads, self._foundation.rules, self._foundation.ports.clock)
 
     @cached_property
     def _session_banks(self) -> SessionBanks:
-        from turnstone.services.memory.session_banks import SessionBankDeps, SessionBanks
+        from turnstone.services.memory.turns.session_banks import SessionBankDeps, SessionBanks
         from turnstone.store.memory.banks import BankStore
 
         ports = self._foundation.ports
@@ -124,9 +223,7 @@ class MemoryServices:
             SessionBankDeps(
                 store=BankStore(ports.store),
                 reads=self._reads,
-                contents=self._contents,
-                folding=lambda: self._folding,
-                embedding=self._embedding_in_turns,
+                documents=lambda: self._documents_in_turns,
                 space=self._space_of_sessions,
                 clock=ports.clock,
                 ids=ports.ids,
@@ -142,6 +239,14 @@ class MemoryServices:
         return VectorSpace(model=route.model_id, dimension=route.embedding_dimension)
 
     @cached_property
+    def _documents_in_turns(self) -> Documents:
+        return self._documents_by(self._embedding_in_turns)
+
+    @cached_property
+    def _recalling_in_turns(self) -> Recalling:
+        return self._recalling_by(lambda: self._searching_in_turns)
+
+    @cached_property
     def _searching_in_turns(self) -> Searching:
         from turnstone.services.memory.searching import Searching, SearchingDeps
 
@@ -152,13 +257,6 @@ class MemoryServices:
         from turnstone.services.memory.embedding import BankEmbedding
 
         return BankEmbedding(lambda *texts: self._models().inferring.embed_in_turn(*texts))
-
-    @cached_property
-    def _folding(self) -> Folding:
-        from turnstone.services.memory.folding import Folding, FoldingDeps
-
-        ports = self._foundation.ports
-        return Folding(FoldingDeps(self._contents, self._indexes, lambda: ports.jobs, ports.clock, ports.ids))
 
     @cached_property
     def _reads(self) -> BankReads:

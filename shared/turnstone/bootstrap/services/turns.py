@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from turnstone.adapters.fetching.document_texts import DocumentTexts
     from turnstone.bootstrap.services.foundation import Foundation
     from turnstone.bootstrap.services.memory import MemoryServices
     from turnstone.bootstrap.services.registries import Registries
@@ -141,16 +140,8 @@ class TurnServices:
             tidies_up=not self._foundation.is_on_lambda,
             runs_unattended=not self._foundation.is_on_lambda,
             memories=lambda: self._memory().turn_memories,
-            fetch_documents=lambda given: self._document_texts.fetched(given),
+            fetch_documents=lambda given: self._memory().turn_texts.fetched(given),
         )
-
-    @cached_property
-    def _document_texts(self) -> DocumentTexts:
-        from turnstone.adapters.fetching.allowing import Allowed
-        from turnstone.adapters.fetching.document_texts import DocumentTexts
-        from turnstone.adapters.fetching.fetcher import GuardedFetcher
-
-        return DocumentTexts(GuardedFetcher(Allowed.of(self._foundation.settings.fetch_allow)))
 
     @cached_property
     def _runner(self) -> TurnRunner:

@@ -185,12 +185,6 @@ GROUPS: tuple[Group, ...] = (
         GET /eval-tasks/list eval_tasks.list
         GET /eval-tasks/get eval_tasks.retrieve
         POST /eval-tasks/register eval_tasks.register
-        POST /memory/insert memory.insert
-        POST /memory/query memory.query
-        GET /memory-banks/list memory_banks.list
-        GET /memory-banks/get memory_banks.retrieve
-        POST /memory-banks/register memory_banks.register
-        POST /memory-banks/unregister memory_banks.unregister
         GET /post-training/job/artifacts post_training.job.artifacts
         GET /post-training/job/logs post_training.job.logs
         GET /post-training/job/status post_training.job.status

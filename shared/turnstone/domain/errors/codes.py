@@ -128,7 +128,12 @@ class ErrorCode(StrEnum):
     BANK_NOT_FOUND = (
         "bank_not_found",
         "No such memory bank or vector database, or it is not visible to the caller.",
-        "Choose one that `GET /v1/vector-dbs` lists, or register it.",
+        "Choose one that `GET /v1/memory-banks` lists, or register it.",
+    )
+    DOCUMENT_NOT_FOUND = (
+        "document_not_found",
+        "The memory bank has no such document.",
+        "Check the id; `GET /v1/memory-banks/{memory_bank_id}/documents` lists them.",
     )
     MEMORY_UNUSABLE = (
         "memory_unusable",
@@ -357,6 +362,7 @@ NOT_FOUND: Mapping[str, ErrorCode] = {
     "chat completion": ErrorCode.COMPLETION_NOT_FOUND,
     "completion": ErrorCode.COMPLETION_NOT_FOUND,
     "memory bank": ErrorCode.BANK_NOT_FOUND,
+    "document": ErrorCode.DOCUMENT_NOT_FOUND,
     "model": ErrorCode.MODEL_NOT_FOUND,
     "provider": ErrorCode.PROVIDER_NOT_FOUND,
     "shield": ErrorCode.SHIELD_NOT_FOUND,

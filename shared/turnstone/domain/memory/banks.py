@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from turnstone.domain.access.access import Ownership
@@ -35,7 +36,7 @@ class Bank(Frozen):
         name: shown to people; None without one.
         provider_id: the store of its content.
         space: None where nothing is embedded: in every kind but `vector`.
-        expires_after_s: seconds without use after which the bank is removed; None for never.
+        expires_after_s: seconds without a query or an insertion after which the bank is removed; None for never.
         lives_with: the session that removes the bank when it is deleted; None for a bank of its own.
     """
 
@@ -55,6 +56,23 @@ class Bank(Frozen):
 def bank_of_session(session_id: str) -> str:
     """Return the name of the bank that a session makes for its attachments."""
     return f"session-{session_id}"
+
+
+class NewBank(NamedTuple):
+    """A bank to create; its fields are those of `Bank`.
+
+    Attributes:
+        model: the embedding model of a vector bank, None for the other kinds.
+    """
+
+    bank_id: str
+    kind: BankKind
+    model: str | None = None
+    chunking: Chunking = Chunking.model_construct()
+    name: str | None = None
+    metadata: Mapping[str, Any] = MappingProxyType({})
+    expires_after_s: int | None = None
+    lives_with: SessionRef | None = None
 
 
 class BankRef(NamedTuple):

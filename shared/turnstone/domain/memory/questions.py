@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
@@ -46,6 +46,24 @@ class BankQuestion(NamedTuple):
     max_tokens: int | None = None
 
 
+class BankQuery(NamedTuple):
+    """A query to one bank of any kind.
+
+    Attributes:
+        question: with the defaults of searched banks.
+        keys: of the values of a bank of keys and values; none for those that the question names.
+        entities: from which to walk in a graph bank; none for those that the question names.
+        depth: the number of steps of that walk, None for the default.
+        given: the names of the parameters in the request.
+    """
+
+    question: BankQuestion
+    keys: tuple[str, ...] = ()
+    entities: tuple[str, ...] = ()
+    depth: int | None = None
+    given: frozenset[str] = frozenset()
+
+
 class Hit(NamedTuple):
     """A found chunk of a bank; its score lies in (0, 1]. Equal scores are in the order of the chunks' ids.
 
@@ -57,3 +75,16 @@ class Hit(NamedTuple):
     attributes: Mapping[str, Any]
     score: float
     bank_id: str = ""
+
+
+def hits_within(max_tokens: int | None, hits: Iterable[Hit]) -> tuple[Hit, ...]:
+    """Return the hits before the first one with which they exceed the number of tokens, all for None."""
+    kept: list[Hit] = []
+    left = max_tokens
+    for hit in hits:
+        if left is not None:
+            left -= hit.chunk.tokens
+            if left < 0:
+                break
+        kept.append(hit)
+    return tuple(kept)

@@ -18,8 +18,9 @@ from turnstone.ports.supervision import Jobs
 from turnstone.ports.system import Clock
 from turnstone.store.agents.agents import AgentStore
 from turnstone.store.cleanup.jobs import JobStore, later, put_job, sent
-from turnstone.store.memory.banks import BankStore
+from turnstone.store.memory.banks import BankStore, removal
 from turnstone.store.memory.contents import BankContents, Unlisted
+from turnstone.store.memory.insertions import InsertionStore
 from turnstone.store.models.stored_completions import StoredCompletionStore
 from turnstone.store.sessions.sessions import SessionStore, job_of
 
@@ -42,12 +43,13 @@ class CleanedStores(NamedTuple):
     completions: StoredCompletionStore
     banks: BankStore
     contents: BankContents
+    insertions: InsertionStore
 
 
 class Cleaning:
     def __init__(self, store: JobStore, stores: CleanedStores, jobs: Jobs, clock: Clock) -> None:
         self._store = store
-        self._sessions, self._agents, self._completions, self._banks, self._contents = stores
+        self._sessions, self._agents, self._completions, self._banks, self._contents, self._insertions = stores
         self._jobs = jobs
         self._clock = clock
         self._sent: dict[str, Key] = {}
@@ -70,6 +72,10 @@ class Cleaning:
                 self._clean_bank(job, until)
             case "clean_segments":
                 self._clean_segments(job, until)
+            case "end_bank":
+                self._end_bank(job)
+            case "clean_insertion":
+                self._clean_insertion(job, until)
             case _:
                 assert_never(job.kind)
 
@@ -153,6 +159,14 @@ class Cleaning:
         else:
             self._store.settle(job)
 
+    def _clean_insertion(self, job: Job, until: datetime) -> None:
+        """Remove content of a bank's document that counts no more, if so, or never did."""
+        while not self._insertions.clear(job, RECORDS_AT_ONCE):
+            if self._clock.now() >= until:
+                self._reschedule(job, self._clock.now())
+                return
+        self._store.settle(job)
+
     def _finish(self, job: Job) -> None:
         """End the job, but only after a run at which no payload can come late any more."""
         if self._clock.now() < job.since + LATE_PAYLOADS:
@@ -176,6 +190,25 @@ class Cleaning:
             self._reschedule(job, now)  # it changed just now: run again
             return
         if is_ours:
+            sent(self._jobs, cleaning)
+
+    def _end_bank(self, job: Job) -> None:
+        """Remove a bank that was not used for long enough, unless another job does that since its expiry changed."""
+        stored, now = self._banks.find(job.tenant, job.name), self._clock.now()
+        is_ours = stored is not None and (stored.content_id, stored.expiry) == (job.order, job.since.isoformat())
+        if stored is None or not is_ours or stored.ends_at is None:
+            self._store.settle(job)
+            return
+        if not stored.is_over(now):
+            self._reschedule(job, stored.ends_at)
+            return
+        cleaning = Job(kind="clean_bank", tenant=job.tenant, order=job.order, since=now, due_at=now)
+        try:
+            is_ended = self._store.settle(job, *removal(job.tenant, stored, if_unused=True), put_job(cleaning))
+        except Conflict:
+            self._reschedule(job, now)  # it was used just now: run again
+            return
+        if is_ended:
             sent(self._jobs, cleaning)
 
     def _reschedule(self, job: Job, at: datetime) -> None:

@@ -8,8 +8,9 @@ from datetime import timedelta
 from itertools import takewhile
 from zlib import crc32
 
+from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.jobs import Job
-from turnstone.domain.memory.banks import BankRef
+from turnstone.domain.memory.banks import MOST_CHUNKS, BankRef
 from turnstone.ports.supervision import Jobs
 from turnstone.ports.system import Clock, IdGenerator
 from turnstone.services.memory.indexes import BankPart, Indexes
@@ -46,6 +47,13 @@ class FoldingDeps:
 def is_due(document_ids: Sequence[str], chunks: int) -> bool:
     """Return whether to check the log after this insertion: always after a large one, else one time in some."""
     return chunks >= ONE_IN or any(crc32(each.encode("utf-8", "surrogatepass")) % ONE_IN == 0 for each in document_ids)
+
+
+def check_room(contents: BankContents, ref: BankRef, added: int, field: str) -> None:
+    """Raise InvalidRequest, which names the field, if the bank has no room for as many more chunks."""
+    if contents.manifest(ref).chunks + added > MOST_CHUNKS:
+        problem = f"would have more than {MOST_CHUNKS} chunks, replaced ones included; use another one"
+        raise InvalidRequest(f"{field}: {ref.bank_id!r} {problem}", (field,))
 
 
 class Folding:

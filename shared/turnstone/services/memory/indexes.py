@@ -12,7 +12,7 @@ from turnstone.domain.errors import ContentLost
 from turnstone.domain.memory.banks import BankRef
 from turnstone.domain.memory.documents import DocumentChunk
 from turnstone.ports.memory import OpenSegment, Segments
-from turnstone.store.memory.contents import BankContents, ChunkText, LoggedChange, Manifest
+from turnstone.store.memory.contents import BankContents, ChunkText, LoggedChange, Manifest, View, page_of
 
 Kept = TypeVar("Kept")
 MOST_BYTES = 256 * 1024 * 1024
@@ -110,6 +110,30 @@ class Indexes:
             size = sum(BYTES_OF_TEXT * len(text.text) for text in texts)
             found[each] = self._kept((ref.tenant, ref.content_id, *each), size, texts)
         return found
+
+    def chunks_of(self, ref: BankRef, view: View, document_id: str) -> tuple[DocumentChunk, ...]:
+        """Return the chunks of a document that count, in the order of its text. Raises SegmentGone, ContentLost."""
+        for logged in view.log:
+            if logged.change.document_id == document_id:
+                return logged.change.chunks or ()
+        for entry in reversed(view.manifest.segments):
+            segment, documents = self.segment(ref, entry.name)
+            if document_id in documents:
+                return self._chunks_in(ref, entry.name, segment, document_id)
+            if document_id in entry.dropped:
+                break
+        return ()
+
+    def _chunks_in(self, ref: BankRef, name: str, segment: OpenSegment, document_id: str) -> tuple[DocumentChunk, ...]:
+        positions = [at for at, each in enumerate(segment.document_ids()) if each == document_id]
+        texts = self.texts(ref, [(name, page_of(position)[0]) for position in positions])
+        chunks = []
+        for position in positions:
+            page, index = page_of(position)
+            at, tokens, text = texts[name, page][index]
+            row = segment.row(position)
+            chunks.append(DocumentChunk(document_id, at, text, tokens, row.metadata, segment.vector(position)))
+        return tuple(chunks)
 
     def _share(self, ref: BankRef, some: Sequence[LoggedChange]) -> BankPart:
         key = (ref.tenant, ref.content_id, *(each.version for each in some))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import InvalidRequest
-from turnstone.domain.memory.banks import MOST_CHUNKS, BankRef, VectorSpace
+from turnstone.domain.memory.banks import BankRef, VectorSpace
 from turnstone.domain.memory.chunking import count_tokens
 from turnstone.domain.memory.documents import DocumentChunk
 from turnstone.domain.memory.insertions import GivenChunk
@@ -17,7 +17,7 @@ from turnstone.domain.turns.attempts import Attempt
 from turnstone.ports.system import Clock, IdGenerator
 from turnstone.services.memory.banks import Banks
 from turnstone.services.memory.embedding import BankEmbedding
-from turnstone.services.memory.folding import Folding, is_due
+from turnstone.services.memory.folding import Folding, check_room, is_due
 from turnstone.store.memory.contents import BankChange, BankContents
 
 LARGEST = 1e18  # of a vector's components; the square of a larger one exceeds single precision
@@ -55,14 +55,15 @@ class Inserting:
             ModelError: the chunks could not be embedded; none is inserted.
             IdempotencyMismatch: the request's key was used for another body.
         """
-        bank, content_id = self._deps.banks.visible(caller, bank_id)
-        ref = BankRef(caller.tenant, content_id, bank_id)
+        stored = self._deps.banks.visible(caller, bank_id, "vector")
+        bank, ref = stored.bank, BankRef(caller.tenant, stored.content_id, bank_id)
         if self._deps.contents.is_repeated(ref, attempt, self._deps.clock.now()):
             return
+        self._deps.banks.touch(caller.tenant, [stored])
         chunks = {each.key: each for each in given}
         if bank.space is not None:
             _check_vectors(given, bank.space)
-        self._check_size(ref, len(chunks))
+        check_room(self._deps.contents, ref, len(chunks), "chunks")
         vectors = self._vectors(caller, list(chunks.values()), bank.space, provider_data)
         changes = [
             BankChange(key, (DocumentChunk(key, 0, each.text, count_tokens(each.text), each.metadata, vector),))
@@ -72,15 +73,6 @@ class Inserting:
         if is_due(list(chunks), len(chunks)):
             self._deps.folding.fold(ref)
         self._deps.contents.complete(ref, attempt, self._deps.clock.now())
-
-    def _check_size(self, ref: BankRef, added: int) -> None:
-        manifest = self._deps.contents.manifest(ref)
-        if manifest.chunks + added > MOST_CHUNKS:
-            raise InvalidRequest(
-                f"chunks: {ref.bank_id!r} would have more than {MOST_CHUNKS} chunks, replaced ones included;"
-                " use another one",
-                ("chunks",),
-            )
 
     def _vectors(
         self, caller: Caller, chunks: Sequence[GivenChunk], space: VectorSpace | None, provider_data: ProviderData

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any
 
 from turnstone.domain.access.caller import Caller
@@ -13,7 +12,7 @@ from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.memory.banks import Bank, BankRef, VectorSpace
 from turnstone.domain.memory.documents import DocumentChunk
 from turnstone.domain.memory.filters import Filter
-from turnstone.domain.memory.questions import BankQuestion, Hit
+from turnstone.domain.memory.questions import BankQuestion, Hit, hits_within
 from turnstone.domain.memory.ranking import Scored, ranked
 from turnstone.domain.memory.terms import terms_of
 from turnstone.domain.provider_data import ProviderData
@@ -50,7 +49,7 @@ class Searching:
             InvalidRequest: the bank has no vectors for a search by vectors alone.
             ModelError: the question could not be embedded.
         """
-        return self.search_banks(caller, [self._deps.banks.visible(caller, bank_id)], question, provider_data)
+        return self.search_banks(caller, [self._deps.banks.visible(caller, bank_id, "vector")], question, provider_data)
 
     def search_banks(
         self,
@@ -70,6 +69,7 @@ class Searching:
             InvalidRequest: a bank has no vectors for a search by vectors alone.
             ModelError: the question could not be embedded.
         """
+        self._deps.banks.touch(caller.tenant, banks)
         questions = self._embedded(caller, [each.bank for each in banks], question, provider_data)
         refs = [BankRef(caller.tenant, each.content_id, each.bank.bank_id) for each in banks]
         spaces = [each.bank.space for each in banks if each.bank.space is not None]
@@ -116,7 +116,7 @@ class Searching:
             for score, index in ranked(scored, question.mode, question.ranker, model)
             if score >= question.threshold
         ][: question.max_chunks]
-        return _within(question.max_tokens, self._with_texts(best))
+        return hits_within(question.max_tokens, self._with_texts(best))
 
     def _with_texts(self, best: Sequence[tuple[float, BankPart, SegmentHit]]) -> list[Hit]:
         pages: dict[BankRef, list[tuple[str, int]]] = {}
@@ -135,14 +135,6 @@ class Searching:
                 chunk = DocumentChunk(row.document_id, text.position, text.text, text.tokens, row.metadata)
             found.append(Hit(chunk, row.attributes, score, part.ref.bank_id))
         return found
-
-
-def _within(max_tokens: int | None, hits: Sequence[Hit]) -> tuple[Hit, ...]:
-    """Return the hits before the first one with which they exceed the number of tokens."""
-    if max_tokens is None:
-        return tuple(hits)
-    sums = accumulate(hit.chunk.tokens for hit in hits)
-    return tuple(hit for hit, tokens in zip(hits, sums, strict=True) if tokens <= max_tokens)
 
 
 def _candidates(

@@ -7,6 +7,7 @@ from datetime import datetime
 from functools import partial
 
 from turnstone.domain.access.caller import Caller
+from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.errors import InvalidRequest, ModelFailed, Unsupported
 from turnstone.domain.messages.messages import UserMessage
 from turnstone.domain.models.inference import Continuations, Continued, Question, TextsToContinue, TextsToEmbed
@@ -112,6 +113,21 @@ class Inferring:
             tool_extras=question.tool_extras,
             stop=stop,
         )
+
+    def answer(self, caller: Caller, model: str, prompt: str, provider_data: ProviderData) -> str:
+        """Return the text of the model's answer to a prompt, waiting for all of it.
+
+        Raises:
+            InvalidRequest: the model can't take the request.
+            DayLimitReached: the tenant's turns have spent its tokens of the day.
+            Overloaded: every slot for turns and direct requests is taken.
+            ModelError: the model gave no answer.
+        """
+        question = Question((UserMessage(content=prompt),), AgentConfig(model=model, instructions=""))
+        request = self._request(caller, question, provider_data, StopSignal())
+        with self._executor.permit(caller.tenant), closing(self._parts(request)) as parts:
+            answers = [part for part in parts if isinstance(part, Inferred)]
+        return text_of(answers[-1].message.content)
 
     def embed(self, caller: Caller, texts: TextsToEmbed, provider_data: ProviderData) -> Embedded:
         """Return the vectors of the texts.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -40,6 +41,8 @@ from turnstone.store.sessions.turns import Change, SessionView
 
 if TYPE_CHECKING:  # not where other processes run the queued turns
     from turnstone.services.threads.queued_runs import Reservation
+
+IN_REQUEST = "data:"  # the scheme of addresses that contain their text
 
 
 class CheckedOpening(NamedTuple):
@@ -79,16 +82,18 @@ class Opener:
         self._executor = executor
 
     def fetched(self, tenant: str, opening: Opening) -> Opening:
-        """Return the opening with the texts that its documents are addresses of, fetched in a slot of their own.
+        """Return the opening with the texts at the addresses of its documents, fetched in a slot of their own.
 
         Raises:
-            InvalidRequest: a text can't be fetched.
+            InvalidRequest: a document can't be fetched, or has no text.
             Overloaded: every slot is taken.
         """
         new = opening.new
-        if not any(document.address for document in (*new.documents, *new.attachments)):
+        addresses = [each.address for each in (*new.documents, *new.attachments) if each.address is not None]
+        if not addresses:
             return opening
-        with self._executor.permit(tenant):
+        is_fetched = any(not address.lower().startswith(IN_REQUEST) for address in addresses)
+        with self._executor.permit(tenant) if is_fetched else nullcontext():
             fetched = self._deps.fetch_documents({"documents": new.documents, "attachments": new.attachments})
         return opening._replace(new=new.model_copy(update=fetched))
 

@@ -152,12 +152,18 @@ class BankContents:
 
         Several changes of one document must be in several calls.
         """
-        for some in _within_limits([_put(ref, change, version()) for change in changes]):
-            writes: list[Operation] = [*some, Check(manifest_key(ref.tenant, ref.content_id), (EXISTS,))]
-            try:
-                self._store.write(writes)
-            except Conflict as conflict:
-                raise NotFound("memory bank", ref.bank_id) from conflict
+        for some in within_limits([put_change(ref, change, version()) for change in changes]):
+            self.write(ref, some)
+
+    def write(self, ref: BankRef, operations: Sequence[Operation]) -> None:
+        """Apply all operations or none. Raises NotFound for a deleted bank, Conflict for a condition of theirs."""
+        exists = Check(manifest_key(ref.tenant, ref.content_id), (EXISTS,))
+        try:
+            self._store.write([*operations, exists])
+        except Conflict as conflict:
+            if conflict.key != exists.key:
+                raise
+            raise NotFound("memory bank", ref.bank_id) from conflict
 
     def is_repeated(self, ref: BankRef, attempt: Attempt, now: datetime) -> bool:
         """Return whether the request was completed before. Raises IdempotencyMismatch."""
@@ -295,7 +301,8 @@ def view_of(ref: BankRef, records: Sequence[Record]) -> View:
     return View(tuple(_logged_in(record) for record in records[:-1]), _manifest_in(records[-1]))
 
 
-def _put(ref: BankRef, change: BankChange, version: str) -> Put:
+def put_change(ref: BankRef, change: BankChange, version: str) -> Put:
+    """Return the write of a change into the log, where it replaces an earlier one of the document."""
     chunks = None if change.chunks is None else [_fields_of(chunk) for chunk in change.chunks]
     fields: dict[str, Any] = {"document_id": change.document_id, "chunks": chunks}
     if change.attributes:
@@ -343,11 +350,12 @@ def _manifest_in(record: Record) -> Manifest:
 EMPTY_MANIFEST = _manifest_body(())
 
 
-def _within_limits(puts: Sequence[Put]) -> Iterator[list[Put]]:
+def within_limits(puts: Sequence[Put], number: int = OPERATIONS_AT_ONCE) -> Iterator[list[Put]]:
+    """Yield the puts in groups for one write each, of that number at most."""
     some: list[Put] = []
     size = 0
     for put in puts:
-        if some and (len(some) == OPERATIONS_AT_ONCE or size + len(put.body) > BYTES_AT_ONCE):
+        if some and (len(some) == number or size + len(put.body) > BYTES_AT_ONCE):
             yield some
             some, size = [], 0
         some.append(put)

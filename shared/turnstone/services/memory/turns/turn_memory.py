@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from turnstone.domain.access.access import Ownership
 from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.agents.defined_tools import memory_tool_of
+from turnstone.domain.errors import MemoryUnusable, NotFound
 from turnstone.domain.memory.excerpts import context_of, titled
 from turnstone.domain.memory.lent_banks import LentBanks
 from turnstone.domain.memory.memory_query import MemoryQuery, Retrieved
 from turnstone.domain.memory.questions import BankQuestion, Hit
 from turnstone.domain.provider_data import ProviderData
-from turnstone.domain.tools.memory_tools import MemoryTool
+from turnstone.domain.tools.memory_tools import AgentMemory, GraphMemory, KeyValueMemory, MemoryTool
 from turnstone.domain.turns.retrieval import QuerySource, TurnMemory
 from turnstone.domain.values.content import text_of
 from turnstone.ports.memory import QueryTools
-from turnstone.services.memory.lending import Lending, caller_of
-from turnstone.services.memory.query_making import QueryMaking
-from turnstone.services.memory.searching import Searching
-from turnstone.services.memory.session_banks import SessionBanks, SessionText
+from turnstone.services.memory.recalling import RecalledBank, Recalling
+from turnstone.services.memory.turns.lending import Lending, caller_of
+from turnstone.services.memory.turns.query_making import QueryMaking
+from turnstone.services.memory.turns.session_banks import SessionBanks, SessionText
 from turnstone.store.memory.bank_reads import OpenedBank
 
 
@@ -30,7 +32,7 @@ class TurnMemoryDeps:
 
     lending: Lending
     queries: QueryMaking
-    searching: Callable[[], Searching]
+    recalling: Callable[[], Recalling]
     session_banks: SessionBanks
 
 
@@ -77,11 +79,13 @@ class RetrievalOfTurn:
         turn, settings = self._turn, self._settings
         if turn.attachments:
             self._keep_attachments()
-        names = [each.bank_id for each in settings.memory_bank_configs]
-        opened = self._deps.lending.open(turn.ref.tenant, turn.banks, [*names, *turn.banks.of_session])
+        tenant, configs = turn.ref.tenant, settings.memory_bank_configs
+        names = [*(each.bank_id for each in configs), *turn.banks.of_session]
+        opened = self._deps.lending.open(tenant, turn.banks, names)
         most = min(settings.max_chunks, settings.max_tokens_in_context)  # a chunk has one token at least
+        banks = [recalled for bank in opened for recalled in _recalled(bank, configs)]
         question = BankQuestion(query, None, max_chunks=most)
-        hits = found_in(self._deps.searching, opened, question, turn.provider_data) if query.strip() else ()
+        hits = hits_of(self._deps.recalling, tenant, banks, question, turn.provider_data)
         context = context_of([titled(hit) for hit in hits], settings.max_tokens_in_context)
         return Retrieved(tuple(bank.ref.bank_id for bank in opened), context)
 
@@ -95,15 +99,29 @@ class RetrievalOfTurn:
         self._deps.session_banks.keep(turn.ref.session, stamp, texts, turn.provider_data)
 
 
-def found_in(
-    searching: Callable[[], Searching],
-    opened: Sequence[OpenedBank],
+def hits_of(
+    recalling: Callable[[], Recalling],
+    tenant: str,
+    banks: Sequence[RecalledBank],
     question: BankQuestion,
     provider_data: ProviderData,
 ) -> tuple[Hit, ...]:
-    """Return the best chunks of these banks, as of one. Raises MemoryUnusable, ModelError."""
-    if not opened:
+    """Return the content that the banks have for the question. Raises InvalidRequest, ModelError, ContentLost."""
+    if not banks:
         return ()
-    caller = caller_of(opened[0].ref.tenant, opened[0].stored.bank.stamp)
-    banks, views = [bank.stored for bank in opened], [bank.view for bank in opened]
-    return searching().search_banks(caller, banks, question, provider_data, views)
+    try:
+        return recalling().recall(caller_of(tenant, Ownership()), banks, question, provider_data)
+    except NotFound as missing:  # deleted since it was read
+        raise MemoryUnusable(str(missing)) from missing
+
+
+def _recalled(bank: OpenedBank, configs: Sequence[AgentMemory]) -> Iterator[RecalledBank]:
+    """Yield the bank to query, once for each of its configurations with other keys or entities."""
+    named: dict[tuple[tuple[str, ...], tuple[str, ...]], None] = {}
+    for config in configs:
+        if config.bank_id == bank.ref.bank_id:
+            keys = config.keys if isinstance(config, KeyValueMemory) else ()
+            entities = config.entities if isinstance(config, GraphMemory) else ()
+            named[keys, entities] = None
+    for keys, entities in named or {((), ()): None}:
+        yield RecalledBank(bank.stored, keys, entities, view=bank.view)

@@ -22,11 +22,11 @@ from turnstone.domain.tools.tool_runs import ToolAsker, ToolInvocation, ToolResu
 from turnstone.domain.tools.tools import ToolDef, ToolParameter
 from turnstone.domain.turns.retrieval import QuerySource
 from turnstone.domain.values.content import TextItem
-from turnstone.services.memory.lending import Lending
-from turnstone.services.memory.query_making import QueryMaking
-from turnstone.services.memory.searching import Searching
-from turnstone.services.memory.session_banks import SessionBanks, SessionText
-from turnstone.services.memory.turn_memory import found_in
+from turnstone.services.memory.recalling import RecalledBank, Recalling
+from turnstone.services.memory.turns.lending import Lending
+from turnstone.services.memory.turns.query_making import QueryMaking
+from turnstone.services.memory.turns.session_banks import SessionBanks, SessionText
+from turnstone.services.memory.turns.turn_memory import hits_of
 
 SEARCH = ToolDef(
     name=RAG_SEARCH,
@@ -55,12 +55,12 @@ class RagToolbox:
         self,
         lending: Lending,
         queries: QueryMaking,
-        searching: Callable[[], Searching],
+        recalling: Callable[[], Recalling],
         session_banks: SessionBanks,
     ) -> None:
         self._lending = lending
         self._queries = queries
-        self._searching = searching
+        self._recalling = recalling
         self._session_banks = session_banks
 
     def tools(self, asker: ToolAsker) -> tuple[ToolDef, ...]:  # noqa: ARG002 - the same for every caller
@@ -93,7 +93,8 @@ class RagToolbox:
             min(settings.max_chunks, settings.max_tokens_in_context),
             ranker=settings.fusion,
         )
-        hits = found_in(self._searching, opened, question, invocation.asker.provider_data)
+        recalled = [RecalledBank(bank.stored, view=bank.view) for bank in opened]
+        hits = hits_of(self._recalling, tenant, recalled, question, invocation.asker.provider_data)
         return answer_of(hits, query, settings)._replace(query=written)
 
     def _insert(self, invocation: ToolInvocation) -> ToolResult:

@@ -8,15 +8,17 @@ from turnstone.domain.access.access import Ownership
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import MemoryUnusable
 from turnstone.domain.memory.lent_banks import LentBanks, NamedBank
+from turnstone.ports.system import Clock
 from turnstone.services.access.access import AccessRules
 from turnstone.store.memory.bank_reads import BankReads, OpenedBank
 from turnstone.store.memory.banks import StoredBank
 
 
 class Lending:
-    def __init__(self, reads: BankReads, rules: AccessRules) -> None:
+    def __init__(self, reads: BankReads, rules: AccessRules, clock: Clock) -> None:
         self._reads = reads
         self._rules = rules
+        self._clock = clock
 
     def refuse_unusable(self, tenant: str, named: Sequence[NamedBank]) -> None:
         """Raise MemoryUnusable, naming the field, for a bank that its namers can't lend.
@@ -52,8 +54,10 @@ class Lending:
         for bank_id in dict.fromkeys(each.bank_id for each in named):
             of_bank = [each for each in named if each.bank_id == bank_id]
             stored, where = found.get(bank_id), ".".join(map(str, of_bank[0].location))
-            if stored is None or not any(
-                self._rules.may_see(caller_of(tenant, each.by), stored.bank.stamp) for each in of_bank
+            if (
+                stored is None
+                or stored.is_over(self._clock.now())
+                or not any(self._rules.may_see(caller_of(tenant, each.by), stored.bank.stamp) for each in of_bank)
             ):
                 raise MemoryUnusable(f"{where}: {_missing(bank_id)}", of_bank[0].location)
             for each in of_bank:
