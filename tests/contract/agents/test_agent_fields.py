@@ -118,6 +118,22 @@ def fill(world: World) -> None:
     ]
     chunks = [{"content": text, "metadata": {"document_id": "n"}} for text in texts]
     assert world.post("/v1/vector-io/insert", {"vector_db_id": "notes", "chunks": chunks}).status == 200
+    edges = [
+        {"subject": "Ann", "relation": "rows", "object": "Stint"},
+        {"subject": "Bo", "relation": "sails", "object": "Ruff"},
+    ]
+    documents = {
+        "keyword": {"a": "the boat is blue"},
+        "keyvalue": {"colour": "blue as the boat", "tea": "at five"},
+        "graph": {"crew": json.dumps(edges)},
+    }
+    for kind, texts in documents.items():
+        bank = {"memory_bank_id": f"{kind}-notes", "params": {"memory_bank_type": kind}}
+        assert world.post("/v1/memory-banks", bank).status == 200
+        mime_type = "application/json" if kind == "graph" else "text/plain"
+        given = [{"document_id": name, "content": text, "mime_type": mime_type} for name, text in texts.items()]
+        inserted = world.post(f"/v1/memory-banks/{kind}-notes/documents", {"documents": given})
+        assert inserted.status == 200, inserted
 
 
 Row = Callable[[World, str], None]  # shows a field's effect, sent with an `agent` or with a `turn`
@@ -557,23 +573,27 @@ def judged_memory(name: str) -> Row:
     return row
 
 
-def is_missing(kind: str, **fields: Any) -> Row:
-    bank = {"type": kind, "bank_id": "nowhere", **fields}
-    return refuses(memory(memory_bank_configs=[bank]), "bank_id")
+def bank_of(kind: str, **fields: Any) -> Fields:
+    return {"memory_bank_configs": [{"type": kind, "bank_id": f"{kind}-notes", **fields}]}
 
 
 ONE: Fields = {"max_chunks": 1}
+NO_BANKS: Fields = {"memory_bank_configs": []}
 BANK_OF_MEMORY = "tools.memory.memory_bank_configs"
 QUERY_OF_MEMORY = "tools.memory.query_generator_config"
 OF_MEMORY: Mapping[str, Row] = {
     "tools.memory.input_shields": judged_memory("input_shields"),
     "tools.memory.output_shields": judged_memory("output_shields"),
-    f"{BANK_OF_MEMORY}.vector.bank_id": remembers("boat is blue", "boat", {"memory_bank_configs": []}),
-    f"{BANK_OF_MEMORY}.keyword.bank_id": is_missing("keyword"),
-    f"{BANK_OF_MEMORY}.keyvalue.bank_id": is_missing("keyvalue"),
-    f"{BANK_OF_MEMORY}.keyvalue.keys": is_missing("keyvalue", keys=["a"]),
-    f"{BANK_OF_MEMORY}.graph.bank_id": is_missing("graph"),
-    f"{BANK_OF_MEMORY}.graph.entities": is_missing("graph", entities=["a"]),
+    f"{BANK_OF_MEMORY}.vector.bank_id": remembers("boat is blue", "boat", NO_BANKS),
+    f"{BANK_OF_MEMORY}.keyword.bank_id": remembers("boat is blue", "boat", NO_BANKS, **bank_of("keyword")),
+    f"{BANK_OF_MEMORY}.keyvalue.bank_id": remembers("blue as", "which colour?", NO_BANKS, **bank_of("keyvalue")),
+    f"{BANK_OF_MEMORY}.keyvalue.keys": remembers(
+        "blue as", "hello", bank_of("keyvalue", keys=["tea"]), **bank_of("keyvalue", keys=["colour"])
+    ),
+    f"{BANK_OF_MEMORY}.graph.bank_id": remembers("rows Stint", "Who is Ann?", NO_BANKS, **bank_of("graph")),
+    f"{BANK_OF_MEMORY}.graph.entities": remembers(
+        "rows Stint", "hello", bank_of("graph", entities=["Bo"]), **bank_of("graph", entities=["Ann"])
+    ),
     f"{QUERY_OF_MEMORY}.default.sep": remembers(
         "tea at five", ("te", "a"), ONE, **ONE, **generated(type="default", sep="")
     ),

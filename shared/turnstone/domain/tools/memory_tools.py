@@ -15,6 +15,7 @@ from turnstone.domain.values.frozen import Many, NullMeansDefault
 from turnstone.domain.values.numbers import Count
 
 MOST_BANKS = 64
+MOST_NAMES = 100
 
 
 def _refuse_unreadable(template: str) -> str:
@@ -23,6 +24,7 @@ def _refuse_unreadable(template: str) -> str:
 
 
 BankName = Annotated[str, Field(min_length=1, max_length=256)]
+Names = Annotated[Many[str], Field(max_length=MOST_NAMES)]
 QueryTemplate = Annotated[str, AfterValidator(_refuse_unreadable)]
 
 
@@ -41,7 +43,7 @@ class KeyValueMemory(NullMeansDefault):
 
     type: Literal["keyvalue"]
     bank_id: BankName
-    keys: Many[str] = ()
+    keys: Names = ()
 
 
 class GraphMemory(NullMeansDefault):
@@ -49,7 +51,7 @@ class GraphMemory(NullMeansDefault):
 
     type: Literal["graph"]
     bank_id: BankName
-    entities: Many[str] = ()
+    entities: Names = ()
 
 
 AgentMemory = Annotated[VectorMemory | KeywordMemory | KeyValueMemory | GraphMemory, Field(discriminator="type")]
