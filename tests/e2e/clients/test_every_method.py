@@ -41,6 +41,12 @@ SERVED_OF_ALPHA = {
     "agents.turn.create": 400,
     "agents.turn.retrieve": 404,
     "inspect.health": 200,
+    "memory.insert": 404,
+    "memory.query": 400,
+    "memory_banks.list": 200,
+    "memory_banks.register": 400,
+    "memory_banks.retrieve": 404,
+    "memory_banks.unregister": 404,
 }
 # OpenAI's paths that are served here
 SERVED_OF_OPENAI = {

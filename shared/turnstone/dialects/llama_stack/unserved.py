@@ -88,7 +88,6 @@ GROUPS: tuple[Group, ...] = (
         V1,
         "",
         """
-        POST /tool-runtime/rag-tool/insert tool_runtime.rag_tool.insert
         POST /tool-runtime/rag-tool/query tool_runtime.rag_tool.query
         """,
     ),

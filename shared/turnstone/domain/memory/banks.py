@@ -10,6 +10,8 @@ from turnstone.domain.refs import SessionRef
 from turnstone.domain.values.frozen import Frozen
 
 BankKind = Literal["vector", "keyword", "keyvalue", "graph"]
+SEARCHED: tuple[BankKind, ...] = ("vector", "keyword")  # those of documents in chunks
+EVERY_KIND: tuple[BankKind, ...] = (*SEARCHED, "keyvalue", "graph")
 EMBEDDED_PROVIDER = "turnstone-memory"
 MOST_CHUNKS = 50_000
 

@@ -6,14 +6,14 @@ searches find all of one insertion or nothing of it, and that is the newest comp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 from turnstone.domain.access.caller import Caller
-from turnstone.domain.errors import Conflict, InvalidRequest
-from turnstone.domain.memory.banks import BankKind, BankRef
+from turnstone.domain.errors import Conflict, InvalidRequest, NotFound
+from turnstone.domain.memory.banks import EVERY_KIND, BankKind, BankRef
 from turnstone.domain.memory.documents import (
     Document,
     DocumentChunk,
@@ -38,6 +38,7 @@ from turnstone.services.memory.kinds.document_records import (
     with_content,
     writes_of,
 )
+from turnstone.store.memory.banks import KIND as BANK
 from turnstone.store.memory.banks import StoredBank
 from turnstone.store.memory.contents import SegmentGone
 from turnstone.store.memory.documents import StoredDocument, removal, update
@@ -66,6 +67,7 @@ class Documents:
         given: Sequence[TextDocument],
         provider_data: ProviderData,
         attempt: Attempt,
+        kinds: Collection[BankKind] = EVERY_KIND,
     ) -> None:
         """Insert documents, each durable and found by every search when this returns.
 
@@ -73,12 +75,14 @@ class Documents:
         counts. After an error, some may have been inserted, each of them wholly.
 
         Raises:
-            NotFound: no such bank.
+            NotFound: no such bank of these kinds.
             InvalidRequest: the bank is full, or a document has no text, or none for a bank of this kind.
             ModelError: a model failed; none is inserted.
             IdempotencyMismatch: the request's key was used for another body.
         """
         stored = self._deps.banks.visible(caller, bank_id)
+        if stored.bank.kind not in kinds:
+            raise NotFound(BANK, bank_id)
         contents, ref = self._records.contents, _ref_of(caller, stored)
         if contents.is_repeated(ref, attempt, self._records.clock.now()):
             return

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import InvalidRequest
-from turnstone.domain.memory.banks import BankKind, BankRef
+from turnstone.domain.memory.banks import SEARCHED, BankKind, BankRef
 from turnstone.domain.memory.questions import BankQuery, BankQuestion, Hit, hits_within
 from turnstone.domain.provider_data import ProviderData
 from turnstone.services.memory.banks import Banks
@@ -21,7 +21,6 @@ from turnstone.store.memory.contents import View
 
 DEPTH = 2
 MOST_OTHERS = 10  # values or edges, where a query has no limit
-SEARCHED = ("vector", "keyword")
 LIMITS = frozenset({"max_chunks", "score_threshold", "max_tokens", "filters"})
 PARAMETERS: Mapping[BankKind, frozenset[str]] = {
     "vector": LIMITS | {"mode", "ranker"},
