@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from turnstone.bootstrap.services.models import ModelServices
     from turnstone.bootstrap.services.registries import OwnToolgroups, Registries
     from turnstone.bootstrap.services.sessions import SessionServices
+    from turnstone.bootstrap.services.turn_memory import TurnMemoryServices
     from turnstone.bootstrap.services.turns import TurnServices
     from turnstone.bootstrap.services.usage import UsageServices
     from turnstone.services.threads.slots import QueueLimits
@@ -75,7 +76,9 @@ class Core:
     documents = ServiceOf(lambda core: core.memory_services.documents)
     recalling = ServiceOf(lambda core: core.memory_services.recalling)
     searching = ServiceOf(lambda core: core.memory_services.searching)
-    turn_memories = ServiceOf(lambda core: core.memory_services.turn_memories)
+    turn_memories = ServiceOf(lambda core: core.turn_memory_services.memories)
+    turn_texts = ServiceOf(lambda core: core.turn_memory_services.texts)
+    rag_toolbox = ServiceOf(lambda core: core.turn_memory_services.rag_toolbox)
     usage = ServiceOf(lambda core: core.usage_services.usage)
     contexts = ServiceOf(lambda core: core.usage_services.contexts)
     executor = ServiceOf(lambda core: core.foundation.executor)
@@ -113,7 +116,7 @@ class Core:
     def agent_services(self) -> AgentServices:
         from turnstone.bootstrap.services.agents import AgentServices
 
-        return AgentServices(self.foundation, lambda: self.registries, lambda: self.memory_services)
+        return AgentServices(self.foundation, lambda: self.registries, lambda: self.turn_memory_services)
 
     @cached_property
     def session_services(self) -> SessionServices:
@@ -125,7 +128,7 @@ class Core:
     def turn_services(self) -> TurnServices:
         from turnstone.bootstrap.services.turns import TurnServices
 
-        return TurnServices(self.foundation, self.registries, lambda: self.memory_services)
+        return TurnServices(self.foundation, self.registries, lambda: self.turn_memory_services)
 
     @cached_property
     def cleanup_services(self) -> CleanupServices:
@@ -146,6 +149,14 @@ class Core:
         return MemoryServices(self.foundation, lambda: self.registries, lambda: self.model_services)
 
     @cached_property
+    def turn_memory_services(self) -> TurnMemoryServices:
+        from turnstone.bootstrap.services.turn_memory import TurnMemoryServices
+
+        return TurnMemoryServices(
+            self.foundation, lambda: self.registries, lambda: self.model_services, self.memory_services
+        )
+
+    @cached_property
     def usage_services(self) -> UsageServices:
         from turnstone.bootstrap.services.usage import UsageServices
 
@@ -158,6 +169,6 @@ class Core:
         return Registries(self.foundation, lambda: (*self._toolgroups_of_memory(), *self._own_toolgroups(self)))
 
     def _toolgroups_of_memory(self) -> OwnToolgroups:
-        from turnstone.bootstrap.services.memory import rag_toolgroup
+        from turnstone.bootstrap.services.turn_memory import rag_toolgroup
 
-        return (rag_toolgroup(lambda: self.memory_services.rag_toolbox),)
+        return (rag_toolgroup(lambda: self.turn_memory_services.rag_toolbox),)

@@ -123,7 +123,7 @@ def test_an_unusable_address_is_refused_by_its_field_and_index(address: str, mim
 def test_a_text_is_fetched_once_for_a_turn_that_is_opened_in_the_second_try(make: Make) -> None:
     server, other = make("ok"), make("ok")
     web = Web()
-    server.core.memory_services.turn_texts = texts_of(web)
+    server.core.turn_memory_services.texts = texts_of(web)
     ref = server.session()
     server.store.before(opens_turn, lambda: other.whole_turn(ref))
     new = NewTurn(messages=(UserMessage(content="Hi"),), documents=(TurnDocument(content="", address=ADDRESS),))
@@ -134,7 +134,7 @@ def test_a_text_is_fetched_once_for_a_turn_that_is_opened_in_the_second_try(make
 
 def test_nothing_is_fetched_without_a_slot(make: Make) -> None:
     server, web = make("ok", max_running_turns=1), Web()
-    server.core.memory_services.turn_texts = texts_of(web)
+    server.core.turn_memory_services.texts = texts_of(web)
     ref = server.session()
     new = NewTurn(messages=(UserMessage(content="Hi"),), documents=tuple(at(ADDRESS)))
     with server.core.executor.permit("other"), pytest.raises(Overloaded):

@@ -346,7 +346,7 @@ def test_a_store_that_fails_leaves_the_turn_to_another_process(make: Make) -> No
         raise StoreUnavailable("no answer")
 
     server.store.before(lambda call: call.verb == "gather" and "id:shore" in call.keys and "log:" in call.keys, fail)
-    server.core.memory_services.lending.refuse_unusable("local", [])
+    server.core.turn_memory_services.lending.refuse_unusable("local", [])
     events = start(server, ref)
     assert outline(events).endswith("failed:store_unavailable")
     server.clock.advance(LEASE_S)  # type: ignore[attr-defined] # in tests it is a fake

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from turnstone.bootstrap.services.foundation import Foundation
-    from turnstone.bootstrap.services.memory import MemoryServices
     from turnstone.bootstrap.services.registries import Registries
+    from turnstone.bootstrap.services.turn_memory import TurnMemoryServices
     from turnstone.domain.access.caller import Caller
     from turnstone.domain.agents.agents import AgentConfig
     from turnstone.services.agents.agents import Agents
@@ -23,7 +23,7 @@ class AgentServices:
         self,
         foundation: Foundation,
         registries: Callable[[], Registries],
-        memory: Callable[[], MemoryServices],
+        memory: Callable[[], TurnMemoryServices],
     ) -> None:
         self._foundation = foundation
         self._registries = registries
@@ -62,6 +62,6 @@ class AgentServices:
             routing.refuse_unknown(caller.tenant, config.model)
             named = tuple(banks_named_by(config, owner_of(caller)))
             if routing.is_closed and (named or config.tools):
-                self._memory().turn_memories.refuse(caller.tenant, config, LentBanks(named))
+                self._memory().memories.refuse(caller.tenant, config, LentBanks(named))
 
         return refuse

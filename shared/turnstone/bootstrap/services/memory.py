@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from turnstone.bootstrap.services.foundation import Foundation
     from turnstone.bootstrap.services.models import ModelServices
     from turnstone.bootstrap.services.registries import Registries
-    from turnstone.domain.memory.banks import BankKind, VectorSpace
+    from turnstone.domain.memory.banks import BankKind
     from turnstone.domain.memory.documents import SourceBody
     from turnstone.services.memory.banks import Banks
     from turnstone.services.memory.document_sources import DocumentSources
@@ -26,14 +26,6 @@ if TYPE_CHECKING:
     from turnstone.services.memory.kinds.values import Values
     from turnstone.services.memory.recalling import Recalling
     from turnstone.services.memory.searching import Searching
-    from turnstone.services.memory.turns.lending import Lending
-    from turnstone.services.memory.turns.query_making import QueryMaking
-    from turnstone.services.memory.turns.rag_toolbox import RagToolbox
-    from turnstone.services.memory.turns.session_banks import SessionBanks
-    from turnstone.services.memory.turns.turn_memory import MemoryOfTurns
-    from turnstone.services.memory.turns.turn_texts import TurnTexts
-    from turnstone.services.tools.own_toolboxes import OwnToolgroup
-    from turnstone.store.memory.bank_reads import BankReads
     from turnstone.store.memory.contents import BankContents
 
 
@@ -75,9 +67,10 @@ class MemoryServices:
 
     @cached_property
     def documents(self) -> Documents:
-        return self._documents_by(self._embedding)
+        return self.documents_by(self._embedding)
 
-    def _documents_by(self, embedding: BankEmbedding) -> Documents:
+    def documents_by(self, embedding: BankEmbedding) -> Documents:
+        """Return the insertion of documents, whose texts are embedded so."""
         from turnstone.services.memory.chunk_content import ChunkContent, ChunkContentDeps
         from turnstone.services.memory.documents import DocumentDeps, Documents
 
@@ -98,6 +91,11 @@ class MemoryServices:
     def recalling(self) -> Recalling:
         return self._recalling_by(lambda: self.searching)
 
+    def recalling_by(self, embedding: BankEmbedding) -> Recalling:
+        """Return the queries to banks, whose questions are embedded so."""
+        searching = self._searching_by(embedding)
+        return self._recalling_by(lambda: searching)
+
     def _recalling_by(self, searching: Callable[[], Searching]) -> Recalling:
         from turnstone.services.memory.recalling import Recalling, RecallingDeps
 
@@ -105,9 +103,12 @@ class MemoryServices:
 
     @cached_property
     def searching(self) -> Searching:
+        return self._searching_by(self._embedding)
+
+    def _searching_by(self, embedding: BankEmbedding) -> Searching:
         from turnstone.services.memory.searching import Searching, SearchingDeps
 
-        return Searching(SearchingDeps(self.banks, self._contents, self._indexes, self._embedding))
+        return Searching(SearchingDeps(self.banks, self._contents, self._indexes, embedding))
 
     @cached_property
     def _folding(self) -> Folding:
@@ -180,94 +181,3 @@ class MemoryServices:
         from turnstone.adapters.fetching.fetcher import GuardedFetcher
 
         return GuardedFetcher(Allowed.of(self._foundation.settings.fetch_allow))
-
-    @cached_property
-    def turn_memories(self) -> MemoryOfTurns:
-        """The memory of turns; a turn embeds in the slot that it has."""
-        from turnstone.services.memory.turns.turn_memory import MemoryOfTurns, TurnMemoryDeps
-
-        deps = TurnMemoryDeps(self.lending, self._queries, lambda: self._recalling_in_turns, self._session_banks)
-        return MemoryOfTurns(deps)
-
-    @cached_property
-    def rag_toolbox(self) -> RagToolbox:
-        from turnstone.services.memory.turns.rag_toolbox import RagToolbox
-
-        return RagToolbox(self.lending, self._queries, lambda: self._recalling_in_turns, self._session_banks)
-
-    @cached_property
-    def _queries(self) -> QueryMaking:
-        from turnstone.services.memory.turns.query_making import QueryMaking, QueryMakingDeps
-
-        return QueryMaking(QueryMakingDeps(self._foundation.ports.inference, self._registries().routing.route))
-
-    @cached_property
-    def turn_texts(self) -> TurnTexts:
-        from turnstone.services.memory.turns.turn_texts import TurnTexts
-
-        return TurnTexts(self.document_sources)
-
-    @cached_property
-    def lending(self) -> Lending:
-        from turnstone.services.memory.turns.lending import Lending
-
-        return Lending(self._reads, self._foundation.rules, self._foundation.ports.clock)
-
-    @cached_property
-    def _session_banks(self) -> SessionBanks:
-        from turnstone.services.memory.turns.session_banks import SessionBankDeps, SessionBanks
-        from turnstone.store.memory.banks import BankStore
-
-        ports = self._foundation.ports
-        return SessionBanks(
-            SessionBankDeps(
-                store=BankStore(ports.store),
-                reads=self._reads,
-                documents=lambda: self._documents_in_turns,
-                space=self._space_of_sessions,
-                clock=ports.clock,
-                ids=ports.ids,
-            )
-        )
-
-    def _space_of_sessions(self, tenant: str) -> VectorSpace | None:
-        from turnstone.domain.memory.banks import VectorSpace
-
-        route = self._registries().routing.embedding_route(tenant)
-        if route is None or route.embedding_dimension is None:
-            return None
-        return VectorSpace(model=route.model_id, dimension=route.embedding_dimension)
-
-    @cached_property
-    def _documents_in_turns(self) -> Documents:
-        return self._documents_by(self._embedding_in_turns)
-
-    @cached_property
-    def _recalling_in_turns(self) -> Recalling:
-        return self._recalling_by(lambda: self._searching_in_turns)
-
-    @cached_property
-    def _searching_in_turns(self) -> Searching:
-        from turnstone.services.memory.searching import Searching, SearchingDeps
-
-        return Searching(SearchingDeps(self.banks, self._contents, self._indexes, self._embedding_in_turns))
-
-    @cached_property
-    def _embedding_in_turns(self) -> BankEmbedding:
-        from turnstone.services.memory.embedding import BankEmbedding
-
-        return BankEmbedding(lambda *texts: self._models().inferring.embed_in_turn(*texts))
-
-    @cached_property
-    def _reads(self) -> BankReads:
-        from turnstone.store.memory.bank_reads import BankReads
-
-        return BankReads(self._foundation.ports.store)
-
-
-def rag_toolgroup(build: Callable[[], RagToolbox]) -> OwnToolgroup:
-    """Return `builtin::rag`, listed as other toolgroups are, and registered by the set-up scripts of applications."""
-    from turnstone.domain.memory.lent_banks import RAG
-    from turnstone.services.tools.own_toolboxes import OwnToolgroup
-
-    return OwnToolgroup(RAG, build, is_listed=True, may_be_registered=True)

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from turnstone.bootstrap.services.foundation import Foundation
-    from turnstone.bootstrap.services.memory import MemoryServices
     from turnstone.bootstrap.services.registries import Registries
+    from turnstone.bootstrap.services.turn_memory import TurnMemoryServices
     from turnstone.services.streams.broadcast import Broadcasts
     from turnstone.services.streams.following import Following
     from turnstone.services.streams.session_queues import SessionQueues
@@ -32,7 +32,9 @@ FOLLOW_S = 1.0
 class TurnServices:
     """The services of turns."""
 
-    def __init__(self, foundation: Foundation, registries: Registries, memory: Callable[[], MemoryServices]) -> None:
+    def __init__(
+        self, foundation: Foundation, registries: Registries, memory: Callable[[], TurnMemoryServices]
+    ) -> None:
         """Take the services of memory as a function: few turns have some."""
         self._foundation = foundation
         self._registries = registries
@@ -139,8 +141,8 @@ class TurnServices:
             follow=self.following.follow,
             tidies_up=not self._foundation.is_on_lambda,
             runs_unattended=not self._foundation.is_on_lambda,
-            memories=lambda: self._memory().turn_memories,
-            fetch_documents=lambda given: self._memory().turn_texts.fetched(given),
+            memories=lambda: self._memory().memories,
+            fetch_documents=lambda given: self._memory().texts.fetched(given),
         )
 
     @cached_property

@@ -24,7 +24,7 @@ def _refuse_unreadable(template: str) -> str:
 
 
 BankName = Annotated[str, Field(min_length=1, max_length=256)]
-Names = Annotated[Many[str], Field(max_length=MOST_NAMES)]
+MemoryNames = Annotated[Many[str], Field(max_length=MOST_NAMES)]
 QueryTemplate = Annotated[str, AfterValidator(_refuse_unreadable)]
 
 
@@ -43,7 +43,7 @@ class KeyValueMemory(NullMeansDefault):
 
     type: Literal["keyvalue"]
     bank_id: BankName
-    keys: Names = ()
+    keys: MemoryNames = ()
 
 
 class GraphMemory(NullMeansDefault):
@@ -51,7 +51,7 @@ class GraphMemory(NullMeansDefault):
 
     type: Literal["graph"]
     bank_id: BankName
-    entities: Names = ()
+    entities: MemoryNames = ()
 
 
 AgentMemory = Annotated[VectorMemory | KeywordMemory | KeyValueMemory | GraphMemory, Field(discriminator="type")]

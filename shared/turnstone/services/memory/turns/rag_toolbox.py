@@ -6,7 +6,7 @@ fixed by the agent, the session and the request; a model chooses the query alone
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic_core import to_json
@@ -55,7 +55,7 @@ class RagToolbox:
         self,
         lending: Lending,
         queries: QueryMaking,
-        recalling: Callable[[], Recalling],
+        recalling: Recalling,
         session_banks: SessionBanks,
     ) -> None:
         self._lending = lending

@@ -36,7 +36,7 @@ class SessionBankDeps:
 
     store: BankStore
     reads: BankReads
-    documents: Callable[[], Documents]
+    documents: Documents
     space: Callable[[str], VectorSpace | None]
     clock: Clock
     ids: IdGenerator
@@ -65,7 +65,7 @@ class SessionBanks:
             for each in texts
             if each.text.strip()
         ]
-        self._deps.documents().insert(caller_of(ref.tenant, stamp), name, documents, provider_data, ONCE)
+        self._deps.documents.insert(caller_of(ref.tenant, stamp), name, documents, provider_data, ONCE)
 
     def _made(self, ref: SessionRef, stamp: Ownership) -> StoredBank:
         """Return the session's bank, a new one if it has none yet. Raises NotFound for a deleted session."""

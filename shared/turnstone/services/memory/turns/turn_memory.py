@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,11 +28,9 @@ from turnstone.store.memory.bank_reads import OpenedBank
 
 @dataclass(frozen=True, slots=True)
 class TurnMemoryDeps:
-    """Dependencies of the memory of turns; what searches and inserts is loaded for the first turn that has memory."""
-
     lending: Lending
     queries: QueryMaking
-    recalling: Callable[[], Recalling]
+    recalling: Recalling
     session_banks: SessionBanks
 
 
@@ -100,7 +98,7 @@ class RetrievalOfTurn:
 
 
 def hits_of(
-    recalling: Callable[[], Recalling],
+    recalling: Recalling,
     tenant: str,
     banks: Sequence[RecalledBank],
     question: BankQuestion,
@@ -110,7 +108,7 @@ def hits_of(
     if not banks:
         return ()
     try:
-        return recalling().recall(caller_of(tenant, Ownership()), banks, question, provider_data)
+        return recalling.recall(caller_of(tenant, Ownership()), banks, question, provider_data)
     except NotFound as missing:  # deleted since it was read
         raise MemoryUnusable(str(missing)) from missing
 
