@@ -122,7 +122,7 @@ class Core:
     def session_services(self) -> SessionServices:
         from turnstone.bootstrap.services.sessions import SessionServices
 
-        return SessionServices(self.foundation, lambda: self.memory_services)
+        return SessionServices(self.foundation, lambda: self.turn_memory_services)
 
     @cached_property
     def turn_services(self) -> TurnServices:

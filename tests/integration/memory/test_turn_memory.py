@@ -217,8 +217,9 @@ def test_a_session_reads_the_bank_that_its_creator_names_and_may_see(both: Make)
     assert step_of(turn_in(events)).vector_db_ids == "shore"
     filled(server, KNOTS, bank="birds", by=ANN)
     for name in ("birds", "nowhere"):
-        with pytest.raises(NotFound, match=f"memory bank '{name}'"):
+        with pytest.raises(MemoryUnusable, match=f"memory bank '{name}'") as refused:
             session_of(server, BOB, agent_id, name)
+        assert refused.value.location == ("vector_db_id",)
 
 
 # ---- queries

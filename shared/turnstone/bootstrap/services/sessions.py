@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from turnstone.bootstrap.services.foundation import Foundation
-    from turnstone.bootstrap.services.memory import MemoryServices
+    from turnstone.bootstrap.services.turn_memory import TurnMemoryServices
+    from turnstone.domain.access.caller import Caller
     from turnstone.services.files.attachments import Attachments
     from turnstone.services.sessions.sessions import Sessions
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 class SessionServices:
     """The services of sessions."""
 
-    def __init__(self, foundation: Foundation, memory: Callable[[], MemoryServices]) -> None:
+    def __init__(self, foundation: Foundation, memory: Callable[[], TurnMemoryServices]) -> None:
         self._foundation = foundation
         self._memory = memory
 
@@ -35,9 +36,16 @@ class SessionServices:
                 clock=ports.clock,
                 ids=ports.ids,
                 ephemeral_for_s=self._foundation.settings.ephemeral_ttl_s,
-                check_bank=lambda caller, bank_id: self._memory().banks.visible(caller, bank_id),
+                check_bank=self._check_bank,
             )
         )
+
+    def _check_bank(self, caller: Caller, bank_id: str) -> None:
+        from turnstone.domain.access.access import owner_of
+        from turnstone.domain.memory.lent_banks import NamedBank
+
+        named = NamedBank(bank_id, owner_of(caller), ("vector_db_id",))
+        self._memory().lending.refuse_unusable(caller.tenant, [named])
 
     @cached_property
     def attachments(self) -> Attachments:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pydantic import SecretStr
 
     from turnstone.domain.agents.agents import AgentConfig
-    from turnstone.domain.tools.agent_tools import CallableTool
+    from turnstone.domain.tools.agent_tools import AgentTool, CallableTool
 
 NO_GROUP = ""
 GROUPS = {
@@ -60,23 +60,19 @@ def memory_tool_of(config: AgentConfig) -> MemoryTool | None:
 def refuse_clashing_names(config: AgentConfig) -> None:
     """Raise InvalidRequest, naming the position, for a defined tool with the name of another or of a client tool."""
     taken = {tool.name: "client_tools" for tool in config.client_tools}
-    has_memory = False
     for index, tool in enumerate(config.tools):
-        if isinstance(tool, MemoryTool):
-            if has_memory:
-                message = "an agent has one tool of the type 'memory'; name all its banks in the first one"
-                raise InvalidRequest(f"tools.{index}.type: {message}", ("tools", index, "type"))
-            has_memory = True
-            continue
         name = name_of(tool)
         if name in taken:
             field = "function_name" if isinstance(tool, FunctionCallTool) else "type"
+            if isinstance(tool, MemoryTool) and taken[name] == "tools":
+                message = "an agent has one tool of the type 'memory'; name all its banks in the first one"
+                raise InvalidRequest(message, ("tools", index, field))
             message = f"two tools are named {name!r}: this one, and one of {taken[name]}; rename one"
             raise InvalidRequest(message, ("tools", index, field))
         taken[name] = "tools"
 
 
-def name_of(tool: CallableTool) -> str:
+def name_of(tool: AgentTool) -> str:
     """Return the tool's name for the model."""
     return tool.function_name if isinstance(tool, FunctionCallTool) else tool.type
 

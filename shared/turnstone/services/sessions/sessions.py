@@ -24,7 +24,7 @@ class SessionDeps:
 
     Attributes:
         ephemeral_for_s: the lifetime after the last use if the agent keeps none.
-        check_bank: raises NotFound unless the caller may see the memory bank of that name.
+        check_bank: raises MemoryUnusable unless the caller may see the memory bank of that name.
     """
 
     store: SessionStore
@@ -34,7 +34,7 @@ class SessionDeps:
     clock: Clock
     ids: IdGenerator
     ephemeral_for_s: float
-    check_bank: Callable[[Caller, str], object]
+    check_bank: Callable[[Caller, str], None]
 
 
 class Sessions:
@@ -48,7 +48,7 @@ class Sessions:
     def create(
         self, caller: Caller, agent_id: str, session_name: str, attempt: Attempt, vector_db_id: str | None = None
     ) -> str:
-        """Return the new session's id. Raises NotFound for the agent or the memory bank, IdempotencyMismatch.
+        """Return the new session's id. Raises NotFound for the agent, MemoryUnusable, IdempotencyMismatch.
 
         Args:
             vector_db_id: a memory bank that the session's turns read.
