@@ -166,9 +166,6 @@ class Core:
     def registries(self) -> Registries:
         from turnstone.bootstrap.services.registries import Registries
 
-        return Registries(self.foundation, lambda: (*self._toolgroups_of_memory(), *self._own_toolgroups(self)))
-
-    def _toolgroups_of_memory(self) -> OwnToolgroups:
-        from turnstone.bootstrap.services.turn_memory import rag_toolgroup
-
-        return (rag_toolgroup(lambda: self.turn_memory_services.rag_toolbox),)
+        return Registries(
+            self.foundation, lambda: self._own_toolgroups(self), lambda: self.turn_memory_services.rag_toolbox
+        )

@@ -3,7 +3,7 @@
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.messages.messages import CompletionMessage, Message
@@ -15,9 +15,11 @@ from turnstone.domain.tools.tool_runs import ProducedFile, ServerCall, ToolOffer
 from turnstone.domain.tools.tools import ToolResponse
 from turnstone.domain.turns.turns import Attachment, Step, TurnState, Verdict
 from turnstone.domain.values.cancellation import StopSignal
-from turnstone.ports.memory import Retrieval
 from turnstone.ports.models import Inference
 from turnstone.ports.system import Clock, IdGenerator
+
+if TYPE_CHECKING:  # few turns have memory
+    from turnstone.ports.memory import Retrieval
 
 
 class StepRecorder(Protocol):
@@ -100,7 +102,7 @@ class EngineDeps(NamedTuple):
     prompt: PromptSource | None = None
     history_tokens: int | None = None
     window_tokens: int | None = None
-    retrieval: Retrieval | None = None
+    retrieval: "Retrieval | None" = None
 
 
 @dataclass(frozen=True, slots=True)

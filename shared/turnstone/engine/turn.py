@@ -28,7 +28,6 @@ from turnstone.domain.values.moments import strictly_after
 from turnstone.engine.loop_rules import counted_calls, is_alert_due, output_of, runs_last_calls
 from turnstone.engine.measuring import measured, refuse_over_limit
 from turnstone.engine.prompt import build_request
-from turnstone.engine.retrieval import retrieval_left, retrieve
 from turnstone.engine.shields import (
     Ending,
     first_after_inference,
@@ -53,8 +52,11 @@ def advance(state: TurnState, deps: EngineDeps) -> Move:
     """
     if left := input_shields_left(state, deps.config.input_shields):
         return (yield from judge_input(left, state, deps))
-    if (retrieval := retrieval_left(state, deps)) is not None:
-        return (yield from retrieve(retrieval, state, deps))
+    if deps.retrieval is not None:
+        from turnstone.engine.retrieval import retrieval_left, retrieve  # few turns have memory
+
+        if (retrieval := retrieval_left(state, deps)) is not None:
+            return (yield from retrieve(retrieval, state, deps))
     ending = ending_of(state, deps)
     calls = unanswered_calls(state) if ending is None else ()
     if calls:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from turnstone.services.memory.turns.session_banks import SessionBanks
     from turnstone.services.memory.turns.turn_memory import MemoryOfTurns
     from turnstone.services.memory.turns.turn_texts import TurnTexts
-    from turnstone.services.tools.own_toolboxes import OwnToolgroup
     from turnstone.store.memory.bank_reads import BankReads
 
 
@@ -110,11 +109,3 @@ class TurnMemoryServices:
         from turnstone.store.memory.bank_reads import BankReads
 
         return BankReads(self._foundation.ports.store)
-
-
-def rag_toolgroup(build: Callable[[], RagToolbox]) -> OwnToolgroup:
-    """Return `builtin::rag`, listed as other toolgroups are, and registered by the set-up scripts of applications."""
-    from turnstone.domain.memory.lent_banks import RAG
-    from turnstone.services.tools.own_toolboxes import OwnToolgroup
-
-    return OwnToolgroup(RAG, build, is_listed=True, may_be_registered=True)

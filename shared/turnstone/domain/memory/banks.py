@@ -55,11 +55,6 @@ class Bank(Frozen):
     stamp: Ownership = Ownership.model_construct()
 
 
-def bank_of_session(session_id: str) -> str:
-    """Return the name of the bank that a session makes for its attachments."""
-    return f"session-{session_id}"
-
-
 class NewBank(NamedTuple):
     """A bank to create; its fields are those of `Bank`.
 

@@ -6,11 +6,13 @@ A namer is the creator of the agent, the session or the request that names the b
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from turnstone.domain.access.access import Ownership
 from turnstone.domain.errors import InvalidRequest
-from turnstone.domain.memory.banks import BankKind
+
+if TYPE_CHECKING:  # each turn has lent banks, and few have any
+    from turnstone.domain.memory.banks import BankKind
 
 RAG = "builtin::rag"
 RAG_SEARCH = "knowledge_search"
@@ -48,6 +50,11 @@ class LentBanks(NamedTuple):
 
 
 NO_BANKS = LentBanks()
+
+
+def bank_of_session(session_id: str) -> str:
+    """Return the name of the bank that a session makes for its texts."""
+    return f"session-{session_id}"
 
 
 def banks_in_call(arguments: Mapping[str, Any], by: Ownership) -> LentBanks:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from turnstone.domain.access.access import Ownership
 from turnstone.domain.agents.agents import toolgroup_name
-from turnstone.domain.memory.banks import bank_of_session
 from turnstone.domain.memory.lent_banks import (
     NO_BANKS,
     RAG,
     RAG_INSERT,
     LentBanks,
     NamedBank,
+    bank_of_session,
     banks_in_arguments,
 )
 

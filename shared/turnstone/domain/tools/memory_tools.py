@@ -10,7 +10,6 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from turnstone.domain.memory.query_templates import parsed_template
 from turnstone.domain.values.frozen import Many, NullMeansDefault
 from turnstone.domain.values.numbers import Count
 
@@ -19,6 +18,8 @@ MOST_NAMES = 100
 
 
 def _refuse_unreadable(template: str) -> str:
+    from turnstone.domain.memory.query_templates import parsed_template  # few agents have a template
+
     parsed_template(template)
     return template
 

@@ -10,7 +10,8 @@ from turnstone.domain.access.access import owner_of
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import AlreadyRegistered, NotFound
 from turnstone.domain.jobs import Job
-from turnstone.domain.memory.banks import Bank, BankKind, NewBank, VectorSpace, bank_of_session
+from turnstone.domain.memory.banks import Bank, BankKind, NewBank, VectorSpace
+from turnstone.domain.memory.lent_banks import bank_of_session
 from turnstone.domain.provider_data import ProviderData
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.ports.supervision import Jobs

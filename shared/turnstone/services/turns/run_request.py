@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.errors import Conflict
@@ -17,7 +17,6 @@ from turnstone.domain.turns.events import Numbered
 from turnstone.domain.turns.turn_settings import TurnDocument
 from turnstone.domain.turns.turns import NewTurn, TurnState
 from turnstone.engine.steps import PromptSource
-from turnstone.ports.memory import TurnMemories
 from turnstone.ports.models import Inference
 from turnstone.ports.records import Put
 from turnstone.ports.supervision import Supervisor
@@ -30,6 +29,9 @@ from turnstone.services.turns.leases import LeaseKeeper
 from turnstone.services.turns.summarizing import Summarizer
 from turnstone.services.usage.limits import Limits
 from turnstone.store.sessions.turns import TurnStore
+
+if TYPE_CHECKING:  # few turns have memory
+    from turnstone.ports.memory import TurnMemories
 
 
 class RunnerDeps(NamedTuple):
@@ -65,7 +67,7 @@ class RunnerDeps(NamedTuple):
     follow: Callable[[TurnRef], None]
     tidies_up: bool
     runs_unattended: bool
-    memories: Callable[[], TurnMemories]
+    memories: "Callable[[], TurnMemories]"
     fetch_documents: Callable[[Mapping[str, Sequence[TurnDocument]]], Mapping[str, tuple[TurnDocument, ...]]]
     prompt_of: Callable[[TurnRef, AgentConfig], PromptSource | None] | None = None
 

@@ -4,7 +4,7 @@ import logging
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from turnstone.domain.errors import (
     Conflict,
@@ -40,7 +40,6 @@ from turnstone.domain.turns.events import (
     turn_completed,
 )
 from turnstone.domain.turns.failures import Failure, FailureKind
-from turnstone.domain.turns.retrieval import TurnMemory, reads_memory
 from turnstone.domain.turns.turns import MemoryRetrievalStep, Step, TurnState, TurnStatus, silent_output
 from turnstone.engine.prompt import fixed_tokens, system_message
 from turnstone.engine.steps import AwaitClientTools, Blocked, EngineDeps, Finish, NextStep, RunAgain
@@ -55,6 +54,12 @@ from turnstone.services.turns.run_request import Equipment, RunnerDeps, RunReque
 from turnstone.services.turns.transitions import closed, paused
 from turnstone.services.turns.turn_failures import ids_of, warn_of_failure
 from turnstone.store.sessions.turns import Change
+
+if TYPE_CHECKING:
+    from turnstone.domain.agents.agents import AgentConfig
+    from turnstone.domain.tools.tool_runs import ToolOffer
+    from turnstone.ports.memory import Retrieval
+    from turnstone.services.tools.tool_running import SessionTools
 
 log = logging.getLogger(__name__)
 
@@ -238,7 +243,6 @@ class _Run:
         prompt = self._deps.prompt_of(self.launch.ref, config) if self._deps.prompt_of else None
         fixed = fixed_tokens(state, config, offer.definitions)
         left = self._budget_tokens - fixed + (tokens_of(system_message(config)) if prompt else 0)
-        memory = TurnMemory(self.launch.ref, config, self.launch.banks, state.attachments, self.launch.provider_data)
         if route.context_tokens is not None and route.context_tokens > otherwise:
             self._segments = self._deps.turns.widened(self.launch.ref, self._segments, left)
         return EngineDeps(
@@ -259,8 +263,18 @@ class _Run:
             prompt=prompt,
             history_tokens=left,
             window_tokens=route.context_tokens or otherwise,
-            retrieval=self._deps.memories().of(memory, tools) if reads_memory(memory, offer) else None,
+            retrieval=self._retrieval(state, config, tools, offer),
         )
+
+    def _retrieval(
+        self, state: TurnState, config: "AgentConfig", tools: "SessionTools", offer: "ToolOffer"
+    ) -> "Retrieval | None":
+        if not (state.attachments or config.tools or self.launch.banks.of_session):
+            return None
+        from turnstone.domain.turns.retrieval import TurnMemory, reads_memory
+
+        memory = TurnMemory(self.launch.ref, config, self.launch.banks, state.attachments, self.launch.provider_data)
+        return self._deps.memories().of(memory, tools) if reads_memory(memory, offer) else None
 
     def _with_fitting_history(self, engine: EngineDeps, state: TurnState) -> EngineDeps:
         """Return the dependencies with a history that leaves room for the context that memory has just inserted."""

@@ -8,7 +8,8 @@ from pydantic_core import from_json, to_json
 
 from turnstone.domain.errors import Conflict, NotFound
 from turnstone.domain.jobs import Job
-from turnstone.domain.memory.banks import Bank, bank_of_session
+from turnstone.domain.memory.banks import Bank
+from turnstone.domain.memory.lent_banks import bank_of_session
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.ports.records import (

@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 from turnstone.domain.access.access import Ownership
 from turnstone.domain.errors import MemoryUnusable
-from turnstone.domain.memory.banks import Bank, VectorSpace, bank_of_session
+from turnstone.domain.memory.banks import Bank, VectorSpace
 from turnstone.domain.memory.documents import NewDocument, TextDocument
+from turnstone.domain.memory.lent_banks import bank_of_session
 from turnstone.domain.provider_data import ProviderData
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.turns.attempts import Attempt
