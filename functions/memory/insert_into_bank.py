@@ -1,9 +1,8 @@
 """POST /memory/insert: insert documents into a memory bank, as clients up to 0.1.0 do."""
 
-from turnstone.dialects.llama_stack_2024.memory_requests import InsertIntoBank
+from turnstone.dialects.llama_stack.memory.older_requests import InsertIntoBank
 from turnstone.domain.errors import ModelBusy, ModelError, ModelTimedOut, NotFound
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.dialects import LLAMA_STACK_2024
 from turnstone.http.replies import Reply, null
 from turnstone.http.request import Request, parse
 from turnstone.http.route import Null, Route
@@ -23,6 +22,5 @@ ROUTE = Route(
     Null,
     InsertIntoBank,
     raises=(ModelBusy, ModelError, ModelTimedOut, NotFound),
-    dialect=LLAMA_STACK_2024,
 )
 handler = LambdaHandler(__name__, ROUTE, loads="documents")

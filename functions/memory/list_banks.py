@@ -1,10 +1,9 @@
 """GET /memory-banks/list: the memory banks that the caller may see, as clients before `/v1` ask."""
 
 from turnstone.dialects.llama_stack.memory.memory_banks import memory_banks_of
-from turnstone.dialects.llama_stack_2024.memory_requests import MemoryBanks
+from turnstone.dialects.llama_stack.memory.older_requests import MemoryBanks
 from turnstone.domain.errors import StoreUnavailable
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.dialects import LLAMA_STACK_2024
 from turnstone.http.replies import Reply, reply
 from turnstone.http.request import Request
 from turnstone.http.route import Route
@@ -14,7 +13,5 @@ def list_banks(request: Request) -> Reply:
     return reply(MemoryBanks(memory_banks_of(request.use_cases.banks.list(request.caller))))
 
 
-ROUTE = Route(
-    "GET", "/memory-banks/list", list_banks, MemoryBanks, raises=(StoreUnavailable,), dialect=LLAMA_STACK_2024
-)
+ROUTE = Route("GET", "/memory-banks/list", list_banks, MemoryBanks, raises=(StoreUnavailable,))
 handler = LambdaHandler(__name__, ROUTE, loads="banks")

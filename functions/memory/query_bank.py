@@ -1,10 +1,9 @@
 """POST /memory/query: query a memory bank, as clients up to 0.1.0 do."""
 
 from turnstone.dialects.llama_stack.memory.bank_queries import RecalledChunks, recalled_chunks
-from turnstone.dialects.llama_stack_2024.memory_requests import QueryBank
+from turnstone.dialects.llama_stack.memory.older_requests import QueryBank
 from turnstone.domain.errors import ContentLost, ModelBusy, ModelError, ModelTimedOut, NotFound
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.dialects import LLAMA_STACK_2024
 from turnstone.http.replies import Reply, reply
 from turnstone.http.request import Request, parse
 from turnstone.http.route import Route
@@ -24,6 +23,5 @@ ROUTE = Route(
     QueryBank,
     raises=(ContentLost, ModelBusy, ModelError, ModelTimedOut, NotFound),
     stores=False,
-    dialect=LLAMA_STACK_2024,
 )
 handler = LambdaHandler(__name__, ROUTE, loads="recalling")

@@ -3,7 +3,6 @@
 from turnstone.dialects.llama_stack.memory.memory_banks import MemoryBank, RegisterMemoryBank, memory_bank_of
 from turnstone.domain.errors import AlreadyRegistered, ModelBusy, ModelError, ModelTimedOut
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.dialects import LLAMA_STACK_2024
 from turnstone.http.replies import Reply, reply
 from turnstone.http.request import Request, parse
 from turnstone.http.route import Route
@@ -22,6 +21,5 @@ ROUTE = Route(
     MemoryBank,
     RegisterMemoryBank,
     raises=(AlreadyRegistered, ModelBusy, ModelError, ModelTimedOut),
-    dialect=LLAMA_STACK_2024,
 )
 handler = LambdaHandler(__name__, ROUTE, loads="banks")

@@ -1,9 +1,8 @@
 """POST /memory-banks/unregister: delete a memory bank, as clients before `/v1` do."""
 
-from turnstone.dialects.llama_stack_2024.memory_requests import MemoryBankNamed
+from turnstone.dialects.llama_stack.memory.older_requests import MemoryBankNamed
 from turnstone.domain.errors import NotFound
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.dialects import LLAMA_STACK_2024
 from turnstone.http.replies import Reply, null
 from turnstone.http.request import Request, parse
 from turnstone.http.route import Null, Route
@@ -22,6 +21,5 @@ ROUTE = Route(
     MemoryBankNamed,
     raises=(NotFound,),
     stores=False,
-    dialect=LLAMA_STACK_2024,
 )
 handler = LambdaHandler(__name__, ROUTE, loads="banks")

@@ -43,6 +43,10 @@ class Job(Frozen):
     def session_ref(self) -> SessionRef:
         return SessionRef(tenant=self.tenant, agent_id=self.agent_id, session_id=self.session_id)
 
+    def to_json(self) -> str:
+        """Return the job as JSON, with a name only if it has one."""
+        return self.model_dump_json(exclude=None if self.name else {"name"})
+
     def again_at(self, due_at: datetime) -> "Job":
         """Return the same job, due at that time."""
         return self.model_copy(update={"due_at": due_at})

@@ -42,6 +42,10 @@ FOR_ALL: Mapping[tuple[str, str], int] = {
     ("POST", "/v1/shields"): 200,
     ("GET", "/v1/vector-dbs"): 200,
     ("POST", "/v1/vector-dbs"): 200,
+    ("GET", "/v1/memory-banks"): 200,  # only what the stranger may see, here and below
+    ("POST", "/v1/memory-banks"): 200,
+    ("GET", "/memory-banks/list"): 200,
+    ("POST", "/memory-banks/register"): 200,
     ("GET", "/v1/providers"): 200,
     ("GET", "/v1/providers/{provider_id}"): 200,
     ("GET", "/v1/tools"): 200,

@@ -1,7 +1,6 @@
 """Memory banks of the four kinds over HTTP, with documents, under the paths of each generation of clients.
 
-Covers: functions/memory, dialects/llama_stack/memory, dialects/llama_stack_2024/memory_requests,
-services/memory/recalling, services/memory/document_sources
+Covers: functions/memory, dialects/llama_stack/memory, services/memory/recalling, services/memory/document_sources
 """
 
 from __future__ import annotations

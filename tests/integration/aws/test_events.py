@@ -69,6 +69,16 @@ SHOWN = {
     "list_vector_dbs": {"data"},
     "get_vector_db": {"identifier", "embedding_dimension"},
     "query_chunks": {"chunks", "scores"},
+    "register_memory_bank": {"identifier", "memory_bank_type"},
+    "list_memory_banks": {"data"},
+    "get_memory_bank": {"identifier", "memory_bank_type"},
+    "list_documents": {"data", "has_more"},
+    "get_document": {"document_id", "status"},
+    "query_memory_bank": {"chunks", "scores"},
+    "register_bank": {"identifier", "memory_bank_type"},
+    "list_banks": {"identifier", "memory_bank_type"},
+    "get_bank": {"identifier", "memory_bank_type"},
+    "query_bank": {"chunks", "scores"},
     "get_context": {"budget_tokens", "token_factor", "summary", "turns"},
     "get_usage": {"total", "by_day", "by_agent", "by_session"},
     "chat_completion": {"completion_message"},
@@ -97,12 +107,14 @@ SHOWN = {
 }
 WITHOUT_BODY = {"register_toolgroup", "unregister_model", "unregister_shield", "unregister_toolgroup"}
 WITHOUT_BODY |= {"insert_chunks", "unregister_vector_db"}
+WITHOUT_BODY |= {"delete_memory_bank", "insert_documents", "delete_document", "insert_rag_documents"}
+WITHOUT_BODY |= {"unregister_bank", "insert_into_bank"}
 WITHOUT_BODY |= {"delete_agent_2024", "delete_session_2024"}
 DELETES = {"delete_agent", "delete_session"}
 MAKES_OWN = {"create_agent", "create_agent_2024", "register_model", "register_shield", "register_toolgroup"}
-MAKES_OWN |= {"register_vector_db"}
+MAKES_OWN |= {"register_vector_db", "register_memory_bank", "register_bank"}
 LISTS = {"list_agents", "list_chat_completions", "list_models", "list_openai_models", "list_shields", "list_toolgroups"}
-LISTS |= {"list_vector_dbs"}
+LISTS |= {"list_vector_dbs", "list_memory_banks", "list_banks"}
 FOR_ALL = {"health", "version", "get_openapi", "get_docs", "get_root", "list_providers", "get_provider"}
 FOR_ALL |= {"list_tools", "get_tool", "list_runtime_tools", "invoke_tool"}
 FOR_ALL |= {
@@ -211,6 +223,8 @@ def assert_answered(bench: Bench, name: str, handler: LambdaHandler) -> None:
         return
     assert answer["headers"]["content-type"] == "application/json"
     body = json.loads(answer["body"])
+    if name == "list_banks":
+        (body,) = body
     assert (body is None) if name in WITHOUT_BODY else (SHOWN[name] <= body.keys())
 
 

@@ -359,3 +359,42 @@ def test_a_deleted_bank_takes_no_documents(make: Make) -> None:
     ):
         with pytest.raises(NotFound, match="memory bank"):
             act()
+
+
+def test_five_hundred_parallel_insertions_of_one_chunk_are_all_found_once(make: Make) -> None:
+    servers = [opened(make), make()]
+    with ThreadPoolExecutor(32) as pool:
+        list(pool.map(lambda number: inserted(servers[number % 2], f"d{number}", f"tern {number}"), range(500)))
+    question = BankQuestion("tern", None, "keyword", 1_000)
+    hits = servers[0].core.searching.search(LOCAL_CALLER, BANK, question, NO_PROVIDER_DATA)
+    assert sorted(hit.chunk.document_id for hit in hits) == sorted(f"d{number}" for number in range(500))
+    page = servers[1].core.documents.list(LOCAL_CALLER, BANK, DocumentQuery(1_000))
+    assert {each.status for each in page.documents} == {"completed"}
+    assert len(page.documents) == 500
+
+
+def test_a_document_dropped_during_a_search_is_in_no_later_one(make: Make) -> None:
+    reader, writer = opened(make), make()
+    inserted(reader, "a", "tern 1. tern 2. tern 3.")
+    filled(writer)
+
+    def drop() -> None:
+        writer.core.documents.drop(LOCAL_CALLER, BANK, "a")
+        filled(writer)
+
+    reader.store.after(lambda call: call.verb == "range" and call.keys[0].startswith("log:"), drop)
+    texts_found(reader, "tern")
+    assert texts_found(reader, "tern") == texts_found(make(), "tern") == []
+
+
+def test_a_bank_deleted_during_an_insertion_stays_empty_under_its_name(make: Make) -> None:
+    slow, other = opened(make), make()
+
+    def replace() -> None:
+        other.core.banks.delete(LOCAL_CALLER, BANK, "vector")
+        other.core.banks.register(LOCAL_CALLER, NewBank(BANK, "vector", "scripted"), NO_PROVIDER_DATA, FIRST)
+
+    slow.store.before(lambda call: call.verb == "write", replace)
+    with pytest.raises(NotFound, match="memory bank"):
+        inserted(slow, "a", "tern 1.")
+    assert texts_found(other, "tern") == listed(other) == []

@@ -198,7 +198,7 @@ def test_edges_appear_and_disappear_with_their_document(both: Make, monkeypatch:
     server.core.documents.drop(LOCAL_CALLER, BANK, "a")
     assert recalled(server, entities=["tern"]) == []
     done_jobs(server)
-    assert content_of(server, "out:", "in:", "edges:", "doc:", "named:") == []
+    assert content_of(server, "out:", "in:", "edges:", "state:", "doc:", "named:") == []
 
 
 def test_a_process_that_dies_at_any_write_leaves_the_edges_of_one_insertion(

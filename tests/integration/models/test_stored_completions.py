@@ -39,6 +39,7 @@ from turnstone.store.layout.keys import completion_key, completion_list
 from turnstone.store.layout.oversize import OversizeStore
 from turnstone.store.memory.banks import BankStore
 from turnstone.store.memory.contents import BankContents
+from turnstone.store.memory.insertions import InsertionStore
 from turnstone.store.models.stored_completions import LARGE_BYTES, StoredCompletionStore
 from turnstone.store.sessions.sessions import SessionStore
 
@@ -120,6 +121,7 @@ class World:
             StoredCompletionStore(self.store),
             BankStore(self.store),
             BankContents(self.store),
+            InsertionStore(self.store),
         )
         return Cleaning(JobStore(self.store), stores, self.jobs, self.clock)
 

@@ -6,6 +6,7 @@ writer had been faster, or throttled, and again with every payload lost.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -122,6 +123,7 @@ def _requests(stage: Stage) -> Iterator[Callable[[], Act]]:
     yield lambda: _names_what_is_registered(stage)
     for kind, definition in REGISTERED:
         yield lambda kind=kind, definition=definition: lambda: _registers(stage, kind, definition)
+    yield lambda: lambda: _keeps_documents(stage)
 
 
 def _inferences(stage: Stage) -> Iterator[Callable[[], Act]]:
@@ -275,6 +277,26 @@ def _keeps_memory(stage: Stage, text: str) -> None:
         stage.functions.answer("POST", "/v1/vector-io/insert", {"vector_db_id": name, "chunks": chunks})
         stage.functions.answer("POST", "/v1/vector-io/query", {"vector_db_id": name, "query": "hello"})
         stage.functions.answer("DELETE", f"/v1/vector-dbs/{name}")
+
+
+def _keeps_documents(stage: Stage) -> None:
+    """Fill, replace, query and delete banks of all kinds; long values and many edges are removed by jobs."""
+    edges = [{"subject": "Tern", "relation": "knows", "object": f"bird {number}"} for number in range(50)]
+    contents = {"vector": "hello", "keyword": NOISE, "keyvalue": NOISE, "graph": json.dumps(edges)}
+    for kind, content in contents.items():
+        params = {"memory_bank_type": kind, **({"embedding_model": "local"} if kind == "vector" else {})}
+        bank = {"memory_bank_id": kind, "params": params, "expires_after_s": 60}
+        path = f"/v1/memory-banks/{kind}"
+        stage.functions.answer("POST", "/v1/memory-banks", bank)
+        stage.functions.answer("GET", path)
+        for metadata in ({"a": 1}, {"a": 2}):
+            for text in (content, content.replace("1", "2")):
+                documents = [{"document_id": "d", "content": text, "metadata": metadata}]
+                stage.functions.answer("POST", f"{path}/documents", {"documents": documents})
+        stage.functions.answer("GET", f"{path}/documents")
+        stage.functions.answer("POST", f"{path}/query", {"query": "hello tern d"})
+        stage.functions.answer("DELETE", f"{path}/documents/d")
+        stage.functions.answer("DELETE", path)
 
 
 def _infers_directly(stage: Stage) -> None:

@@ -14,7 +14,8 @@ from turnstone.dialects.llama_stack.tool_requests import RegisterToolgroup
 from turnstone.dialects.openai.chat.stored_completions import stored_wire
 from turnstone.domain.access.access import Ownership
 from turnstone.domain.agents.agents import Agent, AgentConfig
-from turnstone.domain.memory.banks import Bank, VectorSpace
+from turnstone.domain.memory.banks import Bank, BankRef, VectorSpace
+from turnstone.domain.memory.documents import Document
 from turnstone.domain.messages.messages import CompletionMessage, UserMessage
 from turnstone.domain.models.stored_completions import StoredCompletion
 from turnstone.domain.refs import SessionRef
@@ -29,6 +30,7 @@ from turnstone.services.turns.transitions import closed, opened, paused
 from turnstone.store.agents.agents import AgentStore, StoredAgent
 from turnstone.store.files.attachments import AttachmentStore
 from turnstone.store.memory.banks import BankStore, StoredBank
+from turnstone.store.memory.documents import StoredDocument, creation
 from turnstone.store.models.stored_completions import StoredCompletionStore
 from turnstone.store.registry.registry import RegistryStore
 from turnstone.store.sessions.sessions import SessionStore
@@ -103,6 +105,9 @@ def _store_bank(store: RangeStore, content_id: str) -> None:
     space = VectorSpace(model="offline", dimension=DIMENSIONS)
     bank = Bank(bank_id=bank_id, kind="vector", space=space, created_at=AT, stamp=OWNED)
     BankStore(store).create(ACCOUNT, StoredBank(bank, content_id), _attempt("bank"))
+    document_id = load_event("get_document")["pathParameters"]["document_id"]
+    document = Document(document_id=document_id, status="completed", created_at=AT, insertion_id=content_id)
+    store.write(creation(BankRef(ACCOUNT, content_id, bank_id), StoredDocument(document, content_id, content_id)))
 
 
 def _store_completion(store: RangeStore) -> None:

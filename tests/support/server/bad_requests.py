@@ -16,8 +16,10 @@ from hypothesis import strategies as st
 
 from tests.support.server.asgi_client import Answered, Raw, Served, strict_json
 from tests.support.server.body_shapes import ENTRY_ID, RIGHT, UNSURE, WRONG
+from tests.support.server.memory_bodies import BANK_ID, DOCUMENT_ID, INSERTED_DOCUMENTS
 from tests.support.server.tenant_world import attach
 from tests.support.server.valid_bodies import (
+    BANK_PATH,
     BODIES,
     DELETED,
     DELETES_2024,
@@ -99,7 +101,10 @@ def cases(draw: st.DrawFn, route: Route) -> Case:
     )
 
 
-REGISTERED_BY = ("model_id", "toolgroup_id", "shield_id", "vector_db_id")
+REGISTERED_BY = ("model_id", "toolgroup_id", "shield_id", "vector_db_id", "memory_bank_id")
+TO_VECTOR_DBS = ("/v1/vector-io", "/v1/tool-runtime/rag-tool")
+REGISTERS_2024 = "/memory-banks/register"
+TO_BANKS = ("/memory/", "/memory-banks/get", "/memory-banks/unregister")
 
 
 def changed(valid: Any, changes: Sequence[tuple[int, str, Any]]) -> Any:
@@ -161,7 +166,8 @@ class World:
         self._bodies = BODIES[route.method, route.path]
         self._ids: dict[str, str] = {}
         self._ids |= {"model_id": ENTRY_ID, "toolgroup_id": "mcp::a", "identifier": ENTRY_ID, "vector_db_id": ENTRY_ID}
-        self._ids |= {"tool_name": "current_time", "provider_id": "default"}
+        self._ids |= {"tool_name": "current_time", "provider_id": "default", "document_id": DOCUMENT_ID}
+        self._ids |= {"memory_bank_id": BANK_ID, "bank_id": BANK_ID}
         self._pending: list[str] = []
         self._register()
         self._make_agent()
@@ -182,6 +188,7 @@ class World:
             assert answer.refusal()
         if answer.status == 200 and self._route.path in DELETES_2024:
             assert self._server.client.get(self._at(DELETES_2024[self._route.path])).status == 404
+            self._register()
             self._make_agent()
             self._begin_again()
             return
@@ -199,7 +206,7 @@ class World:
         ):
             assert before == after
             return
-        if self._route.path.startswith(REGISTRIES):
+        if self._route.path.startswith((*REGISTRIES, REGISTERS_2024)):
             self._check_registered(request)
             return
         if answer.status == DELETED:
@@ -230,28 +237,38 @@ class World:
         self._ids["completion_id"] = self._server.client.post(STORED, body).json()["id"]
 
     def _check_registered(self, request: Raw) -> None:
-        """Check that a registered entry exists, or that a removed one is gone; then restore the entries."""
+        """Check that a registered entry or document exists, or that a removed one is gone; then restore the entries."""
         client = self._server.client
         if request.method == "DELETE":
             assert client.get(self._at(self._route.path)).status == 404
             self._register()
             return
+        if "/documents" in self._route.path:
+            assert client.get(self._at(self._route.path) + "?limit=1").status == 200
+            return
         body = understood(b"".join(request.body))
         (entry_id,) = (value for name, value in body.items() if name in REGISTERED_BY)
-        target = f"{self._route.path}/{quote(entry_id, safe='/')}".encode()
+        path = self._route.path if self._route.path.startswith(REGISTRIES) else "/v1/memory-banks"
+        target = f"{path}/{quote(entry_id, safe='/')}".encode()
         found = client.send(Raw("GET", target))
         if found.status == 404 and any(name == b"idempotency-key" and value for name, value in request.headers):
             return  # a repetition of a request whose result was removed here
         assert found.json()["identifier"] == entry_id
         assert client.send(Raw("DELETE", target)).status == 200
 
+    def _insert_documents(self) -> None:
+        assert self._server.client.post(self._at(BANK_PATH + "/documents"), INSERTED_DOCUMENTS).status == 200
+
     def _register(self) -> None:
-        """Register the entries that the paths name."""
+        """Register the entries that the paths name, with a document where they name one."""
         for path in REGISTRIES:
             is_named = self._runs_shield and path == "/v1/shields"
-            is_named |= path == "/v1/vector-dbs" and self._route.path.startswith("/v1/vector-io")
+            is_named |= path == "/v1/vector-dbs" and self._route.path.startswith(TO_VECTOR_DBS)
+            is_named |= path == "/v1/memory-banks" and self._route.path.startswith(TO_BANKS)
             if self._route.path.removeprefix("/v1/openai").startswith(path + "/") or is_named:
                 assert self._server.client.post(path, BODIES["POST", path].valid[0]).status == 200
+        if "/documents" in self._route.path:
+            self._insert_documents()
 
     def _make_agent(self) -> None:
         made = self._server.client.post("/v1/agents", {"agent_config": FULL_AGENT}).json()
@@ -279,8 +296,10 @@ class World:
 
     def _made(self, answer: Answered) -> str:
         """Return the path of the object in the answer, or of the database with inserted chunks."""
-        if self._route.path == "/v1/vector-io/insert":
+        if self._route.path.startswith(TO_VECTOR_DBS):
             return self._at("/v1/vector-dbs/{vector_db_id}")
+        if self._route.path.startswith(TO_BANKS):
+            return self._at(BANK_PATH)
         found = re.search(r'"(agent_id|session_id|turn_id)":"([^"]*)"', answer.body.decode())
         assert found is not None
         kind, identifier = found.groups()
@@ -371,15 +390,15 @@ def quoted_all(identifier: str) -> str:
 
 
 @lru_cache(maxsize=1)
-def is_object_or_null(body: bytes) -> bool:
+def is_object_list_or_null(body: bytes) -> bool:
     """Return the parsed body; reuse it where it equals the last one: the document comes thousands of times."""
-    return isinstance(strict_json(body.decode()), dict | None)
+    return isinstance(strict_json(body.decode()), dict | list | None)
 
 
 def check_success(answer: Answered) -> None:
     """Check that the body is JSON, a page, the attachment, or a stream of JSON that ends as a turn ends."""
     if answer.headers["content-type"] == "application/json":
-        assert is_object_or_null(answer.body)
+        assert is_object_list_or_null(answer.body)
         return
     if answer.headers["content-type"] == "text/plain":
         assert answer.body == b"a file"

@@ -28,10 +28,13 @@ Header = tuple[bytes, bytes]
 QUERY_2024 = {
     "/agents/turn/get": "?agent_id={agent_id}&turn_id={turn_id}",
     "/agents/step/get": "?agent_id={agent_id}&turn_id={turn_id}&step_id={step_id}",
+    "/memory-banks/get": "?memory_bank_id={memory_bank_id}",
 }
 REMOVED = ("/v1/models/{model_id}", "/v1/toolgroups/{toolgroup_id}", "/v1/shields/{identifier}")
-REMOVED += ("/v1/vector-dbs/{vector_db_id}",)
-KEYED = ("/v1/agents", "/v1/agents/{agent_id}/session", *REGISTRIES)
+REMOVED += ("/v1/vector-dbs/{vector_db_id}", "/v1/memory-banks/{memory_bank_id}")
+DOCUMENTS = "/v1/memory-banks/{memory_bank_id}/documents"
+BANKS = ("/v1/memory-banks", DOCUMENTS)  # they are of their owner, as agents are
+KEYED = ("/v1/agents", "/v1/agents/{agent_id}/session", *REGISTRIES, *BANKS)
 
 
 def is_registry(route: Route) -> bool:
@@ -54,6 +57,8 @@ class Tenant:
         self._token = key_for(serving, caller)
         self.ids = {**SERVERS_OWN, "model_id": f"{mark}-model"}
         self.ids |= {"toolgroup_id": f"{mark}-group", "identifier": f"{mark}-shield", "vector_db_id": f"{mark}-bank"}
+        self.ids |= {"memory_bank_id": f"{mark}-memory", "document_id": f"{mark}-document"}
+        self.ids["bank_id"] = self.ids["memory_bank_id"]
         self.bodies = _bodies(mark, text)
         self.secrets = marks_in(json.dumps(self.bodies))
         self.keys = {path: [(b"idempotency-key", f"{mark} {path}".encode())] for path in KEYED}
@@ -80,7 +85,7 @@ class Tenant:
     def _make(self) -> None:
         for path in (
             *("/v1/agents", "/v1/agents/{agent_id}/session", SESSION + "/turn", SESSION + "/turn"),
-            *(*REGISTRIES, STORED),
+            *(*REGISTRIES, STORED, *BANKS),
         ):
             answer = self.send("POST", path.format_map(self.ids), self.bodies[path], self.keys.get(path, ()))
             assert answer.status == 200, answer
@@ -166,5 +171,23 @@ def _bodies(mark: str, text: str) -> Mapping[str, Any]:
             "chunks": [{"content": stored, "metadata": {stored: stored}}],
         },
         "/v1/vector-io/query": {"vector_db_id": f"{mark}-bank", "query": stored},
+        **_of_banks(mark, stored),
         "/v1/safety/run-shield": {"shield_id": f"{mark}-shield", "messages": [{"role": "user", "content": shield}]},
+    }
+
+
+def _of_banks(mark: str, text: str) -> Mapping[str, Any]:
+    memory = f"{mark}-memory"
+    documents = [{"document_id": f"{mark}-document", "content": text, "metadata": {text: text}}]
+    register = {"memory_bank_id": memory, "params": {"memory_bank_type": "keyword"}, "name": text}
+    return {
+        "/v1/memory-banks": register,
+        DOCUMENTS: {"documents": documents},
+        "/v1/memory-banks/{memory_bank_id}/query": {"query": text},
+        "/v1/tool-runtime/rag-tool/insert": {"vector_db_id": f"{mark}-bank", "documents": documents},
+        "/memory-banks/register": register,
+        "/memory-banks/unregister": {"memory_bank_id": memory},
+        "/memory-banks/get": {"memory_bank_id": memory},
+        "/memory/insert": {"bank_id": memory, "documents": documents},
+        "/memory/query": {"bank_id": memory, "query": text},
     }

@@ -378,8 +378,10 @@ DELETED = 204
 DELETES_2024 = {
     "/agents/delete": "/v1/agents/{agent_id}",
     "/agents/session/delete": "/v1/agents/{agent_id}/session/{session_id}",
+    "/memory-banks/unregister": "/v1/memory-banks/{memory_bank_id}",
 }
-REGISTRIES = ("/v1/models", "/v1/toolgroups", "/v1/shields", "/v1/vector-dbs")
+REGISTRIES = ("/v1/models", "/v1/toolgroups", "/v1/shields", "/v1/vector-dbs", "/v1/memory-banks")
+BANK_PATH = "/v1/memory-banks/{memory_bank_id}"
 OPENAI_MODELS = "/v1/openai/v1/models"
 STORED = "/v1/openai/v1/chat/completions"
 RUN = ("POST", "/v1/safety/run-shield")  # of a shield that is registered for it
@@ -475,10 +477,17 @@ BODIES = {
         route: Bodies(
             (valid,),
             lambda body, _, grade=grade: grade(body),
-            names=() if route[1] == "/v1/vector-dbs" else ("vector_db_id",),
+            names=(memory_bodies.NAMED[route[1]],) if route[1] in memory_bodies.NAMED else (),
         )
         for route, (valid, grade) in memory_bodies.GRADES.items()
     },
+    ("GET", BANK_PATH + "/documents"): Bodies(UNREAD.valid, by_query=memory_bodies.documents_grade),
+    ("GET", "/memory-banks/get"): Bodies(
+        UNREAD.valid,
+        by_query=lambda query: RIGHT if len(query.get("memory_bank_id", ())) < 2 else WRONG,
+        names=("memory_bank_id",),
+        query="memory_bank_id={memory_bank_id}",
+    ),
     ("POST", "/v1/inference/chat-completion"): Bodies(CHATS, chat_grade),
     ("POST", "/v1/openai/v1/chat/completions"): Bodies(OPENAI_CHATS, openai_chat_grade),
     ("GET", STORED): Bodies(UNREAD.valid, by_query=lambda query: completions_grade(query)),

@@ -62,7 +62,6 @@ SHORT = {
     "http.server.clients": "the versions of clients that are refused",
     "ports.system": "the clock and the ids",
     "services.files.attachments": "a use case of one route",
-    "store.memory.insertions": "one clean-up of two kinds of records",
 }
 
 # classes of one name that stay, and why

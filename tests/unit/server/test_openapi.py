@@ -33,6 +33,7 @@ from tests.support.server.bad_requests import CHANGES, JUNK, changed, named, slo
 from tests.support.server.document import CLOSED, CLOSED_SIGNED, DOCUMENT, ROUTES, SIGNED, named_validator, validator
 from tests.support.server.valid_bodies import BODIES, FULL_AGENT, STORED
 from turnstone.dialects.llama_stack.lists import QUERY as LIST_QUERY
+from turnstone.dialects.llama_stack.memory.documents import QUERY as DOCUMENTS_QUERY
 from turnstone.dialects.llama_stack.turns.event_numbers import QUERY as EVENTS_QUERY
 from turnstone.dialects.llama_stack.turns.replies import StepReply
 from turnstone.dialects.llama_stack.turns.stream import TurnStream
@@ -189,13 +190,20 @@ def test_every_route_is_in_the_document_and_nothing_else() -> None:
     assert {route.path for route in SERVED} - {route.path for route in ROUTES} == {"/", "/v1/docs", "/v1/openapi.json"}
 
 
+OF_ALPHA = ("/agents/", "/memory/", "/memory-banks/")
+
+
 def test_an_alias_is_documented_as_its_path() -> None:
     aliases = [(route, alias) for route in ROUTES for alias in route.paths[1:]]
     assert {alias.replace("/v1alpha/", "/v1/") for _, alias in aliases} == {
         route.path.replace("/v1/openai/v1/", "/v1/")
         for route in ROUTES
         if route.path.startswith(("/v1/agents", "/v1/openai/v1/")) and not route.path.startswith("/v1/openai/v1/models")
-    } | {f"/alpha{route.path}" for route in ROUTES if route.path.startswith("/agents/")} | {"/alpha/health"}
+    } | {f"/alpha{route.path}" for route in ROUTES if route.path.startswith(OF_ALPHA)} | {
+        "/alpha/health",
+        "/v1/memory/insert",
+        "/v1/memory/query",
+    }
     for route, alias in aliases:
         documented = DOCUMENT["paths"][alias][route.method.lower()]
         own = DOCUMENT["paths"][route.path][route.method.lower()]
@@ -226,6 +234,10 @@ def test_every_parameter_is_declared(route: Route) -> None:
         read += EVENTS_QUERY
     if "mcp_endpoint_in(" in source:
         read.append("mcp_endpoint[uri]")
+    if "bank_in_query(" in source:
+        read.append("memory_bank_id")
+    if "documents_in_query(" in source:
+        read += DOCUMENTS_QUERY
     if "usage_in_query(" in source:
         read += USAGE_QUERY
     assert names["path"] == re.findall(r"{(\w+)}", route.path)
@@ -234,7 +246,8 @@ def test_every_parameter_is_declared(route: Route) -> None:
     kept = ["Idempotency-Key"] if route.method == "POST" and route.stores else []
     assert names["header"] == [*kept, *(["Prefer"] if "prefers_async(" in source else [])]
     reads_or_deletes = route.method == "POST" and route.path.endswith(("/get", "/delete"))
-    stores_nothing = ("/v1/inference/", "/v1/openai/", "/v1/tool-runtime/invoke", "/v1/vector-io/query")
+    stores_nothing = ("/v1/inference/", "/v1/openai/", "/v1/tool-runtime/invoke")
+    reads_or_deletes |= route.method == "POST" and route.path.endswith(("/query", "/unregister"))
     assert route.stores == (not route.path.startswith(stores_nothing) and not reads_or_deletes)
 
 
@@ -379,6 +392,7 @@ def test_a_created_object_is_linked_to_its_operations() -> None:
         "register_shield",
         "register_toolgroup",
         "register_vector_db",
+        "register_memory_bank",
     }
     assert {maker for maker, _ in links} == makers
 
@@ -416,6 +430,7 @@ def test_every_answer_of_a_served_app_matches_the_document(checked: CheckedClien
         assert checked.fetch("GET", path).status == 200
     check_registries(checked)
     check_vector_dbs(checked)
+    check_memory_banks(checked)
     check_models(checked)
     check_stored(checked)
     for words in ("What is current_time()?", "hello", "please get_weather(city=Oslo)"):
@@ -459,7 +474,7 @@ def test_every_answer_of_a_served_app_matches_the_document(checked: CheckedClien
 
 
 NAMES = {"model_id": "meta/llama", "toolgroup_id": "mcp::a", "identifier": "guard/8b", "vector_db_id": "birds"}
-NAMES |= {"completion_id": "unknown"}
+NAMES |= {"completion_id": "unknown", "memory_bank_id": "shore", "document_id": "unknown"}
 NAMES |= {"tool_name": "current_time", "provider_id": "default", "attachment_id": "0" * 32}
 
 
@@ -523,6 +538,37 @@ def check_vector_dbs(checked: CheckedClient) -> None:
     assert len(checked.fetch("POST", "/v1/vector-io/query", query).json()["chunks"]) == 1
     assert [checked.fetch("DELETE", path).status for _ in range(2)] == [200, 404]
     assert checked.fetch("POST", "/v1/vector-io/query", query).status == 404
+
+
+def check_memory_banks(checked: CheckedClient) -> None:
+    path = "/v1/memory-banks/{memory_bank_id}"
+    checked.ids |= {"memory_bank_id": "shore", "document_id": "a/b"}
+    body = {"memory_bank_id": "shore", "params": {"memory_bank_type": "keyword"}, "metadata": {"a": [1]}}
+    document = {"document_id": "a/b", "content": "a heron", "metadata": {"page": 1}}
+    query = {"query": "heron"}
+    for registers, inserts, queries, in_bank in (
+        ("/v1/memory-banks", path + "/documents", path + "/query", {}),
+        ("/memory-banks/register", "/memory/insert", "/memory/query", {"bank_id": "shore"}),
+    ):
+        assert checked.fetch("POST", registers, body).status == 200
+        assert checked.fetch("POST", inserts, {"documents": [document], **in_bank}).status == 200
+        assert len(checked.fetch("POST", queries, {**query, **in_bank}).json()["chunks"]) == 1
+    for read in (
+        "/v1/memory-banks",
+        path,
+        path + "/documents",
+        path + "/documents/{document_id}",
+        "/memory-banks/list",
+    ):
+        assert checked.fetch("GET", read).status == 200
+    assert checked.fetch("GET", "/memory-banks/get", query="?memory_bank_id=shore").status == 200
+    into_rag = {"vector_db_id": "shore", "documents": [document]}
+    assert checked.fetch("POST", "/v1/tool-runtime/rag-tool/insert", into_rag).status == 200
+    assert [checked.fetch("DELETE", path + "/documents/{document_id}").status for _ in range(2)] == [200, 404]
+    assert checked.fetch("DELETE", path).status == 200
+    assert checked.fetch("POST", "/memory-banks/unregister", {"memory_bank_id": "shore"}).status == 404
+    assert checked.fetch("POST", "/memory-banks/register", body).status == 200
+    assert checked.fetch("POST", "/memory-banks/unregister", {"memory_bank_id": "shore"}).status == 200
 
 
 def check_registries(checked: CheckedClient) -> None:

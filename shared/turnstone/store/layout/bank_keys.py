@@ -82,6 +82,11 @@ def edge_list_key(tenant: str, content_id: str, order: str, insertion_id: str) -
     return Key(content_partition(tenant, content_id), f"edges:{order}:{insertion_id}")
 
 
+def edge_state_key(tenant: str, content_id: str, order: str, insertion_id: str) -> Key:
+    """Return the key of the status of a document's edges, of one insertion."""
+    return Key(content_partition(tenant, content_id), f"state:{order}:{insertion_id}")
+
+
 def index_key(tenant: str, content_id: str, segment: str) -> Key:
     return Key(content_partition(tenant, content_id), f"seg:{segment}:index")
 

@@ -23,7 +23,6 @@ from turnstone.ports.records import (
     Range,
     Record,
     RevIs,
-    Update,
 )
 from turnstone.ports.storage import RangeStore
 from turnstone.store.cleanup.jobs import put_job
@@ -142,11 +141,10 @@ class BankStore:
 
     def touch(self, tenant: str, stored: StoredBank, now: datetime) -> None:
         """Record a use of the bank, if it exists."""
-        is_same = AttributeIs("content_id", stored.content_id)
         try:
-            self._store.write([Update(bank_key(tenant, stored.bank.bank_id), {"used_at": _seconds(now)}, (is_same,))])
+            self._store.write([_put(tenant, stored._replace(used_at=now), RevIs(stored.rev))])
         except Conflict:
-            return
+            return  # it was changed or deleted since, or another process has recorded a use
 
     def delete(self, tenant: str, stored: StoredBank, job: Job) -> None:
         """Hide the bank from every reader and leave a job that removes its content. Raises NotFound."""
@@ -186,13 +184,11 @@ def removal(tenant: str, stored: StoredBank, *, if_unused: bool = False) -> list
     """Return the writes that hide a bank from every reader.
 
     Args:
-        if_unused: only if it was not used since it was read.
+        if_unused: only if it was neither used nor changed since it was read.
     """
-    when = [AttributeIs("content_id", stored.content_id)]
-    if if_unused and stored.used_at is not None:
-        when.append(AttributeIs("used_at", _seconds(stored.used_at)))
+    same: Condition = RevIs(stored.rev) if if_unused else AttributeIs("content_id", stored.content_id)
     return [
-        Delete(bank_key(tenant, stored.bank.bank_id), tuple(when)),
+        Delete(bank_key(tenant, stored.bank.bank_id), (same,)),
         Delete(manifest_key(tenant, stored.content_id)),
     ]
 

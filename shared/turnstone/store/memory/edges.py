@@ -1,7 +1,7 @@
 """Edges of graph banks: each a record at its subject and one at its object, both named by their document's insertion.
 
-The edges of an insertion count while its document's record names it, so they appear and disappear all at once. The list
-of an insertion's edges has a status: `new` while they are written, `current` while they count, `old` afterwards, and
+The edges of an insertion count while its document's record names it, so they appear and disappear all at once. An
+insertion has a status: `new` while they are written, `current` while they count, `old` afterwards, and
 `gone` from the moment when a clean-up removes them, which ends a writer that is slower than that.
 """
 
@@ -17,9 +17,9 @@ from turnstone.domain.jobs import Job
 from turnstone.domain.memory.banks import BankRef
 from turnstone.domain.memory.documents import Edge
 from turnstone.domain.memory.edges import entity_key
-from turnstone.ports.records import AttributeIs, Check, Delete, Key, Put, Record, Update
+from turnstone.ports.records import AttributeIs, Check, Delete, Key, Put, Record
 from turnstone.ports.storage import RangeStore
-from turnstone.store.layout.bank_keys import edge_keys, edge_list_key, edges_at
+from turnstone.store.layout.bank_keys import edge_keys, edge_list_key, edge_state_key, edges_at
 
 EDGES_AT_ONCE = 40  # of a write, two records each
 NEW, CURRENT, OLD, GONE = "new", "current", "old", "gone"
@@ -59,9 +59,12 @@ class EdgeStore:
         edges = [[_edge_in(record) for record in page.records] for page in found]
         return [[*edges[at], *edges[at + 1]] for at in range(0, len(edges), 2)]
 
-    def put_list(self, ref: BankRef, inserted: InsertedEdges, edges: Sequence[Edge], status: str) -> Put:
-        """Return the write of the list of an insertion's edges."""
-        return Put(edge_list_key(*ref[:2], *inserted), to_json(edges), {"status": status})
+    def put_list(self, ref: BankRef, inserted: InsertedEdges, edges: Sequence[Edge], status: str) -> list[Put]:
+        """Return the writes of the list of an insertion's edges, and of its status."""
+        return [
+            Put(edge_list_key(*ref[:2], *inserted), to_json(edges)),
+            Put(edge_state_key(*ref[:2], *inserted), b"{}", {"status": status}),
+        ]
 
     def put_edges(self, ref: BankRef, inserted: InsertedEdges, edges: Sequence[Edge], first: int = 0) -> list[Put]:
         """Return the writes of edges, of which the first one has this position."""
@@ -73,11 +76,11 @@ class EdgeStore:
 
     def still_new(self, ref: BankRef, inserted: InsertedEdges) -> Check:
         """Return the condition that no clean-up has begun to remove edges that are being written."""
-        return Check(edge_list_key(*ref[:2], *inserted), (AttributeIs("status", NEW),))
+        return Check(edge_state_key(*ref[:2], *inserted), (AttributeIs("status", NEW),))
 
-    def turned(self, ref: BankRef, inserted: InsertedEdges, before: str, after: str) -> Update:
-        """Return the write that changes the status of the list."""
-        return Update(edge_list_key(*ref[:2], *inserted), {"status": after}, (AttributeIs("status", before),))
+    def turned(self, ref: BankRef, inserted: InsertedEdges, before: str, after: str) -> Put:
+        """Return the write that changes the status of an insertion's edges."""
+        return Put(edge_state_key(*ref[:2], *inserted), b"{}", {"status": after}, when=(AttributeIs("status", before),))
 
     def edges(self, ref: BankRef, inserted: InsertedEdges) -> tuple[Edge, ...]:
         """Return all edges of an insertion, none if they are removed. Raises ContentLost."""
@@ -88,33 +91,29 @@ class EdgeStore:
         """Remove about that many edges of an insertion that does not count; return whether nothing is left to do."""
         order, _, insertion_id = job.name.partition(":")
         ref, inserted = BankRef(job.tenant, job.order, job.order), InsertedEdges(order, insertion_id)
-        record = self._store.get(edge_list_key(*ref[:2], *inserted))
-        if record is None or (status := record.attributes.get("status")) == CURRENT:
+        state = self._store.get(edge_state_key(*ref[:2], *inserted))
+        if state is None or (status := str(state.attributes["status"])) == CURRENT:
             return True
         if status != GONE:
             try:
-                self._store.write([self.turned(ref, inserted, str(status), GONE)])
+                self._store.write([self.turned(ref, inserted, status, GONE)])
             except Conflict:
                 return False  # it counts now, or another process removes it
         try:
-            edges = _list_in(record)
+            edges = self.edges(ref, inserted)
         except ContentLost:
-            edges = ()  # the edges stay until the bank is deleted, and count no more
-        begin = int(record.attributes.get("removed", 0))
-        some = edges[begin : begin + max(1, limit // 2)]
-        for at in range(0, len(some), EDGES_AT_ONCE):
-            following = some[at : at + EDGES_AT_ONCE]
-            removed = begin + at + len(following)
-            keys = [
-                key
-                for position, edge in enumerate(following, start=begin + at)
-                for key in _keys(ref, inserted, position, edge)
-            ]
-            done = Update(record.key, {"removed": removed}, (AttributeIs("status", GONE),))
-            self._store.write([*(Delete(key) for key in keys), done])
-        if begin + len(some) < len(edges):
+            edges = ()  # its edges stay until the bank is deleted, and count no more
+        begin = int(state.attributes.get("removed", 0))
+        for at in range(begin, min(len(edges), begin + max(1, limit // 2)), EDGES_AT_ONCE):
+            some = range(at, min(len(edges), at + EDGES_AT_ONCE))
+            deletions = [Delete(key) for position in some for key in _keys(ref, inserted, position, edges[position])]
+            done = Put(state.key, b"{}", {"status": GONE, "removed": some.stop}, when=(AttributeIs("status", GONE),))
+            self._store.write([*deletions, done])
+            begin = some.stop
+        if begin < len(edges):
             return False
-        self._store.clear(record.key.pk, 1, record.key.sk)
+        for key in (edge_list_key(*ref[:2], *inserted), state.key):
+            self._store.clear(key.pk, 1, key.sk)
         return True
 
 

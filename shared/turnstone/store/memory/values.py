@@ -13,7 +13,6 @@ from turnstone.ports.records import Delete, Get, Put
 from turnstone.ports.storage import RangeStore
 from turnstone.store.layout.bank_keys import long_value_key, value_key
 
-LONG = "value"  # the beginning of the name of a job that removes one
 LONG_BYTES = 128 * 1024
 
 

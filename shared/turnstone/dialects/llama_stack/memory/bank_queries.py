@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from turnstone.dialects.llama_stack.memory.documents import document_named_by, metadata_of
-from turnstone.dialects.llama_stack.memory.vector_io import QueryParams, Whole, ranker_of, searched_text
+from turnstone.dialects.llama_stack.memory.vector_io import ByNumber, QueryParams, ranker_of, searched_text
 from turnstone.domain.memory.filters import parsed
 from turnstone.domain.memory.questions import BankQuery, BankQuestion, Hit
 from turnstone.domain.values.content import Content
@@ -23,11 +23,11 @@ ManyNames = Annotated[Many[str], Field(max_length=MOST_NAMES)]
 
 
 class BankQueryParams(QueryParams):
-    max_tokens: Annotated[Whole, Field(ge=1, le=MOST_TOKENS)] | None = None
+    max_tokens: Annotated[int, Field(ge=1, le=MOST_TOKENS), ByNumber] | None = None
     filters: JsonValue = None
     keys: ManyNames = ()
     entities: ManyNames = ()
-    depth: Annotated[Whole, Field(ge=1, le=MOST_DEPTH)] | None = None
+    depth: Annotated[int, Field(ge=1, le=MOST_DEPTH), ByNumber] | None = None
 
 
 class QueryMemoryBank(NullMeansDefault):

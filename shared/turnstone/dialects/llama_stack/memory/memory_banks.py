@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from turnstone.dialects.llama_stack.memory.vector_dbs import INSIDE_THE_PEER
-from turnstone.dialects.llama_stack.memory.vector_io import Whole
+from turnstone.dialects.llama_stack.memory.vector_io import ByNumber
 from turnstone.domain.errors import InvalidRequest, Unsupported
 from turnstone.domain.memory.banks import EMBEDDED_PROVIDER, Bank, BankKind, Chunking, NewBank
 from turnstone.domain.registry.registry import Identifier
@@ -22,12 +22,12 @@ INSIDE_THE_OLDER_PEER = ("meta-reference", *INSIDE_THE_PEER)
 CHUNK_TOKENS = 512
 MOST_CHUNK_TOKENS = 8_192
 LONGEST_EXPIRY_S = 10 * 365 * 86_400
-ChunkTokens = Annotated[Whole, Field(ge=1, le=MOST_CHUNK_TOKENS)]
+ChunkTokens = Annotated[int, Field(ge=1, le=MOST_CHUNK_TOKENS), ByNumber]
 
 
 class ChunkedBankParams(NullMeansDefault):
     chunk_size_in_tokens: ChunkTokens = CHUNK_TOKENS
-    overlap_size_in_tokens: Annotated[Whole, Field(ge=0, lt=MOST_CHUNK_TOKENS)] | None = None
+    overlap_size_in_tokens: Annotated[int, Field(ge=0, lt=MOST_CHUNK_TOKENS), ByNumber] | None = None
 
     def chunking(self) -> Chunking:
         """Return the lengths. Raises InvalidRequest for an overlap that leaves nothing of a chunk."""
@@ -67,7 +67,7 @@ class RegisterMemoryBank(NullMeansDefault):
     provider_memory_bank_id: str | None = None
     name: Annotated[str, Field(max_length=256)] | None = None
     metadata: JsonObject = {}
-    expires_after_s: Annotated[Whole, Field(ge=60, le=LONGEST_EXPIRY_S)] | None = None
+    expires_after_s: Annotated[int, Field(ge=60, le=LONGEST_EXPIRY_S), ByNumber] | None = None
 
     def to_bank(self) -> NewBank:
         """Return the bank to create. Raises Unsupported for another provider, or another name there."""

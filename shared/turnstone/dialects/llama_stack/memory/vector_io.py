@@ -26,7 +26,8 @@ def _whole(value: Any) -> Any:
     return value
 
 
-Whole = Annotated[int, BeforeValidator(_whole)]
+ByNumber = BeforeValidator(_whole)  # follows the limits, which it would hide from the JSON schema
+Whole = Annotated[int, ByNumber]
 Number = Annotated[float, ByType()]
 
 

@@ -146,7 +146,7 @@ class Graphs:
         inserted = _inserting(begun)
         cleaning = self._cleaning(ref, inserted)
         contents = self._deps.records.contents
-        contents.write(ref, [self._deps.store.put_list(ref, inserted, edges, NEW), put_job(cleaning)])
+        contents.write(ref, [*self._deps.store.put_list(ref, inserted, edges, NEW), put_job(cleaning)])
         sent(self._deps.jobs(), cleaning)
         for some in within_limits(self._deps.store.put_edges(ref, inserted, edges), WRITTEN_AT_ONCE):
             try:
@@ -167,7 +167,7 @@ class Graphs:
             if edges:
                 inserted = _inserted(stored)
                 content = [
-                    self._deps.store.put_list(ref, inserted, edges, CURRENT),
+                    *self._deps.store.put_list(ref, inserted, edges, CURRENT),
                     *self._deps.store.put_edges(ref, inserted, edges),
                 ]
             ended, jobs = self._ended(ref, found)

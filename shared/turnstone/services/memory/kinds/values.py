@@ -27,8 +27,8 @@ from turnstone.services.memory.kinds.document_records import (
 )
 from turnstone.store.cleanup.jobs import put_job, sent
 from turnstone.store.memory.documents import StoredDocument, update
+from turnstone.store.memory.insertions import LONG_VALUE
 from turnstone.store.memory.values import (
-    LONG,
     LONG_BYTES,
     StoredValue,
     ValueStore,
@@ -114,7 +114,7 @@ class Values:
         if not long_one:
             return None
         now = self._records.clock.now()
-        due_at, name = now + REMOVED_AFTER, f"{LONG}:{long_one}"
+        due_at, name = now + REMOVED_AFTER, f"{LONG_VALUE}:{long_one}"
         return Job(kind="clean_insertion", tenant=ref.tenant, order=ref.content_id, name=name, since=now, due_at=due_at)
 
 
