@@ -20,6 +20,7 @@ TABLE = {
     "DELETE /v1/memory-banks/{memory_bank_id}/documents/{document_id+}": "delete_document",
     "POST /v1/memory-banks/{memory_bank_id}/query": "query_memory_bank",
     "POST /v1/tool-runtime/rag-tool/insert": "insert_rag_documents",
+    "POST /v1/tool-runtime/rag-tool/query": "query_rag",
     "POST /memory-banks/register": "register_bank",
     "GET /memory-banks/list": "list_banks",
     "GET /memory-banks/get": "get_bank",

@@ -1,4 +1,4 @@
-"""GET /memory-banks/list: the memory banks that the caller may see, as clients before `/v1` ask."""
+"""GET /memory-banks/list: the memory banks that the caller may see, for clients before `/v1`."""
 
 from turnstone.dialects.llama_stack.memory.memory_banks import memory_banks_of
 from turnstone.dialects.llama_stack.memory.older_requests import MemoryBanks

@@ -62,6 +62,7 @@ FAILURE_STATUS: dict[FailureKind, int] = {
     "tools_unavailable": 502,
     "tools_want_credentials": 401,
     "tools_refuse_credentials": 403,
+    "memory_unusable": 400,
     "store_unavailable": 503,
     "content_lost": 410,
     "internal": 500,
@@ -179,6 +180,8 @@ def failure_reply(failure: Failure) -> Reply:
     """Return the reply for a turn without an answer; a retry finds the same turn, useful only if it continues."""
     status = FAILURE_STATUS[failure.kind]
     headers = RETRY_SOON if status == 503 else {**NO_RETRY, **_retry_after(failure.retry_after_s)}
+    if status == 400:  # which clients never repeat
+        headers = {}
     return Reply(DETAIL.refusal(status, failure.message, failure.code), status, headers, about={"error": failure.kind})
 
 

@@ -1,4 +1,4 @@
-"""Indexes of memory banks: immutable segments, each of some chunks."""
+"""Indexes of memory banks: immutable segments, each of some chunks; and the memory of a turn."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    from turnstone.domain.agents.agents import AgentConfig
     from turnstone.domain.memory.documents import DocumentChunk
+    from turnstone.domain.memory.lent_banks import LentBanks
+    from turnstone.domain.memory.memory_query import MemoryQuery, Retrieved
+    from turnstone.domain.turns.retrieval import QuerySource, TurnMemory
+    from turnstone.domain.values.cancellation import StopSignal
 
 
 class SegmentQuestion(NamedTuple):
@@ -109,3 +114,49 @@ class Segments(Protocol):
         Document frequencies and lengths are those of all the segments, so that several score as one. Of equal scores
         at the limit, those first in the order of their chunks' ids are hits.
         """
+
+
+class QueryTools(Protocol):
+    """The tools that a turn may use for a query to memory."""
+
+    def query_by(self, name: str, values: Mapping[str, Any], key: str, stop: StopSignal | None) -> str:
+        """Return the text of the answer of the tool named as `group/tool`, called with the values that it takes.
+
+        The key is the same whenever the call is run again after a crash.
+        Raises Unsupported without such a tool, ToolgroupUnavailable for one without an answer, and StoreUnavailable.
+        """
+
+
+class Retrieval(Protocol):
+    """The memory of one turn, read once, before its first inference.
+
+    Attributes:
+        input_shields: the shields that judge the query.
+        output_shields: the shields that judge the context before it is inserted.
+    """
+
+    input_shields: tuple[str, ...]
+    output_shields: tuple[str, ...]
+
+    def query(self, source: QuerySource) -> MemoryQuery:
+        """Return the query of the turn.
+
+        Raises ModelError, ToolgroupUnavailable, InvalidRequest and StoreUnavailable.
+        """
+
+    def retrieve(self, query: str) -> Retrieved:
+        """Return the context that the banks have for the query.
+
+        The turn's attachments are stored first; to do so again changes nothing.
+        Raises ModelError, InvalidRequest, ContentLost and StoreUnavailable.
+        """
+
+
+class TurnMemories(Protocol):
+    """The memory of turns."""
+
+    def refuse(self, tenant: str, config: AgentConfig, banks: LentBanks) -> None:
+        """Raise InvalidRequest, naming the field, for memory that no turn of the configuration can read."""
+
+    def of(self, turn: TurnMemory, tools: QueryTools) -> Retrieval:
+        """Return the memory of a turn that has some, see `reads_memory`."""

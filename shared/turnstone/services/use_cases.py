@@ -13,6 +13,7 @@ if TYPE_CHECKING:  # a function loads the services that its route uses, and no o
     from turnstone.services.memory.inserting import Inserting
     from turnstone.services.memory.recalling import Recalling
     from turnstone.services.memory.searching import Searching
+    from turnstone.services.memory.turns.rag_queries import RagQueries
     from turnstone.services.models.inferring import Inferring
     from turnstone.services.models.registry import Models, Providers
     from turnstone.services.models.stored_completions import StoredCompletions
@@ -103,6 +104,9 @@ class UseCases(Protocol):
 
     @property
     def documents(self) -> Documents: ...
+
+    @property
+    def rag_queries(self) -> RagQueries: ...
 
     @property
     def recalling(self) -> Recalling: ...

@@ -88,6 +88,7 @@ BEYOND_SCHEMAS = {
     "insert_documents": DOCUMENTS,
     "insert_into_bank": DOCUMENTS,
     "insert_rag_documents": DOCUMENTS,
+    "query_rag": "questions are not empty, templates hold the content, and models are those that this server has",
     "list_documents": "a page begins after a document that there is",
     "query_memory_bank": QUERIES,
     "query_bank": QUERIES,

@@ -48,6 +48,7 @@ def of_memory_banks(world: World) -> None:
         "keyvalue": {"query": "its colour", "params": {"keys": ["size", "colour"]}},
         "graph": {"query": "What does a tern eat?", "params": {"depth": 1, "max_tokens": 4}},
     }
+    question = {"vector_db_ids": ["keyword", "vector"], "content": "Where do herons nest?"}
     for kind, content in contents.items():
         params = {"memory_bank_type": kind, **({"embedding_model": "offline"} if kind == "vector" else {})}
         world.post("/v1/memory-banks", {"memory_bank_id": kind, "params": params, "expires_after_s": 3600})
@@ -55,6 +56,10 @@ def of_memory_banks(world: World) -> None:
         for _ in range(2):
             world.post(f"/v1/memory-banks/{kind}/documents", {"documents": [document]})
         world.post(f"/v1/memory-banks/{kind}/query", queries[kind])
+    world.post("/v1/tool-runtime/rag-tool/query", question)
+    narrow = {"query_generator_config": {"type": "default", "separator": " "}, "max_tokens_in_context": 60}
+    world.post("/v1/tool-runtime/rag-tool/query", {**question, "query_config": {**narrow, "mode": "keyword"}})
+    world.send("POST", "/v1/tool-runtime/rag-tool/query", {**question, "vector_db_ids": ["graph"]})
     world.get("/v1/memory-banks")
     world.get("/v1/memory-banks/graph")
     world.get("/v1/memory-banks/graph/documents?limit=1")

@@ -75,6 +75,7 @@ SHOWN = {
     "list_documents": {"data", "has_more"},
     "get_document": {"document_id", "status"},
     "query_memory_bank": {"chunks", "scores"},
+    "query_rag": {"content", "metadata"},
     "register_bank": {"identifier", "memory_bank_type"},
     "list_banks": {"identifier", "memory_bank_type"},
     "get_bank": {"identifier", "memory_bank_type"},

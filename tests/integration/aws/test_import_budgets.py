@@ -190,7 +190,7 @@ REGISTERED_NAMES = {"models", "models.routing", "registry", "registry.registry",
 DOMAIN_OF_A_PATH = {
     "inference.family": {"models.stored_completions"},
     "stored_completions.family": {"models.requests"},
-    "llama_stack_2024.changes": {"agents.defined_tools", "tools.agent_tools"},
+    "llama_stack_2024.changes": {"agents.defined_tools", "tools.agent_tools", "tools.memory_tools"},
     "memory.family": REGISTERED_NAMES,
 }
 

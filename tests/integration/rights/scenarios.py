@@ -296,6 +296,7 @@ def _keeps_documents(stage: Stage) -> None:
                 stage.functions.answer("POST", f"{path}/documents", {"documents": documents})
         stage.functions.answer("GET", f"{path}/documents")
         stage.functions.answer("POST", f"{path}/query", {"query": "hello tern d"})
+        stage.functions.answer("POST", "/v1/tool-runtime/rag-tool/query", {"content": "tern", "vector_db_ids": [kind]})
         stage.functions.answer("DELETE", f"{path}/documents/d")
         stage.functions.answer("DELETE", path)
 

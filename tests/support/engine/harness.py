@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 LEASE_S = 30
 AWAIT_S = 3_600
 PATIENCE_S = 30.0  # the timeout of every wait, long enough for a busy machine
-_SHORT = {"inference": "infer", "tool_execution": "tool", "shield_call": "shield"}
+_SHORT = {"inference": "infer", "tool_execution": "tool", "shield_call": "shield", "memory_retrieval": "memory"}
 
 
 class ProcessDied(Exception):

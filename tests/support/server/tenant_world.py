@@ -185,6 +185,7 @@ def _of_banks(mark: str, text: str) -> Mapping[str, Any]:
         DOCUMENTS: {"documents": documents},
         "/v1/memory-banks/{memory_bank_id}/query": {"query": text},
         "/v1/tool-runtime/rag-tool/insert": {"vector_db_id": f"{mark}-bank", "documents": documents},
+        "/v1/tool-runtime/rag-tool/query": {"vector_db_ids": [f"{mark}-bank"], "content": text},
         "/memory-banks/register": register,
         "/memory-banks/unregister": {"memory_bank_id": memory},
         "/memory-banks/get": {"memory_bank_id": memory},

@@ -16,7 +16,6 @@ from tests.support.server.body_shapes import (
     GROUPS,
     INVOKE_TOOL,
     MODEL,
-    NONE_YET,
     OPENAI_EMBED,
     RIGHT,
     RUN_SHIELD,
@@ -33,6 +32,7 @@ from tests.support.server.body_shapes import (
     agreement,
     chat_grade,
     completion_grade,
+    document,
     either,
     exact,
     flag,
@@ -90,6 +90,17 @@ DEFINED = [
         "description": "Look.",
         "parameters": {"city": {"param_type": "string", "description": "Where.", "required": True, "default": "Oslo"}},
         "remote_execution": ELSEWHERE,
+    },
+    {
+        "type": "memory",
+        "memory_bank_configs": [
+            {"type": "vector", "bank_id": "a"},
+            {"type": "keyvalue", "bank_id": "b", "keys": ["k"]},
+            {"type": "graph", "bank_id": "c", "entities": ["e"]},
+        ],
+        "query_generator_config": {"type": "default", "sep": " "},
+        "max_tokens_in_context": 1_000,
+        "max_chunks": 5,
     },
 ]
 AGENTS += (PLAIN | {"tools": DEFINED},)
@@ -350,7 +361,7 @@ AGENT_2024 = record({"agent_config": record({"model": text, "instructions": text
 NAMED = {name: text for name in IDS_2024}
 TURN_2024 = record(
     {"agent_id": text, "session_id": text, "messages": many(USER_MESSAGE, least=1)},
-    {"stream": flag, "attachments": NONE_YET},
+    {"stream": flag, "attachments": nullable(many(document))},
 )
 
 

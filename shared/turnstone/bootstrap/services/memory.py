@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from turnstone.domain.memory.documents import SourceBody
     from turnstone.services.memory.banks import Banks
     from turnstone.services.memory.documents.document_records import DocumentRecords, KindContent
+    from turnstone.services.memory.documents.document_sources import DocumentSources
     from turnstone.services.memory.documents.documents import Documents
     from turnstone.services.memory.documents.graphs import Graphs
     from turnstone.services.memory.documents.values import Values
@@ -76,26 +77,42 @@ class MemoryServices:
 
     @cached_property
     def documents(self) -> Documents:
+        return self.documents_by(self._embedding)
+
+    def documents_by(self, embedding: BankEmbedding) -> Documents:
+        """Return the insertion of documents, whose texts are embedded so."""
         from turnstone.services.memory.documents.chunk_content import ChunkContent, ChunkContentDeps
-        from turnstone.services.memory.documents.document_sources import DocumentSources
         from turnstone.services.memory.documents.documents import DocumentDeps, Documents
 
-        texts = ChunkContent(ChunkContentDeps(self._records, self.folding, self._indexes, self._embedding))
+        texts = ChunkContent(ChunkContentDeps(self._records, self.folding, self._indexes, embedding))
         kinds: dict[BankKind, Callable[[], KindContent]] = {
             "keyvalue": lambda: self._values,
             "graph": lambda: self._graphs,
         }
-        sources = DocumentSources(self._fetched, self._foundation.ports.clock.monotonic_s)
-        return Documents(DocumentDeps(self.banks, self._records, sources, texts, kinds))
+        return Documents(DocumentDeps(self.banks, self._records, self.document_sources, texts, kinds))
+
+    @cached_property
+    def document_sources(self) -> DocumentSources:
+        from turnstone.services.memory.documents.document_sources import DocumentSources
+
+        return DocumentSources(self._fetched, self._foundation.ports.clock.monotonic_s)
 
     @cached_property
     def recalling(self) -> Recalling:
+        return self._recalling_by(lambda: self.searching)
+
+    def recalling_by(self, embedding: BankEmbedding) -> Recalling:
+        """Return the queries to banks, whose questions are embedded so."""
+        searching = self._searching_by(embedding)
+        return self._recalling_by(lambda: searching)
+
+    def _recalling_by(self, searching: Callable[[], Searching]) -> Recalling:
         from turnstone.services.memory.recalling import Recalling, RecallingDeps
 
         return Recalling(
             RecallingDeps(
                 banks=self.banks,
-                searching=lambda: self.searching,
+                searching=searching,
                 values=lambda *query: self._values.found(*query),
                 edges=lambda *query: self._graphs.found(*query),
             )
@@ -103,9 +120,12 @@ class MemoryServices:
 
     @cached_property
     def searching(self) -> Searching:
+        return self._searching_by(self._embedding)
+
+    def _searching_by(self, embedding: BankEmbedding) -> Searching:
         from turnstone.services.memory.searching import Searching, SearchingDeps
 
-        return Searching(SearchingDeps(self.banks, self._contents, self._indexes, self._embedding))
+        return Searching(SearchingDeps(self.banks, self._contents, self._indexes, embedding))
 
     @cached_property
     def _records(self) -> DocumentRecords:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from turnstone.bootstrap.services.foundation import Foundation
     from turnstone.domain.models.routing import ConfiguredModels
     from turnstone.ports.tools import ToolKinds
+    from turnstone.services.memory.turns.rag_toolbox import RagToolbox
     from turnstone.services.models.registry import Models, Providers
     from turnstone.services.models.routing import Routing
     from turnstone.services.shields.lookup import ShieldLookup
@@ -32,10 +33,16 @@ if TYPE_CHECKING:
 class Registries:
     """The registries over some ports."""
 
-    def __init__(self, foundation: Foundation, own_toolgroups: Callable[[], OwnToolgroups]) -> None:
+    def __init__(
+        self,
+        foundation: Foundation,
+        own_toolgroups: Callable[[], OwnToolgroups],
+        rag_toolbox: Callable[[], RagToolbox],
+    ) -> None:
         """Load nothing yet; the executor is loaded with the services that run tools and shields outside of turns."""
         self._foundation = foundation
         self._find_own_toolgroups = own_toolgroups
+        self._rag_toolbox = rag_toolbox
         self._ports = foundation.ports
         self._settings = foundation.settings
 
@@ -79,9 +86,7 @@ class Registries:
 
     @cached_property
     def tool_kinds(self) -> ToolKinds:
-        """The kinds of toolgroups of the adapters, joined with those of the server's services if there are any."""
-        if not self._own_toolgroups:
-            return self._ports.tools
+        """The kinds of toolgroups of the adapters, joined with those of the server's services."""
         from turnstone.services.tools.own_toolboxes import OwnToolboxes
 
         return OwnToolboxes(self._ports.tools, self._own_toolgroups)
@@ -97,7 +102,12 @@ class Registries:
 
     @cached_property
     def _own_toolgroups(self) -> OwnToolgroups:
-        return self._find_own_toolgroups()
+        from turnstone.domain.memory.lent_banks import RAG
+        from turnstone.services.tools.own_toolboxes import OwnToolgroup
+
+        # Set-up scripts of applications register this toolgroup.
+        rag = OwnToolgroup(RAG, self._rag_toolbox, is_listed=True, may_be_registered=True)
+        return (rag, *self._find_own_toolgroups())
 
     @cached_property
     def attachment_store(self) -> AttachmentStore:

@@ -88,13 +88,6 @@ GROUPS: tuple[Group, ...] = (
         V1,
         "",
         """
-        POST /tool-runtime/rag-tool/query tool_runtime.rag_tool.query
-        """,
-    ),
-    (
-        V1,
-        "",
-        """
         GET /scoring-functions scoring_functions.list
         POST /scoring-functions scoring_functions.register
         GET /scoring-functions/{scoring_fn_id} scoring_functions.retrieve

@@ -4,6 +4,7 @@ TurnstoneError
 ├── InvalidRequest             the request can't be accepted
 │   ├── Unsupported            a field whose function this server does not offer
 │   ├── UnknownModel           the registry is closed and has no such model
+│   ├── MemoryUnusable         a memory bank of a turn is missing, or its query can't be made
 │   └── CallsMismatch          tool responses that are not exactly those the turn waits for
 ├── Unauthenticated            the request proves no identity
 │   └── UnusableTenant         it names a tenant that can't be served
@@ -113,6 +114,10 @@ class UnknownModel(InvalidRequest):
     def __init__(self, model_id: str) -> None:
         message = f"model: this server has no model {model_id!r}; choose one that GET /v1/models lists, or register it"
         super().__init__(message, ("model",))
+
+
+class MemoryUnusable(InvalidRequest):
+    """A memory bank of a turn is missing or of another kind, or its query can't be made."""
 
 
 class CallsMismatch(InvalidRequest):

@@ -135,6 +135,11 @@ class ErrorCode(StrEnum):
         "The memory bank has no such document.",
         "Check the id; `GET /v1/memory-banks/{memory_bank_id}/documents` lists them.",
     )
+    MEMORY_UNUSABLE = (
+        "memory_unusable",
+        "A memory bank that a turn reads is missing, not visible or of another kind, or its query can't be made.",
+        "Correct the agent's memory as the text describes, or register the bank.",
+    )
     MODEL_NOT_FOUND = (
         "model_not_found",
         "This server has no such model.",
@@ -305,6 +310,7 @@ CODES: Mapping[type[TurnstoneError], ErrorCode] = {
     errors.InvalidRequest: ErrorCode.INVALID_REQUEST,
     errors.Unsupported: ErrorCode.NOT_SUPPORTED,
     errors.UnknownModel: ErrorCode.MODEL_NOT_FOUND,
+    errors.MemoryUnusable: ErrorCode.MEMORY_UNUSABLE,
     errors.CallsMismatch: ErrorCode.TOOL_RESPONSES_MISMATCH,
     errors.Unauthenticated: ErrorCode.UNAUTHENTICATED,
     errors.UnusableTenant: ErrorCode.UNAUTHENTICATED,  # the existing tenants are the operator's data

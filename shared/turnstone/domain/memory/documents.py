@@ -109,7 +109,7 @@ class TextDocument(NamedTuple):
 
 
 class SourceBody(NamedTuple):
-    """The content at an address; the charset is one that Python knows, None for an unknown one."""
+    """The content at an address. The charset has a name that Python accepts; None without one."""
 
     body: bytes
     mime_type: str

@@ -118,6 +118,9 @@ class Cleaning:
             if self._clock.now() >= until:
                 self._reschedule(job, self._clock.now())
                 return
+        cleaning = self._banks.delete_of_session(job.session_ref, self._clock.now())
+        if cleaning is not None:
+            sent(self._jobs, cleaning)
         self._finish(job)
 
     def _clean_agent(self, job: Job, until: datetime) -> None:

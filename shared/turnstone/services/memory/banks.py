@@ -11,6 +11,7 @@ from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import AlreadyRegistered, NotFound
 from turnstone.domain.jobs import Job
 from turnstone.domain.memory.banks import Bank, BankKind, NewBank, VectorSpace
+from turnstone.domain.memory.lent_banks import bank_of_session
 from turnstone.domain.provider_data import ProviderData
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.ports.supervision import Jobs
@@ -23,6 +24,7 @@ from turnstone.store.memory.banks import KIND, BankStore, StoredBank, with_expir
 
 if TYPE_CHECKING:  # a list of banks needs no models
     from turnstone.domain.models.routing import ModelRoute
+    from turnstone.domain.sessions.sessions import Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,22 @@ class Banks:
             raise NotFound(KIND, bank_id)
         self._deps.rules.check_sight(caller, stored.bank.stamp, KIND, bank_id)
         return stored
+
+    def of_session(self, caller: Caller, session: Session) -> Bank | None:
+        """Return the bank that the session made, else the one that it names; None without one that the caller may see.
+
+        Reads nothing for a session without banks.
+        """
+        made = [bank_of_session(session.session_id)] if session.has_bank else []
+        for name in (*made, *([session.vector_db_id] if session.vector_db_id is not None else [])):
+            stored = self._deps.store.find(caller.tenant, name)
+            if (
+                stored
+                and not stored.is_over(self._deps.clock.now())
+                and self._deps.rules.may_see(caller, stored.bank.stamp)
+            ):
+                return stored.bank
+        return None
 
     def lent(self, tenant: str, bank_id: str) -> StoredBank:
         """Return a bank that an agent names, and lends to each of its users. Raises NotFound."""

@@ -15,6 +15,7 @@ from turnstone.domain.provider_data import ProviderData
 from turnstone.services.memory.banks import Banks
 from turnstone.services.memory.searching import Searching
 from turnstone.store.memory.banks import StoredBank
+from turnstone.store.memory.contents import View
 
 DEPTH = 2
 MOST_OTHERS = 10  # values or edges, where a query has no limit
@@ -34,12 +35,14 @@ class RecalledBank(NamedTuple):
         keys: of the values of a bank of keys and values; none for those that the question names.
         entities: from which to walk in a graph bank; none for those that the question names.
         depth: the number of steps of that walk.
+        view: the state of the bank's content, None to have it read.
     """
 
     stored: StoredBank
     keys: Sequence[str] = ()
     entities: Sequence[str] = ()
     depth: int = DEPTH
+    view: View | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +91,14 @@ class Recalling:
             ModelError: the question could not be embedded.
         """
         values, graphs = self._values(caller, banks, question), self._graphs(caller, banks, question)
-        searched = [each.stored for each in banks if each.stored.bank.kind in SEARCHED]
+        searched = [each for each in banks if each.stored.bank.kind in SEARCHED]
         found: Sequence[Hit] = ()
         if searched:
             unlimited = question._replace(max_tokens=None)
-            found = self._deps.searching().search_banks(caller, searched, unlimited, provider_data)
+            read = [each.view for each in searched if each.view is not None]
+            views = read if len(read) == len(searched) else ()
+            of_kinds = [each.stored for each in searched]
+            found = self._deps.searching().search_banks(caller, of_kinds, unlimited, provider_data, views)
         hits = (hit for hit in (*values, *_in_turn(found, *graphs)) if hit.score >= question.threshold)
         return hits_within(question.max_tokens, islice(hits, question.max_chunks))
 

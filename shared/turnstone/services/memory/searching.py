@@ -19,7 +19,7 @@ from turnstone.services.memory.embedding import BankEmbedding
 from turnstone.services.memory.indexes import BankPart, Indexes
 from turnstone.store.layout.contention import retried
 from turnstone.store.memory.banks import StoredBank
-from turnstone.store.memory.contents import BankContents, SegmentGone, page_of
+from turnstone.store.memory.contents import BankContents, SegmentGone, View, page_of
 
 CANDIDATES = 100  # of either half of a search, before both are fused
 
@@ -49,9 +49,17 @@ class Searching:
         return self.search_banks(caller, [self._deps.banks.visible(caller, bank_id, "vector")], question, provider_data)
 
     def search_banks(
-        self, caller: Caller, banks: Sequence[StoredBank], question: BankQuestion, provider_data: ProviderData
+        self,
+        caller: Caller,
+        banks: Sequence[StoredBank],
+        question: BankQuestion,
+        provider_data: ProviderData,
+        views: Sequence[View] = (),
     ) -> tuple[Hit, ...]:
         """Return the best chunks of several banks, as if they were one; the caller's access to them is checked before.
+
+        Args:
+            views: the states of the banks' content; none to have them read.
 
         Raises:
             NotFound: one of the banks was deleted.
@@ -62,8 +70,9 @@ class Searching:
         questions = self._embedded(caller, [each.bank for each in banks], question, provider_data)
         refs = [BankRef(caller.tenant, each.content_id, each.bank.bank_id) for each in banks]
         spaces = [each.bank.space for each in banks if each.bank.space is not None]
+        states = iter([views] if views else [])
         return retried(
-            lambda: self._found(refs, questions, spaces[0].model if spaces else None),
+            lambda: self._found(refs, questions, spaces[0].model if spaces else None, next(states, ())),
             "the memory bank changes faster than it can be read, try again",
             on=(SegmentGone,),
         )
@@ -85,12 +94,14 @@ class Searching:
             (vectors[space],) = self._deps.embedding.vectors(caller, space, (question.text,), provider_data)
         return [question._replace(vector=vectors[bank.space]) for bank in banks]
 
-    def _found(self, refs: Sequence[BankRef], questions: Sequence[BankQuestion], model: str | None) -> tuple[Hit, ...]:
+    def _found(
+        self, refs: Sequence[BankRef], questions: Sequence[BankQuestion], model: str | None, views: Sequence[View]
+    ) -> tuple[Hit, ...]:
         if not questions:
             return ()
         parts: list[BankPart] = []
         vectors: list[Sequence[float] | None] = []
-        for ref, each, view in zip(refs, questions, self._deps.contents.views(refs), strict=True):
+        for ref, each, view in zip(refs, questions, views or self._deps.contents.views(refs), strict=True):
             of_bank = self._deps.indexes.of_view(ref, view)
             parts += of_bank
             vectors += [each.vector] * len(of_bank)

@@ -9,10 +9,13 @@ from pydantic_core import from_json, to_json
 from turnstone.domain.errors import Conflict, NotFound
 from turnstone.domain.jobs import Job
 from turnstone.domain.memory.banks import Bank
+from turnstone.domain.memory.lent_banks import bank_of_session
+from turnstone.domain.refs import SessionRef
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.ports.records import (
     Absent,
     AttributeIs,
+    Check,
     Condition,
     Delete,
     Operation,
@@ -24,7 +27,9 @@ from turnstone.ports.records import (
 from turnstone.ports.storage import RangeStore
 from turnstone.store.cleanup.jobs import put_job
 from turnstone.store.layout.bank_keys import bank_key, bank_list, content_partition, manifest_key
+from turnstone.store.layout.contention import retried
 from turnstone.store.layout.idempotency import Once
+from turnstone.store.layout.keys import session_key
 from turnstone.store.layout.newer_records import UNREADABLE
 from turnstone.store.layout.ranges import pages
 from turnstone.store.memory.bank_records import EMPTY_MANIFEST
@@ -79,20 +84,36 @@ class BankStore:
     def __init__(self, store: RangeStore) -> None:
         self._store = store
 
+    def create_for_session(self, ref: SessionRef, stored: StoredBank) -> StoredBank:
+        """Store a bank that lives with the session; return it, or the one that exists under its name.
+
+        The write fails with a deleted session, so that its clean-up misses no bank. Raises NotFound for that one.
+        """
+
+        def create() -> StoredBank:
+            header = self._store.get(session_key(ref))
+            if header is None:
+                raise NotFound("session", ref.session_id)
+            exists = Check(header.key, (AttributeIs("fence", header.attributes["fence"]),))
+            try:
+                self._store.write([*_creation(ref.tenant, stored), exists])
+            except Conflict as conflict:
+                if conflict.found is None or conflict.key == header.key:
+                    raise
+                return stored_in(conflict.found)
+            return stored
+
+        return retried(create, "the session changes too fast, try again")
+
     def create(self, tenant: str, stored: StoredBank, attempt: Attempt) -> StoredBank | None:
         """Store the bank and return None, or return the one that exists under its name. Raises IdempotencyMismatch."""
-        manifest = manifest_key(tenant, stored.content_id)
-        writes = [
-            _put(tenant, stored, Absent()),
-            Put(manifest, EMPTY_MANIFEST, {"status": "active"}, when=(Absent(),)),
-            *_ending(tenant, stored),
-        ]
+        writes = _creation(tenant, stored)
         try:
             Once(tenant, attempt, {}, stored.bank.created_at).write(self._store, writes)
         except Conflict as conflict:
             if conflict.found is None:
                 raise
-            return _stored_in(conflict.found)
+            return stored_in(conflict.found)
         return None
 
     def get(self, tenant: str, bank_id: str) -> StoredBank:
@@ -107,12 +128,12 @@ class BankStore:
         for page in pages(self._store, Range(bank_list(tenant), limit=BANKS_AT_ONCE)):
             for record in page.records:
                 if not isinstance(record, UNREADABLE):
-                    yield _stored_in(record)
+                    yield stored_in(record)
 
     def find(self, tenant: str, bank_id: str) -> StoredBank | None:
         """Return the bank, None if it is missing."""
         record = self._store.get(bank_key(tenant, bank_id))
-        return None if record is None else _stored_in(record)
+        return None if record is None else stored_in(record)
 
     def replace(self, tenant: str, before: StoredBank, changed: StoredBank) -> None:
         """Store other settings of a bank. Raises Conflict if it was changed or deleted since it was read."""
@@ -132,9 +153,31 @@ class BankStore:
         except Conflict as conflict:
             raise NotFound(KIND, stored.bank.bank_id) from conflict
 
+    def delete_of_session(self, ref: SessionRef, now: datetime) -> Job | None:
+        """Hide the bank of a deleted session; return the job that removes its content, None without such a bank."""
+        record = self._store.get(bank_key(ref.tenant, bank_of_session(ref.session_id)))
+        stored = None if record is None else stored_in(record)
+        if stored is None or stored.bank.lives_with != ref:
+            return None
+        job = Job(kind="clean_bank", tenant=ref.tenant, order=stored.content_id, since=now, due_at=now)
+        try:
+            self.delete(ref.tenant, stored, job)
+        except NotFound:
+            return None
+        return job
+
     def clear(self, job: Job, limit: int) -> bool:
         """Remove the content of a deleted bank; return whether nothing is left."""
         return self._store.clear(content_partition(job.tenant, job.order), limit)
+
+
+def _creation(tenant: str, stored: StoredBank) -> list[Operation]:
+    manifest = manifest_key(tenant, stored.content_id)
+    return [
+        _put(tenant, stored, Absent()),
+        Put(manifest, EMPTY_MANIFEST, {"status": "active"}, when=(Absent(),)),
+        *_ending(tenant, stored),
+    ]
 
 
 def removal(tenant: str, stored: StoredBank, *, if_unused: bool = False) -> list[Operation]:
@@ -172,7 +215,8 @@ def _seconds(at: datetime) -> int:
     return int(at.timestamp())
 
 
-def _stored_in(record: Record) -> StoredBank:
+def stored_in(record: Record) -> StoredBank:
+    """Return the bank of a record in the list of its tenant."""
     fields = from_json(record.body)
     used_at = record.attributes.get("used_at")
     return StoredBank(

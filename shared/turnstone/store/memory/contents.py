@@ -97,7 +97,7 @@ class BankContents:
         ranges = [log_and_manifest(ref.tenant, ref.content_id) for ref in refs]
         _, firsts = self._store.gather([], ranges)
         return [
-            _view_of(ref, [record for page in pages(self._store, query, first) for record in page.records])
+            view_of(ref, [record for page in pages(self._store, query, first) for record in page.records])
             for ref, query, first in zip(refs, ranges, firsts, strict=True)
         ]
 
@@ -280,7 +280,8 @@ def page_of(position: int) -> tuple[int, int]:
     return divmod(position, CHUNKS_OF_PAGE)
 
 
-def _view_of(ref: BankRef, records: Sequence[Record]) -> View:
+def view_of(ref: BankRef, records: Sequence[Record]) -> View:
+    """Return the state in the records of log and manifest. Raises NotFound without a manifest: the bank is deleted."""
     if not records or records[-1].key.sk != MANIFEST:
         raise NotFound("memory bank", ref.bank_id)
     return View(tuple(logged_in(record) for record in records[:-1]), manifest_in(records[-1]))

@@ -124,9 +124,9 @@ def documents_in_query(query: Mapping[str, Sequence[str]]) -> DocumentQuery:
     count = (limit or "").removesuffix(".0")
     if limit and not (count.isascii() and count.isdecimal() and len(count) <= 9 and 1 <= int(count) <= MOST_LISTED):
         raise InvalidRequest(f"limit: must be a whole number from 1 to {MOST_LISTED}", ("query", "limit"))
-    for name, value, known in (("order", order, ORDERS), ("status", status, STATUSES)):
-        if value and value not in known:
-            raise InvalidRequest(f"{name}: must be one of {', '.join(known)}", ("query", name))
+    for name, value, accepted in (("order", order, ORDERS), ("status", status, STATUSES)):
+        if value and value not in accepted:
+            raise InvalidRequest(f"{name}: must be one of {', '.join(accepted)}", ("query", name))
     return DocumentQuery(
         int(count) if limit else LISTED,
         only(query, "after") or None,
