@@ -13,6 +13,7 @@ import pytest
 from functions.local.routes import ROUTES
 from functions.unserved.methods import ROUTES as EVERY_UNSERVED
 from tests.support.server.asgi_client import Raw, Served, served
+from tests.support.server.memory_bodies import RAG_QUERY_PATH
 from tests.support.server.tenant_world import PARAMETER, QUERY_2024, Tenant, is_registry
 from tests.support.server.valid_bodies import BODIES, RUN
 from turnstone.domain.access.caller import Caller
@@ -62,7 +63,7 @@ FOR_ALL: Mapping[tuple[str, str], int] = {
 }
 # all of them are in one table and refused by one function
 UNSERVED = EVERY_UNSERVED[::6]
-BY_BODY = {route.path for route in ROUTES if BODIES[route.method, route.path].names}
+BY_BODY = {route.path for route in ROUTES if BODIES[route.method, route.path].names} | {RAG_QUERY_PATH}
 EVERY = (*ROUTES, *UNSERVED)
 # the routes of one test: a route under each of its paths, or all unserved ones
 CASES = [pytest.param((route,), id=f"{route.method} {route.path}") for route in ROUTES]

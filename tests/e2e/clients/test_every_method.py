@@ -141,6 +141,8 @@ REFUSED = {
     "toolgroups.unregister": "registered toolgroup 'some-name' not found",
     "tools.get": "tool 'some-name' not found",
     "tool_runtime.invoke_tool": "tool 'some-name' not found",
+    "tool_runtime.rag_tool.insert": "memory bank 'some-name' not found",
+    "tool_runtime.rag_tool.query": "Field required",
 }
 
 

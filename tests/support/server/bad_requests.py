@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tests.support.server.asgi_client import Answered, Raw, Served, strict_json
 from tests.support.server.body_shapes import ENTRY_ID, RIGHT, UNSURE, WRONG
-from tests.support.server.memory_bodies import BANK_ID, DOCUMENT_ID, INSERTED_DOCUMENTS
+from tests.support.server.memory_bodies import BANK_ID, DOCUMENT_ID, INSERTED_DOCUMENTS, RAG_QUERY_PATH
 from tests.support.server.tenant_world import attach
 from tests.support.server.valid_bodies import (
     BANK_PATH,
@@ -329,6 +329,10 @@ class World:
         return self._route.path == "/v1/tool-runtime/invoke"
 
     @property
+    def _queries_rag(self) -> bool:
+        return self._route.path == RAG_QUERY_PATH
+
+    @property
     def _runs_shield(self) -> bool:
         return (self._route.method, self._route.path) == RUN
 
@@ -344,6 +348,8 @@ class World:
                 true = true - {done} | {404}
             if self._runs_tool and grade and understood(b"".join(request.body))["tool_name"] != "current_time":
                 true = {400, 404}
+            if self._queries_rag and grade and set(understood(b"".join(request.body))["vector_db_ids"]) - {ENTRY_ID}:
+                true = {404} if grade == RIGHT else {400, 404}
         else:
             true = {404, 405} if grade == RIGHT else {400, 404, 405}
         named = {name for name, value in request.headers if value}

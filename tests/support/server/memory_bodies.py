@@ -233,6 +233,30 @@ RAG_DOCUMENTS: Shape = record(
     {"vector_db_id": text, "documents": many(_document)},
     {"chunk_size_in_tokens": nullable(number(whole_from=1, whole_to=8_192))},
 )
+SETTINGS_OF_RAG = record(
+    {},
+    {
+        "query_generator_config": nullable(
+            tagged(
+                "type",
+                {
+                    "default": record({}, {"separator": nullable(text)}),
+                    "llm": record({"model": text, "template": lambda value: min(text(value), UNSURE)}, {}),
+                },
+            )
+        ),
+        "max_tokens_in_context": nullable(number(whole_from=1, whole_to=1_000_000)),
+        "max_chunks": nullable(COUNT),
+        "chunk_template": nullable(
+            lambda value: RIGHT if isinstance(value, str) and "{chunk.content}" in value else WRONG
+        ),
+        "mode": nullable(one_of("vector", "keyword", "hybrid")),
+        "ranker": nullable(_ranker),
+    },
+)
+RAG_QUERY: Shape = record(
+    {"content": _content, "vector_db_ids": many(text)}, {"query_config": nullable(SETTINGS_OF_RAG)}
+)
 REGISTER_BANK = {
     "memory_bank_id": BANK_ID,
     "params": {"memory_bank_type": "keyword", "chunk_size_in_tokens": 64, "overlap_size_in_tokens": 8},
@@ -258,6 +282,19 @@ BANK_QUERY = {
         "filters": FILTER,
     },
 }
+QUERY_RAG = {
+    "content": {"type": "text", "text": "heron"},
+    "vector_db_ids": [ENTRY_ID],
+    "query_config": {
+        "query_generator_config": {"type": "default", "separator": " "},
+        "max_tokens_in_context": 400,
+        "max_chunks": 3,
+        "chunk_template": "{index}: {chunk.content} {metadata}",
+        "mode": "hybrid",
+        "ranker": {"type": "rrf", "impact_factor": 60},
+    },
+}
+RAG_QUERY_PATH = "/v1/tool-runtime/rag-tool/query"  # the ids in its body are a list
 
 
 def _in_bank(shape: Shape) -> Shape:
@@ -275,6 +312,7 @@ GRADES: Mapping[tuple[str, str], tuple[dict[str, Any], Shape]] = {
         {**INSERTED_DOCUMENTS, "vector_db_id": "@vector_db_id@", "chunk_size_in_tokens": 64},
         RAG_DOCUMENTS,
     ),
+    ("POST", RAG_QUERY_PATH): (QUERY_RAG, RAG_QUERY),
     ("POST", "/memory-banks/register"): (REGISTER_BANK, _registers_bank),
     ("POST", "/memory-banks/unregister"): ({"memory_bank_id": "@memory_bank_id@"}, record({"memory_bank_id": text})),
     ("POST", "/memory/insert"): ({**INSERTED_DOCUMENTS, "bank_id": "@bank_id@"}, _in_bank(DOCUMENTS)),

@@ -16,6 +16,8 @@ from turnstone.domain.tools.memory_tools import JoinedQuery, WrittenQuery
 from turnstone.domain.values.frozen import NullMeansDefault
 from turnstone.domain.values.numbers import Count, Number
 
+MOST_TOKENS = 1_000_000
+MOST_CHUNKS = 1_000
 CONTENT = "{chunk.content}"
 _PLACEHOLDERS = re.compile(r"\{(index|chunk\.content|metadata)\}")
 DEFAULT_TEMPLATE = "Result {index}\nContent: {chunk.content}\nMetadata: {metadata}\n"
@@ -48,8 +50,8 @@ class RagSettings(NullMeansDefault):
     query_generator_config: Annotated[SeparatedQuery | WrittenQuery, Field(discriminator="type")] = (
         SeparatedQuery.model_construct()
     )
-    max_tokens_in_context: Count = 4_096
-    max_chunks: Count = 5
+    max_tokens_in_context: Annotated[Count, Field(le=MOST_TOKENS)] = 4_096
+    max_chunks: Annotated[Count, Field(le=MOST_CHUNKS)] = 5
     chunk_template: Annotated[str, Field(max_length=4_096), AfterValidator(_refuse_without_content)] = DEFAULT_TEMPLATE
     mode: Literal["vector", "keyword", "hybrid"] = "hybrid"
     ranker: Annotated[RagRrfRanker | RagWeightedRanker, Field(discriminator="type")] | None = None
