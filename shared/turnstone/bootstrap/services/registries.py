@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from turnstone.adapters.embedding.files import local_choice, missing_model, with_local_models
 from turnstone.domain.errors import InvalidRequest
 from turnstone.settings.config import OFFLINE, InvalidFile
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from turnstone.bootstrap.services.foundation import Foundation
+    from turnstone.domain.models.local_embeddings import LocalEmbeddingChoice
     from turnstone.domain.models.routing import ConfiguredModels
     from turnstone.ports.tools import ToolKinds
     from turnstone.services.models.registry import Models, Providers
@@ -54,7 +56,8 @@ class Registries:
         from turnstone.domain.registry.providers import providers
         from turnstone.services.models.registry import Providers
 
-        return Providers(providers(self._configured_models.providers))
+        missing = missing_model(self._local_choice)
+        return Providers(providers(self._configured_models.providers, missing))
 
     @cached_property
     def toolgroups(self) -> Toolgroups:
@@ -151,10 +154,15 @@ class Registries:
     def _configured_models(self) -> ConfiguredModels:
         from turnstone.domain.models.routing import DEFAULT_PROVIDER, ConfiguredModels
 
-        if self._ports.catalogue is None:
-            kind = "offline" if self._settings.model_url == OFFLINE else "openai"
-            return ConfiguredModels({DEFAULT_PROVIDER: kind}, DEFAULT_PROVIDER)
-        return self._ports.catalogue.configured_models()
+        catalogue = self._ports.catalogue
+        kind = "offline" if self._settings.model_url == OFFLINE else "openai"
+        of_variables = ConfiguredModels({DEFAULT_PROVIDER: kind}, DEFAULT_PROVIDER)
+        configured = of_variables if catalogue is None else catalogue.configured_models()
+        return with_local_models(configured, self._local_choice)
+
+    @property
+    def _local_choice(self) -> LocalEmbeddingChoice:
+        return local_choice(self._ports.catalogue)
 
 
 def _in_file(wrong: InvalidRequest) -> str:

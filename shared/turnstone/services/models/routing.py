@@ -45,6 +45,14 @@ class Routing:
         """Return the kinds of the route's providers."""
         return frozenset(self._configured.providers[target.provider_id] for target in route.targets)
 
+    def default_embedding(self) -> str:
+        """Return the embedding model for a client that names none. Raises InvalidRequest if there is none."""
+        if self._configured.embedding is None:
+            raise InvalidRequest(
+                "embedding_model: this server has no default; name a model that makes embeddings", ("embedding_model",)
+            )
+        return self._configured.embedding
+
     def refuse_unknown(self, tenant: str, model_id: str) -> None:
         """Raise InvalidRequest as `route` does; where the registry is open, a name may get its model later."""
         if self._configured.default is None:
