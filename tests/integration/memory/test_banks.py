@@ -26,7 +26,7 @@ from turnstone.domain.errors import AlreadyRegistered, InvalidRequest, NotFound
 from turnstone.domain.memory.documents import DocumentChunk
 from turnstone.domain.memory.insertions import GivenChunk
 from turnstone.domain.memory.questions import BankQuestion, Hit
-from turnstone.domain.memory.ranking import Scored, ranked
+from turnstone.domain.memory.ranking import DEFAULT_WEIGHT, Scored, ranked
 from turnstone.domain.memory.terms import terms_of
 from turnstone.domain.provider_data import NO_PROVIDER_DATA
 from turnstone.domain.turns.attempts import Attempt
@@ -109,7 +109,7 @@ def defined(server: Server, texts: Sequence[str], question: str, mode: Any) -> l
     corpus = Corpus(segment.chunks, segment.terms, segment.frequencies(set(terms)))
     hits = segment.hits(SegmentQuestion(terms, vector if mode != "keyword" else None, corpus, 100))
     scored = [Scored(hit.chunk_id, hit.keyword_score, hit.vector_score) for hit in hits]
-    best = ranked(scored, mode, BankQuestion("", None).ranker, "scripted")[:50]
+    best = ranked(scored, mode, BankQuestion("", None).ranker, DEFAULT_WEIGHT)[:50]
     return [(chunks[hits[index].position].text, score) for score, index in best]
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from turnstone.adapters.retrieval.segments import K1, B, NumpySegments
 from turnstone.domain.memory.documents import DocumentChunk
-from turnstone.domain.memory.terms import terms_of
+from turnstone.domain.memory.terms import shares_of, terms_of
 from turnstone.ports.memory import Corpus, OpenSegment, SegmentQuestion
 
 SEGMENTS = NumpySegments()
@@ -98,8 +98,17 @@ def test_keywords_are_scored_by_bm25() -> None:
     norm = K1 * (1 - B + B * lengths[0] / (sum(lengths) / 3))
     weight = math.log1p((3 - 1 + 0.5) / (1 + 0.5))
     assert [(hit.position, hit.keyword_score) for hit in found] == [
-        (0, pytest.approx(len(terms) * weight * (K1 + 1) * 2 / (2 + norm)))
+        (0, pytest.approx(len(terms) ** 0.5 * weight * (K1 + 1) * 2 / (2 + norm)))
     ]
+
+
+def test_the_pieces_of_a_word_share_a_weight_that_grows_with_the_root_of_their_number() -> None:
+    terms = terms_of("tern plover tern")
+    assert shares_of(terms) == pytest.approx(
+        {**dict.fromkeys(terms_of("tern"), 3**-0.5), **dict.fromkeys(terms_of("plover"), 5**-0.5)}
+    )
+    assert shares_of(terms_of("tern terns"))["^ter"] == pytest.approx(3**-0.5 + 4**-0.5)
+    assert shares_of(terms_of("a 日本語 b")) == {"^a$": 1.0, "日本": 1.0, "本語": 1.0, "^b$": 1.0}
 
 
 def test_vectors_are_scored_by_cosine_whatever_their_length() -> None:

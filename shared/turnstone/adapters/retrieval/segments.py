@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from turnstone.domain.memory.documents import DocumentChunk
-from turnstone.domain.memory.terms import terms_of
+from turnstone.domain.memory.terms import shares_of, terms_of
 from turnstone.ports.memory import Corpus, OpenSegment, SegmentHit, SegmentQuestion
 
 VERSION = 1
@@ -184,13 +184,14 @@ class NumpySegment:
         if not terms or not corpus.terms:
             return scores
         norms = K1 * (1 - B + B * self.arrays.lengths * (corpus.chunks / corpus.terms))
-        for term in _scored_terms(terms, corpus):
+        shares = shares_of(terms)
+        for term in _scored_terms(shares, corpus):
             if term not in self.term_indexes:
                 continue
             frequency = corpus.frequencies.get(term, 0)
             at, counts = self._postings(term)
             weight = np.log1p((corpus.chunks - frequency + 0.5) / (frequency + 0.5))
-            scores[at] += weight * (K1 + 1) * counts / (counts + norms[at])
+            scores[at] += shares[term] * weight * (K1 + 1) * counts / (counts + norms[at])
         return scores
 
     def _vector_scores(self, vector: Sequence[float] | None) -> NDArray[np.float64]:
@@ -218,13 +219,13 @@ class NumpySegment:
         return map(int, at)
 
 
-def _scored_terms(terms: Sequence[str], corpus: Corpus) -> list[str]:
+def _scored_terms(terms: Collection[str], corpus: Corpus) -> list[str]:
     """Return the terms without common ones, or all if all of those that occur are common.
 
     They have one order, in which their weights are added up, so that equal scores stay equal.
     """
     most = COMMON * corpus.chunks if corpus.chunks >= FEW_CHUNKS else corpus.chunks
-    found = sorted(term for term in set(terms) if corpus.frequencies.get(term, 0))
+    found = sorted(term for term in terms if corpus.frequencies.get(term, 0))
     return [term for term in found if corpus.frequencies[term] <= most] or found
 
 

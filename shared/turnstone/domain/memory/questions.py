@@ -31,6 +31,7 @@ class BankQuestion(NamedTuple):
 
     Attributes:
         vector: of the question; None for keywords alone.
+        tokens: the number of the text's tokens by the bank's embedding model; None if it does not count them.
         filters: a parsed filter over the attributes of documents and the metadata of chunks, see `memory/filters`.
         threshold: the least score of a hit.
     """
@@ -42,6 +43,7 @@ class BankQuestion(NamedTuple):
     filters: Any = None
     ranker: Ranker = Weighted()
     threshold: float = 0.0
+    tokens: int | None = None
 
 
 class Hit(NamedTuple):

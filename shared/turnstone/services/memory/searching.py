@@ -13,7 +13,7 @@ from turnstone.domain.memory.banks import Bank
 from turnstone.domain.memory.documents import DocumentChunk
 from turnstone.domain.memory.filters import Filter
 from turnstone.domain.memory.questions import BankQuestion, Hit
-from turnstone.domain.memory.ranking import Scored, ranked
+from turnstone.domain.memory.ranking import Scored, ranked, share_of_vectors
 from turnstone.domain.memory.terms import terms_of
 from turnstone.domain.provider_data import ProviderData
 from turnstone.ports.memory import Corpus, SegmentHit, SegmentQuestion
@@ -67,8 +67,8 @@ class Searching:
             return question._replace(mode="keyword")
         if question.mode == "keyword" or not question.text.strip():
             return question
-        (vector,) = self._deps.embedding.vectors(caller, bank.space, (question.text,), provider_data)
-        return question._replace(vector=vector)
+        vector, tokens = self._deps.embedding.of_question(caller, bank.space, question.text, provider_data)
+        return question._replace(vector=vector, tokens=tokens)
 
     def _found(self, ref: BankRef, bank: Bank, question: BankQuestion) -> tuple[Hit, ...]:
         view = self._deps.contents.view(ref)
@@ -77,10 +77,10 @@ class Searching:
         parts = [*indexes.parts(ref, view.manifest, newer), *indexes.log(ref, view.log)]
         hits = _candidates(parts, question)
         scored = [Scored(hit.chunk_id, hit.keyword_score, hit.vector_score) for _, hit in hits]
-        model = bank.space.model if bank.space else None
+        share = share_of_vectors(bank.space.model if bank.space else None, question.text, question.tokens)
         best = [
             (score, *hits[index])
-            for score, index in ranked(scored, question.mode, question.ranker, model)
+            for score, index in ranked(scored, question.mode, question.ranker, share)
             if score >= question.threshold
         ][: question.max_chunks]
         return self._with_texts(ref, best)
