@@ -41,7 +41,10 @@ class SegmentQuestion(NamedTuple):
 
 
 class SegmentHit(NamedTuple):
-    """A chunk of a segment; a score is 0 where its half of the search did not find it."""
+    """A chunk of a segment; a score is 0 where its half of the search did not find it.
+
+    The score by keywords is the weighted part of the question that the chunk covers, below 1.
+    """
 
     position: int
     chunk_id: str

@@ -1,8 +1,8 @@
 """Texts with questions, of which each has one document that answers it.
 
-`faq` is a public set of questions and answers about construction, in English and Swedish (zaragoza-construction-faq, CC BY
-4.0). `manual` has long documents: descriptions of operations by botocore, with the first sentence as the question and the
-rest, with the descriptions of all fields, as the document. Both come with packages that `constraints.txt` pins.
+`faq` is a public set of questions and answers about construction, in English and Swedish (zaragoza-construction-faq,
+CC BY 4.0). `manual` has long documents: descriptions of operations by botocore, with the first sentence as the question
+and the rest, with the descriptions of all fields, as the document. Both come with packages that `constraints.txt` pins.
 """
 
 from __future__ import annotations
@@ -19,7 +19,26 @@ import botocore
 import zaragoza_construction_faq
 
 LANGUAGES = ("en", "sv")
-SERVICES = ("autoscaling", "dynamodb", "ecs", "elbv2", "iam", "lambda", "rds", "s3", "sns", "sqs")
+SERVICES = (
+    "autoscaling",
+    "bedrock-runtime",
+    "cloudfront",
+    "cognito-idp",
+    "dynamodb",
+    "ec2",
+    "ecs",
+    "elbv2",
+    "glue",
+    "iam",
+    "lambda",
+    "rds",
+    "s3",
+    "sagemaker",
+    "secretsmanager",
+    "sns",
+    "sqs",
+    "ssm",
+)
 LEAST_WORDS = 1_000
 DEEPEST = 4
 _DATA = Path(botocore.__file__).parent / "data"

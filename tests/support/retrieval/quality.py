@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from tests.support.needs import need_embeddings
 from tests.support.retrieval.collections import Collection
-from turnstone.adapters.embedding.files import NAMES
 from turnstone.adapters.embedding.local import LocalEmbeddings
 from turnstone.adapters.retrieval.segments import NumpySegments
 from turnstone.domain.memory.banks import Chunking
@@ -39,6 +38,11 @@ class Found(NamedTuple):
     scored: list[Scored]
     documents: list[str]
     tokens: int | None
+
+    def share(self, model: str) -> float:
+        """Return the product's share of vectors."""
+        coverage = max((each.keyword for each in self.scored), default=0.0)
+        return share_of_vectors(model, self.question, self.tokens, coverage)
 
     def gain(self, mode: SearchMode, share: float) -> float:
         """Return the discounted gain of the answer among the ten best documents, from 0 to 1."""
@@ -83,13 +87,5 @@ def even(found: Sequence[Found]) -> Sequence[Found]:
 
 def ndcg(found: Iterable[Found], model: str, mode: SearchMode = "hybrid") -> float:
     """Return the mean gain of the questions, with the product's weights."""
-    gains = [each.gain(mode, share_of_vectors(model, each.question, each.tokens)) for each in found]
+    gains = [each.gain(mode, each.share(model)) for each in found]
     return math.fsum(gains) / len(gains)
-
-
-def models_here() -> list[str]:
-    """Return the local embedding models that can be measured on this machine."""
-    from turnstone.adapters.embedding.files import present_models
-    from tests.support.needs import EMBEDDINGS
-
-    return [name for name in NAMES if name in present_models(EMBEDDINGS)]

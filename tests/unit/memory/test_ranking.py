@@ -6,7 +6,7 @@ Covers: domain/memory/ranking
 import pytest
 
 from turnstone.domain.memory.questions import ReciprocalRank, Weighted
-from turnstone.domain.memory.ranking import DEFAULT_WEIGHT, WEIGHTS, Scored, ranked, share_of_vectors
+from turnstone.domain.memory.ranking import DEFAULT_WEIGHT, MOST, WEIGHTS, Scored, ranked, share_of_vectors
 
 FOUND = [Scored("b", 4.0, 0.2), Scored("a", 2.0, 0.8), Scored("c", 0.0, 0.4), Scored("d", 0.0, -0.5)]
 
@@ -42,15 +42,24 @@ def test_scores_are_in_bounds_and_ties_are_in_the_order_of_ids() -> None:
 
 @pytest.mark.parametrize("model", WEIGHTS)
 def test_the_share_of_vectors_falls_with_the_tokens_that_a_word_takes(model: str) -> None:
-    shares = [share_of_vectors(model, "one two three four", tokens) for tokens in (4, 5, 6, 8, 12, 40)]
-    assert shares[0] == shares[1] == WEIGHTS[model]
+    shares = [share_of_vectors(model, "one two three four", tokens, 0.0) for tokens in (4, 5, 6, 8, 12, 40)]
+    assert shares[0] == shares[1] == MOST
     assert shares[1:] == sorted(set(shares), reverse=True)
-    assert shares[3] == pytest.approx(WEIGHTS[model] * (1.4 / 2) ** 3)
+    assert shares[3] == pytest.approx(MOST * (1.4 / 2) ** 3)
+
+
+@pytest.mark.parametrize("model", WEIGHTS)
+def test_the_share_of_vectors_falls_with_the_part_of_the_question_that_keywords_cover(model: str) -> None:
+    shares = [share_of_vectors(model, "one", None, coverage / 10) for coverage in range(11)]
+    assert shares == sorted(shares, reverse=True)
+    assert (shares[0], shares[10]) == (MOST, 0)
+    assert shares[5] == pytest.approx(WEIGHTS[model] / 4)
 
 
 def test_the_share_of_vectors_is_that_of_the_model_where_tokens_or_words_are_unknown() -> None:
-    assert share_of_vectors("static", "one", None) == share_of_vectors("static", "!?", 2) == WEIGHTS["static"]
-    assert share_of_vectors("another", "one", 9) == share_of_vectors(None, "one", None) == DEFAULT_WEIGHT
+    assert share_of_vectors("static", "one", None, 0.0) == share_of_vectors("static", "!?", 2, 0.0) == MOST
+    another = share_of_vectors("another", "one", 9, 0.9)
+    assert another == share_of_vectors(None, "one", None, 0.0) == DEFAULT_WEIGHT
 
 
 def test_the_weight_of_a_question_precedes_the_share_of_its_model() -> None:

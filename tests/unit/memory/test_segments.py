@@ -5,7 +5,6 @@ Covers: adapters/retrieval/segments
 
 from __future__ import annotations
 
-import math
 import random
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -96,10 +95,21 @@ def test_keywords_are_scored_by_bm25() -> None:
     found = segment.hits(SegmentQuestion(terms, None, _corpus([(segment, ())], terms), 10))
     lengths = [len(terms_of(text)) for text in texts]
     norm = K1 * (1 - B + B * lengths[0] / (sum(lengths) / 3))
-    weight = math.log1p((3 - 1 + 0.5) / (1 + 0.5))
-    assert [(hit.position, hit.keyword_score) for hit in found] == [
-        (0, pytest.approx(len(terms) ** 0.5 * weight * (K1 + 1) * 2 / (2 + norm)))
-    ]
+    assert [(hit.position, hit.keyword_score) for hit in found] == [(0, pytest.approx(2 / (2 + norm)))]
+
+
+def test_a_score_by_keywords_is_the_weighted_part_of_the_question_that_the_chunk_covers() -> None:
+    texts = ["tern " * 10_000, "knot", "knot"]
+    segment = SEGMENTS.open(SEGMENTS.build([DocumentChunk("d", at, text, 1, {}) for at, text in enumerate(texts)]))
+
+    def score(text: str) -> float:
+        terms = terms_of(text)
+        hits = segment.hits(SegmentQuestion(terms, None, _corpus([(segment, ())], terms), 10))
+        return max(hit.keyword_score for hit in hits)
+
+    assert score("tern") == pytest.approx(1, abs=0.03)
+    assert 0.2 < score("tern gull") < 0.5  # a word that no chunk has weighs most
+    assert score("tern gull plover") < score("tern gull")
 
 
 def test_the_pieces_of_a_word_share_a_weight_that_grows_with_the_root_of_their_number() -> None:

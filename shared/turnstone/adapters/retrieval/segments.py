@@ -7,6 +7,7 @@ term, in sorted order, the chunks that contain it and their counts. The same chu
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -184,15 +185,12 @@ class NumpySegment:
         if not terms or not corpus.terms:
             return scores
         norms = K1 * (1 - B + B * self.arrays.lengths * (corpus.chunks / corpus.terms))
-        shares = shares_of(terms)
-        for term in _scored_terms(shares, corpus):
-            if term not in self.term_indexes:
-                continue
-            frequency = corpus.frequencies.get(term, 0)
-            at, counts = self._postings(term)
-            weight = np.log1p((corpus.chunks - frequency + 0.5) / (frequency + 0.5))
-            scores[at] += shares[term] * weight * (K1 + 1) * counts / (counts + norms[at])
-        return scores
+        weights = _weights(terms, corpus)
+        for term, weight in weights.items():
+            if term in self.term_indexes:
+                at, counts = self._postings(term)
+                scores[at] += weight * counts / (counts + norms[at])
+        return scores / math.fsum(weights.values())
 
     def _vector_scores(self, vector: Sequence[float] | None) -> NDArray[np.float64]:
         if vector is None or not self.chunks or not self.arrays.vectors.size:
@@ -219,14 +217,21 @@ class NumpySegment:
         return map(int, at)
 
 
-def _scored_terms(terms: Collection[str], corpus: Corpus) -> list[str]:
-    """Return the terms without common ones, or all if all of those that occur are common.
+def _weights(terms: Sequence[str], corpus: Corpus) -> dict[str, float]:
+    """Return the weight of each term, without common ones, or of all if all of those that occur are common.
 
-    They have one order, in which their weights are added up, so that equal scores stay equal.
+    They have one order, in which scores are added up, so that equal scores stay equal.
     """
     most = COMMON * corpus.chunks if corpus.chunks >= FEW_CHUNKS else corpus.chunks
-    found = sorted(term for term in terms if corpus.frequencies.get(term, 0))
-    return [term for term in found if corpus.frequencies[term] <= most] or found
+    shares = shares_of(terms)
+    frequencies = {term: corpus.frequencies.get(term, 0) for term in sorted(shares)}
+    kept = [term for term, frequency in frequencies.items() if frequency <= most]
+    if not any(frequencies[term] for term in kept):
+        kept = list(frequencies)
+    return {
+        term: shares[term] * math.log1p((corpus.chunks - frequencies[term] + 0.5) / (frequencies[term] + 0.5))
+        for term in kept
+    }
 
 
 def _own(segment: OpenSegment) -> NumpySegment:

@@ -10,33 +10,36 @@ from turnstone.domain.memory.questions import Ranker, ReciprocalRank, SearchMode
 from turnstone.domain.memory.terms import count_words
 
 DEFAULT_WEIGHT = 0.5
-# Share of vectors in a weighted fusion, by embedding model, for a question that is fluent for the model. It falls with
-# the third power of the tokens that a word takes: rare words, codes and foreign languages have poor vectors.
-WEIGHTS: Mapping[str, float] = MappingProxyType({"static": 0.6, "minilm": 0.9})
+# Share of vectors in a weighted fusion, by embedding model, before what `share_of_vectors` subtracts.
+WEIGHTS: Mapping[str, float] = MappingProxyType({"static": 1.0, "minilm": 2.0})
+MOST = 0.9
 FLUENT = 1.4  # tokens for a word
 
 
 class Scored(NamedTuple):
-    """A chunk with the scores of either half of the search; 0 where that half did not find it."""
+    """A chunk with the scores of either half of the search, as of a `SegmentHit`."""
 
     chunk_id: str
     keyword: float
     vector: float
 
 
-def share_of_vectors(model: str | None, text: str, tokens: int | None) -> float:
+def share_of_vectors(model: str | None, text: str, tokens: int | None, coverage: float) -> float:
     """Return the share of vectors in a weighted fusion, if the question does not set it, from 0 to 1.
+
+    It falls with the part of the question that the best chunk by keywords covers: less is left for vectors to find. And
+    it falls with the tokens that a word takes: rare words, codes and foreign languages have poor vectors.
 
     Args:
         tokens: the number of the text's tokens by the model, None if it does not count them.
+        coverage: the best score by keywords.
     """
-    share = WEIGHTS.get(model or "")
-    if share is None:
+    weight = WEIGHTS.get(model or "")
+    if weight is None:
         return DEFAULT_WEIGHT
     words = count_words(text)
-    if not tokens or not words:
-        return share
-    return share * min(1.0, FLUENT * words / tokens) ** 3
+    fluency = min(1.0, FLUENT * words / tokens) if tokens and words else 1.0
+    return min(MOST, weight * (1 - coverage) ** 2) * fluency**3
 
 
 def ranked(found: Sequence[Scored], mode: SearchMode, ranker: Ranker, share: float) -> list[tuple[float, int]]:

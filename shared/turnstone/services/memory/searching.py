@@ -77,7 +77,9 @@ class Searching:
         parts = [*indexes.parts(ref, view.manifest, newer), *indexes.log(ref, view.log)]
         hits = _candidates(parts, question)
         scored = [Scored(hit.chunk_id, hit.keyword_score, hit.vector_score) for _, hit in hits]
-        share = share_of_vectors(bank.space.model if bank.space else None, question.text, question.tokens)
+        model = bank.space.model if bank.space else None
+        coverage = max((hit.keyword_score for _, hit in hits), default=0.0)
+        share = share_of_vectors(model, question.text, question.tokens, coverage)
         best = [
             (score, *hits[index])
             for score, index in ranked(scored, question.mode, question.ranker, share)
