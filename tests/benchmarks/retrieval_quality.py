@@ -45,7 +45,7 @@ def retrieval_quality(_: Path) -> Iterator[Figure]:
 
 
 def _time_of_a_chunk(documents: tuple[str, ...]) -> Figure:
-    """Return the processor time for a chunk of 512 tokens, with known words."""
+    """Return the processor time for a chunk of 512 tokens, whose words were embedded before."""
     static = StaticEmbeddings(EMBEDDINGS)
     cuts = [cut for document in documents[:40] for cut in chunks_of(document, Chunking()) if cut.tokens > 400]
     request = EmbeddingRequest("static", tuple(cut.text for cut in cuts))

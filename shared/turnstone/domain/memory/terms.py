@@ -27,8 +27,8 @@ def terms_of(text: str) -> list[str]:
 def shares_of(terms: Iterable[str]) -> dict[str, float]:
     """Return the share of each term in a question of these terms, whose pieces are in their order.
 
-    The n pieces of a word count as much together as √n words: a long word says more than a short one, but its pieces
-    overlap, and mostly occur together. A repeated word counts once.
+    The n pieces of a word count as much together as √n words: a long word distinguishes more than a short one, but its
+    pieces overlap, and mostly occur together. A repeated word counts once.
     """
     words: dict[tuple[str, ...], None] = {}
     pieces: list[str] = []
