@@ -30,7 +30,8 @@ class SegmentQuestion(NamedTuple):
         terms: the analysed text, as `memory/terms` returns it; empty for vectors alone.
         vector: None for keywords alone.
         limit: the number of best hits of either kind.
-        is_kept: whether a chunk counts, by its document's id and its own metadata; None for all.
+        is_kept: whether a chunk counts, by its document's id and the values of a filter: its metadata with the
+            attributes of its document, which win; None for all.
     """
 
     terms: Sequence[str]
@@ -52,6 +53,19 @@ class SegmentHit(NamedTuple):
     vector_score: float
 
 
+class SegmentRow(NamedTuple):
+    """A chunk as its segment describes it: its document with that one's attributes, and the metadata of the chunk."""
+
+    document_id: str
+    metadata: Mapping[str, Any]
+    attributes: Mapping[str, Any]
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """The values that filters compare."""
+        return {**self.metadata, **self.attributes}
+
+
 class OpenSegment(Protocol):
     """A segment, loaded."""
 
@@ -66,8 +80,8 @@ class OpenSegment(Protocol):
     def document_ids(self) -> Sequence[str]:
         """Return the document of each chunk, in the order of positions."""
 
-    def row(self, position: int) -> tuple[str, Mapping[str, Any]]:
-        """Return the document of a chunk, and the chunk's metadata."""
+    def row(self, position: int) -> SegmentRow:
+        """Return the description of a chunk."""
 
     def frequencies(self, terms: Collection[str], dropped: Collection[str] = ()) -> Mapping[str, int]:
         """Return the number of chunks that contain each term, without the chunks of dropped documents."""
@@ -82,8 +96,12 @@ class OpenSegment(Protocol):
 class Segments(Protocol):
     """Builds and opens segments. The same chunks make the same bytes."""
 
-    def build(self, chunks: Sequence[DocumentChunk]) -> bytes:
-        """Return the segment of these chunks, in this order; texts are indexed, not kept."""
+    def build(self, chunks: Sequence[DocumentChunk], attributes: Mapping[str, Mapping[str, Any]]) -> bytes:
+        """Return the segment of these chunks, in this order; texts are indexed, not kept.
+
+        Args:
+            attributes: of documents, by id; those without any may be left out.
+        """
 
     def open(self, body: bytes) -> OpenSegment:
         """Return the loaded segment. Raises ValueError for a body that is none, or of an unknown version."""

@@ -8,7 +8,7 @@ services/memory/searching, services/cleanup/cleaning, domain/memory/insertions
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from itertools import count
@@ -23,9 +23,11 @@ from tests.support.engine.harness import Gate, ProcessDied, Server, StoreCall
 from turnstone.adapters.retrieval.segments import NumpySegments
 from turnstone.domain.access.caller import LOCAL_CALLER, Caller
 from turnstone.domain.errors import AlreadyRegistered, InvalidRequest, NotFound
+from turnstone.domain.memory.banks import BankRef
 from turnstone.domain.memory.documents import DocumentChunk
+from turnstone.domain.memory.filters import parsed
 from turnstone.domain.memory.insertions import GivenChunk
-from turnstone.domain.memory.questions import BankQuestion, Hit
+from turnstone.domain.memory.questions import BankQuestion, Hit, SearchMode
 from turnstone.domain.memory.ranking import DEFAULT_WEIGHT, Scored, ranked
 from turnstone.domain.memory.terms import terms_of
 from turnstone.domain.provider_data import NO_PROVIDER_DATA
@@ -34,7 +36,7 @@ from turnstone.ports.memory import Corpus, SegmentQuestion
 from turnstone.ports.records import Range
 from turnstone.services.cleanup.cleaning import LATE_PAYLOADS
 from turnstone.services.memory import folding, inserting
-from turnstone.store.memory.contents import BankChange, BankContents, BankRef, Manifest, Unlisted
+from turnstone.store.memory.contents import BankChange, BankContents, Manifest, Unlisted
 
 BANK = "shore"
 FIRST = Attempt(fingerprint="body")
@@ -183,6 +185,31 @@ def test_a_dropped_document_never_comes_back(both: Make) -> None:
         check_same(server, [text for text in texts if text != "plover 5"], ["plover 5"])
         texts += (some := [f"ruff {number} {part}" for part in range(3)])
         inserted(server, *some)
+
+
+def test_attributes_of_documents_filter_and_are_found_with_each_chunk_wherever_that_is(both: Make) -> None:
+    server = both()
+    registered(server)
+    only = parsed({"type": "eq", "key": "page", "value": 2}, ())
+    for page in range(4):
+        put(server, "report", ["tern 1", "tern 2"], {"page": page}, {"page": -1, "kept": True})
+        put(server, f"other {page}", ["tern"], {}, {"page": page})
+        hits = [hit for hit in found(server, "tern", "keyword") if hit.chunk.document_id == "report"]
+        assert {(hit.chunk.text, hit.attributes["page"]) for hit in hits} == {("tern 1", page), ("tern 2", page)}
+        assert all(hit.chunk.metadata == {"page": -1, "kept": True} for hit in hits)
+        filtered = [hit.chunk.document_id for hit in found(server, "tern", "keyword", filters=only)]
+        assert sorted(filtered) == ["other 2"] * (page >= 2) + ["report"] * 2 * (page == 2)
+        inserted(server, *(f"knot {page} {number}" for number in range(7)))
+    assert any(segment.chunks > 8 for segment in manifest_of(server).segments), "nothing was merged"
+
+
+def put(
+    server: Server, document_id: str, texts: Sequence[str], attributes: Mapping[str, Any], metadata: Mapping[str, Any]
+) -> None:
+    """Put a document of several chunks, without vectors."""
+    chunks = tuple(DocumentChunk(document_id, at, text, 1, metadata) for at, text in enumerate(texts))
+    change = BankChange(document_id, chunks, attributes)
+    contents_of(server).append(ref_of(server), [change], server.core.foundation.ports.ids.new_id)
 
 
 def test_parallel_insertions_are_all_found_once(make: Make) -> None:
@@ -392,3 +419,33 @@ def test_a_bank_of_another_tenant_or_owner_seems_missing(make: Make) -> None:
             with pytest.raises(NotFound, match="memory bank 'shore' not found"):
                 act(stranger)
     assert len(found(server, "tern")) == 1
+
+
+def test_several_banks_are_searched_as_one(make: Make) -> None:
+    server = make()
+    texts = [f"{word} {other}" for word in WORDS[:6] for other in WORDS[3:9]]
+    for bank in (BANK, "dunes", "marsh"):
+        registered(server, bank)
+    inserted(server, *texts)
+    for index, text in enumerate(texts):
+        inserted(server, text, bank=("dunes", "marsh")[index % 2])
+    parts = [server.core.banks.visible(LOCAL_CALLER, bank) for bank in ("dunes", "marsh")]
+    modes: tuple[SearchMode, ...] = ("vector", "keyword", "hybrid")
+    for mode in modes:
+        question = BankQuestion("plover ternwing", None, mode, 12)
+        whole = server.core.searching.search(LOCAL_CALLER, BANK, question, NO_PROVIDER_DATA)
+        some = server.core.searching.search_banks(LOCAL_CALLER, parts, question, NO_PROVIDER_DATA)
+        assert [(hit.chunk.text, hit.score) for hit in some] == [
+            (hit.chunk.text, pytest.approx(hit.score, abs=1e-6)) for hit in whole
+        ]
+        assert {hit.bank_id for hit in some} == {"dunes", "marsh"}
+
+
+def test_hits_end_before_the_limit_of_tokens(make: Make) -> None:
+    server = make()
+    registered(server)
+    inserted(server, *(f"ruff stint {part}" for part in range(9)))
+    every = found(server, "ruff", "keyword")
+    tokens = every[0].chunk.tokens
+    assert found(server, "ruff", "keyword", max_tokens=3 * tokens + tokens - 1) == every[:3]
+    assert found(server, "ruff", "keyword", max_tokens=3 * tokens) == every[:3]

@@ -70,7 +70,7 @@ def candidates(collection: Collection, model: str) -> tuple[Found, ...]:
         corpus = Corpus(segment.chunks, segment.terms, segment.frequencies(frozenset(terms)))
         hits = segment.hits(SegmentQuestion(terms, embedded.vectors[0], corpus, CANDIDATES))
         scored = [Scored(hit.chunk_id, hit.keyword_score, hit.vector_score) for hit in hits]
-        documents = [segment.row(hit.position)[0] for hit in hits]
+        documents = [segment.row(hit.position).document_id for hit in hits]
         found.append(Found(question, f"{number:04}", scored, documents, embedded.tokens))
     return tuple(found)
 

@@ -88,6 +88,16 @@ def test_the_same_chunks_make_the_same_bytes() -> None:
     assert SEGMENTS.merge([(SEGMENTS.open(SEGMENTS.build([chunk])), ()) for chunk in chunks]) == body
 
 
+def test_attributes_stay_with_their_documents_in_merges_and_win_over_metadata() -> None:
+    one, other = _chunks([("a", ["tern"], True), ("b", ["tern"], False)]), _chunks([("a", ["knot"], False)])
+    older = SEGMENTS.open(SEGMENTS.build(one, {"a": {"n": "old"}, "b": {"n": "b"}, "unused": {"n": 1}}))
+    newer = SEGMENTS.open(SEGMENTS.build(other, {"a": {"of": "a"}}))
+    merged = SEGMENTS.open(SEGMENTS.merge([(older, {"a"}), (newer, ())]))
+    rows = [merged.row(position) for position in range(merged.chunks)]
+    assert [(row.document_id, row.attributes) for row in rows] == [("b", {"n": "b"}), ("a", {"of": "a"})]
+    assert [row.values for row in rows] == [{"n": "b"}, {"n": 0, "of": "a"}]
+
+
 def test_keywords_are_scored_by_bm25() -> None:
     texts = ["tern tern knot", "knot plover", "plover"]
     segment = SEGMENTS.open(SEGMENTS.build([DocumentChunk("d", at, text, 1, {}) for at, text in enumerate(texts)]))
@@ -139,7 +149,7 @@ def test_the_limit_keeps_the_best_and_of_equal_ones_the_first_ids() -> None:
     assert {hit.chunk_id for hit in found} == {*first, chunks[9].chunk_id}
 
 
-@pytest.mark.parametrize("body", [b"", b"{}\n", b"[1]\n", b"no json\n", b'{"version":2,"rows":[],"shapes":[]}\n'])
+@pytest.mark.parametrize("body", [b"", b"{}\n", b"[1]\n", b"no json\n", b'{"version":1,"rows":[],"shapes":[]}\n'])
 def test_another_body_is_refused(body: bytes) -> None:
     with pytest.raises(ValueError, match="segment"):
         SEGMENTS.open(body)

@@ -10,6 +10,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,9 +18,9 @@ from numpy.typing import NDArray
 
 from turnstone.domain.memory.documents import DocumentChunk
 from turnstone.domain.memory.terms import shares_of, terms_of
-from turnstone.ports.memory import Corpus, OpenSegment, SegmentHit, SegmentQuestion
+from turnstone.ports.memory import Corpus, OpenSegment, SegmentHit, SegmentQuestion, SegmentRow
 
-VERSION = 1
+VERSION = 2
 K1 = 1.2
 B = 0.75
 ALIGNED = 8
@@ -28,6 +29,8 @@ LARGEST_BYTE = 127
 COMMON = 0.5
 FEW_CHUNKS = 20  # a bank of fewer has no common terms
 
+NO_ATTRIBUTES: Mapping[str, Any] = MappingProxyType({})
+Row = tuple[str, str, dict[str, Any]]  # of a chunk: its id, its document, its metadata
 Floats = NDArray[np.float32]
 Ints = NDArray[np.uint32]
 
@@ -60,7 +63,9 @@ _TYPES = (np.uint32, np.float32, np.uint32, np.uint32, np.uint8, np.int8, np.uin
 class NumpySegments:
     """Builds and opens segments."""
 
-    def build(self, chunks: Sequence[DocumentChunk]) -> bytes:
+    def build(
+        self, chunks: Sequence[DocumentChunk], attributes: Mapping[str, Mapping[str, Any]] = NO_ATTRIBUTES
+    ) -> bytes:
         """Return the segment of these chunks. Raises ValueError for vectors of different lengths."""
         counted = [Counter(terms_of(chunk.text)) for chunk in chunks]
         scales, vectors = _quantised([chunk.vector for chunk in chunks])
@@ -81,7 +86,8 @@ class NumpySegments:
             vectors,
             _bytes_of(ordered),
         )
-        return _body(rows, arrays)
+        named = {chunk.document_id for chunk in chunks}
+        return _body(rows, {name: dict(found) for name, found in attributes.items() if found and name in named}, arrays)
 
     def open(self, body: bytes) -> OpenSegment:
         """Return the loaded segment. Raises ValueError."""
@@ -96,8 +102,9 @@ class NumpySegments:
 class NumpySegment:
     """A loaded segment; its arrays are views of its body."""
 
-    def __init__(self, rows: Sequence[tuple[str, str, dict[str, Any]]], arrays: _Arrays) -> None:
+    def __init__(self, rows: Sequence[Row], attributes: Mapping[str, dict[str, Any]], arrays: _Arrays) -> None:
         self.rows = rows
+        self.attributes = attributes
         self.arrays = arrays
         names = arrays.names.tobytes().decode()
         self.term_indexes = {term: index for index, term in enumerate(names.split("\n"))} if names else {}
@@ -117,10 +124,10 @@ class NumpySegment:
         """Return the document of each chunk, in the order of positions."""
         return self._ids
 
-    def row(self, position: int) -> tuple[str, Mapping[str, Any]]:
-        """Return the document of a chunk, and the chunk's metadata."""
+    def row(self, position: int) -> SegmentRow:
+        """Return the description of a chunk."""
         _, document_id, metadata = self.rows[position]
-        return document_id, metadata
+        return SegmentRow(document_id, metadata, self.attributes.get(document_id, NO_ATTRIBUTES))
 
     def frequencies(self, terms: Collection[str], dropped: Collection[str] = ()) -> Mapping[str, int]:
         """Return the number of chunks that contain each term, without the chunks of dropped documents."""
@@ -141,7 +148,8 @@ class NumpySegment:
         vectors = self._vector_scores(question.vector)
         if question.is_kept is not None:
             is_kept = question.is_kept
-            kept = np.fromiter((is_kept(each[1], each[2]) for each in self.rows), np.bool_, self.chunks)
+            rows = map(self.row, range(self.chunks))
+            kept = np.fromiter((is_kept(row.document_id, row.values) for row in rows), np.bool_, self.chunks)
             keywords, vectors = np.where(kept, keywords, 0), np.where(kept, vectors, 0)
         best = {*self._best(keywords, question.limit), *self._best(vectors, question.limit)}
         return [
@@ -165,7 +173,10 @@ class NumpySegment:
             counts=arrays.counts[remaining],
             vectors=arrays.vectors[kept],
         )
-        return NumpySegment([row for row, is_left in zip(self.rows, kept, strict=True) if is_left], thinned)
+        rows = [row for row, is_left in zip(self.rows, kept, strict=True) if is_left]
+        left_out = frozenset(dropped)
+        remaining_attributes = {name: found for name, found in self.attributes.items() if name not in left_out}
+        return NumpySegment(rows, remaining_attributes, thinned)
 
     def postings_of(self, index: int) -> tuple[Ints, NDArray[np.uint8]]:
         """Return the positions and counts of the chunks that contain the term."""
@@ -240,7 +251,7 @@ def _own(segment: OpenSegment) -> NumpySegment:
     return segment
 
 
-def _joined(parts: Sequence[NumpySegment]) -> tuple[list[tuple[str, str, dict[str, Any]]], _Arrays]:
+def _joined(parts: Sequence[NumpySegment]) -> tuple[list[Row], dict[str, dict[str, Any]], _Arrays]:
     offsets = np.cumsum([0, *(part.chunks for part in parts)])
     names = sorted({term for part in parts for term in part.term_indexes})
     postings, counts, ends, total, kept = [], [], [], 0, []
@@ -265,7 +276,8 @@ def _joined(parts: Sequence[NumpySegment]) -> tuple[list[tuple[str, str, dict[st
         np.concatenate([_widened(part.arrays.vectors, width) for part in parts] or [np.zeros((0, 0), np.int8)]),
         _bytes_of(kept),
     )
-    return [row for part in parts for row in part.rows], arrays
+    attributes = {name: found for part in parts for name, found in part.attributes.items()}
+    return [row for part in parts for row in part.rows], attributes, arrays
 
 
 def _widened(vectors: NDArray[np.int8], width: int) -> NDArray[np.int8]:
@@ -291,8 +303,9 @@ def _bytes_of(terms: Sequence[str]) -> NDArray[np.uint8]:
     return np.frombuffer("\n".join(terms).encode(), np.uint8)
 
 
-def _body(rows: Sequence[tuple[str, str, dict[str, Any]]], arrays: _Arrays) -> bytes:
-    head = {"version": VERSION, "rows": rows, "shapes": [array.shape for array in arrays]}
+def _body(rows: Sequence[Row], attributes: Mapping[str, dict[str, Any]], arrays: _Arrays) -> bytes:
+    shapes = [array.shape for array in arrays]
+    head = {"version": VERSION, "rows": rows, "attributes": attributes, "shapes": shapes}
     line = json.dumps(head, ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode() + b"\n"
     pieces = [line.rjust(len(line) + -len(line) % ALIGNED)]
     for array in arrays:
@@ -301,12 +314,13 @@ def _body(rows: Sequence[tuple[str, str, dict[str, Any]]], arrays: _Arrays) -> b
     return b"".join(pieces)
 
 
-def _parts(body: bytes) -> tuple[list[tuple[str, str, dict[str, Any]]], _Arrays]:
+def _parts(body: bytes) -> tuple[list[Row], dict[str, dict[str, Any]], _Arrays]:
     end = body.find(b"\n") + 1
     try:
         head = json.loads(body[:end])
         is_readable = head["version"] == VERSION
         rows, shapes = [(row[0], row[1], row[2]) for row in head["rows"]], head["shapes"]
+        attributes = head["attributes"] if is_readable else {}
     except (ValueError, KeyError, TypeError, IndexError) as problem:
         raise ValueError("this is no segment of a memory bank") from problem
     if not is_readable:
@@ -317,4 +331,4 @@ def _parts(body: bytes) -> tuple[list[tuple[str, str, dict[str, Any]]], _Arrays]
         arrays.append(np.frombuffer(body, kind, count, begin).reshape(shape))
         size = count * np.dtype(kind).itemsize
         begin += size + -size % ALIGNED
-    return rows, _Arrays(*arrays)
+    return rows, attributes, _Arrays(*arrays)

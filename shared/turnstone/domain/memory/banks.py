@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from turnstone.domain.access.access import Ownership
 from turnstone.domain.refs import SessionRef
@@ -50,3 +50,11 @@ class Bank(Frozen):
     expires_after_s: int | None = None
     lives_with: SessionRef | None = None
     stamp: Ownership = Ownership.model_construct()
+
+
+class BankRef(NamedTuple):
+    """A bank's content; `bank_id` is for errors and hits."""
+
+    tenant: str
+    content_id: str
+    bank_id: str

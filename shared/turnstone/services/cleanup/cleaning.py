@@ -12,13 +12,14 @@ from typing import NamedTuple, assert_never
 
 from turnstone.domain.errors import Conflict
 from turnstone.domain.jobs import Job
+from turnstone.domain.memory.banks import BankRef
 from turnstone.ports.records import MAX_OPERATIONS, Key
 from turnstone.ports.supervision import Jobs
 from turnstone.ports.system import Clock
 from turnstone.store.agents.agents import AgentStore
 from turnstone.store.cleanup.jobs import JobStore, later, put_job, sent
 from turnstone.store.memory.banks import BankStore
-from turnstone.store.memory.contents import BankContents, BankRef, Unlisted
+from turnstone.store.memory.contents import BankContents, Unlisted
 from turnstone.store.models.stored_completions import StoredCompletionStore
 from turnstone.store.sessions.sessions import SessionStore, job_of
 

@@ -84,6 +84,10 @@ class Banks:
         self._deps.rules.check_sight(caller, stored.bank.stamp, KIND, bank_id)
         return stored
 
+    def lent(self, tenant: str, bank_id: str) -> StoredBank:
+        """Return a bank that an agent names, and lends to each of its users. Raises NotFound."""
+        return self._deps.store.get(tenant, bank_id)
+
     def list(self, caller: Caller, kind: BankKind) -> tuple[Bank, ...]:
         """Return the banks of this kind that the caller may see, in the order of their ids."""
         all_of_them = (stored.bank for stored in self._deps.store.all(caller.tenant))

@@ -9,13 +9,13 @@ from itertools import takewhile
 from zlib import crc32
 
 from turnstone.domain.jobs import Job
+from turnstone.domain.memory.banks import BankRef
 from turnstone.ports.supervision import Jobs
 from turnstone.ports.system import Clock, IdGenerator
 from turnstone.services.memory.indexes import BankPart, Indexes
 from turnstone.store.cleanup.jobs import sent
 from turnstone.store.memory.contents import (
     BankContents,
-    BankRef,
     ChunkText,
     LoggedChange,
     Manifest,
@@ -72,7 +72,9 @@ class Folding:
         chunks = [chunk for each in log for chunk in each.change.chunks or ()]
         dropped = tuple(each.change.document_id for each in log if each.change.chunks is None)
         entry = SegmentEntry(self._new_name(before), len(chunks), dropped)
-        index = self._deps.indexes.segments.build(chunks)
+        index = self._deps.indexes.segments.build(
+            chunks, {each.change.document_id: each.change.attributes for each in log}
+        )
         texts = [ChunkText(chunk.position, chunk.tokens, chunk.text) for chunk in chunks]
         return self._committed(ref, before, (*before.segments, entry), entry, index, texts, log)
 

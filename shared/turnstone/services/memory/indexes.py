@@ -9,9 +9,10 @@ from typing import NamedTuple, TypeVar
 from zlib import crc32
 
 from turnstone.domain.errors import ContentLost
+from turnstone.domain.memory.banks import BankRef
 from turnstone.domain.memory.documents import DocumentChunk
 from turnstone.ports.memory import OpenSegment, Segments
-from turnstone.store.memory.contents import BankContents, BankRef, ChunkText, LoggedChange, Manifest
+from turnstone.store.memory.contents import BankContents, ChunkText, LoggedChange, Manifest
 
 Kept = TypeVar("Kept")
 MOST_BYTES = 256 * 1024 * 1024
@@ -30,10 +31,12 @@ class BankPart(NamedTuple):
     """A part of a bank: a segment without the documents that newer parts replace or drop.
 
     Attributes:
+        ref: of the bank.
         name: of the segment.
         chunks: of a part of the log; empty for a segment, whose texts are stored apart.
     """
 
+    ref: BankRef
     name: str
     segment: OpenSegment
     dropped: frozenset[str]
@@ -67,7 +70,7 @@ class Indexes:
         loaded = [self.segment(ref, each.name) for each in manifest.segments]
         parts, seen = [], set(newer)
         for entry, (segment, documents) in zip(reversed(manifest.segments), reversed(loaded), strict=True):
-            parts.append(BankPart(entry.name, segment, documents & seen))
+            parts.append(BankPart(ref, entry.name, segment, documents & seen))
             seen |= documents
             seen.update(entry.dropped)
         return parts[::-1]
@@ -114,9 +117,9 @@ class Indexes:
         if isinstance(found, BankPart):
             return found
         chunks = tuple(chunk for each in some for chunk in each.change.chunks or ())
-        body = self.segments.build(chunks)
+        body = self.segments.build(chunks, {each.change.document_id: each.change.attributes for each in some})
         size = len(body) + sum(BYTES_OF_TEXT * len(chunk.text) for chunk in chunks)
-        return self._kept(key, size, BankPart("", self.segments.open(body), frozenset(), chunks))
+        return self._kept(key, size, BankPart(ref, "", self.segments.open(body), frozenset(), chunks))
 
     def _found(self, key: Hashable) -> object:
         with self._lock:

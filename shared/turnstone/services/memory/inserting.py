@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import InvalidRequest
-from turnstone.domain.memory.banks import MOST_CHUNKS, VectorSpace
+from turnstone.domain.memory.banks import MOST_CHUNKS, BankRef, VectorSpace
 from turnstone.domain.memory.chunking import count_tokens
 from turnstone.domain.memory.documents import DocumentChunk
 from turnstone.domain.memory.insertions import GivenChunk
@@ -18,7 +18,7 @@ from turnstone.ports.system import Clock, IdGenerator
 from turnstone.services.memory.banks import Banks
 from turnstone.services.memory.embedding import BankEmbedding
 from turnstone.services.memory.folding import Folding, is_due
-from turnstone.store.memory.contents import BankChange, BankContents, BankRef
+from turnstone.store.memory.contents import BankChange, BankContents
 
 LARGEST = 1e18  # of a vector's components; the square of a larger one exceeds single precision
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import InvalidRequest
-from turnstone.domain.memory.banks import Bank
+from turnstone.domain.memory.banks import Bank, BankRef, VectorSpace
 from turnstone.domain.memory.documents import DocumentChunk
 from turnstone.domain.memory.filters import Filter
 from turnstone.domain.memory.questions import BankQuestion, Hit
@@ -21,7 +22,8 @@ from turnstone.services.memory.banks import Banks
 from turnstone.services.memory.embedding import BankEmbedding
 from turnstone.services.memory.indexes import BankPart, Indexes
 from turnstone.store.layout.contention import retried
-from turnstone.store.memory.contents import BankContents, BankRef, SegmentGone, page_of
+from turnstone.store.memory.banks import StoredBank
+from turnstone.store.memory.contents import BankContents, SegmentGone, page_of
 
 CANDIDATES = 100  # of either half of a search, before both are fused
 
@@ -48,36 +50,56 @@ class Searching:
             InvalidRequest: the bank has no vectors for a search by vectors alone.
             ModelError: the question could not be embedded.
         """
-        bank, content_id = self._deps.banks.visible(caller, bank_id)
-        embedded = self._embedded(caller, bank, question, provider_data)
-        ref = BankRef(caller.tenant, content_id, bank_id)
+        return self.search_banks(caller, [self._deps.banks.visible(caller, bank_id)], question, provider_data)
+
+    def search_banks(
+        self, caller: Caller, banks: Sequence[StoredBank], question: BankQuestion, provider_data: ProviderData
+    ) -> tuple[Hit, ...]:
+        """Return the best chunks of several banks, as if they were one; the caller's access to them is checked before.
+
+        Raises:
+            NotFound: one of the banks was deleted.
+            InvalidRequest: a bank has no vectors for a search by vectors alone.
+            ModelError: the question could not be embedded.
+        """
+        questions = self._embedded(caller, [each.bank for each in banks], question, provider_data)
+        refs = [BankRef(caller.tenant, each.content_id, each.bank.bank_id) for each in banks]
+        spaces = [each.bank.space for each in banks if each.bank.space is not None]
         return retried(
-            lambda: self._found(ref, bank, embedded),
+            lambda: self._found(refs, questions, spaces[0].model if spaces else None),
             "the memory bank changes faster than it can be read, try again",
             on=(SegmentGone,),
         )
 
     def _embedded(
-        self, caller: Caller, bank: Bank, question: BankQuestion, provider_data: ProviderData
-    ) -> BankQuestion:
-        """Return the question with the vector that it needs, and in the mode that the bank has."""
-        if bank.space is None:
-            if question.mode == "vector":
+        self, caller: Caller, banks: Sequence[Bank], question: BankQuestion, provider_data: ProviderData
+    ) -> list[BankQuestion]:
+        """Return the question to each bank, with the vector that it needs, in the mode that the banks have."""
+        for bank in banks:
+            if bank.space is None and question.mode == "vector":
                 raise InvalidRequest(f"mode: {bank.bank_id!r} has no vectors; choose 'keyword'", ("params", "mode"))
-            return question._replace(mode="keyword")
+        if question.mode != "keyword" and all(bank.space is None for bank in banks):
+            question = question._replace(mode="keyword")
         if question.mode == "keyword" or not question.text.strip():
-            return question
-        vector, tokens = self._deps.embedding.of_question(caller, bank.space, question.text, provider_data)
-        return question._replace(vector=vector, tokens=tokens)
+            return [question] * len(banks)
+        embedded: dict[VectorSpace | None, BankQuestion] = {None: question}
+        for space in dict.fromkeys(bank.space for bank in banks if bank.space is not None):
+            vector, tokens = self._deps.embedding.of_question(caller, space, question.text, provider_data)
+            embedded[space] = question._replace(vector=vector, tokens=tokens)
+        return [embedded[bank.space] for bank in banks]
 
-    def _found(self, ref: BankRef, bank: Bank, question: BankQuestion) -> tuple[Hit, ...]:
-        view = self._deps.contents.view(ref)
-        newer = frozenset(each.change.document_id for each in view.log)
-        indexes = self._deps.indexes
-        parts = [*indexes.parts(ref, view.manifest, newer), *indexes.log(ref, view.log)]
+    def _found(self, refs: Sequence[BankRef], questions: Sequence[BankQuestion], model: str | None) -> tuple[Hit, ...]:
+        parts: list[tuple[BankPart, BankQuestion]] = []
+        for ref, question, view in zip(refs, questions, self._deps.contents.views(refs), strict=True):
+            newer = frozenset(each.change.document_id for each in view.log)
+            indexes = self._deps.indexes
+            of_bank = [*indexes.parts(ref, view.manifest, newer), *indexes.log(ref, view.log)]
+            parts += ((part, question) for part in of_bank)
+        if not questions:
+            return ()
+        question = next((each for each in questions if each.vector is not None), questions[0])
         hits = _candidates(parts, question)
         scored = [Scored(hit.chunk_id, hit.keyword_score, hit.vector_score) for _, hit in hits]
-        model = bank.space.model if bank.space else None
         coverage = max((hit.keyword_score for _, hit in hits), default=0.0)
         share = share_of_vectors(model, question.text, question.tokens, coverage)
         best = [
@@ -85,34 +107,47 @@ class Searching:
             for score, index in ranked(scored, question.mode, question.ranker, share)
             if score >= question.threshold
         ][: question.max_chunks]
-        return self._with_texts(ref, best)
+        return _within(question.max_tokens, self._with_texts(best))
 
-    def _with_texts(self, ref: BankRef, best: Sequence[tuple[float, BankPart, SegmentHit]]) -> tuple[Hit, ...]:
-        pages = [(part.name, page_of(hit.position)[0]) for _, part, hit in best if not part.chunks]
-        texts = self._deps.indexes.texts(ref, pages)
+    def _with_texts(self, best: Sequence[tuple[float, BankPart, SegmentHit]]) -> list[Hit]:
+        pages: dict[BankRef, list[tuple[str, int]]] = {}
+        for _, part, hit in best:
+            if not part.chunks:
+                pages.setdefault(part.ref, []).append((part.name, page_of(hit.position)[0]))
+        texts = {ref: self._deps.indexes.texts(ref, of_bank) for ref, of_bank in pages.items()}
         found = []
         for score, part, hit in best:
+            row = part.segment.row(hit.position)
             if part.chunks:
                 chunk = part.chunks[hit.position]
             else:
                 page, index = page_of(hit.position)
-                text = texts[part.name, page][index]
-                document_id, metadata = part.segment.row(hit.position)
-                chunk = DocumentChunk(document_id, text.position, text.text, text.tokens, metadata)
-            found.append(Hit(chunk, {}, score))
-        return tuple(found)
+                text = texts[part.ref][part.name, page][index]
+                chunk = DocumentChunk(row.document_id, text.position, text.text, text.tokens, row.metadata)
+            found.append(Hit(chunk, row.attributes, score, part.ref.bank_id))
+        return found
 
 
-def _candidates(parts: Sequence[BankPart], question: BankQuestion) -> list[tuple[BankPart, SegmentHit]]:
+def _within(max_tokens: int | None, hits: Sequence[Hit]) -> tuple[Hit, ...]:
+    """Return the hits before the first one with which they exceed the number of tokens."""
+    if max_tokens is None:
+        return tuple(hits)
+    sums = accumulate(hit.chunk.tokens for hit in hits)
+    return tuple(hit for hit, tokens in zip(hits, sums, strict=True) if tokens <= max_tokens)
+
+
+def _candidates(
+    parts: Sequence[tuple[BankPart, BankQuestion]], question: BankQuestion
+) -> list[tuple[BankPart, SegmentHit]]:
     """Return the best candidates of either half of the search, whatever parts they are in."""
     terms = terms_of(question.text) if question.mode != "vector" else []
     limit = max(CANDIDATES, 2 * question.max_chunks)
-    corpus = _corpus(parts, frozenset(terms))
+    corpus = _corpus([part for part, _ in parts], frozenset(terms))
     hits = [
         (part, hit)
-        for part in parts
+        for part, its in parts
         for hit in part.segment.hits(
-            SegmentQuestion(terms, question.vector, corpus, limit, _is_kept(part.dropped, question.filters))
+            SegmentQuestion(terms, its.vector, corpus, limit, _is_kept(part.dropped, question.filters))
         )
     ]
     by_keyword = sorted(hits, key=lambda each: (-each[1].keyword_score, each[1].chunk_id))[:limit]
@@ -135,4 +170,4 @@ def _corpus(parts: Sequence[BankPart], terms: frozenset[str]) -> Corpus:
 def _is_kept(dropped: frozenset[str], filters: Filter | None) -> Callable[[str, Mapping[str, Any]], bool] | None:
     if not dropped and filters is None:
         return None
-    return lambda document_id, metadata: document_id not in dropped and (filters is None or filters.matches(metadata))
+    return lambda document_id, values: document_id not in dropped and (filters is None or filters.matches(values))

@@ -11,15 +11,17 @@ from __future__ import annotations
 
 from array import array
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from enum import Enum, auto
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from pydantic_core import from_json, to_json
 
 from turnstone.domain.errors import Conflict, NotFound
 from turnstone.domain.jobs import Job
+from turnstone.domain.memory.banks import BankRef
 from turnstone.domain.memory.documents import DocumentChunk
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.values.ids import moment_of
@@ -37,7 +39,7 @@ from turnstone.store.layout.bank_keys import (
     segment_of,
 )
 from turnstone.store.layout.idempotency import Once, answer_in, get_remembered
-from turnstone.store.layout.ranges import all_records, pages
+from turnstone.store.layout.ranges import pages
 
 Item = TypeVar("Item")
 CHUNKS_OF_PAGE = 64
@@ -75,10 +77,16 @@ class Manifest(NamedTuple):
 
 
 class BankChange(NamedTuple):
-    """An operation on a document: its chunks, which replace all it had; None if it is dropped."""
+    """An operation on a document: its chunks and attributes, which replace all it had.
+
+    Attributes:
+        chunks: None if the document is dropped.
+        attributes: values for filters, found with each of its chunks; they win over metadata of the same name.
+    """
 
     document_id: str
     chunks: tuple[DocumentChunk, ...] | None
+    attributes: Mapping[str, Any] = MappingProxyType({})
 
 
 class LoggedChange(NamedTuple):
@@ -93,14 +101,6 @@ class View(NamedTuple):
 
     log: tuple[LoggedChange, ...]
     manifest: Manifest
-
-
-class BankRef(NamedTuple):
-    """A bank's content; `bank_id` is for errors."""
-
-    tenant: str
-    content_id: str
-    bank_id: str
 
 
 class ChunkText(NamedTuple):
@@ -129,10 +129,16 @@ class BankContents:
 
     def view(self, ref: BankRef) -> View:
         """Return the log and the list of segments. Raises NotFound."""
-        records = all_records(self._store, log_and_manifest(ref.tenant, ref.content_id))
-        if not records or records[-1].key.sk != MANIFEST:
-            raise NotFound("memory bank", ref.bank_id)
-        return View(tuple(_logged_in(record) for record in records[:-1]), _manifest_in(records[-1]))
+        return self.views([ref])[0]
+
+    def views(self, refs: Sequence[BankRef]) -> list[View]:
+        """Return log and list of segments of each bank, read at the same time. Raises NotFound."""
+        ranges = [log_and_manifest(ref.tenant, ref.content_id) for ref in refs]
+        _, firsts = self._store.gather([], ranges)
+        return [
+            _view_of(ref, [record for page in pages(self._store, query, first) for record in page.records])
+            for ref, query, first in zip(refs, ranges, firsts, strict=True)
+        ]
 
     def manifest(self, ref: BankRef) -> Manifest:
         """Return the list of segments. Raises NotFound."""
@@ -282,9 +288,18 @@ def page_of(position: int) -> tuple[int, int]:
     return divmod(position, CHUNKS_OF_PAGE)
 
 
+def _view_of(ref: BankRef, records: Sequence[Record]) -> View:
+    if not records or records[-1].key.sk != MANIFEST:
+        raise NotFound("memory bank", ref.bank_id)
+    return View(tuple(_logged_in(record) for record in records[:-1]), _manifest_in(records[-1]))
+
+
 def _put(ref: BankRef, change: BankChange, version: str) -> Put:
     chunks = None if change.chunks is None else [_fields_of(chunk) for chunk in change.chunks]
-    body = to_json({"document_id": change.document_id, "chunks": chunks})
+    fields: dict[str, Any] = {"document_id": change.document_id, "chunks": chunks}
+    if change.attributes:
+        fields["attributes"] = dict(change.attributes)
+    body = to_json(fields)
     return Put(log_key(*ref[:2], change.document_id), body, {"version": version})
 
 
@@ -301,7 +316,8 @@ def _logged_in(record: Record) -> LoggedChange:
     fields = from_json(record.body)
     document_id, found = fields["document_id"], fields["chunks"]
     chunks = None if found is None else tuple(_chunk_in(document_id, each) for each in found)
-    return LoggedChange(BankChange(document_id, chunks), str(record.attributes["version"]))
+    change = BankChange(document_id, chunks, fields.get("attributes", {}))
+    return LoggedChange(change, str(record.attributes["version"]))
 
 
 def _chunk_in(document_id: str, fields: dict[str, Any]) -> DocumentChunk:
