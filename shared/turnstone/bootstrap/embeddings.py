@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from turnstone.adapters.embedding.files import folder_of
@@ -43,7 +44,7 @@ def build_only_embeddings(model_url: str, key: Callable[[], str | None], timeout
 
 
 def _local(choice: LocalEmbeddingChoice) -> Callable[[], Embeddings]:
-    return cache(lambda: LocalEmbeddings(folder_of(choice), {HASHED_WORDS: OfflineEmbeddings}))
+    return cache(lambda: LocalEmbeddings(Path(folder_of(choice)), {HASHED_WORDS: OfflineEmbeddings}))
 
 
 def _maker(name: str, entry: ProviderEntry, deps: ProviderDeps) -> Callable[[], Embeddings]:

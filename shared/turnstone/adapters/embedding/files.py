@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.util import find_spec
-from pathlib import Path
+from os import PathLike, path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -27,22 +26,26 @@ def local_choice(catalogue: Catalogue | None) -> LocalEmbeddingChoice:
     return LocalEmbeddingChoice() if catalogue is None else catalogue.local_embeddings()
 
 
-def folder_of(choice: LocalEmbeddingChoice) -> Path:
+def folder_of(choice: LocalEmbeddingChoice) -> str:
     """Return the folder of the models' files: the configured one, else the one beside the package."""
-    return Path(choice.folder) if choice.folder else Path(__file__).parents[3] / FOLDER
+    return choice.folder or path.join(path.abspath(__file__).rsplit(path.sep, 4)[0], FOLDER)
 
 
-def are_there(model: str, folder: Path) -> bool:
+def are_there(model: str, folder: str | PathLike[str]) -> bool:
     """Return whether the files of a model are in the folder."""
-    return all((folder / name).is_file() for name in NAMES[model])
+    return all(path.isfile(path.join(folder, name)) for name in NAMES[model])
 
 
 def missing_package(model: str) -> str | None:
     """Return a package that the model needs and this Python lacks, None if it lacks none."""
+    if not PACKAGES[model]:
+        return None
+    from importlib.util import find_spec  # at no start without such a model
+
     return next((package for package in PACKAGES[model] if find_spec(package) is None), None)
 
 
-def present_models(folder: Path) -> frozenset[str]:
+def present_models(folder: str | PathLike[str]) -> frozenset[str]:
     """Return the models that this machine can run."""
     return frozenset(name for name in NAMES if are_there(name, folder) and missing_package(name) is None)
 

@@ -20,7 +20,7 @@ def chosen_models() -> LocalEmbeddingChoice:
 def fetch_files(model: str, choice: LocalEmbeddingChoice) -> list[Path]:
     """Fetch the missing or damaged files of the model and return their paths. Raises InvalidSettings."""
     try:
-        return fetch(model, folder_of(choice))
+        return fetch(model, Path(folder_of(choice)))
     except FilesNotFetched as failed:
         raise InvalidSettings(str(failed)) from failed
 
@@ -29,7 +29,7 @@ def damaged_files(choice: LocalEmbeddingChoice) -> str:
     """Return the names of the chosen model's files that are not the fetched ones; empty if all are, or none is here."""
     if choice.local == "off" or missing_model(choice):
         return ""
-    return ", ".join(wrong_files(choice.local, folder_of(choice)))
+    return ", ".join(wrong_files(choice.local, Path(folder_of(choice))))
 
 
 def lacks_package(model: str) -> str | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from turnstone.adapters.embedding.files import local_choice, missing_model, with_local_models
 from turnstone.domain.errors import InvalidRequest
 from turnstone.settings.config import OFFLINE, InvalidFile
 
@@ -13,7 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from turnstone.bootstrap.services.foundation import Foundation
-    from turnstone.domain.models.local_embeddings import LocalEmbeddingChoice
     from turnstone.domain.models.routing import ConfiguredModels
     from turnstone.ports.tools import ToolKinds
     from turnstone.services.models.registry import Models, Providers
@@ -53,10 +51,11 @@ class Registries:
 
     @cached_property
     def providers(self) -> Providers:
+        from turnstone.adapters.embedding.files import local_choice, missing_model
         from turnstone.domain.registry.providers import providers
         from turnstone.services.models.registry import Providers
 
-        missing = missing_model(self._local_choice)
+        missing = missing_model(local_choice(self._ports.catalogue))
         return Providers(providers(self._configured_models.providers, missing))
 
     @cached_property
@@ -152,17 +151,14 @@ class Registries:
 
     @cached_property
     def _configured_models(self) -> ConfiguredModels:
+        from turnstone.adapters.embedding.files import local_choice, with_local_models
         from turnstone.domain.models.routing import DEFAULT_PROVIDER, ConfiguredModels
 
         catalogue = self._ports.catalogue
         kind = "offline" if self._settings.model_url == OFFLINE else "openai"
         of_variables = ConfiguredModels({DEFAULT_PROVIDER: kind}, DEFAULT_PROVIDER)
         configured = of_variables if catalogue is None else catalogue.configured_models()
-        return with_local_models(configured, self._local_choice)
-
-    @property
-    def _local_choice(self) -> LocalEmbeddingChoice:
-        return local_choice(self._ports.catalogue)
+        return with_local_models(configured, local_choice(catalogue))
 
 
 def _in_file(wrong: InvalidRequest) -> str:

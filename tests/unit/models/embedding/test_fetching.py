@@ -6,6 +6,8 @@ Covers: adapters/embedding/fetching, bootstrap/places/embedding_files, functions
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable
 from hashlib import sha256
@@ -103,6 +105,14 @@ def test_files_pinned_for_real_are_named_as_the_models_read_them() -> None:
     for model, files in FILES.items():
         assert tuple(file.name for file in files) == NAMES[model]
         assert all(len(file.digest) == len(file.written) == 64 and "==" in file.package for file in files)
+
+
+def test_the_build_of_the_layer_needs_no_package_for_it() -> None:
+    shared = Path(fetching.__file__).parents[3]
+    code = f"import sys; sys.path.insert(0, {str(shared)!r}); import turnstone.adapters.embedding.fetching"
+    ran = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert "-m turnstone.adapters.embedding.fetching static $(CONTENT)" in (shared / "Makefile").read_text()
 
 
 def test_the_command_fetches_into_the_configured_folder(
