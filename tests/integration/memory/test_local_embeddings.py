@@ -17,6 +17,7 @@ import pytest
 from tests.support.needs import need_embeddings
 from tests.support.server.asgi_client import Served, served
 from turnstone.bootstrap.places.local_models import warn_of_missing_model
+from turnstone.domain.memory.ranking import MOST
 from turnstone.settings.local_settings import LocalSettings
 
 EMBED = "/v1/inference/embeddings"
@@ -155,3 +156,22 @@ def test_nothing_of_a_model_is_loaded_before_its_first_text(tmp_path: Path) -> N
         assert own._made == {}
         dimension(server, "hashed-words")
         assert list(own._made) == ["hashed-words"]
+
+
+def test_a_search_weighs_vectors_by_the_tokens_and_the_coverage_of_its_question(tmp_path: Path) -> None:
+    need_embeddings("static")
+    with served(tmp_path) as server:
+        assert server.client.post("/v1/vector-dbs", {"vector_db_id": "a", "embedding_model": "static"}).status == 200
+        chunks = [{"content": text, "metadata": {}} for text in ("Herons eat fish.", "Granite is a rock.")]
+        assert server.client.post("/v1/vector-io/insert", {"vector_db_id": "a", "chunks": chunks}).status == 200
+
+        def scores(query: str, mode: str = "hybrid") -> dict[str, float]:
+            body = {"vector_db_id": "a", "query": query, "params": {"mode": mode}}
+            found = server.client.post("/v1/vector-io/query", body).json()
+            return dict(zip((each["content"] for each in found["chunks"]), found["scores"], strict=True))
+
+        assert max(scores("what do birds like").values()) == pytest.approx(MOST, abs=0.01)
+        assert 0 < max(scores("ornithologically ichthyophagous").values()) < MOST / 3
+        covered, other = "granite is a rock", "Herons eat fish."
+        by_vector = scores(covered, "vector")
+        assert scores(covered)[other] < MOST / 2 * by_vector[other] / max(by_vector.values())

@@ -5,14 +5,17 @@ Covers: adapters/embedding/static, adapters/embedding/files
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 import zaragoza_construction_faq as faq
 
 from tests.support.needs import need_embeddings
+from turnstone.adapters.embedding.byte_pairs import BytePairs
 from turnstone.adapters.embedding.files import TABLE, VOCABULARY
 from turnstone.adapters.embedding.static import StaticEmbeddings
 from turnstone.domain.memory.banks import Chunking
@@ -48,6 +51,15 @@ def test_a_vector_is_independent_of_the_texts_beside_it(static: StaticEmbeddings
 def test_a_related_text_is_closer_than_one_about_something_else(static: StaticEmbeddings) -> None:
     question, close, far = vectors(static, "How is a dog fed?", "Food for puppies", "The interest rate of a loan")
     assert cosine(question, close) > cosine(question, far) + 0.2
+
+
+def test_a_repeated_token_counts_by_its_logarithm(static: StaticEmbeddings) -> None:
+    folder = need_embeddings("static")
+    table = np.fromfile(folder / TABLE, np.float16).reshape(-1, 256).astype(float)
+    cat, dog = BytePairs(json.loads((folder / VOCABULARY).read_bytes())).ids("cat dog")
+    expected = (1 + math.log(4)) * table[cat] + table[dog]
+    (vector,) = vectors(static, "cat cat cat dog cat")
+    assert vector == pytest.approx(expected / np.linalg.norm(expected), abs=1e-4)
 
 
 def test_fewer_dimensions_are_the_first_ones_and_more_are_not_made(static: StaticEmbeddings) -> None:
