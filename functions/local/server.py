@@ -17,6 +17,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from turnstone.bootstrap.places.local import LocalServer
+from turnstone.bootstrap.places.local_models import warn_of_missing_model
 from turnstone.domain.errors import StoreUnavailable
 from turnstone.edge.logs import begin_logging
 from turnstone.http.origins.cross_origin import CrossOrigin
@@ -145,7 +146,8 @@ def server_config(settings: LocalSettings, server: LocalServer, connections: Con
 
 
 def check_models_in_background(settings: LocalSettings) -> None:
-    """Check the model servers in a thread, and return at once."""
+    """Warn of a missing embedding model, check the model servers in a thread, and return at once."""
+    warn_of_missing_model(settings)
 
     def check() -> None:
         from turnstone.bootstrap.places.model_check import check_models  # its imports take time, too

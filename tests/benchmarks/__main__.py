@@ -21,6 +21,7 @@ from tests.benchmarks.load import gets_while_turns_wait, throughput
 from tests.benchmarks.machine import machine_in_words, state_of_machine
 from tests.benchmarks.mcp_calls import mcp_calls
 from tests.benchmarks.memory import banks
+from tests.benchmarks.retrieval_quality import retrieval_quality
 from tests.benchmarks.start import start_and_memory
 from tests.benchmarks.turns import first_turns, many_deltas, turns_after_history, turns_with_full_context
 
@@ -42,6 +43,7 @@ MEASUREMENTS: dict[str, Callable[[Path], Iterator[Figure]]] = {
     "start": start_and_memory,
     "functions": starts_of_functions,
     "throughput": throughput,
+    "retrieval": retrieval_quality,
 }
 
 

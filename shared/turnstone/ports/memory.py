@@ -35,6 +35,8 @@ class SegmentQuestion(NamedTuple):
 class SegmentHit(NamedTuple):
     """A chunk of a segment; a score is 0 where its half of the search did not find it.
 
+    The score by keywords is the weighted part of the question that the chunk covers, below 1.
+
     Attributes:
         segment: the index among the segments of the search.
         position: of the chunk in its segment.

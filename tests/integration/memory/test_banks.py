@@ -41,7 +41,7 @@ from turnstone.domain.memory.documents import DocumentChunk
 from turnstone.domain.memory.filters import parsed
 from turnstone.domain.memory.insertions import GivenChunk
 from turnstone.domain.memory.questions import BankQuestion, SearchMode
-from turnstone.domain.memory.ranking import Scored, ranked
+from turnstone.domain.memory.ranking import DEFAULT_WEIGHT, Scored, ranked
 from turnstone.domain.memory.terms import terms_of
 from turnstone.domain.provider_data import NO_PROVIDER_DATA
 from turnstone.ports.memory import SegmentQuestion
@@ -85,7 +85,7 @@ def defined(server: Server, texts: Sequence[str], question: str, mode: Any) -> l
     terms = terms_of(question) if mode != "vector" else []
     hits = SEGMENTS.hits([segment], SegmentQuestion(terms, [vector if mode != "keyword" else None], 100))
     scored = [Scored(hit.chunk_id, hit.keyword_score, hit.vector_score) for hit in hits]
-    best = ranked(scored, mode, BankQuestion("", None).ranker, "scripted")[:50]
+    best = ranked(scored, mode, BankQuestion("", None).ranker, DEFAULT_WEIGHT)[:50]
     return [(chunks[hits[index].position].text, score) for score, index in best]
 
 

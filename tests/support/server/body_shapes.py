@@ -481,7 +481,7 @@ EMBED = record(
     {
         "text_truncation": nullable(one_of("none", "start", "end")),
         "output_dimension": LENGTH,
-        "task_type": nullable(never),
+        "task_type": nullable(one_of("query", "document")),
     },
 )
 OPENAI_EMBED = record(

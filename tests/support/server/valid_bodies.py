@@ -239,7 +239,7 @@ EMBEDS = (
         "contents": ["one", {"type": "text", "text": "two"}],
         "text_truncation": "none",
         "output_dimension": 384,
-        "task_type": None,
+        "task_type": "query",
     },
 )
 OPENAI_EMBEDS = (

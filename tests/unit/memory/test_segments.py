@@ -21,7 +21,7 @@ from turnstone.adapters.retrieval.scoring import K1, B
 from turnstone.adapters.retrieval.segments import NumpySegments
 from turnstone.domain.memory.documents import DocumentChunk
 from turnstone.domain.memory.filters import Comparison
-from turnstone.domain.memory.terms import terms_of
+from turnstone.domain.memory.terms import shares_of, terms_of
 from turnstone.ports.memory import OpenSegment, SegmentQuestion
 
 SEGMENTS = NumpySegments()
@@ -92,25 +92,30 @@ def test_several_segments_score_as_one(
 
 @settings(max_examples=100, deadline=None)
 @given(CHUNKS, st.lists(st.sampled_from(WORDS), min_size=1, max_size=3), DROPPED)
-def test_keywords_are_scored_by_bm25(
+def test_keywords_are_scored_by_bm25_as_a_part_of_the_question(
     rows: list[tuple[str, list[str], bool]], words: list[str], dropped: set[str]
 ) -> None:
     chunks = _chunks(rows)
     counted = [(chunk.chunk_id, Counter(terms_of(chunk.text))) for chunk in chunks if chunk.document_id not in dropped]
     mean = sum(counts.total() for _, counts in counted) / max(1, len(counted))
     frequencies = Counter(term for _, counts in counted for term in counts)
-    terms = {term for term in terms_of(" ".join(words)) if frequencies[term]}
-    if len(counted) >= scoring.FEW_CHUNKS:
-        terms = {term for term in terms if frequencies[term] <= len(counted) / 2} or terms
-    expected: Counter[str] = Counter()
+    shares = shares_of(terms_of(" ".join(words)))
+    most = len(counted) / 2 if len(counted) >= scoring.FEW_CHUNKS else len(counted)
+    rare = {term for term in shares if frequencies[term] <= most}
+    terms = rare if any(frequencies[term] for term in rare) else shares.keys()
+    weights = {
+        term: shares[term] * math.log1p((len(counted) - frequencies[term] + 0.5) / (frequencies[term] + 0.5))
+        for term in terms
+    }
+    expected: dict[str, float] = {}
     for chunk_id, counts in counted:
-        for term in terms & counts.keys():
-            weight = math.log1p((len(counted) - frequencies[term] + 0.5) / (frequencies[term] + 0.5))
-            norm = K1 * (1 - B + B * counts.total() / mean)
-            expected[chunk_id] += weight * (K1 + 1) * counts[term] / (counts[term] + norm)  # type: ignore[assignment]
+        norm = K1 * (1 - B + B * counts.total() / mean) if mean else 0.0
+        covered = sum(weights[term] * counts[term] / (counts[term] + norm) for term in terms & counts.keys())
+        if covered:
+            expected[chunk_id] = covered / sum(weights.values())
     question = SegmentQuestion(terms_of(" ".join(words)), [None], 100)
     found = {hit.chunk_id: hit.keyword_score for hit in SEGMENTS.hits([_opened(chunks).without(dropped)], question)}
-    assert found == pytest.approx(dict(expected))
+    assert found == pytest.approx(expected)
 
 
 @settings(max_examples=100, deadline=None)
@@ -160,7 +165,30 @@ def test_an_occurrence_above_the_limit_of_counts_is_part_of_the_length_only() ->
     assert segment.terms == 300 + 70_000 * 3 + 1
     (score,) = (hit.keyword_score for hit in SEGMENTS.hits([segment], SegmentQuestion(terms_of("tern"), [None], 9)))
     norm = K1 * (1 - B + B * (segment.terms - 1) / (segment.terms / 2))
-    assert score == pytest.approx(3 * math.log1p(1.5 / 1.5) * (K1 + 1) * 255 / (255 + norm))
+    assert score == pytest.approx(255 / (255 + norm))
+
+
+def test_a_score_by_keywords_is_the_weighted_part_of_the_question_that_the_chunk_covers() -> None:
+    texts = ["tern " * 10_000, "knot", "knot"]
+    segment = _opened([DocumentChunk("d", at, text, 1, {}) for at, text in enumerate(texts)])
+
+    def score(text: str) -> float:
+        terms = terms_of(text)
+        hits = SEGMENTS.hits([segment], SegmentQuestion(terms, [None], 10))
+        return max(hit.keyword_score for hit in hits)
+
+    assert score("tern") == pytest.approx(1, abs=0.03)
+    assert 0.2 < score("tern gull") < 0.5  # a word that no chunk has weighs most
+    assert score("tern gull plover") < score("tern gull")
+
+
+def test_the_pieces_of_a_word_share_a_weight_that_grows_with_the_root_of_their_number() -> None:
+    terms = terms_of("tern plover tern")
+    assert shares_of(terms) == pytest.approx(
+        {**dict.fromkeys(terms_of("tern"), 3**-0.5), **dict.fromkeys(terms_of("plover"), 5**-0.5)}
+    )
+    assert shares_of(terms_of("tern terns"))["^ter"] == pytest.approx(3**-0.5 + 4**-0.5)
+    assert shares_of(terms_of("a 日本語 b")) == {"^a$": 1.0, "日本": 1.0, "本語": 1.0, "^b$": 1.0}
 
 
 def test_vectors_are_scored_by_cosine_whatever_their_length() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from turnstone.adapters.retrieval.loaded_segment import NumpySegment, values_in
 from turnstone.adapters.retrieval.postings import positions_of
 from turnstone.adapters.retrieval.segment_format import ID_BYTES, Longs, Mask
-from turnstone.domain.memory.terms import PIECE
+from turnstone.domain.memory.terms import PIECE, shares_of
 from turnstone.ports.memory import SegmentHit, SegmentQuestion
 
 K1 = 1.2
@@ -109,10 +110,12 @@ def _keyword_scores(segments: Sequence[NumpySegment], words: Sequence[str]) -> S
     chunks, length = (sum(each) for each in zip(*((each.chunks, each.terms) for each in segments), strict=True))
     if words and length:
         # In one order, in which the weights of terms are added up, so that equal scores stay equal.
-        terms = np.array(sorted(set(words)), f"<U{PIECE}")
+        shares = dict(sorted(shares_of(words).items()))
+        terms = np.array(list(shares), f"<U{PIECE}")
         indexes = [segment.indexes(terms) for segment in segments]
         frequencies, is_scored = _frequencies(segments, indexes, chunks)
-        weights = (K1 + 1) * np.log1p((chunks - frequencies + 0.5) / (frequencies + 0.5))
+        weights = np.array(list(shares.values())) * np.log1p((chunks - frequencies + 0.5) / (frequencies + 0.5))
+        weights /= math.fsum(weights[is_scored | (frequencies == 0)].tolist())
         for number, (segment, at) in enumerate(zip(segments, indexes, strict=True)):
             scored = is_scored & (at >= 0)
             if scored.any():

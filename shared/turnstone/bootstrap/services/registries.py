@@ -58,10 +58,12 @@ class Registries:
 
     @cached_property
     def providers(self) -> Providers:
+        from turnstone.adapters.embedding.files import local_choice, missing_model
         from turnstone.domain.registry.providers import providers
         from turnstone.services.models.registry import Providers
 
-        return Providers(providers(self._configured_models.providers))
+        missing = missing_model(local_choice(self._ports.catalogue))
+        return Providers(providers(self._configured_models.providers, missing))
 
     @cached_property
     def toolgroups(self) -> Toolgroups:
@@ -159,12 +161,14 @@ class Registries:
 
     @cached_property
     def _configured_models(self) -> ConfiguredModels:
+        from turnstone.adapters.embedding.files import local_choice, with_local_models
         from turnstone.domain.models.routing import DEFAULT_PROVIDER, ConfiguredModels
 
-        if self._ports.catalogue is None:
-            kind = "offline" if self._settings.model_url == OFFLINE else "openai"
-            return ConfiguredModels({DEFAULT_PROVIDER: kind}, DEFAULT_PROVIDER)
-        return self._ports.catalogue.configured_models()
+        catalogue = self._ports.catalogue
+        kind = "offline" if self._settings.model_url == OFFLINE else "openai"
+        of_variables = ConfiguredModels({DEFAULT_PROVIDER: kind}, DEFAULT_PROVIDER)
+        configured = of_variables if catalogue is None else catalogue.configured_models()
+        return with_local_models(configured, local_choice(catalogue))
 
 
 def _in_file(wrong: InvalidRequest) -> str:

@@ -31,6 +31,7 @@ class BankQuestion(NamedTuple):
 
     Attributes:
         vector: of the question; None for keywords alone.
+        tokens: the number of the text's tokens by the bank's embedding model; None if it does not count them.
         filters: a parsed filter over the attributes of documents and the metadata of chunks, see `memory/filters`.
         threshold: the least score of a hit.
         max_tokens: of all hits together: the first hit that exceeds it ends the result. None for no limit.
@@ -44,6 +45,7 @@ class BankQuestion(NamedTuple):
     ranker: Ranker = Weighted()
     threshold: float = 0.0
     max_tokens: int | None = None
+    tokens: int | None = None
 
 
 class BankQuery(NamedTuple):

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from turnstone.domain.memory.banks import EMBEDDED_PROVIDER
+from turnstone.domain.models.local_embeddings import LOCAL, LOCAL_EMBEDDINGS
 from turnstone.domain.registry.registry import BEDROCK, BUILTIN, LLAMA_GUARD, MCP, PATTERN
 from turnstone.domain.values.frozen import Frozen
 
@@ -14,13 +15,14 @@ PROVIDER_TYPES = {
     "bedrock": "remote::bedrock",
     "offline": "inline::offline",
     "openai": "remote::openai-compatible",
+    LOCAL: f"inline::{LOCAL_EMBEDDINGS}",
 }
 
 
 class Health(Frozen):
     """State of a provider, from this server's own observation, without a request to the provider."""
 
-    status: Literal["OK", "Not Implemented"]
+    status: Literal["OK", "Error", "Not Implemented"]
     message: str | None = None
 
 
@@ -32,8 +34,15 @@ class Provider(Frozen):
     health: Health
 
 
-def providers(of_models: Mapping[str, str]) -> tuple[Provider, ...]:
-    """Return all providers. Takes the types of the model providers by name."""
+def providers(of_models: Mapping[str, str], missing_vectors: str = "") -> tuple[Provider, ...]:
+    """Return all providers.
+
+    Args:
+        of_models: the types of the model providers by name.
+        missing_vectors: the problem of this server's own embedding model, empty if it has none.
+    """
+    own = Health(status="Error", message=missing_vectors) if missing_vectors else Health(status="OK")
+    health = {"offline": Health(status="OK"), LOCAL: own}
     unchecked = Health(status="Not Implemented", message="the model server is called when it is needed, not for this")
     return (
         *(
@@ -41,7 +50,7 @@ def providers(of_models: Mapping[str, str]) -> tuple[Provider, ...]:
                 api="inference",
                 provider_id=provider_id,
                 provider_type=PROVIDER_TYPES[kind],
-                health=Health(status="OK") if kind == "offline" else unchecked,
+                health=health.get(kind, unchecked),
             )
             for provider_id, kind in of_models.items()
         ),
@@ -61,7 +70,7 @@ def providers(of_models: Mapping[str, str]) -> tuple[Provider, ...]:
                 status="Not Implemented", message="MCP servers are called when they are needed, not for this"
             ),
         ),
-        *_of_shields(has_model=set(of_models.values()) != {"offline"}),
+        *_of_shields(has_model=not set(of_models.values()) <= {"offline", LOCAL}),
     )
 
 

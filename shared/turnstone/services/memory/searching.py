@@ -10,7 +10,7 @@ from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.memory.banks import Bank, BankRef, VectorSpace
 from turnstone.domain.memory.documents import DocumentChunk
 from turnstone.domain.memory.questions import BankQuestion, Hit, hits_within
-from turnstone.domain.memory.ranking import Scored, ranked
+from turnstone.domain.memory.ranking import Scored, ranked, share_of_vectors
 from turnstone.domain.memory.terms import terms_of
 from turnstone.domain.provider_data import ProviderData
 from turnstone.ports.memory import SegmentHit, SegmentQuestion
@@ -88,11 +88,11 @@ class Searching:
             question = question._replace(mode="keyword")
         if question.mode == "keyword" or not question.text.strip():
             return [question] * len(banks)
-        spaces = dict.fromkeys(bank.space for bank in banks if bank.space is not None)
-        vectors: dict[VectorSpace | None, Sequence[float] | None] = {None: None}
-        for space in spaces:
-            (vectors[space],) = self._deps.embedding.vectors(caller, space, (question.text,), provider_data)
-        return [question._replace(vector=vectors[bank.space]) for bank in banks]
+        embedded: dict[VectorSpace | None, BankQuestion] = {None: question}
+        for space in dict.fromkeys(bank.space for bank in banks if bank.space is not None):
+            vector, tokens = self._deps.embedding.of_question(caller, space, question.text, provider_data)
+            embedded[space] = question._replace(vector=vector, tokens=tokens)
+        return [embedded[bank.space] for bank in banks]
 
     def _found(
         self, refs: Sequence[BankRef], questions: Sequence[BankQuestion], model: str | None, views: Sequence[View]
@@ -105,13 +105,15 @@ class Searching:
             of_bank = self._deps.indexes.of_view(ref, view)
             parts += of_bank
             vectors += [each.vector] * len(of_bank)
-        question = questions[0]
+        question = next((each for each in questions if each.vector is not None), questions[0])
         segments = [part.segment for part in parts]
         hits = self._deps.indexes.segments.hits(segments, _segment_question(question, vectors))
         scored = [Scored(hit.chunk_id, hit.keyword_score, hit.vector_score) for hit in hits]
+        coverage = max((hit.keyword_score for hit in hits), default=0.0)
+        share = share_of_vectors(model, question.text, question.tokens, coverage)
         best = [
             (score, parts[hits[index].segment], hits[index])
-            for score, index in ranked(scored, question.mode, question.ranker, model)
+            for score, index in ranked(scored, question.mode, question.ranker, share)
             if score >= question.threshold
         ][: question.max_chunks]
         return hits_within(question.max_tokens, self._with_texts(best))

@@ -159,6 +159,7 @@ class Inferring:
             model=texts.model,
             texts=texts.texts_within(route.context_tokens),
             dimensions=texts.dimensions,
+            purpose=texts.purpose,
             extras=texts.extras,
             targets=route.targets,
             provider_data=provider_data,

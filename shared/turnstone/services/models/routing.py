@@ -42,10 +42,13 @@ class Routing:
         return self.route(tenant, model_id)
 
     def embedding_route(self, tenant: str) -> ModelRoute | None:
-        """Return the route of the default embedding model: the first of the operator, else of the tenant.
+        """Return the route of the embedding model where a client names none, None without one.
 
-        None without a model whose vectors have a configured length.
+        A server without models of its own takes the first configured one whose vectors have a known length, else the
+        first that the tenant has registered.
         """
+        if self._configured.embedding is not None:
+            return self.route(tenant, self._configured.embedding)
         of_operator = (each for each in self._configured.routes.values() if each.embedding_dimension is not None)
         found = next(of_operator, None)
         if found is not None:
