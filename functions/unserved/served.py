@@ -63,6 +63,7 @@ SERVED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("/v1/memory-banks/{memory_bank_id}/documents/{document_id+}", "llama_stack", ("GET", "DELETE")),
     ("/v1/memory-banks/{memory_bank_id}/query", "llama_stack", ("POST",)),
     ("/v1/tool-runtime/rag-tool/insert", "llama_stack", ("POST",)),
+    ("/v1/tool-runtime/rag-tool/query", "llama_stack", ("POST",)),
     ("/memory-banks/register", "llama_stack", ("POST",)),
     ("/alpha/memory-banks/register", "llama_stack", ("POST",)),
     ("/memory-banks/list", "llama_stack", ("GET",)),

@@ -122,10 +122,10 @@ def test_a_bank_that_is_not_searched_or_missing_is_not_found(server: Served, kin
 
 
 def test_a_model_writes_the_query(tmp_path: Path) -> None:
-    asked: list[str] = []
+    prompts: list[str] = []
 
     def answer(request: Any) -> Answer:
-        asked.append(request["messages"][-1]["content"])
+        prompts.append(request["messages"][-1]["content"])
         return text_answer("knots probe")
 
     with ModelServer(answer) as model, served(tmp_path, model_url=model.url) as serving:
@@ -138,7 +138,7 @@ def test_a_model_writes_the_query(tmp_path: Path) -> None:
         found = queried(serving, "Who eats worms?", query_generator_config=generator)
         assert found.json()["metadata"]["chunks"] == [KNOTS]
         assert "Who eats worms?" in text_in(found)
-    assert asked == ["Keywords of Who eats worms?!"]
+    assert prompts == ["Keywords of Who eats worms?!"]
 
 
 LOOPS = "{% for a in messages %}" * 2 + "x" + "{% endfor %}" * 2

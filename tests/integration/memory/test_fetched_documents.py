@@ -95,7 +95,7 @@ class Web:
 
 
 def texts_of(web: Web) -> TurnTexts:
-    return TurnTexts(DocumentSources(web.fetch, lambda: 0.0))
+    return TurnTexts(DocumentSources(web.fetch, lambda: 0.0).read)
 
 
 def at(*addresses: str | None) -> list[TurnDocument]:

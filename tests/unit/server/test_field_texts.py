@@ -125,6 +125,7 @@ LAST = (
     "/v1/safety/run-shield",
     "/agents/session/delete",
     "/agents/delete",
+    "/memory-banks/unregister",
 )  # need or delete objects of others
 
 
@@ -149,6 +150,7 @@ def test_every_example_of_a_body_is_accepted_by_a_server(server: Served) -> None
     _, stream = sent(server, by_name.pop("create_turn"), ids)
     ids |= {name: re.findall(rf'"{name}":"([^"]+)"', stream.decode())[0] for name in ("turn_id", "step_id")}
     ids["completion_id"] = json.loads(sent(server, by_name["create_chat_completion"], ids, store=True)[1])["id"]
+    ids["memory_bank_id"] = json.loads(sent(server, by_name["register_memory_bank"], ids)[1])["identifier"]
     in_order = sorted(by_name.values(), key=lambda route: LAST.index(route.path) if route.path in LAST else -1)
     answers = {f"{route.method} {route.path}": sent(server, route, ids) for route in in_order}
     assert {name: answer for name, answer in answers.items() if answer[0] != 200} == {}

@@ -69,7 +69,7 @@ class TurnMemoryServices:
     def texts(self) -> TurnTexts:
         from turnstone.services.memory.turns.turn_texts import TurnTexts
 
-        return TurnTexts(self._memory.document_sources)
+        return TurnTexts(self._memory.document_sources.read)
 
     @cached_property
     def lending(self) -> Lending:
@@ -93,7 +93,7 @@ class TurnMemoryServices:
             SessionBankDeps(
                 store=BankStore(ports.store),
                 reads=self._reads,
-                documents=self._memory.documents_by(self._embedding()),
+                insert=self._memory.documents_by(self._embedding()).insert,
                 space=self._space_of_sessions,
                 clock=ports.clock,
                 ids=ports.ids,

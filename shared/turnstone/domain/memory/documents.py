@@ -108,6 +108,19 @@ class TextDocument(NamedTuple):
     address: str | None = None
 
 
+class GivenDocument(NamedTuple):
+    """A document of a request, with its index there, and a hash of its text."""
+
+    number: int
+    given: TextDocument
+    digest: str
+
+    @property
+    def location(self) -> tuple[str | int, ...]:
+        """The field of the request that holds the text."""
+        return ("documents", self.number, "content")
+
+
 class SourceBody(NamedTuple):
     """The content at an address. The charset has a name that Python accepts; None without one."""
 

@@ -14,7 +14,7 @@ from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.memory.questions import Ranker, ReciprocalRank, Weighted
 from turnstone.domain.tools.memory_tools import JoinedQuery, WrittenQuery
 from turnstone.domain.values.frozen import NullMeansDefault
-from turnstone.domain.values.numbers import Count, Number
+from turnstone.domain.values.numbers import Count, count_schema
 
 MOST_TOKENS = 1_000_000
 MOST_CHUNKS = 1_000
@@ -36,12 +36,12 @@ class SeparatedQuery(NullMeansDefault):
 
 class RagRrfRanker(NullMeansDefault):
     type: Literal["rrf"]
-    impact_factor: Number = Field(default=60.0, gt=0, le=1e6)
+    impact_factor: float = Field(default=60.0, gt=0, le=1e6, strict=True)
 
 
 class RagWeightedRanker(NullMeansDefault):
     type: Literal["weighted"]
-    alpha: Number = Field(default=0.5, ge=0, le=1)
+    alpha: float = Field(default=0.5, ge=0, le=1, strict=True)
 
 
 class RagSettings(NullMeansDefault):
@@ -50,8 +50,8 @@ class RagSettings(NullMeansDefault):
     query_generator_config: Annotated[SeparatedQuery | WrittenQuery, Field(discriminator="type")] = (
         SeparatedQuery.model_construct()
     )
-    max_tokens_in_context: Annotated[Count, Field(le=MOST_TOKENS)] = 4_096
-    max_chunks: Annotated[Count, Field(le=MOST_CHUNKS)] = 5
+    max_tokens_in_context: Annotated[Count, Field(le=MOST_TOKENS), count_schema(MOST_TOKENS)] = 4_096
+    max_chunks: Annotated[Count, Field(le=MOST_CHUNKS), count_schema(MOST_CHUNKS)] = 5
     chunk_template: Annotated[str, Field(max_length=4_096), AfterValidator(_refuse_without_content)] = DEFAULT_TEMPLATE
     mode: Literal["vector", "keyword", "hybrid"] = "hybrid"
     ranker: Annotated[RagRrfRanker | RagWeightedRanker, Field(discriminator="type")] | None = None

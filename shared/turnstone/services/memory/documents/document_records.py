@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import NotFound
 from turnstone.domain.memory.banks import Bank, BankRef
-from turnstone.domain.memory.documents import Document, DocumentChunk, NewDocument, TextDocument
+from turnstone.domain.memory.documents import Document, DocumentChunk, GivenDocument, NewDocument
 from turnstone.domain.provider_data import ProviderData
 from turnstone.ports.records import Operation
 from turnstone.ports.system import Clock, IdGenerator
@@ -22,19 +22,6 @@ CONTENDED = "the document changes too fast, try again"
 TRIES = 32  # more than writers of one document at a time
 Result = TypeVar("Result")
 Records = Callable[[], Sequence[Operation]]  # returns writes of documents' records, as they are when it is called
-
-
-class GivenDocument(NamedTuple):
-    """A document of a request, with its index there, and a hash of its text."""
-
-    number: int
-    given: TextDocument
-    digest: str
-
-    @property
-    def location(self) -> tuple[str | int, ...]:
-        """The field of the request that holds the text."""
-        return ("documents", self.number, "content")
 
 
 class KindContent(Protocol):

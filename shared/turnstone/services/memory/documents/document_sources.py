@@ -10,8 +10,7 @@ from hashlib import sha256
 from urllib.parse import unquote_to_bytes
 
 from turnstone.domain.errors import FetchFailed, InvalidRequest, Unsupported
-from turnstone.domain.memory.documents import PLAIN_TEXT, SourceBody, TextDocument
-from turnstone.services.memory.documents.document_records import GivenDocument
+from turnstone.domain.memory.documents import PLAIN_TEXT, GivenDocument, SourceBody, TextDocument
 
 FETCHED_S = 20.0  # for all documents of a request
 FETCHED_BYTES = 8 * 1024 * 1024

@@ -20,6 +20,7 @@ from turnstone.domain.memory.documents import (
     DocumentPage,
     DocumentProblem,
     DocumentQuery,
+    GivenDocument,
     NewDocument,
     TextDocument,
     digest_of,
@@ -31,7 +32,6 @@ from turnstone.services.memory.banks import Banks
 from turnstone.services.memory.documents.chunk_content import ChunkContent
 from turnstone.services.memory.documents.document_records import (
     DocumentRecords,
-    GivenDocument,
     KindContent,
     Records,
     until_written,

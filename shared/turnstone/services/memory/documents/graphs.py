@@ -11,7 +11,7 @@ from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import Conflict, InvalidRequest
 from turnstone.domain.jobs import Job
 from turnstone.domain.memory.banks import Bank, BankRef
-from turnstone.domain.memory.documents import DocumentChunk, Edge
+from turnstone.domain.memory.documents import DocumentChunk, Edge, GivenDocument
 from turnstone.domain.memory.edges import FoundEdge, NotEdges, chunk_of, edges_in, entity_key, is_json, seems_json
 from turnstone.domain.memory.names import names_in
 from turnstone.domain.memory.questions import BankQuestion, Hit
@@ -20,7 +20,6 @@ from turnstone.ports.records import Operation
 from turnstone.ports.supervision import Jobs
 from turnstone.services.memory.documents.document_records import (
     DocumentRecords,
-    GivenDocument,
     Records,
     until_written,
     with_content,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from turnstone.domain.access.access import Ownership
+from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import MemoryUnusable
 from turnstone.domain.memory.banks import Bank, VectorSpace
 from turnstone.domain.memory.documents import NewDocument, TextDocument
@@ -15,7 +16,6 @@ from turnstone.domain.provider_data import ProviderData
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.ports.system import Clock, IdGenerator
-from turnstone.services.memory.documents.documents import Documents
 from turnstone.services.memory.turns.lending import caller_of
 from turnstone.store.memory.bank_reads import BankReads
 from turnstone.store.memory.banks import BankStore, StoredBank
@@ -33,11 +33,16 @@ class SessionText(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SessionBankDeps:
-    """Dependencies of session banks. `space` returns the tenant's space of vectors, None where none is configured."""
+    """Dependencies of session banks.
+
+    Attributes:
+        insert: inserts documents into a bank by its id.
+        space: returns the tenant's space of vectors, None where none is configured.
+    """
 
     store: BankStore
     reads: BankReads
-    documents: Documents
+    insert: Callable[[Caller, str, Sequence[TextDocument], ProviderData, Attempt], None]
     space: Callable[[str], VectorSpace | None]
     clock: Clock
     ids: IdGenerator
@@ -66,7 +71,7 @@ class SessionBanks:
             for each in texts
             if each.text.strip()
         ]
-        self._deps.documents.insert(caller_of(ref.tenant, stamp), name, documents, provider_data, ONCE)
+        self._deps.insert(caller_of(ref.tenant, stamp), name, documents, provider_data, ONCE)
 
     def _made(self, ref: SessionRef, stamp: Ownership) -> StoredBank:
         """Return the session's bank, a new one if it has none yet. Raises NotFound for a deleted session."""

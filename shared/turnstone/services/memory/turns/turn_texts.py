@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from turnstone.domain.errors import InvalidRequest
-from turnstone.domain.memory.documents import NewDocument, TextDocument
-from turnstone.services.memory.documents.document_sources import DocumentSources
+from turnstone.domain.memory.documents import GivenDocument, NewDocument, TextDocument
 
 if TYPE_CHECKING:
     from turnstone.domain.turns.turn_settings import TurnDocument
 
 
 class TurnTexts:
-    def __init__(self, sources: DocumentSources) -> None:
-        self._sources = sources
+    def __init__(self, read: Callable[[Sequence[TextDocument]], Sequence[GivenDocument]]) -> None:
+        """Read documents as insertions into a bank do."""
+        self._read = read
 
     def fetched(self, given: Mapping[str, Sequence[TurnDocument]]) -> dict[str, tuple[TurnDocument, ...]]:
         """Return the documents of each field of the request, with the texts at their addresses.
@@ -33,7 +33,7 @@ class TurnTexts:
             for index in addressed
         ]
         try:
-            read = self._sources.read(sources) if sources else []
+            read = self._read(sources) if sources else []
         except InvalidRequest as wrong:
             raise _in_field(wrong, field, addressed) from wrong
         complete = list(documents)
