@@ -51,7 +51,7 @@ DIMENSION = 256
 LETTERS = 2_400
 QUESTION_LETTERS = 70
 QUESTIONS = 40
-REQUEST_CHUNKS = 100
+REQUEST_CHUNKS, FEW_CHUNKS = 100, 10
 FIRST_REQUEST = Attempt(fingerprint="body")
 MEGABYTE = 1_048_576
 
@@ -106,10 +106,10 @@ def _vector(seed: int) -> tuple[float, ...]:
     return tuple(random.uniform(-1, 1) for _ in range(DIMENSION))
 
 
-def requests(first: int, chunks: int) -> Iterator[list[GivenChunk]]:
+def requests(first: int, chunks: int, at_once: int = REQUEST_CHUNKS) -> Iterator[list[GivenChunk]]:
     """Yield the chunks of each request, those of ten after another of one document."""
-    for begin in range(first, first + chunks, REQUEST_CHUNKS):
-        numbers = range(begin, min(begin + REQUEST_CHUNKS, first + chunks))
+    for begin in range(first, first + chunks, at_once):
+        numbers = range(begin, min(begin + at_once, first + chunks))
         yield [
             GivenChunk(prose(number, LETTERS), {"document_id": f"d{number // 10}"}, f"d{number // 10}", _vector(number))
             for number in numbers
@@ -166,11 +166,11 @@ def search(bank: BankHere, _: int) -> dict[str, float]:
 
 
 def search_while_filled(bank: BankHere, chunks: int) -> dict[str, float]:
-    """Return the processor time of searches, in milliseconds, quiet and while another thread inserts chunks."""
+    """Return the processor time of searches, in milliseconds, quiet and while another thread inserts some chunks."""
     texts = questions()
     bank.search(next(texts))
     quiet_ms, quiet_wall_ms = searched(bank, texts, QUESTIONS, time.thread_time)
-    given = list(requests(2_000_000, chunks))
+    given = list(requests(2_000_000, chunks, FEW_CHUNKS))
     thread = threading.Thread(target=lambda: [bank.insert(some) for some in given])
     thread.start()
     during: list[tuple[float, float]] = []

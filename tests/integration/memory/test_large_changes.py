@@ -1,17 +1,18 @@
 """Large documents, which are segments at once, and segments that are rewritten: neither changes the hits of a search.
 
 Covers: services/memory/folding, services/memory/merging, services/memory/segment_writing, services/memory/indexes,
-store/memory/contents
+services/memory/bank_parts, store/memory/contents
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import count
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -31,6 +32,7 @@ from tests.support.engine.banks import (
 )
 from tests.support.engine.either_store import Make, made_over_dynamodb, made_over_sqlite
 from tests.support.engine.harness import Gate, Harness, ProcessDied, Server, StoreCall
+from turnstone.adapters.retrieval.segments import NumpySegments
 from turnstone.adapters.sqlite.files import FileBlobStore
 from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.errors import InvalidRequest, StoreUnavailable
@@ -449,3 +451,26 @@ def test_searches_at_the_same_time_read_an_index_once(make: Make) -> None:
     for thread in threads:
         thread.join()
     assert sum(key.endswith(":index") for call in server.store.calls for key in call.keys) == 1
+
+
+def test_searches_of_a_process_index_each_change_of_the_log_once(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folding, "FOLDED_FROM", 1_000)
+    built: list[str] = []
+    build = NumpySegments.build
+
+    def counted(
+        self: NumpySegments, chunks: Sequence[DocumentChunk], attributes: Mapping[str, Mapping[str, Any]]
+    ) -> bytes:
+        built.extend(chunk.text for chunk in chunks)
+        return build(self, chunks, attributes)
+
+    monkeypatch.setattr(NumpySegments, "build", counted)
+    writer, reader = make(), make()
+    registered(writer)
+    expected: dict[str, BankChange] = {}
+    for number in range(40):
+        newest = BankChange("page3", None) if number % 9 == 8 else change(f"page{number % 15}", number, 1)
+        stored(writer, newest)
+        expected[newest.document_id] = newest
+        assert texts_found(reader) == texts_of(*expected.values())
+    assert len(built) == len(set(built)) == 36

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import blake2b
 from types import MappingProxyType
 from typing import Any
@@ -33,16 +33,18 @@ class LoadedArrays:
         return terms_in(self.arrays)
 
     @cached_property
-    def order(self) -> Longs:
-        return order_of(self.arrays.digests)
+    def ordered(self) -> tuple[Longs, NDArray[np.uint64], NDArray[np.uint64]]:
+        """The documents in the order of their digests, and the first and second halves of these."""
+        order = order_of(self.arrays.digests)
+        first, second = self.arrays.digests[order].T.copy()
+        return order, first, second
 
     def documents_with(self, digests: Digests) -> tuple[Longs, Longs]:
         """Return the indexes of the documents with one of these digests, and those of their digests."""
-        order = self.order
-        ordered = self.arrays.digests[order]
-        begins, ends = (np.searchsorted(ordered[:, 0], digests[:, 0], side) for side in ("left", "right"))
+        order, firsts, seconds = self.ordered
+        begins, ends = (np.searchsorted(firsts, digests[:, 0], side) for side in ("left", "right"))
         near, of_near = ranges(begins, ends - begins), np.repeat(np.arange(len(digests)), ends - begins)
-        is_equal = ordered[near, 1] == digests[of_near, 1]
+        is_equal = seconds[near] == digests[of_near, 1]
         return order[near[is_equal]], of_near[is_equal]
 
 
@@ -155,8 +157,12 @@ def order_of(digests: Digests) -> Longs:
 
 def digests_of(document_ids: Collection[str]) -> Digests:
     """Return a hash of each id, equal for equal ones only, as two numbers."""
-    hashed = (blake2b(each.encode("utf-8", SURROGATES), digest_size=DIGEST_BYTES).digest() for each in document_ids)
-    return np.frombuffer(b"".join(hashed), np.uint64).reshape(-1, 2)
+    return np.frombuffer(b"".join(map(_digest, document_ids)), np.uint64).reshape(-1, 2)
+
+
+@lru_cache(maxsize=4_096)  # a search compares those of the log with every segment
+def _digest(document_id: str) -> bytes:
+    return blake2b(document_id.encode("utf-8", SURROGATES), digest_size=DIGEST_BYTES).digest()
 
 
 def json_of(values: Mapping[str, Any]) -> bytes:

@@ -12,9 +12,9 @@ from turnstone.domain.errors import ContentLost
 from turnstone.domain.memory.banks import BankRef
 from turnstone.domain.memory.documents import DocumentChunk
 from turnstone.ports.memory import OpenSegment, Segments
+from turnstone.services.memory.bank_parts import NO_LOG, BankPart, IndexedLog, indexed
 from turnstone.store.layout.bank_keys import log_key
 from turnstone.store.memory.contents import (
-    BankChange,
     BankContents,
     ChunkText,
     LoggedChange,
@@ -25,25 +25,9 @@ from turnstone.store.memory.contents import (
 
 Kept = TypeVar("Kept")
 MOST_BYTES = 256 * 1024 * 1024
-SHARES = 8
 BYTES_OF_TEXT = 2  # a character, about
 LOADING_AT_ONCE = 16  # banks
-SEGMENT, TEXTS, CHANGE, SHARE, LAYERS = "segment", "texts", "change", "share", "layers"  # kinds of entries
-
-
-class BankPart(NamedTuple):
-    """A part of a bank: a segment without the documents that newer parts replace or drop.
-
-    Attributes:
-        ref: of the bank.
-        name: of the segment.
-        chunks: of a part of the log; empty for a segment, whose texts are stored apart.
-    """
-
-    ref: BankRef
-    name: str
-    segment: OpenSegment
-    chunks: tuple[DocumentChunk, ...] = ()
+SEGMENT, TEXTS, LOG, LAYERS = "segment", "texts", "log", "layers"  # kinds of entries
 
 
 class _Layered(NamedTuple):
@@ -118,19 +102,11 @@ class Indexes:
             SegmentGone: a segment was merged since.
             ContentLost: a segment can't be read.
         """
-        log = [(each.version, self._change(ref, each)) for each in view.log]
-        newer = [change.document_id for _, change in log]
+        log = self._log(ref, view.log)
+        newer = list(log.documents.values())
         parts = self.parts(ref, view.manifest.segments)
-        return [*(part._replace(segment=part.segment.without(newer)) for part in parts), *self._shares(ref, log)]
-
-    def _shares(self, ref: BankRef, log: Sequence[tuple[str, BankChange]]) -> list[BankPart]:
-        """Return the log's chunks as a few parts: a new document changes only one of them."""
-        shares: dict[int, list[tuple[str, BankChange]]] = {}
-        for version, change in log:
-            if change.chunks:
-                share = crc32(change.document_id.encode("utf-8", "surrogatepass")) % SHARES
-                shares.setdefault(share, []).append((version, change))
-        return [self._share(ref, some) for _, some in sorted(shares.items())]
+        folded = (part._replace(segment=part.segment.without(newer)) for part in parts)
+        return [*folded, *(each.part for each in log.parts)]
 
     def texts(self, ref: BankRef, pages: Sequence[tuple[str, int]]) -> dict[tuple[str, int], tuple[ChunkText, ...]]:
         """Return these pages of texts. Raises SegmentGone, ContentLost."""
@@ -191,18 +167,11 @@ class Indexes:
             raise ContentLost("memory bank", ref.bank_id) from problem
         return self._kept(_key(ref, SEGMENT, name), len(index), _Segment(segment)).whole
 
-    def _change(self, ref: BankRef, logged: LoggedChange) -> BankChange:
-        key = _key(ref, CHANGE, logged.version)
-        return self._found(key, BankChange) or self._kept(key, len(logged.body), logged.change())
-
-    def _share(self, ref: BankRef, some: Sequence[tuple[str, BankChange]]) -> BankPart:
-        key = _key(ref, SHARE, *(version for version, _ in some))
-        found = self._found(key, BankPart)
-        if found is not None:
-            return found
-        chunks = tuple(chunk for _, change in some for chunk in change.chunks or ())
-        body = self.segments.build(chunks, {change.document_id: change.attributes for _, change in some})
-        return self._kept(key, len(body), BankPart(ref, "", self.segments.open(body), chunks))
+    def _log(self, ref: BankRef, log: Sequence[LoggedChange]) -> IndexedLog:
+        key = _key(ref, LOG)
+        before = self._found(key, IndexedLog) or NO_LOG
+        after = indexed(ref, log, before, self.segments)
+        return after if after is before else self._kept(key, after.size, after)
 
     def _found(self, key: tuple[str, ...], kind: type[Kept]) -> Kept | None:
         with self._lock:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from itertools import chain, groupby, islice, takewhile
 
 from turnstone.domain.memory.banks import BankRef
-from turnstone.services.memory.indexes import BankPart, Indexes
+from turnstone.services.memory.bank_parts import BankPart
+from turnstone.services.memory.indexes import Indexes
 from turnstone.services.memory.segment_writing import SegmentWriting
 from turnstone.store.memory.contents import (
     PAGES_AT_ONCE,

@@ -14,9 +14,10 @@ from turnstone.domain.memory.ranking import Scored, ranked, share_of_vectors
 from turnstone.domain.memory.terms import terms_of
 from turnstone.domain.provider_data import ProviderData
 from turnstone.ports.memory import SegmentHit, SegmentQuestion
+from turnstone.services.memory.bank_parts import BankPart
 from turnstone.services.memory.banks import Banks
 from turnstone.services.memory.embedding import BankEmbedding
-from turnstone.services.memory.indexes import BankPart, Indexes
+from turnstone.services.memory.indexes import Indexes
 from turnstone.store.layout.contention import retried
 from turnstone.store.memory.banks import StoredBank
 from turnstone.store.memory.contents import BankContents, SegmentGone, View, page_of
