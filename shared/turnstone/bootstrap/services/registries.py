@@ -54,7 +54,9 @@ class Registries:
         from turnstone.domain.registry.providers import providers
         from turnstone.services.models.registry import Providers
 
-        return Providers(providers(self._configured_models.providers))
+        catalogue = self._ports.catalogue
+        of_memory = {} if catalogue is None else {name: entry.type for name, entry in catalogue.memory.items()}
+        return Providers(providers(self._configured_models.providers, of_memory))
 
     @cached_property
     def toolgroups(self) -> Toolgroups:

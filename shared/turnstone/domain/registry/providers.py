@@ -1,9 +1,9 @@
-"""Providers of a server's models, toolgroups and shields.
+"""Providers of a server's models, memory banks, toolgroups and shields.
 
 Source: the types of `llama-stack-client` 0.2.12.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from turnstone.domain.memory.banks import EMBEDDED_PROVIDER
@@ -14,6 +14,11 @@ PROVIDER_TYPES = {
     "bedrock": "remote::bedrock",
     "offline": "inline::offline",
     "openai": "remote::openai-compatible",
+}
+MEMORY_TYPES = {
+    "embedded": f"inline::{EMBEDDED_PROVIDER}",
+    "pgvector": "remote::pgvector",
+    "s3-vectors": "remote::s3-vectors",
 }
 
 
@@ -32,8 +37,8 @@ class Provider(Frozen):
     health: Health
 
 
-def providers(of_models: Mapping[str, str]) -> tuple[Provider, ...]:
-    """Return all providers. Takes the types of the model providers by name."""
+def providers(of_models: Mapping[str, str], of_memory: Mapping[str, str]) -> tuple[Provider, ...]:
+    """Return all providers. Takes the types of the providers of models, and of those in the file of memory, by name."""
     unchecked = Health(status="Not Implemented", message="the model server is called when it is needed, not for this")
     return (
         *(
@@ -46,12 +51,7 @@ def providers(of_models: Mapping[str, str]) -> tuple[Provider, ...]:
             for provider_id, kind in of_models.items()
         ),
         Provider(api="agents", provider_id="turnstone", provider_type="inline::turnstone", health=Health(status="OK")),
-        Provider(
-            api="vector_io",
-            provider_id=EMBEDDED_PROVIDER,
-            provider_type=f"inline::{EMBEDDED_PROVIDER}",
-            health=Health(status="OK"),
-        ),
+        *_of_memory({EMBEDDED_PROVIDER: "embedded", **of_memory}),
         Provider(api="tool_runtime", provider_id=BUILTIN, provider_type="inline::builtin", health=Health(status="OK")),
         Provider(
             api="tool_runtime",
@@ -63,6 +63,13 @@ def providers(of_models: Mapping[str, str]) -> tuple[Provider, ...]:
         ),
         *_of_shields(has_model=set(of_models.values()) != {"offline"}),
     )
+
+
+def _of_memory(types: Mapping[str, str]) -> Iterator[Provider]:
+    unchecked = Health(status="Not Implemented", message="the store is called when it is needed, not for this")
+    for provider_id, kind in types.items():
+        health = Health(status="OK") if kind == "embedded" else unchecked
+        yield Provider(api="vector_io", provider_id=provider_id, provider_type=MEMORY_TYPES[kind], health=health)
 
 
 def _of_shields(*, has_model: bool) -> tuple[Provider, ...]:
