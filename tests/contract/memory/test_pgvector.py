@@ -17,7 +17,14 @@ from contextlib import suppress
 import psycopg
 import pytest
 
-from tests.support.stores.bank_provider_suite import BankProviderConformance, axis, documents, inserted, question
+from tests.support.stores.bank_provider_suite import (
+    ApproximateConformance,
+    BankProviderConformance,
+    axis,
+    documents,
+    inserted,
+    question,
+)
 from tests.support.stores.postgres import PASSWORD, PostgresServer, postgres_server
 from turnstone.adapters.vectors.pgvector import PgvectorBanks
 from turnstone.adapters.vectors.postgres_pool import PostgresPool
@@ -59,16 +66,10 @@ class TestExact(BankProviderConformance):
         return opened(server)
 
 
-class TestIndexed(BankProviderConformance):
+class TestIndexed(ApproximateConformance):
     @pytest.fixture
     def provider(self, server: PostgresServer, opened: Opened) -> BankProvider:
         return opened(server, is_indexed=True)
-
-    def test_equal_scores_are_in_the_order_of_the_chunks_ids(self, provider: BankProvider, ref: BankRef) -> None:
-        """An index finds some of several equal vectors, whose order is the same."""
-        provider.put(ref, [inserted(f"document {number}", axis(2)) for number in range(20)])
-        ids = [hit.chunk.chunk_id for hit in provider.search(ref, question(axis(2), 12))]
-        assert ids == sorted(ids)
 
 
 def test_texts_that_postgres_lacks_are_written_in_the_same_order() -> None:

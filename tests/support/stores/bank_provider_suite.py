@@ -263,6 +263,17 @@ class BankProviderConformance:
         return {"type": kind, "key": drawn.choice("pqrst"), "value": drawn.choice(scalars)}
 
 
+class ApproximateConformance(BankProviderConformance):
+    """The laws of providers that do not compare a question with each vector."""
+
+    def test_equal_scores_are_in_the_order_of_the_chunks_ids(self, provider: BankProvider, ref: BankRef) -> None:
+        """Some of several equal vectors are found, in that order."""
+        provider.put(ref, [inserted(f"document {number}", axis(2)) for number in range(20)])
+        ids = [hit.chunk.chunk_id for hit in provider.search(ref, question(axis(2), 12))]
+        assert len(ids) == 12
+        assert ids == sorted(ids)
+
+
 def unit(vector: Vector) -> list[float]:
     """Return the vector of the length 1 in the same direction."""
     return [number / hypot(*vector) for number in vector]
