@@ -104,9 +104,9 @@ def _found(vectors: Mapping[str, Any], body: Mapping[str, Any], most: int) -> di
         raise Invalid("topK")
     if "filter" in body:
         _check(body["filter"])
-    asked = body["queryVector"]["float32"]
+    vector_of_question = body["queryVector"]["float32"]
     found = [
-        {"key": each.key, "distance": 1 - _cosine(each.data["float32"], asked), "metadata": each.metadata}
+        {"key": each.key, "distance": 1 - _cosine(each.data["float32"], vector_of_question), "metadata": each.metadata}
         for each in list(vectors.values())
         if "filter" not in body or _matches(body["filter"], each.metadata)
     ]
@@ -118,14 +118,14 @@ def _found(vectors: Mapping[str, Any], body: Mapping[str, Any], most: int) -> di
 
 
 def _check(given: Mapping[str, Any]) -> None:
-    for name, wanted in given.items():
+    for name, condition in given.items():
         if name in ("$and", "$or"):
-            for each in wanted or [1 / 0]:
+            for each in condition or [1 / 0]:
                 _check(each)
             continue
         if len(name) > 63:
             raise Invalid(f"name {name!r}")
-        ((operator, value),) = wanted.items()
+        ((operator, value),) = condition.items()
         if operator in ORDERS and (isinstance(value, bool) or not isinstance(value, int | float)):
             raise Invalid(f"{operator} of {value!r}")
         if operator in ("$in", "$nin") and not (isinstance(value, list) and value):
@@ -135,15 +135,15 @@ def _check(given: Mapping[str, Any]) -> None:
 
 
 def _matches(given: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
-    return all(_is_met(name, wanted, metadata) for name, wanted in given.items())
+    return all(_is_met(name, condition, metadata) for name, condition in given.items())
 
 
-def _is_met(name: str, wanted: Any, metadata: Mapping[str, Any]) -> bool:
+def _is_met(name: str, condition: Any, metadata: Mapping[str, Any]) -> bool:
     if name == "$and":
-        return all(_matches(each, metadata) for each in wanted)
+        return all(_matches(each, metadata) for each in condition)
     if name == "$or":
-        return any(_matches(each, metadata) for each in wanted)
-    ((operator, value),) = wanted.items()
+        return any(_matches(each, metadata) for each in condition)
+    ((operator, value),) = condition.items()
     if operator == "$exists":
         return (name in metadata) is value
     if name not in metadata:

@@ -36,7 +36,7 @@ PUT_AT_ONCE = DELETED_AT_ONCE = 500
 READ_AT_ONCE = 100
 MOST_BYTES = 16 * 1024 * 1024  # of a request; the service takes 20 MiB
 NUMBER_BYTES = 16  # of a vector's component in JSON, at most
-DIGITS = 9  # enough to tell any two numbers of single precision apart
+DIGITS = 9  # enough to keep any number of single precision
 OUTAGES = ("ServiceUnavailableException", "InternalServerException", "TooManyRequestsException")
 TIMED_OUT = ("RequestTimeoutException", "RequestTimeout")
 MISSING, EXISTS = "NotFoundException", "ConflictException"
