@@ -42,6 +42,8 @@ STATUS: dict[type[Exception], int] = {
     errors.ModelRefused: 400,
     errors.ModelTimedOut: 504,
     errors.ModelError: 502,
+    errors.MemoryProviderTimedOut: 504,
+    errors.MemoryProviderError: 502,
     errors.CredentialsMissing: 401,
     errors.CredentialsRefused: 403,
     errors.ToolgroupUnavailable: 502,
@@ -120,8 +122,10 @@ def reason_of(problem: BaseException) -> str:
 
 
 def log_fields_of(error: BaseException) -> dict[str, Any]:
-    """Return the log fields of an error: its class and the model's provider, never contents of messages."""
+    """Return the log fields of an error: its class and the provider, never contents of messages."""
     fields: dict[str, Any] = {"error": type(error).__name__}
+    if isinstance(error, errors.MemoryProviderError):
+        fields["provider"] = error.provider_id
     return {**fields, **error.log_fields} if isinstance(error, errors.ModelError) else fields
 
 

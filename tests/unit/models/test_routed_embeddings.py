@@ -1,14 +1,14 @@
 """Several providers of embeddings as one.
 
-Covers: adapters/models/breaker, adapters/models/routed_embeddings, bootstrap/embeddings
+Covers: adapters/outgoing/breaker, adapters/models/routed_embeddings, bootstrap/embeddings
 """
 
 from __future__ import annotations
 
 import pytest
 
-from turnstone.adapters.models.breaker import FAILURES
 from turnstone.adapters.models.routed_embeddings import RoutedEmbeddings
+from turnstone.adapters.outgoing.breaker import FAILURES
 from turnstone.domain.errors import ModelError, ModelFailed, StoreUnavailable
 from turnstone.domain.models.requests import Embedded, EmbeddingRequest
 from turnstone.domain.models.routing import Target

@@ -664,6 +664,8 @@ ERRORS = [
     errors.ModelBusy("why", retry_after_s=7),
     errors.ModelNotFound("why"),
     errors.ModelRefused("why"),
+    errors.MemoryProviderFailed("p", "why"),
+    errors.MemoryProviderTimedOut("p", "why"),
     errors.ToolgroupUnavailable("mcp::a", "why"),
     errors.CredentialsMissing("mcp::a", "why"),
     errors.CredentialsRefused("mcp::a", "why"),

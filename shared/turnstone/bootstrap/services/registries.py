@@ -62,8 +62,10 @@ class Registries:
         from turnstone.domain.registry.providers import providers
         from turnstone.services.models.registry import Providers
 
-        missing = missing_model(local_choice(self._ports.catalogue))
-        return Providers(providers(self._configured_models.providers, missing))
+        catalogue = self._ports.catalogue
+        of_memory = {} if catalogue is None else {name: entry.type for name, entry in catalogue.memory.items()}
+        missing = missing_model(local_choice(catalogue))
+        return Providers(providers(self._configured_models.providers, of_memory, missing))
 
     @cached_property
     def toolgroups(self) -> Toolgroups:

@@ -34,6 +34,9 @@ TurnstoneError
 │   │   ├── ModelNotFound      its provider has no such model
 │   │   └── ModelRefused       its provider does not accept the request
 │   └── ModelTimedOut          the model sent nothing for too long
+├── MemoryProviderError        a provider of memory banks failed a call
+│   ├── MemoryProviderFailed   it can't be reached, refuses the server's credentials, or failed
+│   └── MemoryProviderTimedOut it did not answer in time
 ├── ToolFailed                 a server tool could not answer; the model receives the message
 │   └── FetchFailed            a URL returned nothing usable
 │       └── FetchRefused       a rule of this server forbids fetching it
@@ -52,6 +55,15 @@ TurnstoneError
 from datetime import timedelta
 from math import ceil
 
+from turnstone.domain.errors.memory import (
+    MemoryProviderError as MemoryProviderError,
+)
+from turnstone.domain.errors.memory import (
+    MemoryProviderFailed as MemoryProviderFailed,
+)
+from turnstone.domain.errors.memory import (
+    MemoryProviderTimedOut as MemoryProviderTimedOut,
+)
 from turnstone.domain.errors.models import (
     ModelBusy as ModelBusy,
 )

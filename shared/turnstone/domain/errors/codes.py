@@ -258,6 +258,16 @@ class ErrorCode(StrEnum):
         "The model was silent for too long.",
         "Send the request again, or choose a faster model.",
     )
+    MEMORY_PROVIDER_FAILED = (
+        "memory_provider_failed",
+        "The provider of a memory bank can't be reached, refuses the server's credentials, or failed.",
+        "Send the request again; if that does not help, check the provider with `turnstone doctor`.",
+    )
+    MEMORY_PROVIDER_TIMED_OUT = (
+        "memory_provider_timed_out",
+        "The provider of a memory bank did not answer in time.",
+        "Send the request again; if that does not help, check the provider with `turnstone doctor`.",
+    )
     TOOLS_UNAVAILABLE = (
         "tools_unavailable",
         "The server of a toolgroup can't be reached, or its list of tools can't be used.",
@@ -337,6 +347,8 @@ CODES: Mapping[type[TurnstoneError], ErrorCode] = {
     errors.ModelNotFound: ErrorCode.PROVIDER_MODEL_NOT_FOUND,
     errors.ModelRefused: ErrorCode.MODEL_REFUSED,
     errors.ModelTimedOut: ErrorCode.MODEL_TIMED_OUT,
+    errors.MemoryProviderFailed: ErrorCode.MEMORY_PROVIDER_FAILED,
+    errors.MemoryProviderTimedOut: ErrorCode.MEMORY_PROVIDER_TIMED_OUT,
     errors.ToolgroupUnavailable: ErrorCode.TOOLS_UNAVAILABLE,
     errors.CredentialsMissing: ErrorCode.TOOL_CREDENTIALS_MISSING,
     errors.CredentialsRefused: ErrorCode.TOOL_CREDENTIALS_REFUSED,

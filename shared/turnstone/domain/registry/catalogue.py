@@ -1,4 +1,4 @@
-"""The operator's catalogue: models, shields and tools with their providers and names.
+"""The operator's catalogue: models, shields, tools and stores of memory, with their providers and names.
 
 Without a catalogue a server has one provider, and passes every model's name on to it.
 """
@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field, ValidationError, model_validator
 from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.models.local_embeddings import LOCAL_EMBEDDINGS, LocalEmbeddingChoice
 from turnstone.domain.models.routing import DEFAULT_PROVIDER, ConfiguredModels, ModelRoute, ModelTools, Target
+from turnstone.domain.registry.memory_settings import MemoryEntry, MemoryName, check_memory
 from turnstone.domain.registry.registry import Identifier, Model, Shield, Toolgroup
 from turnstone.domain.registry.tool_settings import HttpUrl, Text, ToolgroupEntry, ToolSettings
 from turnstone.domain.usage.prices import Prices
@@ -175,6 +176,7 @@ class Catalogue(Strict):
     tools: ToolSettings = ToolSettings.model_construct()
     toolgroups: dict[Identifier, ToolgroupEntry] = {}
     embeddings: EmbeddingSettings = EmbeddingSettings.model_construct()
+    memory: dict[MemoryName, MemoryEntry] = {}
 
     @model_validator(mode="after")
     def agree(self) -> Self:
@@ -184,6 +186,7 @@ class Catalogue(Strict):
             self._find(self.tools.photogen.provider, "tools.photogen")
         if LOCAL_EMBEDDINGS in self.providers:
             raise ValueError(f"providers.{LOCAL_EMBEDDINGS}: is the name of this server's own; choose another one")
+        check_memory(self.memory)
         seen = set(self.models)
         for name, entry in self.models.items():
             for target in entry.targets(name):

@@ -1,9 +1,9 @@
-"""Providers of a server's models, toolgroups and shields.
+"""Providers of a server's models, memory banks, toolgroups and shields.
 
 Source: the types of `llama-stack-client` 0.2.12.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from turnstone.domain.memory.banks import EMBEDDED_PROVIDER
@@ -16,6 +16,11 @@ PROVIDER_TYPES = {
     "offline": "inline::offline",
     "openai": "remote::openai-compatible",
     LOCAL: f"inline::{LOCAL_EMBEDDINGS}",
+}
+MEMORY_TYPES = {
+    "embedded": f"inline::{EMBEDDED_PROVIDER}",
+    "pgvector": "remote::pgvector",
+    "s3-vectors": "remote::s3-vectors",
 }
 
 
@@ -34,11 +39,14 @@ class Provider(Frozen):
     health: Health
 
 
-def providers(of_models: Mapping[str, str], missing_vectors: str = "") -> tuple[Provider, ...]:
+def providers(
+    of_models: Mapping[str, str], of_memory: Mapping[str, str], missing_vectors: str = ""
+) -> tuple[Provider, ...]:
     """Return all providers.
 
     Args:
         of_models: the types of the model providers by name.
+        of_memory: the types of the providers of memory banks in the operator's file, by name.
         missing_vectors: the problem of this server's own embedding model, empty if it has none.
     """
     own = Health(status="Error", message=missing_vectors) if missing_vectors else Health(status="OK")
@@ -55,12 +63,7 @@ def providers(of_models: Mapping[str, str], missing_vectors: str = "") -> tuple[
             for provider_id, kind in of_models.items()
         ),
         Provider(api="agents", provider_id="turnstone", provider_type="inline::turnstone", health=Health(status="OK")),
-        Provider(
-            api="vector_io",
-            provider_id=EMBEDDED_PROVIDER,
-            provider_type=f"inline::{EMBEDDED_PROVIDER}",
-            health=Health(status="OK"),
-        ),
+        *_of_memory({EMBEDDED_PROVIDER: "embedded", **of_memory}),
         Provider(api="tool_runtime", provider_id=BUILTIN, provider_type="inline::builtin", health=Health(status="OK")),
         Provider(
             api="tool_runtime",
@@ -72,6 +75,13 @@ def providers(of_models: Mapping[str, str], missing_vectors: str = "") -> tuple[
         ),
         *_of_shields(has_model=not set(of_models.values()) <= {"offline", LOCAL}),
     )
+
+
+def _of_memory(types: Mapping[str, str]) -> Iterator[Provider]:
+    unchecked = Health(status="Not Implemented", message="the store is called when it is needed, not for this")
+    for provider_id, kind in types.items():
+        health = Health(status="OK") if kind == "embedded" else unchecked
+        yield Provider(api="vector_io", provider_id=provider_id, provider_type=MEMORY_TYPES[kind], health=health)
 
 
 def _of_shields(*, has_model: bool) -> tuple[Provider, ...]:

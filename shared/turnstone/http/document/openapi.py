@@ -65,13 +65,16 @@ REFUSALS: Mapping[int, tuple[str, str]] = {
     413: ("BodyTooLarge", "The body has more bytes than the server takes."),
     426: ("UnknownClient", "The header `X-LlamaStack-Client-Version` names none of the versions 0.1 to 0.3."),
     500: ("InternalError", "An internal error of the server."),
-    502: ("ModelFailed", "The model refused or broke. A turn is stored as failed, with its finished steps."),
+    502: (
+        "ModelFailed",
+        "The model, or the provider of a memory bank, refused or broke. A failed turn keeps its finished steps.",
+    ),
     429: (
         "LimitReached",
         "A token limit of this server is reached, or the model takes no more requests now.",
     ),
     503: ("Unavailable", "The server can't do this now; the same request may be sent again shortly."),
-    504: ("ModelTimedOut", "The model was silent for too long."),
+    504: ("ModelTimedOut", "The model, or the provider of a memory bank, was silent for too long."),
 }
 STREAM_ERROR: Schema = {"$ref": "#/components/schemas/StreamError"}
 RETRY_HEADERS: Schema = {
