@@ -6,7 +6,15 @@ from typing import Literal
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.values.frozen import Frozen
 
-JobKind = Literal["clean_session", "clean_agent", "end_session", "clean_completion", "clean_bank", "clean_segments"]
+JobKind = Literal[
+    "clean_session",
+    "clean_agent",
+    "end_session",
+    "clean_completion",
+    "clean_bank",
+    "clean_segments",
+    "clean_file",
+]
 
 
 class Job(Frozen):
@@ -14,8 +22,8 @@ class Job(Frozen):
 
     Attributes:
         agent_id: empty if the job concerns no agent.
-        order: the order key of its agent, session or stored chat completion in their list; of a memory bank, the id of
-            its content.
+        order: the order key of its agent, session or stored chat completion in their list; of a memory bank or a
+            file, the id of its content.
         since: the time of its first cause.
         due_at: the time of its next run.
     """

@@ -42,6 +42,7 @@ class CleanupServices:
     def cleaning(self) -> Cleaning:
         from turnstone.services.cleanup.cleaning import CleanedStores, Cleaning
         from turnstone.store.cleanup.jobs import JobStore
+        from turnstone.store.files.contents import FileContents
         from turnstone.store.memory.banks import BankStore
         from turnstone.store.memory.contents import BankContents
         from turnstone.store.models.stored_completions import StoredCompletionStore
@@ -53,6 +54,7 @@ class CleanupServices:
             StoredCompletionStore(ports.store),
             BankStore(ports.store),
             BankContents(ports.store),
+            FileContents(ports.store),
         )
         return Cleaning(JobStore(ports.store), stores, ports.jobs, ports.clock)
 

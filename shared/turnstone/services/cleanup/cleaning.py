@@ -1,4 +1,4 @@
-"""Clean-up jobs: remove the records of deleted agents, sessions and completions, and end expired sessions.
+"""Clean-up jobs: remove the records of deleted agents, sessions, completions, banks and files, and end expired ones.
 
 A job's record is the truth, its message only a hint. A run does a bounded part and then ends the record, or replaces it
 by one with the time of the next run; both only if the record is still the one of the message. So a job that is sent
@@ -6,7 +6,9 @@ twice, or dies anywhere, is still done, and its number of runs does not grow.
 """
 
 import logging
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import islice
 from typing import NamedTuple, assert_never
 
@@ -17,6 +19,7 @@ from turnstone.ports.supervision import Jobs
 from turnstone.ports.system import Clock
 from turnstone.store.agents.agents import AgentStore
 from turnstone.store.cleanup.jobs import JobStore, later, put_job, sent
+from turnstone.store.files.contents import ContentRef, FileContents, removed
 from turnstone.store.memory.banks import BankStore
 from turnstone.store.memory.contents import BankContents, BankRef, Unlisted
 from turnstone.store.models.stored_completions import StoredCompletionStore
@@ -41,12 +44,13 @@ class CleanedStores(NamedTuple):
     completions: StoredCompletionStore
     banks: BankStore
     contents: BankContents
+    files: FileContents
 
 
 class Cleaning:
     def __init__(self, store: JobStore, stores: CleanedStores, jobs: Jobs, clock: Clock) -> None:
         self._store = store
-        self._sessions, self._agents, self._completions, self._banks, self._contents = stores
+        self._sessions, self._agents, self._completions, self._banks, self._contents, self._files = stores
         self._jobs = jobs
         self._clock = clock
         self._sent: dict[str, Key] = {}
@@ -69,6 +73,8 @@ class Cleaning:
                 self._clean_bank(job, until)
             case "clean_segments":
                 self._clean_segments(job, until)
+            case "clean_file":
+                self._clean_file(job, until)
             case _:
                 assert_never(job.kind)
 
@@ -107,11 +113,7 @@ class Cleaning:
         return count
 
     def _clean_session(self, job: Job, until: datetime) -> None:
-        while not self._sessions.clear(job, RECORDS_AT_ONCE):
-            if self._clock.now() >= until:
-                self._reschedule(job, self._clock.now())
-                return
-        self._finish(job)
+        self._clean(partial(self._sessions.clear, job, RECORDS_AT_ONCE), job, until)
 
     def _clean_agent(self, job: Job, until: datetime) -> None:
         while parted := self._sessions.part_with(job, SESSIONS_AT_ONCE, self._clock.now()):
@@ -129,11 +131,7 @@ class Cleaning:
         self._finish(job)
 
     def _clean_bank(self, job: Job, until: datetime) -> None:
-        while not self._banks.clear(job, RECORDS_AT_ONCE):
-            if self._clock.now() >= until:
-                self._reschedule(job, self._clock.now())
-                return
-        self._finish(job)
+        self._clean(partial(self._banks.clear, job, RECORDS_AT_ONCE), job, until)
 
     def _clean_segments(self, job: Job, until: datetime) -> None:
         """Remove segments that are no longer listed, or never were."""
@@ -148,6 +146,36 @@ class Cleaning:
             self._reschedule(job, self._clock.now() + LATE_PAYLOADS)
         else:
             self._store.settle(job)
+
+    def _clean_file(self, job: Job, until: datetime) -> None:
+        """Remove a cancelled or deleted content; end one that has expired; remove unused parts of any other."""
+        ref, now = ContentRef(job.tenant, job.order), self._clock.now()
+        header = self._files.header(ref)
+        if header is None:
+            self._clean(partial(self._files.clear, ref, RECORDS_AT_ONCE), job, until)
+        elif header.is_over(now):
+            # from now on, because a piece may be under way
+            clearing = later(job, now).model_copy(update={"since": now})
+            try:
+                is_ours = self._store.settle(job, *removed(ref, header), put_job(clearing))
+            except Conflict:
+                self._reschedule(job, now)  # it became whole just now: run again
+                return
+            if is_ours:
+                sent(self._jobs, clearing)
+        elif header.is_whole:
+            self._files.clear_unlisted(ref, header)
+            self._store.settle(job)
+        else:
+            self._reschedule(job, header.ends_at or now)
+
+    def _clean(self, clear: Callable[[], bool], job: Job, until: datetime) -> None:
+        """Remove a part of something deleted, and more until that time."""
+        while not clear():
+            if self._clock.now() >= until:
+                self._reschedule(job, self._clock.now())
+                return
+        self._finish(job)
 
     def _finish(self, job: Job) -> None:
         """End the job, but only after a run at which no payload can come late any more."""
@@ -186,4 +214,6 @@ def _named(job: Job) -> str:
         return f"chat completion {job.order}"
     if job.kind == "clean_bank":
         return f"the memory bank with content {job.order}"
+    if job.kind == "clean_file":
+        return f"the file with content {job.order}"
     return f"{job.session_id or 'all sessions'} of agent {job.agent_id}"
