@@ -17,6 +17,8 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "/v1/openai/v1/chat": ("/v1/chat",),
     "/v1/openai/v1/completions": ("/v1/completions",),
     "/v1/openai/v1/embeddings": ("/v1/embeddings",),
+    "/v1/openai/v1/files": ("/v1/files",),
+    "/v1/openai/v1/uploads": ("/v1/uploads",),
     "/agents": ("/alpha/agents",),
     "/v1/health": ("/alpha/health",),
     "/v1/openapi.json": ("/openapi.json",),

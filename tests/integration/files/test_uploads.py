@@ -19,8 +19,7 @@ from tests.support.engine.harness import CountingStore, ProcessDied, Server, Sto
 from tests.support.stores.file_contents import PIECE, cleaned, content_of, keys, leftovers, shrunk
 from turnstone.domain.access.caller import LOCAL_CALLER, Caller
 from turnstone.domain.errors import Forbidden, IdempotencyMismatch, InvalidRequest, NotFound
-from turnstone.domain.files.stored_files import UPLOAD_LIVES, FilesQuery, FileUpload, StoredFile
-from turnstone.services.files.uploads import NewUpload
+from turnstone.domain.files.stored_files import UPLOAD_LIVES, FilesQuery, FileUpload, NewUpload, StoredFile
 from turnstone.store.files.uploads import KEPT_FOR
 
 TEAMMATE = Caller(tenant=LOCAL_CALLER.tenant, principal="b")

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from starlette.requests import ClientDisconnect
 
 from tests.support.cases import generated
-from tests.support.server.forms import BOUNDARY, FORM_TYPE, SentPart, cut_at, field, file, form, form_of
+from tests.support.clients.forms import BOUNDARY, FORM_TYPE, SentPart, cut_at, field, file, form, form_of
 from turnstone.domain.errors import BodyTooLarge, InvalidRequest, StoreUnavailable
 from turnstone.http.forms import SentForm
 from turnstone.http.request import InvalidBody

@@ -2,7 +2,7 @@
 
 import re
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from turnstone.domain.access.access import Ownership
 from turnstone.domain.values.frozen import Frozen
@@ -22,8 +22,8 @@ MOST_PARTS = 10_000
 UPLOAD_LIVES = timedelta(hours=1)
 BATCH_LIVES_S = 30 * 86_400
 
-_NAME = re.compile(r"[^\x00-\x1f\x7f-\x9f\ud800-\udfff]+")
-_TYPE = re.compile(r"[\x20-\x7e]+")
+NAME_PATTERN = r"[^\x00-\x1f\x7f-\x9f]+"
+TYPE_PATTERN = r"[\x20-\x7e]+"
 
 
 class StoredFile(Frozen):
@@ -82,6 +82,16 @@ class FileUpload(Frozen):
         return self.status == "pending" and now >= self.ends_at
 
 
+class NewUpload(NamedTuple):
+    """An announced file; `expires_after_s` counts from its completion, None for the time of its purpose."""
+
+    filename: str
+    media_type: str
+    purpose: str
+    size_bytes: int
+    expires_after_s: int | None = None
+
+
 class FilesQuery(Frozen):
     """The requested part of the list of files.
 
@@ -110,10 +120,10 @@ def name_problem(filename: str | None) -> str | None:
         return "must have a file name"
     if len(filename) > MOST_NAME_CHARACTERS:
         return f"its file name must have at most {MOST_NAME_CHARACTERS} characters"
-    return None if _NAME.fullmatch(filename) else "its file name must not contain control characters"
+    return None if re.fullmatch(NAME_PATTERN, filename) else "its file name must not contain control characters"
 
 
 def type_problem(media_type: str) -> str | None:
     """Return why the text is not a media type, None if it is."""
-    is_type = len(media_type) <= MOST_TYPE_CHARACTERS and _TYPE.fullmatch(media_type)
+    is_type = len(media_type) <= MOST_TYPE_CHARACTERS and re.fullmatch(TYPE_PATTERN, media_type)
     return None if is_type else f"must have 1 to {MOST_TYPE_CHARACTERS} visible characters of ASCII"

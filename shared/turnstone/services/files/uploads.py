@@ -17,6 +17,7 @@ from turnstone.domain.files.stored_files import (
     UPLOAD_ID,
     UPLOAD_LIVES,
     FileUpload,
+    NewUpload,
     StoredFile,
     lifetime_s,
 )
@@ -44,16 +45,6 @@ class UploadDeps:
     jobs: Callable[[], Jobs]
     clock: Clock
     ids: IdGenerator
-
-
-class NewUpload(NamedTuple):
-    """An announced file; `expires_after_s` counts from its completion, None for the time of its purpose."""
-
-    filename: str
-    media_type: str
-    purpose: str
-    size_bytes: int
-    expires_after_s: int | None = None
 
 
 class AddedPart(NamedTuple):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 BOUNDARY = "a-boundary"
 FORM_TYPE = f"multipart/form-data; boundary={BOUNDARY}"
+OF_FORM = ((b"content-type", FORM_TYPE.encode()),)
+FILES = ("file", "data")
 
 
 class SentPart(NamedTuple):
@@ -45,3 +48,23 @@ def cut_at(body: bytes, sizes: Sequence[int]) -> Iterator[bytes]:
         yield body[:size]
         body = body[size:]
     yield body
+
+
+class FormBody(dict[str, Any]):
+    """A body that is sent as a form: texts by name, of which those named in `FILES` are the content of a file."""
+
+
+def encoded(body: Any) -> tuple[bytes, tuple[tuple[bytes, bytes], ...]]:
+    """Return the bytes of a body, and the headers that come with them."""
+    if isinstance(body, FormBody):
+        return encoded_form(body), OF_FORM
+    return b"" if body is None else json.dumps(body).encode(), ()
+
+
+def encoded_form(body: FormBody) -> bytes:
+    """Return the bytes of a form; a value that is no text is sent as JSON."""
+    texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in body.items()}
+    contents = {name: text.encode("utf-8", "surrogatepass") for name, text in texts.items()}
+    return form(
+        *(file(content, name=name) if name in FILES else field(name, content) for name, content in contents.items())
+    )
