@@ -17,7 +17,7 @@ import pytest
 
 from tests.support.engine.either_store import Make, made_over_dynamodb, made_over_sqlite
 from tests.support.engine.harness import CountingStore, Gate, ProcessDied, Server, StoreCall, attempt
-from tests.support.stores.file_contents import PIECE, SMALL, cleaned, content_of, leftovers, payloads, shrunk
+from tests.support.stores.file_contents import PIECE, SMALL, cleaned, content_of, leftovers, payloads, run_due, shrunk
 from turnstone.domain.access.caller import LOCAL_CALLER, Caller
 from turnstone.domain.errors import ContentLost, Forbidden, IdempotencyMismatch, NotFound, StoreUnavailable
 from turnstone.domain.files.stored_files import BATCH_LIVES_S, UPLOAD_LIVES, FilesQuery, StoredFile
@@ -229,6 +229,43 @@ def test_a_file_that_takes_too_long_is_refused_and_removed(make: Make) -> None:
     gate.open()
     thread.join()
     assert len(refused) == 1
+    assert leftovers(cleaner) == []
+
+
+def test_a_file_that_is_cancelled_before_its_last_write_stays_so(make: Make) -> None:
+    server, cleaner = make(), make()
+
+    def clean_up() -> None:
+        cleaner.clock.advance(UPLOAD_LIVES.total_seconds())  # type: ignore[attr-defined]
+        cleaned(cleaner)
+
+    server.store.before(lambda call: any("|files" in operation.key.pk for operation in call.operations), clean_up)
+    with pytest.raises(StoreUnavailable, match="took too long"):
+        created(server, noise(2 * PIECE))
+    assert listed(cleaner) == []
+    assert leftovers(cleaner) == []
+
+
+def test_a_payload_that_comes_during_the_clean_up_is_removed(make: Make) -> None:
+    """Its process dies before the record is refused, so nobody else knows of it."""
+    dying, cleaner = make(), make()
+    inner = dying.records._store = CountingStore(dying.records._store)  # type: ignore[attr-defined]
+
+    def clean_up() -> None:
+        cleaner.clock.advance(UPLOAD_LIVES.total_seconds())  # type: ignore[attr-defined]
+        run_due(cleaner)
+        inner.die()
+
+    writes = count(1)
+    put = dying.records._blobs.put  # type: ignore[attr-defined]
+    late: list[tuple[str, bytes]] = []
+    dying.records._blobs.put = lambda *payload: late.append(payload) or put(*payload)  # type: ignore[attr-defined]
+    inner.before(lambda call: call.verb == "write" and next(writes) == 3, clean_up)
+    with pytest.raises(ProcessDied):
+        created(dying, noise(2 * PIECE))
+    put(*late[-1])  # it arrives only now
+    assert payloads(cleaner) != set()
+    cleaned(cleaner)
     assert leftovers(cleaner) == []
 
 

@@ -174,6 +174,7 @@ def test_a_cancelled_upload_takes_nothing_and_leaves_nothing(both: Make) -> None
         with pytest.raises(InvalidRequest, match="is cancelled; create a new one"):
             act()
     cleaned(server)
+    assert content_of(server, or_none=True) == set(), "the parts of a cancelled upload do not wait for its end"
     server.clock.advance(UPLOAD_LIVES.total_seconds())  # type: ignore[attr-defined]
     cleaned(server)
     assert leftovers(server) == []

@@ -195,9 +195,19 @@ def test_an_endless_body_is_refused_after_a_while() -> None:
     content_of(read([form_of({}, b"x" * 50_000)], rule=small))
 
 
+def test_an_endless_end_of_a_body_is_refused() -> None:
+    def pieces() -> Iterator[bytes]:
+        yield form(file(b"x"))
+        while True:
+            yield b"x" * 10_000
+
+    with pytest.raises(BodyTooLarge):
+        read(pieces(), rule=FormRule("file", 50_000, ""))
+
+
 def test_the_rest_of_a_refused_body_is_read() -> None:
     """A client that sends everything before it reads then receives the refusal."""
-    pieces = iter([b"nonsense", *[b"x" * 1_000] * 50])
+    pieces = iter([b"nonsense", *[b"x" * 100_000] * 20])
     with pytest.raises(InvalidRequest):
         read(pieces)
     assert next(pieces, None) is None
