@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from turnstone.bootstrap.services.adapters import AnyPorts
     from turnstone.bootstrap.services.agents import AgentServices
     from turnstone.bootstrap.services.cleanup import CleanupServices
+    from turnstone.bootstrap.services.files import FileServices
     from turnstone.bootstrap.services.memory import MemoryServices
     from turnstone.bootstrap.services.models import ModelServices
     from turnstone.bootstrap.services.registries import OwnToolgroups, Registries
@@ -80,6 +81,8 @@ class Core:
     turn_texts = ServiceOf(lambda core: core.turn_memory_services.texts)
     rag_queries = ServiceOf(lambda core: core.turn_memory_services.rag_queries)
     rag_toolbox = ServiceOf(lambda core: core.turn_memory_services.rag_toolbox)
+    files = ServiceOf(lambda core: core.file_services.files)
+    uploads = ServiceOf(lambda core: core.file_services.uploads)
     usage = ServiceOf(lambda core: core.usage_services.usage)
     contexts = ServiceOf(lambda core: core.usage_services.contexts)
     executor = ServiceOf(lambda core: core.foundation.executor)
@@ -156,6 +159,12 @@ class Core:
         return TurnMemoryServices(
             self.foundation, lambda: self.registries, lambda: self.model_services, self.memory_services
         )
+
+    @cached_property
+    def file_services(self) -> FileServices:
+        from turnstone.bootstrap.services.files import FileServices
+
+        return FileServices(self.foundation)
 
     @cached_property
     def usage_services(self) -> UsageServices:

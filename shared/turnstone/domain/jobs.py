@@ -15,6 +15,7 @@ JobKind = Literal[
     "clean_segments",
     "end_bank",
     "clean_insertion",
+    "clean_file",
 ]
 
 
@@ -23,8 +24,8 @@ class Job(Frozen):
 
     Attributes:
         agent_id: empty if the job concerns no agent.
-        order: the order key of its agent, session or stored chat completion in their list; of a memory bank, the id of
-            its content.
+        order: the order key of its agent, session or stored chat completion in their list; of a memory bank or a file,
+            the id of its content.
         name: the id of a memory bank that expires; or the record that leads to the content of an insertion.
         since: the time of its first cause.
         due_at: the time of its next run.

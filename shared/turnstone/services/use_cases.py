@@ -8,6 +8,8 @@ if TYPE_CHECKING:  # a function loads the services that its route uses, and no o
     from turnstone.services.agents.agents import Agents
     from turnstone.services.cleanup.deleting import Deleting
     from turnstone.services.files.attachments import Attachments
+    from turnstone.services.files.files import Files
+    from turnstone.services.files.uploads import Uploads
     from turnstone.services.memory.banks import Banks
     from turnstone.services.memory.documents.documents import Documents
     from turnstone.services.memory.inserting import Inserting
@@ -113,3 +115,9 @@ class UseCases(Protocol):
 
     @property
     def searching(self) -> Searching: ...
+
+    @property
+    def files(self) -> Files: ...
+
+    @property
+    def uploads(self) -> Uploads: ...

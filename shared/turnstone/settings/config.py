@@ -108,6 +108,7 @@ class Settings(BaseModel):
     max_tool_output: int = Field(default=32_000, ge=100, le=1_000_000)
     public_url: PublicUrl | None = None
     max_body_bytes: int = Field(default=6_000_000, ge=1_000, le=100_000_000)
+    max_file_bytes: int = Field(default=512 * 1024**2, ge=1_000, le=8 * 1024**3)
     owner_only: bool = False
     fetch_allow: Annotated[tuple[tuple[str, int], ...], BeforeValidator(hosts_in)] = ()
     cors_origins: Annotated[tuple[str, ...], BeforeValidator(origins_in)] = ()

@@ -80,6 +80,14 @@ SHOWN = {
     "list_banks": {"identifier", "memory_bank_type"},
     "get_bank": {"identifier", "memory_bank_type"},
     "query_bank": {"chunks", "scores"},
+    "create_file": {"id", "object", "bytes", "expires_at"},
+    "list_files": {"data", "has_more"},
+    "get_file": {"id", "object", "bytes", "expires_at"},
+    "delete_file": {"id", "deleted"},
+    "create_upload": {"id", "status", "file"},
+    "add_upload_part": {"id", "upload_id"},
+    "complete_upload": {"id", "status", "file"},
+    "cancel_upload": {"id", "status", "file"},
     "get_context": {"budget_tokens", "token_factor", "summary", "turns"},
     "get_usage": {"total", "by_day", "by_agent", "by_session"},
     "chat_completion": {"completion_message"},
@@ -113,9 +121,10 @@ WITHOUT_BODY |= {"unregister_bank", "insert_into_bank"}
 WITHOUT_BODY |= {"delete_agent_2024", "delete_session_2024"}
 DELETES = {"delete_agent", "delete_session"}
 MAKES_OWN = {"create_agent", "create_agent_2024", "register_model", "register_shield", "register_toolgroup"}
-MAKES_OWN |= {"register_vector_db", "register_memory_bank", "register_bank"}
+MAKES_OWN |= {"register_vector_db", "register_memory_bank", "register_bank", "create_file", "create_upload"}
 LISTS = {"list_agents", "list_chat_completions", "list_models", "list_openai_models", "list_shields", "list_toolgroups"}
-LISTS |= {"list_vector_dbs", "list_memory_banks", "list_banks"}
+LISTS |= {"list_vector_dbs", "list_memory_banks", "list_banks", "list_files"}
+PRIVATE_LISTS = {"list_agents", "list_chat_completions", "list_files"}
 FOR_ALL = {"health", "version", "get_openapi", "get_docs", "get_root", "list_providers", "get_provider"}
 FOR_ALL |= {"list_tools", "get_tool", "list_runtime_tools", "invoke_tool"}
 FOR_ALL |= {
@@ -212,7 +221,7 @@ def assert_answered(bench: Bench, name: str, handler: LambdaHandler) -> None:
         return
     assert answer["statusCode"] == 200, answer
     assert not answer["isBase64Encoded"]
-    if name == "get_attachment":
+    if name in ("get_attachment", "get_file_content"):
         assert (answer["headers"]["content-type"], answer["body"]) == ("text/plain", "a file")
         return
     if name == "get_docs":
@@ -235,7 +244,10 @@ def assert_another_account_finds_nothing(bench: Bench, name: str, handler: Lambd
     event["requestContext"]["identity"] |= {"accountId": "210987654321", "userArn": "arn:aws:iam::210987654321:user/x"}
     answer = handler(event, Context())
     if name in LISTS:
-        assert name not in ("list_agents", "list_chat_completions") or json.loads(answer["body"])["data"] == []
+        assert (
+            name not in ("list_agents", "list_chat_completions", "list_files")
+            or json.loads(answer["body"])["data"] == []
+        )
         assert "meta-llama" not in answer["body"]
         assert "mcp::weather" not in answer["body"]
     assert answer["statusCode"] == (200 if name in MAKES_OWN | LISTS else 404)

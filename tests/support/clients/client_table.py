@@ -225,7 +225,7 @@ OPENAI: Mapping[str, Any] = {
     },
     "unserved_methods_are_named": {
         "responses": [*UNSERVED, True],
-        "files": [*UNSERVED, True],
+        "videos": [*UNSERVED, True],
     },
     "asynchronous_client": ["Hello.", True],
 }

@@ -14,8 +14,10 @@ from urllib.parse import parse_qs, quote, unquote
 
 from hypothesis import strategies as st
 
+from tests.support.clients.forms import FORM_TYPE, OF_FORM, FormBody, encoded_form
 from tests.support.server.asgi_client import Answered, Raw, Served, strict_json
 from tests.support.server.body_shapes import ENTRY_ID, RIGHT, UNSURE, WRONG
+from tests.support.server.file_bodies import ADD_PART, CONTENT, FILES, UPLOADS
 from tests.support.server.memory_bodies import BANK_ID, DOCUMENT_ID, INSERTED_DOCUMENTS, RAG_QUERY_PATH
 from tests.support.server.tenant_world import attach
 from tests.support.server.valid_bodies import (
@@ -123,6 +125,8 @@ def changed(valid: Any, changes: Sequence[tuple[int, str, Any]]) -> Any:
 
 
 def written(body: Any, *, in_ascii: bool) -> bytes:
+    if isinstance(body, FormBody):
+        return encoded_form(body)
     text = json.dumps(body, ensure_ascii=in_ascii)
     for marker, literal in LITERALS.items():
         text = text.replace(f'"{marker}"', literal)
@@ -192,8 +196,9 @@ class World:
             self._make_agent()
             self._begin_again()
             return
-        if answer.status == 200 and request.method != "GET" and self._route.path.startswith(STORED):
-            self._check_stored(request, answer, has_changed=before != after)
+        if answer.status == 200 and request.method != "GET" and self._route.path.startswith((STORED, FILES, UPLOADS)):
+            is_file = not self._route.path.startswith(STORED)
+            (self._check_files if is_file else self._check_stored)(request, answer, has_changed=before != after)
             return
         if answer.status == 200 and request.method == "DELETE" and self._route.path.startswith(OPENAI_MODELS):
             self._check_registered(request)
@@ -231,6 +236,25 @@ class World:
             self._store()
         else:
             assert client.get(self._at(self._route.path)).body == answer.body
+
+    def _check_files(self, request: Raw, answer: Answered, *, has_changed: bool) -> None:
+        """Check that a file or an upload is stored, changed or gone; then restore both."""
+        is_keyed = any(name == b"idempotency-key" and value for name, value in request.headers)
+        assert has_changed or is_keyed
+        file = answer.json()["id"] if self._route.path == FILES else (answer.json().get("file") or {}).get("id")
+        if request.method == "DELETE":
+            assert self._server.client.get(self._at(self._route.path)).status == 404
+        elif file:
+            assert self._server.client.get(f"{FILES}/{file}").status == 200
+        if not request.target.endswith(b"/parts"):
+            self._store_files()
+
+    def _store_files(self) -> None:
+        client = self._server.client
+        self._ids["file_id"] = client.post(FILES, BODIES["POST", FILES].valid[0]).json()["id"]
+        self._ids["upload_id"] = client.post(UPLOADS, BODIES["POST", UPLOADS].valid[0]).json()["id"]
+        part = client.post(self._at(f"{UPLOADS}/{{upload_id}}/parts"), ADD_PART).json()
+        self._pending = [part["id"]]
 
     def _store(self) -> None:
         body = {"model": "offline", "messages": [{"role": "user", "content": "hi"}], "store": True}
@@ -284,6 +308,8 @@ class World:
         self._ids["session_id"] = session["session_id"]
         if "{completion_id}" in self._route.path:
             self._store()
+        if self._route.path.startswith((FILES, UPLOADS)):
+            self._store_files()
         if "{attachment_id}" in self._route.path:
             ref = SessionRef(tenant="local", agent_id=self._ids["agent_id"], session_id=self._ids["session_id"])
             self._ids["attachment_id"] = attach(self._server, ref, "a file")
@@ -318,11 +344,14 @@ class World:
             body = body.replace(b"@%s@" % name.encode(), ids[name].encode())
         for index, call_id in enumerate(self._pending):
             body = body.replace(b"@call%d@" % index, call_id.encode())
-        return Raw(self._route.method, target, (body[: case.cut_at], body[case.cut_at :]), case.headers)
+        headers = (*OF_FORM, *case.headers) if self._route.file else case.headers
+        return Raw(self._route.method, target, (body[: case.cut_at], body[case.cut_at :]), headers)
 
     @property
     def _deletes(self) -> bool:
-        return self._route.method == "DELETE" and not self._route.path.startswith((*REGISTRIES, OPENAI_MODELS, STORED))
+        return self._route.method == "DELETE" and not self._route.path.startswith(
+            (*REGISTRIES, OPENAI_MODELS, STORED, FILES)
+        )
 
     @property
     def _runs_tool(self) -> bool:
@@ -352,6 +381,8 @@ class World:
                 true = {404} if grade == RIGHT else {400, 404}
         else:
             true = {404, 405} if grade == RIGHT else {400, 404, 405}
+        if self._route.file and dict(request.headers)[b"content-type"] != FORM_TYPE.encode():
+            true = true - {200} | {400}
         named = {name for name, value in request.headers if value}
         if b"content-type" in named:
             true |= {415}
@@ -375,6 +406,8 @@ class World:
             return by_query
         if self._bodies.grade is None or (self._route.method == "GET" and not body.strip(b" \t\r\n")):
             return RIGHT
+        if self._route.file:
+            return RIGHT if body == encoded_form(self._bodies.valid[0]) else UNSURE
         try:
             return self._bodies.grade(understood(body), self._pending)
         except ValueError:
@@ -407,7 +440,7 @@ def check_success(answer: Answered) -> None:
         assert is_object_list_or_null(answer.body)
         return
     if answer.headers["content-type"] == "text/plain":
-        assert answer.body == b"a file"
+        assert answer.body in (b"a file", CONTENT.encode())
         return
     if answer.headers["content-type"] == "text/html; charset=utf-8":
         assert answer.body.startswith(b"<!doctype html>")

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from functions.local.routes import ROUTES
+from tests.support.clients.forms import FormBody, encoded
 from tests.support.server.asgi_client import Answered, Raw, Served, bearer, key_for
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.refs import SessionRef
@@ -34,7 +35,10 @@ REMOVED = ("/v1/models/{model_id}", "/v1/toolgroups/{toolgroup_id}", "/v1/shield
 REMOVED += ("/v1/vector-dbs/{vector_db_id}", "/v1/memory-banks/{memory_bank_id}")
 DOCUMENTS = "/v1/memory-banks/{memory_bank_id}/documents"
 BANKS = ("/v1/memory-banks", DOCUMENTS)  # they are of their owner, as agents are
-KEYED = ("/v1/agents", "/v1/agents/{agent_id}/session", *REGISTRIES, *BANKS)
+FILES, UPLOADS = "/v1/openai/v1/files", "/v1/openai/v1/uploads"
+PARTS = f"{UPLOADS}/{{upload_id}}/parts"
+IDS_OF = {STORED: "completion_id", FILES: "file_id", UPLOADS: "upload_id"}
+KEYED = ("/v1/agents", "/v1/agents/{agent_id}/session", *REGISTRIES, *BANKS, FILES, UPLOADS, PARTS)
 
 
 def is_registry(route: Route) -> bool:
@@ -67,8 +71,8 @@ class Tenant:
         self.ids["attachment_id"] = attach(serving, SessionRef(tenant=caller.tenant, **session), f"{mark}-turn")
 
     def send(self, method: str, target: str, body: Any = None, headers: Sequence[Header] = ()) -> Answered:
-        sent = b"" if body is None else json.dumps(body).encode()
-        return self._client.send(Raw(method, target.encode(), (sent,), (bearer(self._token), *headers)))
+        sent, own = encoded(body)
+        return self._client.send(Raw(method, target.encode(), (sent,), (bearer(self._token), *own, *headers)))
 
     def snapshot(self) -> dict[str, Answered]:
         """Return the owner's answers under each path of an owned object."""
@@ -85,15 +89,15 @@ class Tenant:
     def _make(self) -> None:
         for path in (
             *("/v1/agents", "/v1/agents/{agent_id}/session", SESSION + "/turn", SESSION + "/turn"),
-            *(*REGISTRIES, STORED, *BANKS),
+            *(*REGISTRIES, STORED, *BANKS, FILES, UPLOADS, PARTS),
         ):
             answer = self.send("POST", path.format_map(self.ids), self.bodies[path], self.keys.get(path, ()))
             assert answer.status == 200, answer
             self.secrets |= set(IDS.findall(answer.body))
             made = answer.json() or {}
             self.ids |= {name: made[name] for name in ("agent_id", "session_id", "turn_id") if name in made}
-            if path == STORED:
-                self.ids["completion_id"] = made["id"]
+            if path in IDS_OF:
+                self.ids[IDS_OF[path]] = made["id"]
             if made.get("steps"):
                 self.ids["step_id"] = made["steps"][0]["step_id"]
         self.bodies = {**self.bodies, **self._bodies_2024()}
@@ -172,6 +176,10 @@ def _bodies(mark: str, text: str) -> Mapping[str, Any]:
         },
         "/v1/vector-io/query": {"vector_db_id": f"{mark}-bank", "query": stored},
         **_of_banks(mark, stored),
+        FILES: FormBody(purpose="assistants", file=stored),
+        UPLOADS: {"bytes": 1_000, "filename": stored, "mime_type": "text/plain", "purpose": "vision"},
+        PARTS: FormBody(data=stored),
+        f"{UPLOADS}/{{upload_id}}/complete": {"part_ids": [stored]},
         "/v1/safety/run-shield": {"shield_id": f"{mark}-shield", "messages": [{"role": "user", "content": shield}]},
     }
 

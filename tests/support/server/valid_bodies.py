@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from tests.support.server import memory_bodies
+from tests.support.server import file_bodies, memory_bodies
 from tests.support.server.body_shapes import (
     CONFIG,
     EMBED,
@@ -488,6 +488,9 @@ BODIES = {
         names=("memory_bank_id",),
         query="memory_bank_id={memory_bank_id}",
     ),
+    **dict.fromkeys(file_bodies.READ, UNREAD),
+    **{route: Bodies((valid,), grade) for route, (valid, grade) in file_bodies.GRADES.items()},
+    ("GET", file_bodies.FILES): Bodies(UNREAD.valid, by_query=lambda query: file_bodies.list_grade(query)),
     ("POST", "/v1/inference/chat-completion"): Bodies(CHATS, chat_grade),
     ("POST", "/v1/openai/v1/chat/completions"): Bodies(OPENAI_CHATS, openai_chat_grade),
     ("GET", STORED): Bodies(UNREAD.valid, by_query=lambda query: completions_grade(query)),

@@ -42,6 +42,7 @@ class CleanupServices:
     def cleaning(self) -> Cleaning:
         from turnstone.services.cleanup.cleaning import CleanedStores, Cleaning
         from turnstone.store.cleanup.jobs import JobStore
+        from turnstone.store.files.contents import FileContents
         from turnstone.store.memory.banks import BankStore
         from turnstone.store.memory.contents import BankContents
         from turnstone.store.memory.insertions import InsertionStore
@@ -55,6 +56,7 @@ class CleanupServices:
             BankStore(ports.store),
             BankContents(ports.store),
             InsertionStore(ports.store),
+            FileContents(ports.store),
         )
         return Cleaning(JobStore(ports.store), stores, ports.jobs, ports.clock)
 

@@ -61,11 +61,6 @@ GROUPS: tuple[Group, ...] = (
         OWN_API,
         "",
         """
-        POST /files files.create
-        GET /files files.list
-        GET /files/{file_id} files.retrieve
-        DELETE /files/{file_id} files.delete
-        GET /files/{file_id}/content files.content
         POST /vector_stores vector_stores.create
         GET /vector_stores vector_stores.list
         GET /vector_stores/{vector_store_id} vector_stores.retrieve

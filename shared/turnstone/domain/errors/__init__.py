@@ -211,8 +211,10 @@ class IdempotencyMismatch(TurnstoneError):
 class BodyTooLarge(TurnstoneError):
     """The request has more bytes than the server accepts."""
 
-    def __init__(self, limit_bytes: int) -> None:
-        super().__init__(f"the request body is over the limit of {limit_bytes} bytes (TURNSTONE_MAX_BODY_BYTES)")
+    def __init__(self, limit_bytes: int, setting: str = "TURNSTONE_MAX_BODY_BYTES") -> None:
+        """Take the limit, and the variable that sets it, empty for a fixed one."""
+        named = f" ({setting})" if setting else ""
+        super().__init__(f"the request body is over the limit of {limit_bytes} bytes{named}")
         self.limit_bytes = limit_bytes
 
 

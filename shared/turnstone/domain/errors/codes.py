@@ -140,6 +140,16 @@ class ErrorCode(StrEnum):
         "A memory bank that a turn reads is missing, not visible or of another kind, or its query can't be made.",
         "Correct the agent's memory as the text describes, or register the bank.",
     )
+    FILE_NOT_FOUND = (
+        "file_not_found",
+        "No such file, or it is not visible to the caller; it may have expired.",
+        "Choose one that `GET /v1/files` lists, or send it.",
+    )
+    UPLOAD_NOT_FOUND = (
+        "upload_not_found",
+        "No such upload, or it is not visible to the caller; it is forgotten a day after its end.",
+        "Check the id, or create an upload.",
+    )
     MODEL_NOT_FOUND = (
         "model_not_found",
         "This server has no such model.",
@@ -375,6 +385,8 @@ NOT_FOUND: Mapping[str, ErrorCode] = {
     "completion": ErrorCode.COMPLETION_NOT_FOUND,
     "memory bank": ErrorCode.BANK_NOT_FOUND,
     "document": ErrorCode.DOCUMENT_NOT_FOUND,
+    "file": ErrorCode.FILE_NOT_FOUND,
+    "upload": ErrorCode.UPLOAD_NOT_FOUND,
     "model": ErrorCode.MODEL_NOT_FOUND,
     "provider": ErrorCode.PROVIDER_NOT_FOUND,
     "shield": ErrorCode.SHIELD_NOT_FOUND,

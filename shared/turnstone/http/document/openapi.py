@@ -126,6 +126,8 @@ def openapi_document(
         read=[route.body for route in routes if route.body],
         written=[ErrorCode, StreamedEvent, *(kind for route in routes for kind in _written(route))],
     )
+    for route in routes:
+        _add_file(route, schemas)
     security_schemes = security_schemes or {}
     paths: dict[str, Schema] = {}
     for route in routes:
@@ -174,6 +176,16 @@ def _written(route: Route) -> Iterator[Any]:
     yield from route.headers.values()
 
 
+def _add_file(route: Route, schemas: WireSchemas) -> None:
+    """Add the file of a form to the schema of its fields."""
+    if route.file is None or route.body is None:
+        return
+    form = schemas.named[schemas.read[route.body]["$ref"].rpartition("/")[2]]
+    file = {route.file.name: {"type": "string", "format": "binary"}}
+    form["properties"] = {**file, **form["properties"]}
+    form["required"] = [*file, *form.get("required", ())]
+
+
 def answers_of(route: Route) -> tuple[type, ...]:
     """Return the kinds of `Answer` that the route returns, by the annotation of its function."""
     answered = get_type_hints(route.endpoint)["return"]
@@ -191,7 +203,8 @@ def _operation(route: Route, schemas: WireSchemas, security_schemes: Mapping[str
     if parameters := list(_parameters(route)):
         operation["parameters"] = parameters
     if route.body is not None:
-        content = {"application/json": {"schema": schemas.read[route.body]}}
+        kind = "application/json" if route.file is None else "multipart/form-data"
+        content = {kind: {"schema": schemas.read[route.body]}}
         operation["requestBody"] = {"required": route.method != "GET", "content": content}
     refusals = {
         str(status): {"$ref": f"#/components/responses/{_refusal_name(status, envelope)}"}
