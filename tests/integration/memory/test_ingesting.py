@@ -344,6 +344,18 @@ def test_a_long_insertion_continues_where_it_was_and_shows_its_progress(
     assert left_of_insertions(server) == []
 
 
+def test_vectors_made_before_a_failure_are_kept(both: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = opened(both)
+    embeddings = Embeddings(server, monkeypatch)
+    document = added(server, uploaded(server, " ".join(f"w{n}" for n in range(50)).encode()), chunking=WORDS)
+    embeddings.before = lambda: embeddings.texts and failing(ModelBusy("too many requests"))()
+    run(server)
+    assert got(server, document.document_id).progress == IngestProgress(chunks=100, embedded=64)
+    embeddings.before = lambda: None
+    ended(server)
+    assert texts(server, document.document_id) == embeddings.texts
+
+
 def test_vectors_of_another_text_are_not_continued(both: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     server = opened(both)
     embeddings = Embeddings(server, monkeypatch)

@@ -4,7 +4,9 @@ It keeps no list: the store holds all jobs, also those of an earlier process.
 """
 
 import logging
+import time
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from functools import partial
 from threading import Condition, Thread
 
@@ -14,6 +16,7 @@ from turnstone.domain.values.outcome import Outcome, Raised, Returned, guarded
 
 log = logging.getLogger(__name__)
 POLL_EVERY_S = 60.0
+LATER_S = 0.01  # than due, because two clocks may differ
 
 
 class LocalJobs:
@@ -24,6 +27,7 @@ class LocalJobs:
         self._name = name
         self._every_s = every_s
         self._changed = Condition()
+        self._poll_s = time.monotonic() + every_s
         self._is_nudged = True
         self._is_closed = False
         self._thread: Thread | None = None
@@ -34,16 +38,19 @@ class LocalJobs:
         self._thread.start()
 
     def send(self, job: Job) -> None:
-        """Poll the due jobs, now including this one."""
-        log.debug("a %s was sent", job.kind)
-        with self._changed:
-            self._is_nudged = True
-            self._changed.notify()
+        """Poll the due jobs, now including this one, and when it is due if that is soon."""
+        self.send_all((job,))
 
     def send_all(self, jobs: Sequence[Job]) -> None:
-        """Poll the due jobs, now including these."""
-        for job in jobs[-1:]:
-            self.send(job)
+        """Poll the due jobs, now including these, and when they are due if that is soon."""
+        now, now_s = datetime.now(UTC), time.monotonic()
+        with self._changed:
+            for job in jobs:
+                due_s = now_s + (job.due_at - now).total_seconds() + LATER_S
+                if now_s < due_s < self._poll_s:
+                    self._poll_s = due_s
+            self._is_nudged = True
+            self._changed.notify()
 
     def close(self) -> None:
         """Stop after the current job."""
@@ -65,7 +72,10 @@ class LocalJobs:
     def _wait(self) -> bool:
         """Wait until the next poll; False once closed."""
         with self._changed:
-            self._changed.wait_for(lambda: self._is_nudged or self._is_closed, self._every_s)
+            while not (self._is_nudged or self._is_closed) and (left_s := self._poll_s - time.monotonic()) > 0:
+                self._changed.wait(left_s)
+            if self._poll_s <= time.monotonic():
+                self._poll_s = time.monotonic() + self._every_s
             self._is_nudged = False
             return not self._is_closed
 

@@ -104,6 +104,7 @@ class LocalServer:
     def begin_to_stop(self) -> None:
         """Refuse new turns; the time for running ones to finish begins."""
         self._stop_by = time.monotonic() + self._settings.drain_seconds
+        self.core.ingesting_services.stop.set()  # before its requests are refused
         running = self.core.executor.refuse_more()
         self.core.session_queues.stop()
         if running:
@@ -128,7 +129,6 @@ class LocalServer:
         self._sweeps.close()
         self._payload_sweeps.close()
         self._jobs.close()
-        self.core.ingesting_services.stop.set()
         self._ingest_jobs.close()
         self._supervisor.close()
         self.core.leases.close()

@@ -49,6 +49,7 @@ PAGE_CHUNKS = 1_024
 DELETED = "the file was deleted before it was read; upload it again"
 TOO_LARGE = f"the file has more than {MOST_FILE_BYTES // 1024 // 1024} MiB; divide it"
 LOST = "the content of the file is lost; upload it again"
+TRANSIENT = (ModelError, MemoryProviderError, DayLimitReached, Overloaded)  # apart from refusals by a model
 TIME_OVER = "the run of the job is over"
 
 
@@ -111,7 +112,7 @@ class IngestRuns:
         stored = self._deps.banks.lent(ref.tenant, ref.bank_id)
         if stored.content_id != ref.content_id:
             raise NotFound("memory bank", ref.bank_id)
-        with _failures_sorted():
+        with _failures_sorted(self._deps.stop):
             extracted = self._extracted(ingestion, document)
             chunks = _chunks_of(stored.bank, document, extracted)
             del extracted
@@ -159,14 +160,24 @@ class IngestRuns:
             pages = len(before)
             made = [vector for page in before for vector in page][: len(chunks)]
         stored = len(made)
+
+        def store() -> None:
+            nonlocal pages, stored
+            put = put_vectors(ref, ingestion.insertion_id, pages, digest, made[stored:])
+            pages, stored = pages + 1, len(made)
+            self._note(ref, ingestion, IngestProgress(chunks=len(chunks), embedded=stored), put)
+
         while len(made) < len(chunks):
             texts = [chunk.text for chunk in chunks[len(made) : len(made) + EMBEDDED_AT_ONCE]]
-            made += self._deps.embedding.vectors(ingestion.caller, space, texts, NO_PROVIDER_DATA)
+            try:
+                made += self._deps.embedding.vectors(ingestion.caller, space, texts, NO_PROVIDER_DATA)
+            except TRANSIENT:
+                if len(made) > stored:
+                    store()
+                raise
             is_late = self._deps.stop.is_set or self._deps.records.clock.now() >= until
             if len(made) < len(chunks) and (is_late or len(made) - stored >= PAGE_CHUNKS):
-                put = put_vectors(ref, ingestion.insertion_id, pages, digest, made[stored:])
-                pages, stored = pages + 1, len(made)
-                self._note(ref, ingestion, IngestProgress(chunks=len(chunks), embedded=stored), put)
+                store()
                 if is_late:
                     raise RunPostponed(TIME_OVER, is_failure=False)
         return tuple(chunk._replace(vector=vector) for chunk, vector in zip(chunks, made, strict=True))
@@ -199,15 +210,15 @@ def _chunks_of(bank: Bank, document: Document, extracted: Extracted) -> tuple[Do
 
 
 @contextmanager
-def _failures_sorted() -> Iterator[None]:
+def _failures_sorted(stop: StopSignal) -> Iterator[None]:
     """Convert failures within the block to those that end or postpone a run; NotFound is the bank's."""
     try:
         yield
     except ExtractionFailed as failed:
         if failed.code == "server_error":
-            raise RunPostponed(str(failed)) from failed
+            raise RunPostponed(str(failed), is_failure=not stop.is_set) from failed
         raise RunEnded(failed.code, str(failed)) from failed
     except (ModelNotFound, ModelRefused, InvalidRequest) as refused:
         raise RunEnded("server_error", str(refused)) from refused
-    except (ModelError, MemoryProviderError, DayLimitReached, Overloaded) as failed:
-        raise RunPostponed(str(failed)) from failed
+    except TRANSIENT as failed:
+        raise RunPostponed(str(failed), is_failure=not stop.is_set) from failed
