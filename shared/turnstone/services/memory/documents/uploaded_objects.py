@@ -1,7 +1,7 @@
 """Objects that the operator puts into the bucket become files and documents of memory banks.
 
 An object is `uploads/{tenant}/{bank}/{name}`; the name is the id of the document. Events come more than once and in any
-order, so each only names an object, which is read as it is now, and counts unless its document has changed meanwhile.
+order, so each only names an object, which is read as it is now, and counts unless its document has changed since.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 FOLDER = "uploads"
 TRIES = 4
 # takes the caller, the name, the type and the content of a file, and the attempt to store it
-CreateFile = Callable[[Caller, str, str, Iterator[bytes], Attempt], StoredFile]
+StoreFile = Callable[[Caller, str, str, Iterator[bytes], Attempt], StoredFile]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class UploadedObjectDeps:
     banks: Banks
     records: DocumentRecords
     ingesting: Ingesting
-    create_file: CreateFile
+    create_file: StoreFile
     delete_file: Callable[[Caller, str], None]
 
 
@@ -70,7 +70,7 @@ class UploadedObjects:
             log.info("an uploaded object is missing, and its event ignored")
         elif named is None:
             log.warning("an uploaded object is ignored: its key is not %s/TENANT/BANK/NAME", FOLDER)
-        elif not any(self._is_taken(found, named) for _ in range(TRIES)):
+        elif not any(self._try_take(found, named) for _ in range(TRIES)):
             raise StoreUnavailable("the document of an uploaded object changes too fast, try again")
 
     def _key_of(self, key: str) -> str | None:
@@ -84,7 +84,7 @@ class UploadedObjects:
                     return each
         return None
 
-    def _is_taken(self, key: str, named: ObjectName) -> bool:
+    def _try_take(self, key: str, named: ObjectName) -> bool:
         """Have the object inserted; return False if its document has changed in between."""
         try:
             stored = self._deps.banks.lent(named.tenant, named.bank_id)
@@ -100,9 +100,9 @@ class UploadedObjects:
         with self._deps.objects.opened(key) as current:  # after the document, which must not change from now on
             if current is None or _is_same(before, current):
                 return True
-            return self._is_inserted(stored, named, current, before)
+            return self._try_insert(stored, named, current, before)
 
-    def _is_inserted(
+    def _try_insert(
         self, stored: StoredBank, named: ObjectName, current: UploadedObject, before: Document | None
     ) -> bool:
         stamp = stored.bank.stamp
@@ -110,7 +110,7 @@ class UploadedObjects:
         caller = Caller(tenant=named.tenant, principal=stamp.owner or "", **groups)
         new = NewDocument(named.document_id, size_bytes=current.size_bytes, source_version=current.version)
         if current.size_bytes > MOST_FILE_BYTES:
-            return self._is_refused(caller, named.bank_id, new, before)
+            return self._try_refuse(caller, named.bank_id, new, before)
         filename = _printable(named.document_id.rpartition("/")[2])[-MOST_NAME_CHARACTERS:]
         attempt = _attempt_of(named, current, before)
         file = self._deps.create_file(caller, filename, _type_of(current), current.pieces, attempt)
@@ -121,7 +121,7 @@ class UploadedObjects:
             return False
         return True
 
-    def _is_refused(self, caller: Caller, bank_id: str, new: NewDocument, before: Document | None) -> bool:
+    def _try_refuse(self, caller: Caller, bank_id: str, new: NewDocument, before: Document | None) -> bool:
         try:
             problem = DocumentProblem(code="invalid_file", message=TOO_LARGE)
             self._deps.ingesting.refuse(caller, bank_id, new, before, problem)

@@ -172,6 +172,28 @@ def test_of_two_files_for_one_document_the_later_counts_in_any_order_of_their_jo
     assert left_of_insertions(server) == []
 
 
+def test_an_insertion_that_was_replaced_makes_no_vectors(both: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = opened(both)
+    embeddings = Embeddings(server, monkeypatch)
+    added(server, uploaded(server, b"low water"), "tide")
+    added(server, uploaded(server, b"spring tide"), "tide")
+    run(server)
+    assert embeddings.texts == ["spring tide"]
+
+
+def test_a_run_of_a_function_keeps_others_from_its_job_until_after_its_end(
+    both: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = opened(both, is_on_lambda=True)
+    embeddings = Embeddings(server, monkeypatch)
+    added(server, uploaded(server, b"high water"))
+    (job,) = server.core.cleaning.due()
+    embeddings.before = lambda: server.core.cleaning.run_for(job, timedelta(hours=1))
+    server.core.cleaning.run_for(job, timedelta(hours=1))
+    assert embeddings.texts == ["high water"]
+    assert server.core.cleaning.due() == ()
+
+
 def test_files_of_a_batch_are_begun_in_few_writes_and_in_order(both: Make) -> None:
     server = opened(both)
     news = [NewDocument(f"{n:03d}", file_id=uploaded(server, b"tide %d" % n)) for n in range(26)]
