@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.engine.either_store import Make
-from tests.support.engine.harness import Server
+from tests.support.engine.harness import Harness, Server
 from turnstone.domain.access.caller import LOCAL_CALLER, Caller
 from turnstone.domain.errors import IdempotencyMismatch, InvalidRequest, ModelBusy, ModelRefused, NotFound
 from turnstone.domain.memory.banks import BankKind, BankRef, Chunking, NewBank
@@ -182,9 +184,9 @@ def test_an_insertion_that_was_replaced_makes_no_vectors(both: Make, monkeypatch
 
 
 def test_a_run_of_a_function_keeps_others_from_its_job_until_after_its_end(
-    both: Make, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server = opened(both, is_on_lambda=True)
+    server = opened(partial(Harness, tmp_path, is_on_lambda=True))
     embeddings = Embeddings(server, monkeypatch)
     added(server, uploaded(server, b"high water"))
     (job,) = server.core.cleaning.due()
