@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from turnstone.bootstrap.services.agents import AgentServices
     from turnstone.bootstrap.services.cleanup import CleanupServices
     from turnstone.bootstrap.services.files import FileServices
+    from turnstone.bootstrap.services.ingesting import IngestingServices
     from turnstone.bootstrap.services.memory import MemoryServices
     from turnstone.bootstrap.services.models import ModelServices
     from turnstone.bootstrap.services.registries import OwnToolgroups, Registries
@@ -75,6 +76,7 @@ class Core:
     banks = ServiceOf(lambda core: core.memory_services.banks)
     inserting = ServiceOf(lambda core: core.memory_services.inserting)
     documents = ServiceOf(lambda core: core.memory_services.documents)
+    ingesting = ServiceOf(lambda core: core.ingesting_services.ingesting)
     recalling = ServiceOf(lambda core: core.memory_services.recalling)
     searching = ServiceOf(lambda core: core.memory_services.searching)
     turn_memories = ServiceOf(lambda core: core.turn_memory_services.memories)
@@ -139,7 +141,7 @@ class Core:
     def cleanup_services(self) -> CleanupServices:
         from turnstone.bootstrap.services.cleanup import CleanupServices
 
-        return CleanupServices(self.foundation, lambda: self.turn_services)
+        return CleanupServices(self.foundation, lambda: self.turn_services, lambda: self.ingesting_services)
 
     @cached_property
     def model_services(self) -> ModelServices:
@@ -152,6 +154,12 @@ class Core:
         from turnstone.bootstrap.services.memory import MemoryServices
 
         return MemoryServices(self.foundation, lambda: self.registries, lambda: self.model_services)
+
+    @cached_property
+    def ingesting_services(self) -> IngestingServices:
+        from turnstone.bootstrap.services.ingesting import IngestingServices
+
+        return IngestingServices(self.foundation, self.memory_services, lambda: self.file_services.files)
 
     @cached_property
     def turn_memory_services(self) -> TurnMemoryServices:

@@ -1,4 +1,4 @@
-"""Background jobs of requests: delete content, or end expired resources."""
+"""Background jobs of requests: delete content, end expired resources, or ingest documents."""
 
 from datetime import datetime
 from typing import Literal
@@ -16,6 +16,7 @@ JobKind = Literal[
     "end_bank",
     "clean_insertion",
     "clean_file",
+    "ingest_document",
 ]
 
 
@@ -26,7 +27,8 @@ class Job(Frozen):
         agent_id: empty if the job concerns no agent.
         order: the order key of its agent, session or stored chat completion in their list; of a memory bank or a file,
             the id of its content.
-        name: the id of a memory bank that expires; or the record that leads to the content of an insertion.
+        name: the id of a memory bank that expires; the record that leads to the content of an insertion; or the id of
+            an insertion.
         since: the time of its first cause.
         due_at: the time of its next run.
     """

@@ -50,6 +50,7 @@ TABLE = "turnstone"
 WORKER = "turn_supervisor.run_turn"
 SWEEPER = "events.sweeper"
 JOBS = "events.jobs"
+INGEST = "events.ingest"
 DELETES = ("agents.delete_agent", "sessions.delete_session")
 
 # ---- the allowed modules
@@ -178,7 +179,19 @@ NOT_NEEDED = {
     ),
     WORKER: ("http", "dialects"),
     SWEEPER: ("http", "dialects"),
-    JOBS: ("http", "dialects", "engine", "services.turns.running", "adapters.tools", "adapters.models.offline.offline"),
+    **dict.fromkeys(
+        (JOBS, INGEST),
+        (
+            "http",
+            "dialects",
+            "engine",
+            "services.memory",
+            "services.turns.running",
+            "adapters.extracting",
+            "adapters.tools",
+            "adapters.models.offline.offline",
+        ),
+    ),
     AUTHORIZER: ("http.server.app", "dialects", "engine", "store.sessions.turns", "domain.agents.agents"),
 }
 
@@ -211,7 +224,7 @@ MOST_ROUNDS = 20
 
 
 def kind_of(function: Function) -> str:
-    others = {WORKER: "worker", SWEEPER: "worker", JOBS: "batch", AUTHORIZER: "authorizer"}
+    others = {WORKER: "worker", SWEEPER: "worker", JOBS: "batch", INGEST: "batch", AUTHORIZER: "authorizer"}
     return others.get(function.module, function.kind)
 
 

@@ -1,10 +1,12 @@
-"""Clean-up jobs of one machine: one thread that runs due jobs in order.
+"""Jobs of one machine: a thread that runs due jobs in order.
 
 It keeps no list: the store holds all jobs, also those of an earlier process.
 """
 
 import logging
+import time
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from functools import partial
 from threading import Condition, Thread
 
@@ -14,34 +16,41 @@ from turnstone.domain.values.outcome import Outcome, Raised, Returned, guarded
 
 log = logging.getLogger(__name__)
 POLL_EVERY_S = 60.0
+LATER_S = 0.01  # than due, because two clocks may differ
 
 
 class LocalJobs:
     """Runs jobs in this process. `start` supplies the functions that list and run due jobs."""
 
-    def __init__(self, every_s: float = POLL_EVERY_S) -> None:
+    def __init__(self, name: str = "jobs", every_s: float = POLL_EVERY_S) -> None:
+        """Take the name of the thread, and the interval of polls."""
+        self._name = name
         self._every_s = every_s
         self._changed = Condition()
+        self._poll_s = time.monotonic() + every_s
         self._is_nudged = True
         self._is_closed = False
         self._thread: Thread | None = None
 
     def start(self, due: Callable[[], Sequence[Job]], run: Callable[[Job], None]) -> None:
         """Start with the jobs due now; poll again after each sent job and at intervals."""
-        self._thread = Thread(target=self._run_forever, args=(due, run), name="jobs", daemon=True)
+        self._thread = Thread(target=self._run_forever, args=(due, run), name=self._name, daemon=True)
         self._thread.start()
 
     def send(self, job: Job) -> None:
-        """Poll the due jobs, now including this one."""
-        log.debug("a %s was sent", job.kind)
-        with self._changed:
-            self._is_nudged = True
-            self._changed.notify()
+        """Poll the due jobs, now including this one, and when it is due if that is soon."""
+        self.send_all((job,))
 
     def send_all(self, jobs: Sequence[Job]) -> None:
-        """Poll the due jobs, now including these."""
-        for job in jobs[-1:]:
-            self.send(job)
+        """Poll the due jobs, now including these, and when they are due if that is soon."""
+        now, now_s = datetime.now(UTC), time.monotonic()
+        with self._changed:
+            for job in jobs:
+                due_s = now_s + (job.due_at - now).total_seconds() + LATER_S
+                if now_s < due_s < self._poll_s:
+                    self._poll_s = due_s
+            self._is_nudged = True
+            self._changed.notify()
 
     def close(self) -> None:
         """Stop after the current job."""
@@ -63,7 +72,10 @@ class LocalJobs:
     def _wait(self) -> bool:
         """Wait until the next poll; False once closed."""
         with self._changed:
-            self._changed.wait_for(lambda: self._is_nudged or self._is_closed, self._every_s)
+            while not (self._is_nudged or self._is_closed) and (left_s := self._poll_s - time.monotonic()) > 0:
+                self._changed.wait(left_s)
+            if self._poll_s <= time.monotonic():
+                self._poll_s = time.monotonic() + self._every_s
             self._is_nudged = False
             return not self._is_closed
 
@@ -71,4 +83,4 @@ class LocalJobs:
 def _log_failure(outcome: Outcome[object]) -> None:
     if isinstance(outcome, Raised):
         unexpected = None if isinstance(outcome.error, StoreUnavailable) else outcome.error
-        log.warning("a clean-up is left for later: %s", outcome.error, exc_info=unexpected)
+        log.warning("a job is left for later: %s", outcome.error, exc_info=unexpected)

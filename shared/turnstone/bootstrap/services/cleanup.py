@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import datetime
 
     from turnstone.bootstrap.services.foundation import Foundation
+    from turnstone.bootstrap.services.ingesting import IngestingServices
     from turnstone.bootstrap.services.turns import TurnServices
+    from turnstone.domain.jobs import Job
     from turnstone.services.cleanup.cleaning import Cleaning
     from turnstone.services.cleanup.deleting import Deleting
     from turnstone.services.cleanup.sweeping import Sweeper
@@ -18,9 +21,15 @@ if TYPE_CHECKING:
 class CleanupServices:
     """The services of deletion; those of turns are built for sweeps, and where turns run in this process."""
 
-    def __init__(self, foundation: Foundation, turns: Callable[[], TurnServices]) -> None:
+    def __init__(
+        self,
+        foundation: Foundation,
+        turns: Callable[[], TurnServices],
+        ingesting: Callable[[], IngestingServices],
+    ) -> None:
         self._foundation = foundation
         self._turns = turns
+        self._ingesting = ingesting
 
     @cached_property
     def deleting(self) -> Deleting:
@@ -58,7 +67,10 @@ class CleanupServices:
             InsertionStore(ports.store),
             FileContents(ports.store),
         )
-        return Cleaning(JobStore(ports.store), stores, ports.jobs, ports.clock)
+        return Cleaning(JobStore(ports.store), stores, ports.jobs, ports.clock, {"ingest_document": self._ingest})
+
+    def _ingest(self, job: Job, until: datetime) -> None:
+        self._ingesting().ingesting.ingest(job, until)
 
     @cached_property
     def sweeper(self) -> Sweeper:

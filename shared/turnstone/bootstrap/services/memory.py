@@ -50,7 +50,7 @@ class MemoryServices:
                 store=BankStore(ports.store),
                 rules=self._foundation.rules,
                 route=lambda tenant, model: self._registries().routing.route_now(tenant, model),
-                embedding=self._embedding,
+                embedding=self.embedding,
                 jobs=lambda: ports.jobs,
                 clock=ports.clock,
                 ids=ports.ids,
@@ -62,7 +62,7 @@ class MemoryServices:
         from turnstone.services.memory.inserting import Inserting, InsertingDeps
 
         clock = self._foundation.ports.clock
-        return Inserting(InsertingDeps(self.banks, self._contents, self.folding, self._embedding, clock))
+        return Inserting(InsertingDeps(self.banks, self._contents, self.folding, self.embedding, clock))
 
     @cached_property
     def folding(self) -> Folding:
@@ -77,19 +77,19 @@ class MemoryServices:
 
     @cached_property
     def documents(self) -> Documents:
-        return self.documents_by(self._embedding)
+        return self.documents_by(self.embedding)
 
     def documents_by(self, embedding: BankEmbedding) -> Documents:
         """Return the insertion of documents, whose texts are embedded so."""
         from turnstone.services.memory.documents.chunk_content import ChunkContent, ChunkContentDeps
         from turnstone.services.memory.documents.documents import DocumentDeps, Documents
 
-        texts = ChunkContent(ChunkContentDeps(self._records, self.folding, self._indexes, embedding))
+        texts = ChunkContent(ChunkContentDeps(self.records, self.folding, self._indexes, embedding))
         kinds: dict[BankKind, Callable[[], KindContent]] = {
             "keyvalue": lambda: self._values,
             "graph": lambda: self._graphs,
         }
-        return Documents(DocumentDeps(self.banks, self._records, self.document_sources, texts, kinds))
+        return Documents(DocumentDeps(self.banks, self.records, self.document_sources, texts, kinds))
 
     def load_kinds(self) -> None:
         """Build the parts that only banks of some kinds and addresses need."""
@@ -124,7 +124,7 @@ class MemoryServices:
 
     @cached_property
     def searching(self) -> Searching:
-        return self._searching_by(self._embedding)
+        return self._searching_by(self.embedding)
 
     def _searching_by(self, embedding: BankEmbedding) -> Searching:
         from turnstone.services.memory.searching import Searching, SearchingDeps
@@ -132,7 +132,7 @@ class MemoryServices:
         return Searching(SearchingDeps(self.banks, self._contents, self._indexes, embedding))
 
     @cached_property
-    def _records(self) -> DocumentRecords:
+    def records(self) -> DocumentRecords:
         from turnstone.services.memory.documents.document_records import DocumentRecords
         from turnstone.store.memory.documents import DocumentStore
 
@@ -145,7 +145,7 @@ class MemoryServices:
         from turnstone.store.memory.values import ValueStore
 
         ports = self._foundation.ports
-        return Values(ValueStore(ports.store), self._records, lambda: ports.jobs)
+        return Values(ValueStore(ports.store), self.records, lambda: ports.jobs)
 
     @cached_property
     def _graphs(self) -> Graphs:
@@ -157,7 +157,7 @@ class MemoryServices:
         making = EdgeMaking(
             self._foundation.settings.graph_model, lambda *request: self._models().inferring.answer(*request)
         )
-        return Graphs(GraphDeps(EdgeStore(ports.store), self._records, making, lambda: ports.jobs))
+        return Graphs(GraphDeps(EdgeStore(ports.store), self.records, making, lambda: ports.jobs))
 
     @cached_property
     def _contents(self) -> BankContents:
@@ -172,7 +172,7 @@ class MemoryServices:
         return Indexes(self._contents, lambda: self._foundation.ports.segments)
 
     @cached_property
-    def _embedding(self) -> BankEmbedding:
+    def embedding(self) -> BankEmbedding:
         from turnstone.services.memory.embedding import BankEmbedding
 
         return BankEmbedding(lambda *texts: self._models().inferring.embed(*texts))

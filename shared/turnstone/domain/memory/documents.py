@@ -50,6 +50,20 @@ class DocumentProblem(Frozen):
     message: str
 
 
+class IngestProgress(Frozen):
+    """The progress of an insertion by a job.
+
+    Attributes:
+        tries: runs of the job since it last got on.
+        chunks: the number of chunks that will be found; None until the text is read.
+        embedded: of those, the chunks whose vectors are stored.
+    """
+
+    tries: int = 0
+    chunks: int | None = None
+    embedded: int = 0
+
+
 class Document(Frozen):
     """A document of a bank. Searches find all chunks of its newest completed insertion, and no others.
 
@@ -67,6 +81,8 @@ class Document(Frozen):
         found_id: the insertion that the chunks found are of, empty without any.
         next_attributes: those that replace `attributes` with the chunks, when the insertion is completed; None for the
             same.
+        source_version: the version of the object that the file is a copy of, empty for none.
+        progress: of an insertion by a job; None before it runs, and after its end.
     """
 
     document_id: str
@@ -83,6 +99,8 @@ class Document(Frozen):
     digest: str = ""
     found_id: str = ""
     next_attributes: Mapping[str, Any] | None = None
+    source_version: str = ""
+    progress: IngestProgress | None = None
 
 
 class NewDocument(NamedTuple):
@@ -94,6 +112,7 @@ class NewDocument(NamedTuple):
     size_bytes: int = 0
     chunking: Chunking | None = None
     file_id: str | None = None
+    source_version: str = ""
 
 
 class TextDocument(NamedTuple):

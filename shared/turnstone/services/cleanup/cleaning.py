@@ -1,4 +1,4 @@
-"""Clean-up jobs: remove the records of deleted agents, sessions, completions, banks and files, and end expired ones.
+"""Jobs: remove the records of deleted agents, sessions, completions, banks and files, end expired ones, ingest files.
 
 A job's record is the truth, its message only a hint. A run does a bounded part and then ends the record, or replaces it
 by one with the time of the next run; both only if the record is still the one of the message. So a job that is sent
@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import islice
+from types import MappingProxyType
 from typing import NamedTuple
 
 from turnstone.domain.errors import Conflict
@@ -36,6 +37,7 @@ RECHECK_AFTER = timedelta(minutes=5)
 SENT_AGAIN_AFTER = timedelta(minutes=5)
 SENT_ONCE_IN = timedelta(hours=1)
 DUE_AT_ONCE = 1_000
+Act = Callable[[Job, datetime], None]
 
 
 class CleanedStores(NamedTuple):
@@ -51,7 +53,15 @@ class CleanedStores(NamedTuple):
 
 
 class Cleaning:
-    def __init__(self, store: JobStore, stores: CleanedStores, jobs: Jobs, clock: Clock) -> None:
+    def __init__(
+        self,
+        store: JobStore,
+        stores: CleanedStores,
+        jobs: Jobs,
+        clock: Clock,
+        others: Mapping[JobKind, Act] = MappingProxyType({}),
+    ) -> None:
+        """Take the acts for jobs of other kinds: each does a part of a job, and more until a time."""
         self._store = store
         self._sessions, self._agents, self._completions, self._banks, self._contents = stores[:5]
         self._insertions, self._files = stores[5:]
@@ -59,7 +69,8 @@ class Cleaning:
         self._clock = clock
         self._sent: dict[str, Key] = {}
         self._sent_until = datetime.min.replace(tzinfo=UTC)
-        self._acts: Mapping[JobKind, Callable[[Job, datetime], None]] = {
+        self._acts: Mapping[JobKind, Act] = {
+            **others,
             "clean_agent": self._clean_agent,
             "clean_bank": self._clean_bank,
             "clean_completion": self._clean_completion,
@@ -92,9 +103,10 @@ class Cleaning:
             self._sent_until = now + SENT_ONCE_IN
         return self._send_behind(self._sent, until)
 
-    def due(self) -> tuple[Job, ...]:
-        """Return at most `DUE_AT_ONCE` jobs that are due now. Raises StoreUnavailable."""
-        return tuple(islice(self._store.due(self._clock.now()), DUE_AT_ONCE))
+    def due(self, is_chosen: Callable[[JobKind], bool] = lambda _: True) -> tuple[Job, ...]:
+        """Return at most `DUE_AT_ONCE` jobs of the chosen kinds that are due now. Raises StoreUnavailable."""
+        due = self._store.due(self._clock.now())
+        return tuple(islice((job for job in due if is_chosen(job.kind)), DUE_AT_ONCE))
 
     def run_for(self, job: Job, duration: timedelta) -> None:
         """Do the job for that long at most. Raises as `run` does."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import chain
@@ -107,6 +107,19 @@ class Files:
         file = self._kept(caller, file_id)
         self._deps.rules.check_sight(caller, file.stamp, KIND, file_id)
         return file
+
+    def visible(self, caller: Caller, file_ids: Sequence[str]) -> list[StoredFile]:
+        """Return these files in their order. Raises NotFound for the first that there is not."""
+        found = self._store.found(caller.tenant, [each for each in file_ids if fullmatch(FILE_ID, each)])
+        now = self._deps.clock.now()
+        files: list[StoredFile] = []
+        for file_id in file_ids:
+            file = found.get(file_id)
+            if file is None or file.is_over(now):
+                raise NotFound(KIND, file_id)
+            self._deps.rules.check_sight(caller, file.stamp, KIND, file_id)
+            files.append(file)
+        return files
 
     def open(self, caller: Caller, file_id: str) -> tuple[StoredFile, Iterator[bytes]]:
         """Return the file and its bytes, read from the store on iteration, some megabytes at a time.

@@ -13,7 +13,7 @@ from turnstone.domain.errors import Conflict, NotFound
 from turnstone.domain.files.stored_files import StoredFile
 from turnstone.domain.jobs import Job
 from turnstone.domain.turns.attempts import Attempt
-from turnstone.ports.records import Delete, Operation, RevIs
+from turnstone.ports.records import Delete, Get, Operation, RevIs
 from turnstone.ports.storage import RangeStore
 from turnstone.store.cleanup.jobs import put_job
 from turnstone.store.files.contents import KIND, ContentRef, FileContents, StoredPart, completed, small
@@ -23,6 +23,7 @@ from turnstone.store.layout.keys import job_key
 from turnstone.store.layout.listing import ListEntry, entries_of, entry_of, put_entry
 
 REMEMBERED = "file"
+FILES_AT_ONCE = 100
 
 
 class FileStore:
@@ -67,6 +68,16 @@ class FileStore:
         if record is None:
             raise NotFound(KIND, file_id)
         return file_in(entry_of(record))
+
+    def found(self, tenant: str, file_ids: Sequence[str]) -> dict[str, StoredFile]:
+        """Return those of the files that exist, by id, expired or not."""
+        found: dict[str, StoredFile] = {}
+        for begin in range(0, len(file_ids), FILES_AT_ONCE):
+            gets = [Get(file_key(tenant, file_id)) for file_id in file_ids[begin : begin + FILES_AT_ONCE]]
+            records, _ = self._store.gather(gets, [])
+            files = (file_in(entry_of(record)) for record in records if record is not None)
+            found |= {file.file_id: file for file in files}
+        return found
 
     def entries(self, tenant: str, after: str | None, limit: int, *, is_reverse: bool) -> Iterator[ListEntry]:
         """Yield the entries of the tenant's list after that file, read lazily."""

@@ -87,6 +87,21 @@ def edge_state_key(tenant: str, content_id: str, order: str, insertion_id: str) 
     return Key(content_partition(tenant, content_id), f"state:{order}:{insertion_id}")
 
 
+def ingestion_key(tenant: str, content_id: str, insertion_id: str) -> Key:
+    """Return the key of an insertion by a job."""
+    return Key(content_partition(tenant, content_id), f"ingest:{component(insertion_id)}")
+
+
+def vectors_key(tenant: str, content_id: str, insertion_id: str, page: int) -> Key:
+    """Return the key of a page of vectors of an insertion that takes several runs."""
+    return Key(content_partition(tenant, content_id), f"vectors:{component(insertion_id)}:{page:06d}")
+
+
+def all_vectors(tenant: str, content_id: str, insertion_id: str) -> Range:
+    pk, name = content_partition(tenant, content_id), component(insertion_id)
+    return Range(pk, start=f"vectors:{name}:", end=f"vectors:{name}:~")
+
+
 def index_key(tenant: str, content_id: str, segment: str) -> Key:
     return Key(content_partition(tenant, content_id), f"seg:{segment}:index")
 

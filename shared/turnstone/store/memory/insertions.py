@@ -1,9 +1,10 @@
-"""Content of documents that counts no more: edges, and values too long for their records."""
+"""Content of documents that counts no more: edges, values too long for their records, vectors made in several runs."""
 
 from turnstone.domain.jobs import Job
 from turnstone.ports.storage import RangeStore
 
 LONG_VALUE = "value"  # the beginning of the name of a job that removes one
+VECTORS = "vectors"  # the beginning of the name of a job that removes those of an insertion
 
 
 class InsertionStore:
@@ -20,6 +21,11 @@ class InsertionStore:
             from turnstone.store.memory.values import ValueStore  # rare: other clean-ups start without it
 
             ValueStore(self._store).clear(job)
+            return True
+        if job.name.startswith(f"{VECTORS}:"):
+            from turnstone.store.memory.ingestions import IngestionStore
+
+            IngestionStore(self._store).clear(job)
             return True
         from turnstone.store.memory.edges import EdgeStore
 

@@ -81,6 +81,11 @@ class DocumentError(Frozen):
     message: str
 
 
+class DocumentProgress(Frozen):
+    chunks: int | None = None
+    embedded: int
+
+
 class BankDocument(Frozen):
     document_id: str
     status: DocumentStatus
@@ -90,6 +95,8 @@ class BankDocument(Frozen):
     size_bytes: int
     created_at: datetime
     last_error: DocumentError | None = None
+    file_id: str | None = None
+    progress: DocumentProgress | None = None
 
 
 class BankDocumentList(Frozen):
@@ -100,7 +107,7 @@ class BankDocumentList(Frozen):
 
 def document_of(document: Document) -> BankDocument:
     """Return a document for its bank's readers."""
-    error = document.last_error
+    error, progress = document.last_error, document.progress
     return BankDocument(
         document_id=document.document_id,
         status=document.status,
@@ -110,6 +117,8 @@ def document_of(document: Document) -> BankDocument:
         size_bytes=document.size_bytes,
         created_at=document.created_at,
         last_error=None if error is None else DocumentError(code=error.code, message=error.message),
+        file_id=document.file_id,
+        progress=None if progress is None else DocumentProgress(chunks=progress.chunks, embedded=progress.embedded),
     )
 
 

@@ -89,11 +89,12 @@ class DocumentRecords:
             chunking=new.chunking,
             file_id=new.file_id,
             insertion_id=self.ids.new_id(),
+            source_version=new.source_version,
         )
         if before is None or not before.chunks:
             return document
         kept = {name: getattr(before, name) for name in ("attributes", "chunks", "digest", "found_id")}
-        return document.model_copy(update={**kept, "next_attributes": new.attributes})
+        return document.model_copy(update={**kept, "next_attributes": dict(new.attributes)})
 
     def stored(self, found: StoredDocument | None, document: Document, last: str | None = None) -> StoredDocument:
         """Return the next state of a document's record; the order key of a new one is above `last`."""
@@ -125,5 +126,6 @@ def with_content(document: Document, chunks: int, digest: str) -> Document:
         "digest": digest,
         "found_id": document.insertion_id if chunks else "",
         "last_error": None,
+        "progress": None,
     }
     return document.model_copy(update=changes)

@@ -136,13 +136,13 @@ class Documents:
 
     def fail(self, ref: BankRef, document_id: str, insertion_id: str, problem: DocumentProblem) -> bool:
         """Record that a begun insertion failed; return False as `complete` does. Raises NotFound."""
-        ended = {"status": "failed", "last_error": problem, "next_attributes": None}
+        ended = {"status": "failed", "last_error": problem, "next_attributes": None, "progress": None}
         return self._end(ref, document_id, insertion_id, lambda document: document.model_copy(update=ended))
 
     def cancel(self, caller: Caller, bank_id: str, document_id: str) -> Document:
         """Cancel the insertion if it is in progress; return the document. Raises NotFound."""
         ref = self._ref(caller, bank_id)
-        ended = {"status": "cancelled", "next_attributes": None}
+        ended = {"status": "cancelled", "next_attributes": None, "progress": None}
         document = self._records.existing(ref, document_id).document
         self._end(ref, document_id, document.insertion_id, lambda found: found.model_copy(update=ended))
         return self._records.existing(ref, document_id).document
@@ -154,7 +154,7 @@ class Documents:
 
         def act() -> Document:
             found = self._records.existing(ref, document_id)
-            changes: dict[str, Any] = {"attributes": attributes, "next_attributes": None}
+            changes: dict[str, Any] = {"attributes": dict(attributes), "next_attributes": None}
             document = found.document.model_copy(update=changes)
             if document != found.document:
                 records = self._while_same(ref, found, lambda: update(ref, found, document, self._records.ids.new_id()))
