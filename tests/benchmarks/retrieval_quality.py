@@ -14,7 +14,7 @@ from tests.support.retrieval.quality import candidates, even, ndcg, odd
 from turnstone.adapters.embedding.files import present_models
 from turnstone.adapters.embedding.static import StaticEmbeddings
 from turnstone.domain.memory.banks import Chunking
-from turnstone.domain.memory.chunking import chunks_of
+from turnstone.domain.memory.texts.chunking import chunks_of
 from turnstone.domain.models.requests import EmbeddingRequest
 
 BARS = {("static", "en"): 0.57, ("static", "sv"): 0.51, ("minilm", "en"): 0.70}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from turnstone.domain.memory.extraction import DocumentFile, Extracted
+    from turnstone.domain.memory.texts.extraction import DocumentFile, Extracted
     from turnstone.domain.values.cancellation import StopSignal
 
 

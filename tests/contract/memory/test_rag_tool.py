@@ -15,7 +15,7 @@ import pytest
 from tests.fakes.models.openai_answers import Answer, text_answer
 from tests.fakes.models.openai_server import ModelServer
 from tests.support.server.asgi_client import Answered, Served, served
-from turnstone.domain.memory.chunking import count_tokens
+from turnstone.domain.memory.texts.chunking import count_tokens
 
 TERNS, KNOTS, FINCHES = "Terns dive for fish.", "Knots probe the mud.", "Finches crack seeds."
 SHORE = {"terns": TERNS, "knots": KNOTS}

@@ -21,10 +21,10 @@ from tests.support.engine.harness import ProcessDied, Server, StoreCall
 from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.errors import InvalidRequest, ModelFailed, NotFound
 from turnstone.domain.memory.banks import BankKind, BankRef, NewBank
-from turnstone.domain.memory.chunking import count_tokens
 from turnstone.domain.memory.documents import DocumentQuery, NewDocument, TextDocument
 from turnstone.domain.memory.filters import parsed
 from turnstone.domain.memory.questions import BankQuestion, Hit
+from turnstone.domain.memory.texts.chunking import count_tokens
 from turnstone.domain.provider_data import NO_PROVIDER_DATA
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.ports.records import Range

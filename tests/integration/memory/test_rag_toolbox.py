@@ -18,8 +18,8 @@ from turnstone.domain.access.caller import LOCAL_CALLER, Caller
 from turnstone.domain.agents.agents import AgentConfig, TurnOverrides
 from turnstone.domain.errors import InvalidRequest, MemoryUnusable
 from turnstone.domain.memory.banks import NewBank
-from turnstone.domain.memory.chunking import count_tokens
 from turnstone.domain.memory.insertions import GivenChunk
+from turnstone.domain.memory.texts.chunking import count_tokens
 from turnstone.domain.messages.messages import UserMessage
 from turnstone.domain.provider_data import NO_PROVIDER_DATA
 from turnstone.domain.refs import SessionRef

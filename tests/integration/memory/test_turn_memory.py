@@ -28,10 +28,10 @@ from turnstone.domain.access.caller import LOCAL_CALLER, Caller
 from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.errors import MemoryUnusable, NotFound, StoreUnavailable
 from turnstone.domain.memory.banks import NewBank
-from turnstone.domain.memory.chunking import count_tokens
 from turnstone.domain.memory.insertions import GivenChunk
 from turnstone.domain.memory.lent_banks import bank_of_session
 from turnstone.domain.memory.questions import BankQuery, BankQuestion
+from turnstone.domain.memory.texts.chunking import count_tokens
 from turnstone.domain.messages.messages import UserMessage, message_text
 from turnstone.domain.provider_data import NO_PROVIDER_DATA
 from turnstone.domain.refs import SessionRef

@@ -10,7 +10,7 @@ import bm25s
 from tests.support.retrieval.collections import Collection
 from tests.support.retrieval.quality import BEST
 from turnstone.domain.memory.banks import Chunking
-from turnstone.domain.memory.chunking import chunks_of
+from turnstone.domain.memory.texts.chunking import chunks_of
 from turnstone.services.memory.searching import CANDIDATES
 
 

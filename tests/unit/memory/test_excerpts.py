@@ -1,6 +1,6 @@
 """Texts from memory within a number of tokens.
 
-Covers: domain/memory/excerpts
+Covers: domain/memory/texts/excerpts
 """
 
 from collections.abc import Mapping
@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from turnstone.domain.memory.chunking import count_tokens
 from turnstone.domain.memory.documents import DocumentChunk
-from turnstone.domain.memory.excerpts import HEADER, context_of, excerpts_within, titled
 from turnstone.domain.memory.questions import Hit
+from turnstone.domain.memory.texts.chunking import count_tokens
+from turnstone.domain.memory.texts.excerpts import HEADER, context_of, excerpts_within, titled
 
 TEXTS = st.lists(st.integers(1, 40).map(lambda words: "knot " * words), max_size=30)
 OF_HEADER = count_tokens(HEADER)

@@ -6,7 +6,7 @@ import re
 from enum import StrEnum
 from typing import NamedTuple
 
-from turnstone.domain.memory.extraction import ExtractionFailed, unreadable
+from turnstone.domain.memory.texts.extraction import ExtractionFailed, unreadable
 
 FIRST_BYTES = 1024
 LONGEST_SHOWN = 100
@@ -101,8 +101,43 @@ NAMES = {
     ".xml": "application/xml",
     ".toml": "application/toml",
 } | dict.fromkeys(
-    ".txt .text .log .rst .adoc .tex .srt .vtt .ini .cfg .conf .c .h .cpp .hpp .cs .css .go .java .js .jsx .kt .lua "
-    ".php .pl .py .r .rb .rs .scala .sh .sql .swift .ts .tsx".split(),
+    [
+        ".txt",
+        ".text",
+        ".log",
+        ".rst",
+        ".adoc",
+        ".tex",
+        ".srt",
+        ".vtt",
+        ".ini",
+        ".cfg",
+        ".conf",
+        ".c",
+        ".h",
+        ".cpp",
+        ".hpp",
+        ".cs",
+        ".css",
+        ".go",
+        ".java",
+        ".js",
+        ".jsx",
+        ".kt",
+        ".lua",
+        ".php",
+        ".pl",
+        ".py",
+        ".r",
+        ".rb",
+        ".rs",
+        ".scala",
+        ".sh",
+        ".sql",
+        ".swift",
+        ".ts",
+        ".tsx",
+    ],
     "text/plain",
 )
 READABLE = "plain text, Markdown, HTML, CSV, JSON, YAML, XML, PDF and DOCX"

@@ -15,7 +15,7 @@ from turnstone.adapters.extracting.document_types import (
 )
 from turnstone.adapters.extracting.reading_process import ReadingProcesses
 from turnstone.adapters.extracting.text_decoding import beginning_of, text_in
-from turnstone.domain.memory.extraction import DocumentFile, Extracted, unreadable
+from turnstone.domain.memory.texts.extraction import DocumentFile, Extracted, unreadable
 
 if TYPE_CHECKING:
     from turnstone.domain.values.cancellation import StopSignal

@@ -8,7 +8,7 @@ from typing import IO
 import pypdf
 
 from turnstone.adapters.extracting.text_decoding import squeezed
-from turnstone.domain.memory.extraction import MAX_TEXT_BYTES, too_long, unreadable
+from turnstone.domain.memory.texts.extraction import MAX_TEXT_BYTES, too_long, unreadable
 
 
 def pdf_text(file: IO[bytes]) -> str:

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import IO, Any
 
 from turnstone.adapters.extracting.document_types import DocumentKind
-from turnstone.domain.memory.extraction import ExtractionFailed, unreadable
+from turnstone.domain.memory.texts.extraction import ExtractionFailed, unreadable
 
 try:
     import resource

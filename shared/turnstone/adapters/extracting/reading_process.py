@@ -24,7 +24,7 @@ from threading import BoundedSemaphore
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 
 import turnstone
-from turnstone.domain.memory.extraction import MAX_TEXT_BYTES, ExtractionFailed, unreadable
+from turnstone.domain.memory.texts.extraction import MAX_TEXT_BYTES, ExtractionFailed, unreadable
 
 if TYPE_CHECKING:
     from turnstone.domain.values.cancellation import StopSignal

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import IO
 
 from turnstone.adapters.extracting.text_decoding import lines_in, squeezed
-from turnstone.domain.memory.extraction import MAX_TEXT_BYTES, too_long, unreadable
+from turnstone.domain.memory.texts.extraction import MAX_TEXT_BYTES, too_long, unreadable
 
 DELIMITERS = ",;\t|"
 

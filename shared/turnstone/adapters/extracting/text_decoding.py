@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import IO
 
-from turnstone.domain.memory.extraction import MAX_TEXT_BYTES, ExtractionFailed, too_long, unreadable
+from turnstone.domain.memory.texts.extraction import MAX_TEXT_BYTES, ExtractionFailed, too_long, unreadable
 
 PIECE_BYTES = 65_536
 MAX_LINE_CHARACTERS = 1_000_000  # where a line is in memory as a whole

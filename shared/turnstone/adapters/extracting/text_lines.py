@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from turnstone.adapters.extracting.text_decoding import squeezed
-from turnstone.domain.memory.extraction import MAX_TEXT_BYTES, too_long
+from turnstone.domain.memory.texts.extraction import MAX_TEXT_BYTES, too_long
 
 LINE, PARAGRAPH = 1, 2  # line feeds before the next text
 MOST_LINE_FEEDS = 4

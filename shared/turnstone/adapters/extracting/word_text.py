@@ -14,7 +14,7 @@ from typing import IO
 from xml.parsers import expat
 
 from turnstone.adapters.extracting.text_lines import LINE, PARAGRAPH, TextLines
-from turnstone.domain.memory.extraction import unreadable
+from turnstone.domain.memory.texts.extraction import unreadable
 
 MAX_PART_BYTES = 128 * 1024 * 1024  # of XML, unpacked: eight times as much as its text, at most
 MAX_MEMBERS = 10_000

@@ -10,8 +10,8 @@ import unicodedata
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from turnstone.domain.memory.chunking import count_tokens
 from turnstone.domain.memory.documents import DocumentChunk, Edge
+from turnstone.domain.memory.texts.chunking import count_tokens
 
 MOST_EDGES = 10_000  # of a document
 LONGEST_NAME = 1_024  # characters

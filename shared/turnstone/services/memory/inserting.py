@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.memory.banks import BankRef, VectorSpace
-from turnstone.domain.memory.chunking import count_tokens
 from turnstone.domain.memory.documents import DocumentChunk
 from turnstone.domain.memory.insertions import GivenChunk
+from turnstone.domain.memory.texts.chunking import count_tokens
 from turnstone.domain.provider_data import ProviderData
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.ports.system import Clock

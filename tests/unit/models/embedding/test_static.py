@@ -19,7 +19,7 @@ from turnstone.adapters.embedding.byte_pairs import BytePairs
 from turnstone.adapters.embedding.files import TABLE, VOCABULARY
 from turnstone.adapters.embedding.static import StaticEmbeddings
 from turnstone.domain.memory.banks import Chunking
-from turnstone.domain.memory.chunking import chunks_of
+from turnstone.domain.memory.texts.chunking import chunks_of
 from turnstone.domain.models.requests import EmbeddingRequest
 
 MOST_MS_PER_CHUNK = 0.6

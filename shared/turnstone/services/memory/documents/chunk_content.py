@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import Conflict
 from turnstone.domain.memory.banks import Bank, BankRef
-from turnstone.domain.memory.chunking import document_chunks
 from turnstone.domain.memory.documents import DocumentChunk, GivenDocument
+from turnstone.domain.memory.texts.chunking import document_chunks
 from turnstone.domain.provider_data import ProviderData
 from turnstone.ports.records import Operation
 from turnstone.services.memory.documents.document_records import (

@@ -28,10 +28,10 @@ from turnstone.domain.errors import (
 )
 from turnstone.domain.files.stored_files import StoredFile
 from turnstone.domain.memory.banks import Bank, BankRef, VectorSpace
-from turnstone.domain.memory.chunking import MARKDOWN, document_chunks
 from turnstone.domain.memory.documents import PLAIN_TEXT, Document, DocumentChunk, IngestProgress
-from turnstone.domain.memory.extraction import DocumentFile, Extracted, ExtractionFailed, ProblemCode, unreadable
 from turnstone.domain.memory.ingestions import Ingestion
+from turnstone.domain.memory.texts.chunking import MARKDOWN, document_chunks
+from turnstone.domain.memory.texts.extraction import DocumentFile, Extracted, ExtractionFailed, ProblemCode, unreadable
 from turnstone.domain.provider_data import NO_PROVIDER_DATA
 from turnstone.domain.values.cancellation import StopSignal
 from turnstone.ports.extracting import Extractor

@@ -11,10 +11,10 @@ from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import Conflict, InvalidRequest
 from turnstone.domain.jobs import Job
 from turnstone.domain.memory.banks import Bank, BankRef
-from turnstone.domain.memory.chunking import count_tokens
 from turnstone.domain.memory.documents import DocumentChunk, GivenDocument
 from turnstone.domain.memory.names import names_in
 from turnstone.domain.memory.questions import BankQuestion, Hit
+from turnstone.domain.memory.texts.chunking import count_tokens
 from turnstone.domain.provider_data import ProviderData
 from turnstone.ports.supervision import Jobs
 from turnstone.services.memory.documents.document_records import (

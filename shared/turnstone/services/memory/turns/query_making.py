@@ -8,9 +8,9 @@ from typing import Any
 
 from turnstone.domain.agents.agents import SamplingParams
 from turnstone.domain.errors import MemoryUnusable
-from turnstone.domain.memory.chunking import first_tokens
 from turnstone.domain.memory.memory_query import MemoryQuery
 from turnstone.domain.memory.query_templates import TooMuchWork, parsed_template
+from turnstone.domain.memory.texts.chunking import first_tokens
 from turnstone.domain.messages.messages import Message, UserMessage
 from turnstone.domain.models.requests import InferenceRequest, Inferred
 from turnstone.domain.models.routing import ModelRoute

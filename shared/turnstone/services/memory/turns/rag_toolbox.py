@@ -13,9 +13,9 @@ from pydantic_core import to_json
 
 from turnstone.domain.access.access import Ownership
 from turnstone.domain.errors import InvalidRequest, ModelError, NotFound, ToolFailed
-from turnstone.domain.memory.excerpts import document_of, excerpts_within
 from turnstone.domain.memory.lent_banks import RAG_INSERT, RAG_SEARCH, LentBanks, NamedBank, banks_in_arguments
 from turnstone.domain.memory.questions import BankQuestion, Hit
+from turnstone.domain.memory.texts.excerpts import document_of, excerpts_within
 from turnstone.domain.messages.messages import UserMessage
 from turnstone.domain.tools.rag_settings import RagSettings, rag_settings
 from turnstone.domain.tools.tool_runs import ToolAsker, ToolInvocation, ToolResult

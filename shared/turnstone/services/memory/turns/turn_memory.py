@@ -10,10 +10,10 @@ from turnstone.domain.access.access import Ownership
 from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.agents.defined_tools import memory_tool_of
 from turnstone.domain.errors import MemoryUnusable, NotFound
-from turnstone.domain.memory.excerpts import context_of, titled
 from turnstone.domain.memory.lent_banks import LentBanks
 from turnstone.domain.memory.memory_query import MemoryQuery, Retrieved
 from turnstone.domain.memory.questions import BankQuestion, Hit
+from turnstone.domain.memory.texts.excerpts import context_of, titled
 from turnstone.domain.provider_data import ProviderData
 from turnstone.domain.tools.memory_tools import AgentMemory, GraphMemory, KeyValueMemory, MemoryTool
 from turnstone.domain.turns.retrieval import QuerySource, TurnMemory
