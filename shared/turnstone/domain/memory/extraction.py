@@ -1,0 +1,56 @@
+"""Texts of documents as files, for memory banks and for turns."""
+
+from __future__ import annotations
+
+from typing import IO, Literal, NamedTuple
+
+# of the text of one document: about four million tokens
+MAX_TEXT_BYTES = 16 * 1024 * 1024
+
+# Source: `last_error.code` of files of vector stores in the OpenAI API.
+ProblemCode = Literal["unsupported_file", "invalid_file", "server_error"]
+
+
+class DocumentFile(NamedTuple):
+    """A document to read.
+
+    Attributes:
+        file: its bytes, from any position; it can be positioned, and stays open.
+        name: the name of the file, which may be empty.
+        mime_type: as declared, with its parameters; empty if it is not declared.
+    """
+
+    file: IO[bytes]
+    name: str = ""
+    mime_type: str = ""
+
+
+class Extracted(NamedTuple):
+    """The text of a document: lines that end with a line feed, of at most `MAX_TEXT_BYTES` as UTF-8.
+
+    Attributes:
+        has_headings: whether lines that begin with `#` are headings, as in Markdown.
+        mime_type: of the document, recognised.
+    """
+
+    text: str
+    has_headings: bool
+    mime_type: str
+
+
+class ExtractionFailed(Exception):
+    """A document has no text that can be read; the message, for its owner, states the reason and the remedy."""
+
+    def __init__(self, code: ProblemCode, message: str) -> None:
+        super().__init__(message)
+        self.code: ProblemCode = code
+
+
+def unreadable(message: str) -> ExtractionFailed:
+    """Return the failure of a document whose content can't be read."""
+    return ExtractionFailed("invalid_file", message)
+
+
+def too_long() -> ExtractionFailed:
+    """Return the failure of a document with more text than `MAX_TEXT_BYTES`."""
+    return unreadable(f"the document has more than {MAX_TEXT_BYTES // 1024 // 1024} MiB of text; divide it")
