@@ -31,6 +31,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 SAM := .sam
 READY := $(VENV)/ready
 DEV_READY := $(VENV)/dev-ready
+# The vectors of the default embedding model; without them a server starts, and its embeddings are hashed words.
+EMBEDDINGS := shared/turnstone-embeddings/static.f16
+FETCH := $(BIN)/python -m turnstone embeddings fetch static || true
 MUTANTS_READY := $(VENV)/mutants-ready
 SAM_READY := $(SAM)/ready
 LAMBDA := .lambda
@@ -66,6 +69,7 @@ PEER_PYTHON ?= $(PYTHON)
 .PHONY: run set-up test check docs template rights golden build build-for-smoke smoke smoke-table smoke-functions bench bench-load bench-peer side-by-side torture lost-power guards mutants attack clients explore nightly clean
 
 run: $(READY)
+	@test -f $(EMBEDDINGS) || $(FETCH)
 	@$(BIN)/python -m turnstone serve
 
 set-up: $(DEV_READY) $(CLIENTS_READY) $(SAM_READY) $(MINISTACK_READY)
@@ -150,7 +154,7 @@ mutants: $(MUTANTS_READY)
 	$(BIN)/python -m tests.mutants $(ARGS)
 
 clean:
-	rm -rf $(VENV) $(SAM) $(LAMBDA) $(MINISTACK) $(PEER) .clients .aws-sam build *.egg-info
+	rm -rf $(VENV) $(dir $(EMBEDDINGS)) $(SAM) $(LAMBDA) $(MINISTACK) $(PEER) .clients .aws-sam build *.egg-info
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Turnstone needs Python 3.11 or newer; name one: make PYTHON=python3.12 ...")'
@@ -164,6 +168,7 @@ $(READY): $(BIN)/python pyproject.toml constraints.txt
 
 $(DEV_READY): $(READY)
 	@$(PIP) install --constraint constraints.txt --no-build-isolation --editable '.[dev]'
+	@test -f $(EMBEDDINGS) || $(FETCH)
 	@touch $@
 
 $(MUTANTS_READY): $(DEV_READY)

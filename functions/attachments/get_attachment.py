@@ -1,9 +1,7 @@
 """GET …/session/{session_id}/attachments/{attachment_id}: a file that a tool made, or the whole of a long answer."""
 
-from urllib.parse import quote
-
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.replies import FileReply
+from turnstone.http.replies import FileReply, download_headers
 from turnstone.http.request import Request
 from turnstone.http.route import FileBytes, Route
 
@@ -11,14 +9,7 @@ from turnstone.http.route import FileBytes, Route
 def get_attachment(request: Request) -> FileReply:
     attachments = request.use_cases.attachments
     file = attachments.read(request.caller, request.session_ref, request.path_params["attachment_id"])
-    # a browser must neither run a model's output nor guess its type
-    headers = {
-        "content-disposition": f"attachment; filename*=UTF-8''{quote(file.name, safe='')}",
-        "content-security-policy": "sandbox; default-src 'none'",
-        "x-content-type-options": "nosniff",
-        "cache-control": "private, max-age=0",
-    }
-    return FileReply(file.body, headers=headers, content_type=file.mime_type, pieces=file.pieces)
+    return FileReply(file.body, headers=download_headers(file.name), content_type=file.mime_type, pieces=file.pieces)
 
 
 PATH = "/v1/agents/{agent_id}/session/{session_id}/attachments/{attachment_id}"

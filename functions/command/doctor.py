@@ -19,14 +19,17 @@ if TYPE_CHECKING:
     from turnstone.settings.local_settings import LocalSettings
 
 DESCRIPTION = """Check the server that would start in the working folder: settings, address, data folder, model servers,
-keys and tools; with TURNSTONE_TABLE, that table. Nothing is created or changed. Exit status 1 if a check fails."""
+vectors, keys and tools; with TURNSTONE_TABLE, that table. Nothing is created or changed. Exit status 1 if a check
+fails."""
 TIMEOUT_S = 5.0
 MAX_BYTES = 65_536
 
 
 def add_doctor(commands: Commands) -> None:
     """Add the command."""
-    parser = commands.add_parser("doctor", help="check settings, data, models, keys and tools", description=DESCRIPTION)
+    parser = commands.add_parser(
+        "doctor", help="check settings, data, models, vectors, keys and tools", description=DESCRIPTION
+    )
     add_json(parser, "an object with `ok` and `findings`; of each finding check, status, message and remedy")
     add_tenant(parser)
     parser.set_defaults(run=_check)

@@ -14,6 +14,7 @@ from turnstone.settings.config import InvalidSettings
 from .backup import add_backup, add_restore
 from .chat.command import add_chat
 from .doctor import add_doctor
+from .embeddings import add_embeddings
 from .keys import add_keys
 from .openapi import add_openapi
 from .options import FAILED, INTERRUPTED, CommandParser, Commands
@@ -23,7 +24,17 @@ from .turns import add_turns
 
 EPILOG = """Settings are the variables TURNSTONE_… and the file turnstone.toml of the working folder.
 `turnstone COMMAND --help` describes a command."""
-COMMANDS = (add_serve, add_chat, add_keys, add_turns, add_backup, add_restore, add_openapi, add_doctor)
+COMMANDS = (
+    add_serve,
+    add_chat,
+    add_keys,
+    add_turns,
+    add_embeddings,
+    add_backup,
+    add_restore,
+    add_openapi,
+    add_doctor,
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -1,8 +1,9 @@
 """POST /agents/session/get: a session with its turns, or some of them; the ids may stand in the query, too."""
 
-from turnstone.dialects.llama_stack.turns.replies import session_head, session_tail
-from turnstone.dialects.llama_stack_2024.replies import Session2024, wire_2024
+from turnstone.dialects.llama_stack.turns.replies import session_head
+from turnstone.dialects.llama_stack_2024.replies import wire_2024
 from turnstone.dialects.llama_stack_2024.requests import SessionWanted, named_in_query, query_of
+from turnstone.dialects.llama_stack_2024.session_replies import Session2024, session_tail_2024
 from turnstone.domain.errors import NotFound
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.dialects import LLAMA_STACK_2024
@@ -17,8 +18,9 @@ def get_session(request: Request) -> PiecesReply:
     query = checked({**in_query, **body} if isinstance(body, dict) else body, SessionWanted)
     ref = query.ref(request.caller.tenant)
     session, turns = request.use_cases.sessions.read(request.caller, ref, query.turn_ids)
+    bank = request.use_cases.banks.of_session(request.caller, session)
     wires = map(wire_2024, turns)
-    return PiecesReply(joined(session_head(session), wires, lambda: session_tail(session, turns.lost)))
+    return PiecesReply(joined(session_head(session), wires, lambda: session_tail_2024(session, turns.lost, bank)))
 
 
 QUERY = query_of(optional=("agent_id", "session_id"))

@@ -2,6 +2,7 @@
 
 from ..agents import routes as agents
 from ..attachments import routes as attachments
+from ..files import family as files
 from ..inference import family as inference
 from ..llama_stack_2024 import changes, reads, streams
 from ..memory import family as memory
@@ -30,6 +31,7 @@ FAMILIES = (
     inference,
     stored_completions,
     memory,
+    files,
     changes,
     streams,
     reads,

@@ -17,11 +17,13 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from turnstone.bootstrap.places.local import LocalServer
+from turnstone.bootstrap.places.local_models import warn_of_missing_model
 from turnstone.domain.errors import StoreUnavailable
 from turnstone.edge.logs import begin_logging
 from turnstone.http.origins.cross_origin import CrossOrigin
 from turnstone.http.origins.rebinding_guard import RebindingGuard
 from turnstone.http.server.app import build_app
+from turnstone.http.server.endpoint import BodyLimits
 from turnstone.http.server.hosting import OneMachine
 from turnstone.settings.config import OFFLINE, InvalidFile, InvalidSettings, load_settings
 from turnstone.settings.local_settings import LocalSettings
@@ -50,7 +52,8 @@ def build_local_app(settings: LocalSettings, server: LocalServer) -> ASGIApp:
         await asyncio.to_thread(server.stop)
 
     hosting = OneMachine(server.authenticator)
-    app = build_app((*ROUTES, *UNSERVED), server.core, settings.max_body_bytes, hosting, lifespan)
+    limits = BodyLimits(settings.max_body_bytes, settings.max_file_bytes)
+    app = build_app((*ROUTES, *UNSERVED), server.core, limits, hosting, lifespan)
     origins = settings.cors_origins
     guarded = app if server.authenticator or settings.allow_open else RebindingGuard(app, origins)
     return CrossOrigin(guarded, origins) if origins else guarded
@@ -145,7 +148,8 @@ def server_config(settings: LocalSettings, server: LocalServer, connections: Con
 
 
 def check_models_in_background(settings: LocalSettings) -> None:
-    """Check the model servers in a thread, and return at once."""
+    """Warn of a missing embedding model, check the model servers in a thread, and return at once."""
+    warn_of_missing_model(settings)
 
     def check() -> None:
         from turnstone.bootstrap.places.model_check import check_models  # its imports take time, too

@@ -10,12 +10,10 @@ from turnstone.http.route import Route
 
 def create_session(request: Request) -> Reply:
     body = parse(request, CreateSession)
-    body.refuse_unsupported()
-    sessions = request.use_cases.sessions
-    agent_id = request.path_params["agent_id"]
-    return reply(
-        SessionCreated(session_id=sessions.create(request.caller, agent_id, body.session_name, request.attempt))
+    session_id = request.use_cases.sessions.create(
+        request.caller, request.path_params["agent_id"], body.session_name, request.attempt, body.vector_db_id
     )
+    return reply(SessionCreated(session_id=session_id))
 
 
 ROUTE = Route("POST", "/v1/agents/{agent_id}/session", create_session, SessionCreated, CreateSession)

@@ -1,13 +1,7 @@
 """GET /v1/openai/v1/chat/completions: the stored chat completions that the caller may see, newest first."""
 
-from turnstone.dialects.openai.chat.stored_completions import (
-    LIST_HEAD,
-    LIST_QUERY,
-    ChatCompletionList,
-    ListedIds,
-    completions_in_query,
-    list_tail,
-)
+from turnstone.dialects.openai.chat import stored_completions as wire
+from turnstone.dialects.openai.pages import EndIds
 from turnstone.domain.errors import StoreUnavailable
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.dialects import OPENAI
@@ -17,11 +11,12 @@ from turnstone.http.route import Route
 
 
 def list_chat_completions(request: Request) -> PiecesReply:
-    query = completions_in_query(request.query)
+    query = wire.completions_in_query(request.query)
     listing, completions = request.use_cases.stored_completions.list(request.caller, query)
-    ids = ListedIds()
+    ids = EndIds()
+    wires = ids.noted(wire.listed_wires(completions))
     return PiecesReply(
-        joined(LIST_HEAD, ids.noted(completions), lambda: list_tail(ids, listing.cursor, query, listing.has_more))
+        joined(wire.LIST_HEAD, wires, lambda: wire.list_tail(ids, listing.cursor, query, listing.has_more))
     )
 
 
@@ -31,8 +26,8 @@ ROUTE = Route(
     "GET",
     PATH,
     list_chat_completions,
-    ChatCompletionList,
-    query=LIST_QUERY,
+    wire.ChatCompletionList,
+    query=wire.LIST_QUERY,
     raises=RAISES,
     dialect=OPENAI,
     stores=False,

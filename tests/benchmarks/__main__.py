@@ -20,6 +20,8 @@ from tests.benchmarks.imports import starts_of_functions
 from tests.benchmarks.load import gets_while_turns_wait, throughput
 from tests.benchmarks.machine import machine_in_words, state_of_machine
 from tests.benchmarks.mcp_calls import mcp_calls
+from tests.benchmarks.memory import banks
+from tests.benchmarks.retrieval_quality import retrieval_quality
 from tests.benchmarks.start import start_and_memory
 from tests.benchmarks.turns import first_turns, many_deltas, turns_after_history, turns_with_full_context
 
@@ -37,9 +39,11 @@ MEASUREMENTS: dict[str, Callable[[Path], Iterator[Figure]]] = {
     "waiting": gets_while_turns_wait,
     "crowd": crowd,
     "mcp": mcp_calls,
+    "memory": banks,
     "start": start_and_memory,
     "functions": starts_of_functions,
     "throughput": throughput,
+    "retrieval": retrieval_quality,
 }
 
 

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from tests.benchmarks.clients import Failed, Operation
 from tests.benchmarks.http_client import Connection, encoded
+from tests.benchmarks.prose import prose
 
 TOOL = {"name": "get_weather", "description": "Weather of a city", "parameters": []}
 INSTRUCTIONS = "You are a helpful assistant. Be brief."
@@ -18,6 +19,10 @@ DELTAS = 100
 # The models that give the answers.
 INSTANT, IN_PIECES = "instant", f"words-{DELTAS}"
 TURNS_OF_LISTED = 200
+BANK = "measured"
+CHUNK_CHARACTERS, QUESTION_CHARACTERS, QUESTIONS = 720, 60, 200
+CHUNKS_AT_ONCE = 100
+FOUND = 5
 
 
 class History(Protocol):
@@ -36,6 +41,7 @@ class Sizes:
         listed: sessions of the agent whose sessions are listed, with 200 turns each.
         fresh: sessions without a turn, for each kind of turn that begins one.
         after_some, after_many: sessions with 100 and with 1,000 turns; both are more than there are clients.
+        chunks: of the vector database, of about 120 words each.
     """
 
     agents: int = 1_000
@@ -43,6 +49,7 @@ class Sizes:
     fresh: int = 3_600
     after_some: int = 64
     after_many: int = 16
+    chunks: int = 5_000
 
 
 @dataclass(frozen=True)
@@ -98,6 +105,19 @@ def furnished(connection: Connection, history: History, model: str, sizes: Sizes
     )
 
 
+def filled_bank(connection: Connection, model: str, chunks: int) -> None:
+    """Register a vector database and insert the chunks, whose vectors the server requests of that model."""
+    bank = {"vector_db_id": BANK, "embedding_model": model, "embedding_dimension": 384}
+    assert connection.post("/v1/vector-dbs", bank).status == 200
+    for begin in range(0, chunks, CHUNKS_AT_ONCE):
+        some = [
+            {"content": prose(number, CHUNK_CHARACTERS), "metadata": {"document_id": f"document-{number}"}}
+            for number in range(begin, min(begin + CHUNKS_AT_ONCE, chunks))
+        ]
+        inserted = connection.post("/v1/vector-io/insert", {"vector_db_id": BANK, "chunks": some})
+        assert inserted.status == 200, inserted
+
+
 def kinds(sizes: Sizes, repetitions: int) -> tuple[Kind, ...]:
     """Return all kinds in the order of their measurement: reads come first.
 
@@ -112,6 +132,7 @@ def kinds(sizes: Sizes, repetitions: int) -> tuple[Kind, ...]:
         Kind("get agent", get_agent, 10),
         Kind(f"get session with {SOME} turns", get_session_with_some, 8),
         Kind(f"get session with {MANY:,} turns", get_session_with_many, 8),
+        Kind(f"query of {sizes.chunks:,} chunks", query_chunks, 5),
         Kind("create session", create_session, 5),
         Kind("turn, no history", turns_without_history, 10, True, fresh),
         Kind(f"turn, {SOME} turns of history", turns_after_some, None, True, 200),
@@ -149,6 +170,18 @@ def get_session_with_some(furnishing: Furnishing) -> Iterator[Operation]:
 
 def get_session_with_many(furnishing: Furnishing) -> Iterator[Operation]:
     return (get_session(furnishing.agent_id, session_id) for session_id in cycle(tuple(furnishing.after_many)))
+
+
+def query_chunks(_: Furnishing) -> Iterator[Operation]:
+    bodies = [
+        {
+            "vector_db_id": BANK,
+            "query": prose(-1 - number, QUESTION_CHARACTERS),
+            "params": {"max_chunks": FOUND, "mode": "vector"},
+        }
+        for number in range(QUESTIONS)
+    ]
+    return (_one(encoded("POST", "/v1/vector-io/query", body), b'"scores"') for body in cycle(bodies))
 
 
 def turns_without_history(furnishing: Furnishing) -> Iterator[Operation]:

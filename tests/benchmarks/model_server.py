@@ -7,6 +7,8 @@ fake server (`instant`, `words-1000`, `slow-60`) and
 - `tokens-of-last`: the tokens of the request that came before, by Turnstone's own estimate;
 - `messages-of-last`: how many messages that request had;
 - those named: each answers as the model named in the user's last message, and is listed first.
+
+Every text has a vector of 384 dimensions, always the same.
 """
 
 import asyncio
@@ -14,12 +16,14 @@ import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import count
+from random import Random
 from typing import Any
 
 from tests.benchmarks.histories import answer
 from tests.fakes.models.openai_answers import (
     BUILT_IN_MODELS,
     Answer,
+    HttpAnswer,
     Item,
     built_in_answer,
     encoded,
@@ -30,6 +34,7 @@ from tests.fakes.models.openai_server import ModelServer, serve_until_stdin_clos
 from turnstone.domain.sessions.context import MESSAGE_TOKENS
 
 DIFFERENT_ANSWERS = 16
+DIMENSIONS = 384
 NAMED = tuple(sys.argv[1:]) if __name__ == "__main__" else ()
 
 _numbers = count()
@@ -94,8 +99,21 @@ def _encoded(items: Sequence[Item]) -> Sequence[Item]:
     return tuple(encoded(item) if isinstance(item, Mapping) else item for item in items)
 
 
+def embedded(body: Mapping[str, Any]) -> Answer:
+    """Return a vector for each text, which the text alone determines."""
+    texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
+    data = [{"object": "embedding", "index": index, "embedding": _vector(text)} for index, text in enumerate(texts)]
+    usage = {"prompt_tokens": len(texts), "total_tokens": len(texts)}
+    return HttpAnswer(200, {"object": "list", "data": data, "model": body["model"], "usage": usage})
+
+
+@cache
+def _vector(text: str) -> list[float]:
+    return [(number - 127) / 128 for number in Random(text).randbytes(DIMENSIONS)]
+
+
 # Llama Stack 0.2.12 sends no call id with a tool's answer, so the named accept histories that real servers refuse.
-server = ModelServer(prepared, strict=not NAMED, listed=listed(*NAMED, *BUILT_IN_MODELS))
+server = ModelServer(prepared, strict=not NAMED, listed=listed(*NAMED, *BUILT_IN_MODELS), embed=embedded)
 
 if __name__ == "__main__":
     asyncio.run(serve_until_stdin_closes(server))

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.benchmarks.__main__ import ON_DISK
-from tests.benchmarks.client_operations import Sizes, furnished, kinds
+from tests.benchmarks.client_operations import Sizes, filled_bank, furnished, kinds
 from tests.benchmarks.machine import machine_in_words, state_of_machine
 from tests.benchmarks.our_history import ANSWER, QUESTION, our_furnishing
 from tests.benchmarks.peer_server import history_of, models_of, peer
@@ -104,6 +104,9 @@ def _parties(arguments: argparse.Namespace, folder: Path, sizes: Sizes) -> Itera
             history = history_of(connection, folder / PEER, models[0], (QUESTION, ANSWER))
             theirs_furnished = furnished(connection, history, models[0], sizes)
         ours_furnished = our_furnishing(ours, folder / OURS, models[0], sizes)
+        for server in (ours, theirs):
+            with server.connect() as connection:
+                filled_bank(connection, models[-1], sizes.chunks)
         yield (Party(OURS, ours, ours_furnished), Party(PEER, theirs, theirs_furnished)), model
 
 

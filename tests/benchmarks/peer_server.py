@@ -25,7 +25,7 @@ DATABASE = "agents_store.db"
 
 
 def models_of(config: Path) -> tuple[str, ...]:
-    """Return the models it will request from the model server, the first that talks foremost."""
+    """Return the models it will request from the model server: those that talk first, the one for embeddings last."""
     models = yaml.safe_load(config.read_text())["models"]
     talking_first = sorted(models, key=lambda model: model["model_type"] != "llm")
     return tuple(model["model_id"] for model in talking_first)

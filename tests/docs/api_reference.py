@@ -122,8 +122,9 @@ def _operation(operation: Operation, document: Schema) -> Iterator[str]:
             yield f"| {name} | {each['in']} | {_kind(each['schema'])} | {_cell(each.get('description', ''))} |"
         yield ""
     if body := spec.get("requestBody"):
-        schema = body["content"]["application/json"]["schema"]
-        yield f"Body: {_kind(schema)}{'' if body['required'] else ', optional'}\n"
+        ((kind, content),) = body["content"].items()
+        form = "" if kind == "application/json" else f", as `{kind}`"
+        yield f"Body: {_kind(content['schema'])}{form}{'' if body['required'] else ', optional'}\n"
     yield from _answers(spec["responses"], document)
 
 

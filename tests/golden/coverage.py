@@ -33,6 +33,7 @@ LEFT_OUT: Mapping[str, str] = {
     "tests/e2e/sessions/test_long_sessions.py": TIMES,
     "tests/e2e/server/test_slow_readers.py": TIMES,
     "tests/e2e/clients/test_retries_of_slow_models.py": TIMES,
+    "tests/e2e/files/test_large_files.py": "bodies of many megabytes, and memory; files/ has small ones",
     "tests/e2e/store/test_lost_power.py": KILLS,
     "tests/e2e/server/test_processes.py": KILLS,
     "tests/e2e/store/test_torture.py": KILLS,

@@ -174,8 +174,12 @@ def replay(group: str, name: str, requests: Sequence[Json], headers: Json, world
 def resolved(recorded: Json, exchanges: Sequence[Exchange], set_up: SetUp) -> Json:
     """Return recorded fields with placeholders replaced by values from the answers."""
     text = json.dumps(recorded, ensure_ascii=False)
-    answers = [tokens_in(each.answer.body.decode("utf-8", "replace")) for each in exchanges if each.answer is not None]
-    values = SLOT.sub(lambda slot: answers[int(slot[1]) - 1][int(slot[2]) - 1], text)
+    answers = [each.answer.body for each in exchanges if each.answer is not None]
+
+    def token(slot: re.Match[str]) -> str:
+        return tokens_in(answers[int(slot[1]) - 1].decode("utf-8", "replace"))[int(slot[2]) - 1]
+
+    values = SLOT.sub(token, text)
     found: Json = json.loads(values.replace(KEY, set_up.key).replace(MCP, set_up.mcp))
     return found
 

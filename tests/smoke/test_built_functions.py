@@ -58,6 +58,9 @@ FUNCTIONS = {
     "list_vector_dbs": "Memory",
     "get_vector_db": "Memory",
     "query_chunks": "Memory",
+    "create_file": "Files",
+    "list_files": "Files",
+    "get_file_content": "Files",
     "get_usage": "Usage",
     "get_context": "Usage",
     "create_agent_2024": "Agents2024",
@@ -96,7 +99,7 @@ def test_a_function_answers_its_event(stored: CloudResources, event: str) -> Non
     with InvokedFunction(BuiltFunction(FUNCTIONS[event]), stored) as function:
         answer = function.invoke(load_event(event)).answer
     assert answer["statusCode"] == 200, answer
-    texts = {"get_events": "id: 2", "get_attachment": "a file"}
+    texts = {"get_events": "id: 2", "get_attachment": "a file", "get_file_content": "a file"}
     assert answer["body"].startswith(texts[event]) if event in texts else json.loads(answer["body"])
 
 

@@ -13,7 +13,10 @@ from typing import NoReturn
 
 import pytest
 
+from turnstone.adapters.embedding.files import are_there, missing_package
+
 CLIENTS = Path(__file__).parents[2] / ".clients"
+EMBEDDINGS = Path(__file__).parents[2] / "shared" / "turnstone-embeddings"
 # the program, and Debian's package of it where that has another name; any of several names will do
 PROGRAMS = {"chromium": ("chromium", "chromium-browser", "google-chrome")}
 PACKAGES = {"node": "nodejs"}
@@ -36,6 +39,15 @@ def need_clients(*folders: str) -> None:
     """Skip the test unless these clients are installed, which `make` does."""
     if missing := [folder for folder in folders if not (CLIENTS / folder / "ready").exists()]:
         skip(f"not installed: {', '.join(missing)} (make {' '.join(f'.clients/{each}/ready' for each in missing)})")
+
+
+def need_embeddings(model: str) -> Path:
+    """Return the folder of a local embedding model's files; skip the test unless they are there."""
+    if package := missing_package(model):
+        skip(f"not installed: {package}, which the embedding model {model} needs")
+    if not are_there(model, EMBEDDINGS):
+        skip(f"not fetched: the embedding model {model} (turnstone embeddings fetch {model})")
+    return EMBEDDINGS
 
 
 def skip(reason: str) -> NoReturn:

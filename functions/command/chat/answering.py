@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ..wire import Json
 from .call_rows import plain_json, plain_name
 from .screen import Screen
-from .wire import Json
 
 if TYPE_CHECKING:
     from .tools import ClientTool

@@ -5,7 +5,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-from .wire import Json
+from ..wire import Json
 
 FIRST_ROW, FURTHER_ROW = "  | ", "  |   "
 NARROWEST_CELLS = 20

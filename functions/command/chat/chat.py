@@ -6,12 +6,12 @@ from contextlib import closing
 from dataclasses import dataclass
 from urllib.parse import urljoin
 
+from ..wire import Json, StreamEvent
 from .answering import Answering
 from .call_rows import plain_name
 from .interrupts import INTERRUPTS
 from .screen import Screen
 from .session import AWAITING, ChatSession, FetchedTurn
-from .wire import Json, StreamEvent
 
 
 @dataclass
@@ -38,7 +38,7 @@ class Chat:
     def send(self, text: str) -> FetchedTurn:
         """Run a new turn until it ends or waits for a tool that the chat does not have; return its state.
 
-        Raises ChatError, and EOFError or KeyboardInterrupt as `Answering` does.
+        Raises CommandFailed, and EOFError or KeyboardInterrupt as `Answering` does.
         """
         self.screen.begin_turn()
         return self._run(self.session.begin(text))

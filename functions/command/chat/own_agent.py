@@ -12,10 +12,10 @@ from pydantic import ValidationError
 
 from turnstone.domain.agents.agents import AgentConfig
 
-from .client import ChatError, Client, Refused
+from ..client import Client, CommandFailed, Refused
+from ..wire import Json
 from .machine_secret import machine_secret
 from .session import open_session
-from .wire import Json
 
 SHOWN_MODELS = 20
 MOST_PAGES = 50  # of a list of agents; the server reads a thousand entries for each
@@ -35,7 +35,7 @@ def open_own_session(client: Client, model: str | None, config: Json) -> OwnSess
     """Return a new session of an agent of this configuration, found by its name or created.
 
     Chats that start at the same moment create one agent, because the name is also the idempotency key. Without `model`
-    it is the only model of the server. Raises ChatError.
+    it is the only model of the server. Raises CommandFailed.
     """
     model = model or _only_model(client)
     expected = {**USUAL, **config, "model": model}
@@ -53,7 +53,7 @@ def open_own_session(client: Client, model: str | None, config: Json) -> OwnSess
         except Refused as refusal:
             if refusal.status not in NEXT_WAY or agent_of is ways[-1]:
                 raise
-    raise ChatError("an agent for this chat can't be created.")
+    raise CommandFailed("an agent for this chat can't be created.")
 
 
 def identity_of(api_key: str | None) -> str:
@@ -107,12 +107,12 @@ def _made(client: Client, expected: Json, key: str | None) -> str:
 
 
 def _only_model(client: Client) -> str:
-    """Return the only model of the server. Raises ChatError if there is none, or several."""
+    """Return the only model of the server. Raises CommandFailed if there is none, or several."""
     found = client.get("/models")[0]["data"]
     names = [str(model["identifier"]) for model in found if model["model_type"] == "llm"]
     if len(names) == 1:
         return names[0]
     if not names:
-        raise ChatError("the server has no model; its log may have the reason. Name one with --model.")
+        raise CommandFailed("the server has no model; its log may have the reason. Name one with --model.")
     listed = ", ".join(names[:SHOWN_MODELS]) + (", …" if len(names) > SHOWN_MODELS else "")
-    raise ChatError(f"the server has several models; name one with --model: {listed}")
+    raise CommandFailed(f"the server has several models; name one with --model: {listed}")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import TextIO
 
-from .client import ChatError
+from ..client import CommandFailed
 
 MOST_BYTES = 100_000_000  # the highest limit that a server can be set to
 READ_BYTES = 1024 * 1024
@@ -18,7 +18,7 @@ SILENT_S = 120.0
 ALONE = "`< /dev/null` sends the message without it"
 
 
-class UnusableInput(ChatError):
+class UnusableInput(CommandFailed):
     """Standard input can't be sent; the message has the reason and the remedy."""
 
     def __init__(self, reason: str) -> None:

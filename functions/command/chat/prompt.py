@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TextIO
 
+from ..client import CommandFailed
+from ..wire import Json, text_of
 from .chat import Chat
-from .client import ChatError
 from .interrupts import INTERRUPTS
-from .wire import Json, text_of
 
 SHOWN_TURNS = 3
 SHOWN_CHARACTERS = 2_000
@@ -76,7 +76,7 @@ class Prompt:
                 if line in ("/quit", "/exit"):
                     return
                 self._do(line)
-            except ChatError as problem:
+            except CommandFailed as problem:
                 note(f"turnstone: {problem}")
             except EOFError:
                 return
@@ -90,7 +90,7 @@ class Prompt:
         """Continue an open turn; return False if the input ended."""
         try:
             self._in_turn(turn_id=turn_id)
-        except ChatError as problem:
+        except CommandFailed as problem:
             self._chat.screen.note(f"turnstone: {problem}")
         except EOFError:
             return False

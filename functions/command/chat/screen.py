@@ -7,8 +7,8 @@ from contextlib import suppress
 from typing import Protocol, TextIO
 
 from ..output import writing
+from ..wire import Json, StreamEvent, text_of
 from .call_rows import call_rows, plain_json, plain_name
-from .wire import Json, StreamEvent, text_of
 
 # C0 and C1 but line feed and tab, changes of writing direction, line ends, lone surrogates
 TAKES_OVER = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")

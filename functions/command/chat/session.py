@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from urllib.parse import quote, urlencode
 from uuid import uuid4
 
-from .client import ChatError, Client, ConnectionLost, NoServer, Refused
-from .wire import Json, StreamEvent
+from ..client import Client, CommandFailed, ConnectionLost, NoServer, Refused
+from ..wire import Json, StreamEvent
 
 REJOIN_S = 120.0  # longer than the restart of a server, and than a lease until another process takes its turns over
 FIRST_WAIT_S = 0.1
@@ -77,46 +77,46 @@ class ChatSession:
         return f"/agents/{quote(self.agent_id, safe='')}/session/{quote(self.session_id, safe='')}"
 
     def renew(self) -> None:
-        """Open another session of the agent. Raises ChatError."""
+        """Open another session of the agent. Raises CommandFailed."""
         self.session_id = open_session(self.client, self.agent_id)
         self.received = StreamProgress()
 
     def agent(self) -> Json:
-        """Return the agent. Raises ChatError."""
+        """Return the agent. Raises CommandFailed."""
         return self.client.get(f"/agents/{quote(self.agent_id, safe='')}")[0]
 
     def usage(self) -> Json:
-        """Return the usage of this session today. Raises ChatError."""
+        """Return the usage of this session today. Raises CommandFailed."""
         query = urlencode({"agent_id": self.agent_id, "session_id": self.session_id})
         return self.client.get(f"/usage?{query}")[0]
 
     def turns(self) -> list[Json]:
-        """Return the turns so far, oldest first. Raises ChatError."""
+        """Return the turns so far, oldest first. Raises CommandFailed."""
         turns: list[Json] = self.client.get(self.path)[0]["turns"]
         return turns
 
     def begin(self, text: str) -> Iterator[StreamEvent]:
-        """Yield the events of a new turn, until it ends or waits for answers. Raises ChatError."""
+        """Yield the events of a new turn, until it ends or waits for answers. Raises CommandFailed."""
         self.received = StreamProgress(text=text)
         body = {**self.overrides, "messages": [{"role": "user", "content": text}]}
         return self._posted(f"{self.path}/turn", body)
 
     def resume(self, responses: Sequence[Json]) -> Iterator[StreamEvent]:
-        """Answer the calls that the turn waits for, and yield its events. Raises ChatError."""
+        """Answer the calls that the turn waits for, and yield its events. Raises CommandFailed."""
         return self._posted(f"{self._turn_path}/resume", {"tool_responses": list(responses)}, is_kept=True)
 
     def follow(self, turn_id: str) -> Iterator[StreamEvent]:
-        """Yield all events of a turn. Raises ChatError."""
+        """Yield all events of a turn. Raises CommandFailed."""
         self.received = StreamProgress(turn_id=turn_id)
         return self._rejoined(self._followed)
 
     def state(self) -> FetchedTurn:
-        """Return the state of the last turn. Raises ChatError."""
+        """Return the state of the last turn. Raises CommandFailed."""
         turn, headers = self.client.get(self._turn_path)
         return FetchedTurn(turn, headers.get("x-turn-status", ""), int(headers.get("x-turn-tokens", "0")))
 
     def cancel(self) -> bool:
-        """Cancel the last turn; return False if it has ended. Raises ChatError."""
+        """Cancel the last turn; return False if it has ended. Raises CommandFailed."""
         if not self.received.turn_id:
             newest = self.turns()[-1:]
             ours = [turn for turn in newest if turn["input_messages"][0]["content"] == self.received.text]
@@ -189,7 +189,7 @@ class ChatSession:
 
 
 def open_session(client: Client, agent_id: str) -> str:
-    """Return the id of a new session of the agent. Raises ChatError."""
+    """Return the id of a new session of the agent. Raises CommandFailed."""
     path = f"/agents/{quote(agent_id, safe='')}/session"
     return str(client.post(path, {"session_name": "chat"})["session_id"])
 
@@ -210,10 +210,10 @@ class Patience:
         return self._until > 0
 
     def wait(self, url: str) -> None:
-        """Sleep until the next try. Raises ChatError after REJOIN_S."""
+        """Sleep until the next try. Raises CommandFailed after REJOIN_S."""
         now = time.monotonic()
         self._until = self._until or now + REJOIN_S
         if now >= self._until:
-            raise ChatError(f"the connection to {url} was lost and could not be restored within {REJOIN_S:g} s.")
+            raise CommandFailed(f"the connection to {url} was lost and could not be restored within {REJOIN_S:g} s.")
         time.sleep(self._wait_s)
         self._wait_s = min(2 * self._wait_s, LONGEST_WAIT_S)

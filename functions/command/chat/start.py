@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, NoReturn
 from turnstone.settings.client_settings import load_client_settings
 from turnstone.settings.config import InvalidSettings, prefers_plain_text
 
+from ..client import Client, CommandFailed
 from ..output import discard_output, print_line
+from ..wire import Json
 from .answering import Answering
 from .chat import Chat
-from .client import ChatError, Client
 from .interrupts import INTERRUPTS
 from .own_agent import open_own_session
 from .piped import with_piped
 from .prompt import Prompt, read_answer, show_turns
 from .screen import JsonScreen, Screen, TextScreen, visible
 from .session import ChatSession, open_session
-from .wire import Json
 
 if TYPE_CHECKING:
     from .tools import ClientTool
@@ -47,7 +47,7 @@ def run_chat(options: argparse.Namespace, misuse: Misuse) -> int:
             return _converse(chat) if message is None else _once(options, chat, message)
     except InvalidSettings as problem:
         misuse(str(problem))
-    except ChatError as problem:
+    except CommandFailed as problem:
         print(f"turnstone: {visible(str(problem))}", file=sys.stderr)
         return FAILED
     except (KeyboardInterrupt, EOFError):

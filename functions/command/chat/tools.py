@@ -18,9 +18,9 @@ from pydantic_core import ArgsKwargs, PydanticSerializationError, to_json
 
 from turnstone.http.errors import outcome_of
 
-from .client import ChatError
+from ..client import CommandFailed
+from ..wire import Json
 from .docstrings import described
-from .wire import Json
 
 MODULE = "turnstone_chat_tools"
 INTERRUPTED = object()
@@ -82,14 +82,14 @@ def output_among_errors() -> Iterator[None]:
 def tool_of_function(function: Callable[..., Any]) -> ClientTool:
     """Return the function as a tool whose arguments are checked against its type hints.
 
-    Raises ChatError for type hints of which no JSON schema can be made.
+    Raises CommandFailed for type hints of which no JSON schema can be made.
     """
     name = function.__name__
     try:
         adapter: TypeAdapter[Any] = TypeAdapter(function)  # type: ignore[arg-type] # takes functions, too
         schema = adapter.json_schema()
     except (PydanticUserError, NameError) as problem:
-        raise ChatError(f"{name}() can't be a tool: {str(problem).splitlines()[0]}") from problem
+        raise CommandFailed(f"{name}() can't be a tool: {str(problem).splitlines()[0]}") from problem
     description, parameters = described(function.__doc__ or "")
     for parameter, described_by in schema.get("properties", {}).items():
         described_by.pop("title", None)  # repeats the name
@@ -126,7 +126,7 @@ def _error_text(problem: Exception) -> str:
 def load_tools(path: Path, note: Callable[[str], None]) -> Mapping[str, ClientTool]:
     """Return the tools of a file by name; `note` receives the functions that are none, with the reason.
 
-    Tools are the public functions that the file itself defines, with a docstring and type hints. Raises ChatError.
+    Tools are the public functions that the file itself defines, with a docstring and type hints. Raises CommandFailed.
     """
     module = _loaded(path)
     tools = [tool_of_decorated(value) for value in vars(module).values() if _is_decorated(value)]
@@ -136,7 +136,7 @@ def load_tools(path: Path, note: Callable[[str], None]) -> Mapping[str, ClientTo
         else:
             tools.append(tool_of_function(function))
     if not tools:
-        raise ChatError(
+        raise CommandFailed(
             f"{path} has no function to offer: a tool is a public function with a docstring and type hints."
         )
     return {tool.name: tool for tool in tools}
@@ -145,17 +145,17 @@ def load_tools(path: Path, note: Callable[[str], None]) -> Mapping[str, ClientTo
 def _loaded(path: Path) -> ModuleType:
     """Return the file as a module that may import its neighbours, as a script may."""
     if not path.is_file():
-        raise ChatError(f"there is no file {path}.")
+        raise CommandFailed(f"there is no file {path}.")
     spec = spec_from_file_location(MODULE, path)
     if spec is None or spec.loader is None:
-        raise ChatError(f"{path} is not a Python file: its name must end in .py.")
+        raise CommandFailed(f"{path} is not a Python file: its name must end in .py.")
     module = module_from_spec(spec)
     sys.modules[MODULE] = module
     sys.path.insert(0, str(path.parent.resolve()))
     with output_among_errors():
         _, problem = outcome_of(lambda: spec.loader.exec_module(module))  # type: ignore[union-attr] # checked above
     if problem is not None:
-        raise ChatError(f"{path} can't be loaded: {type(problem).__name__}: {problem}") from problem
+        raise CommandFailed(f"{path} can't be loaded: {type(problem).__name__}: {problem}") from problem
     return module
 
 

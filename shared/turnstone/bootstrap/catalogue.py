@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from turnstone.bootstrap.models import CALLER_KEY
 from turnstone.domain.models.routing import DEFAULT_PROVIDER
 from turnstone.domain.registry.catalogue import Catalogue, OpenAIProvider
+from turnstone.domain.registry.memory_settings import PgvectorMemory
 from turnstone.domain.registry.tool_settings import WebSearchSettings, WolframSettings
 from turnstone.settings.config import OFFLINE, InvalidFile
 
@@ -47,6 +48,10 @@ def build_catalogue(text: str, model_url: str | None, key_field: str, otherwise:
     for name, keyed in _keyed(catalogue):
         if any(getattr(keyed, field) for field in KEY_FIELDS if field != key_field):
             raise InvalidFile(f"{name}: its key is named by {key_field} here")
+    url_field = key_field.replace("api_key", "url")
+    for name, entry in catalogue.memory.items():
+        if isinstance(entry, PgvectorMemory) and not getattr(entry, url_field):
+            raise InvalidFile(f"memory.{name}: its URL is named by {url_field} here")
     return catalogue
 
 

@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from turnstone.bootstrap.services.adapters import AnyPorts
     from turnstone.bootstrap.services.agents import AgentServices
     from turnstone.bootstrap.services.cleanup import CleanupServices
+    from turnstone.bootstrap.services.files import FileServices
     from turnstone.bootstrap.services.memory import MemoryServices
     from turnstone.bootstrap.services.models import ModelServices
     from turnstone.bootstrap.services.registries import OwnToolgroups, Registries
     from turnstone.bootstrap.services.sessions import SessionServices
+    from turnstone.bootstrap.services.turn_memory import TurnMemoryServices
     from turnstone.bootstrap.services.turns import TurnServices
     from turnstone.bootstrap.services.usage import UsageServices
     from turnstone.services.threads.slots import QueueLimits
@@ -72,7 +74,15 @@ class Core:
     stored_completions = ServiceOf(lambda core: core.model_services.stored_completions)
     banks = ServiceOf(lambda core: core.memory_services.banks)
     inserting = ServiceOf(lambda core: core.memory_services.inserting)
+    documents = ServiceOf(lambda core: core.memory_services.documents)
+    recalling = ServiceOf(lambda core: core.memory_services.recalling)
     searching = ServiceOf(lambda core: core.memory_services.searching)
+    turn_memories = ServiceOf(lambda core: core.turn_memory_services.memories)
+    turn_texts = ServiceOf(lambda core: core.turn_memory_services.texts)
+    rag_queries = ServiceOf(lambda core: core.turn_memory_services.rag_queries)
+    rag_toolbox = ServiceOf(lambda core: core.turn_memory_services.rag_toolbox)
+    files = ServiceOf(lambda core: core.file_services.files)
+    uploads = ServiceOf(lambda core: core.file_services.uploads)
     usage = ServiceOf(lambda core: core.usage_services.usage)
     contexts = ServiceOf(lambda core: core.usage_services.contexts)
     executor = ServiceOf(lambda core: core.foundation.executor)
@@ -110,19 +120,19 @@ class Core:
     def agent_services(self) -> AgentServices:
         from turnstone.bootstrap.services.agents import AgentServices
 
-        return AgentServices(self.foundation, lambda: self.registries)
+        return AgentServices(self.foundation, lambda: self.registries, lambda: self.turn_memory_services)
 
     @cached_property
     def session_services(self) -> SessionServices:
         from turnstone.bootstrap.services.sessions import SessionServices
 
-        return SessionServices(self.foundation)
+        return SessionServices(self.foundation, lambda: self.turn_memory_services)
 
     @cached_property
     def turn_services(self) -> TurnServices:
         from turnstone.bootstrap.services.turns import TurnServices
 
-        return TurnServices(self.foundation, self.registries)
+        return TurnServices(self.foundation, self.registries, lambda: self.turn_memory_services)
 
     @cached_property
     def cleanup_services(self) -> CleanupServices:
@@ -143,6 +153,20 @@ class Core:
         return MemoryServices(self.foundation, lambda: self.registries, lambda: self.model_services)
 
     @cached_property
+    def turn_memory_services(self) -> TurnMemoryServices:
+        from turnstone.bootstrap.services.turn_memory import TurnMemoryServices
+
+        return TurnMemoryServices(
+            self.foundation, lambda: self.registries, lambda: self.model_services, self.memory_services
+        )
+
+    @cached_property
+    def file_services(self) -> FileServices:
+        from turnstone.bootstrap.services.files import FileServices
+
+        return FileServices(self.foundation)
+
+    @cached_property
     def usage_services(self) -> UsageServices:
         from turnstone.bootstrap.services.usage import UsageServices
 
@@ -152,4 +176,6 @@ class Core:
     def registries(self) -> Registries:
         from turnstone.bootstrap.services.registries import Registries
 
-        return Registries(self.foundation, lambda: self._own_toolgroups(self))
+        return Registries(
+            self.foundation, lambda: self._own_toolgroups(self), lambda: self.turn_memory_services.rag_toolbox
+        )

@@ -65,6 +65,7 @@ class LambdaHandler:
             from turnstone.edge.logs import begin_logging
             from turnstone.edge.stage_prefix import WithoutPrefix
             from turnstone.http.server.app import build_app
+            from turnstone.http.server.endpoint import BodyLimits
 
             settings = load_settings(LambdaSettings)
             begin_logging(settings.log_level)
@@ -78,7 +79,8 @@ class LambdaHandler:
                 import turnstone.http.streams.turn_answers
             if "inferring" in services:
                 import turnstone.http.streams.model_answers  # noqa: F401
-            app = build_app(self.routes, core, settings.max_body_bytes, hosting, others=self._others)
+            limits = BodyLimits(settings.max_body_bytes, settings.max_file_bytes)
+            app = build_app(self.routes, core, limits, hosting, others=self._others)
             if not settings.cors_origins:
                 return WithoutPrefix(app)
             from turnstone.http.origins.cross_origin import CrossOrigin  # only where origins are listed

@@ -125,6 +125,7 @@ def _judged(
                 shield_id=shield_id,
                 touchpoint=question.touchpoint,
                 call_id=question.call_id,
+                query=None if index else question.query,
             )
             started_at = strictly_after(started_at, started_at)
             state = state.with_step(step, trace)

@@ -3,7 +3,7 @@
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.messages.messages import CompletionMessage, Message
@@ -17,6 +17,9 @@ from turnstone.domain.turns.turns import Attachment, Step, TurnState, Verdict
 from turnstone.domain.values.cancellation import StopSignal
 from turnstone.ports.models import Inference
 from turnstone.ports.system import Clock, IdGenerator
+
+if TYPE_CHECKING:  # few turns have memory
+    from turnstone.ports.memory import Retrieval
 
 
 class StepRecorder(Protocol):
@@ -78,6 +81,7 @@ class EngineDeps(NamedTuple):
         about: ids of the turn, for the log.
         prompt: the source of the system messages, None for the instructions of the configuration.
         history_tokens: the tokens of the messages of a prompt source and of the history together, None for no limit.
+        retrieval: the turn's memory, None for a turn without any.
         window_tokens: the size of the model's context window, None for an unlimited one.
     """
 
@@ -98,6 +102,7 @@ class EngineDeps(NamedTuple):
     prompt: PromptSource | None = None
     history_tokens: int | None = None
     window_tokens: int | None = None
+    retrieval: "Retrieval | None" = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from turnstone.engine.steps import Blocked, EngineDeps, NextStep, RunAgain
 from turnstone.engine.tool_excerpts import excerpted
 
 STOPPED = "The answer of this tool was stopped by a safety check."
-PendingVerdict = tuple[str, Verdict]
+PendingVerdict = tuple[str | None, Verdict]
 
 
 def judge_call(planned: ServerCall, state: TurnState, deps: EngineDeps) -> Generator[TurnEvent, None, NextStep]:
@@ -68,21 +68,20 @@ def has_stopped(verdict: Verdict) -> bool:
 
 
 def pending_verdicts(state: TurnState) -> tuple[PendingVerdict, ...]:
-    """Return the findings since the last inference without a step yet, with the calls, in order."""
+    """Return the findings since the last inference without a step yet, in order, with the calls; None for memory."""
     first = first_after_inference(state)
     steps, traces = state.turn.steps[first:], state.traces[first:]
     emitted = {(trace.call_id, trace.shield_id) for trace in traces if trace.touchpoint == "tool-output"}
-    return tuple(
-        (step.tool_calls[0].call_id, verdict)
+    found = [
+        (step.tool_calls[0].call_id if isinstance(step, ToolExecutionStep) else None, verdict)
         for step, trace in zip(steps, traces, strict=True)
-        if trace.verdicts and isinstance(step, ToolExecutionStep)
         for verdict in trace.verdicts
-        if (step.tool_calls[0].call_id, verdict.shield_id) not in emitted
-    )
+    ]
+    return tuple(each for each in found if (each[0], each[1].shield_id) not in emitted)
 
 
 def emit_verdict(pending: PendingVerdict, state: TurnState, deps: EngineDeps) -> Generator[TurnEvent, None, NextStep]:
-    """Emit a finding about an answer as a step; the turn continues unless it was stopped."""
+    """Emit a finding about an answer, or about memory, as a step; the turn continues unless it was stopped."""
     call_id, verdict = pending
     step_id, now = deps.ids.new_id(), deps.clock.now()
     started_at = state.next_moment(now)

@@ -60,12 +60,14 @@ def _answered(
         case RefusedCall():
             return _failed(planned.call, planned.answer), StepTrace(deltas=1)
         case ServerCall():
-            response, files = _response(planned.call, next(results))
+            result = next(results)
+            written = result.query if result.query is not None and result.query.usage is not None else None
+            response, files = _response(planned.call, result)
             verdicts = judged_answer(planned, response, files, state, deps)
             if any(map(has_stopped, verdicts)):
-                return stopped_response(response), StepTrace(deltas=1, verdicts=verdicts)
+                return stopped_response(response), StepTrace(deltas=1, verdicts=verdicts, query=written)
             response, attachments = deps.tools.keep(planned, response, files)
-            return response, StepTrace(deltas=1, verdicts=verdicts, attachments=attachments)
+            return response, StepTrace(deltas=1, verdicts=verdicts, attachments=attachments, query=written)
         case _:
             assert_never(planned)
 

@@ -1,4 +1,4 @@
-"""The turn loop. One call of `advance` makes the next move of a turn: run shields, the model, or its tools.
+"""The turn loop. One call of `advance` makes the next move of a turn: run shields, memory, the model, or its tools.
 
 A generator of events that returns the next action. It is independent of subscribers, resumes and storage: pausing is
 a value, resuming is a call with the stored state.
@@ -47,10 +47,16 @@ Move = Generator[TurnEvent | TextsProgressed, None, NextStep]
 def advance(state: TurnState, deps: EngineDeps) -> Move:
     """Make the turn's next move.
 
-    Raises ModelError, TurnLimitReached, LeaseLost and StoreUnavailable; everything else is a value.
+    Raises ModelError, TurnLimitReached, LeaseLost and StoreUnavailable, and as the turn's memory does; everything else
+    is a value.
     """
     if left := input_shields_left(state, deps.config.input_shields):
         return (yield from judge_input(left, state, deps))
+    if deps.retrieval is not None:
+        from turnstone.engine.retrieval import retrieval_left, retrieve  # few turns have memory
+
+        if (retrieval := retrieval_left(state, deps)) is not None:
+            return (yield from retrieve(retrieval, state, deps))
     ending = ending_of(state, deps)
     calls = unanswered_calls(state) if ending is None else ()
     if calls:

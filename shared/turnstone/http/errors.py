@@ -42,6 +42,8 @@ STATUS: dict[type[Exception], int] = {
     errors.ModelRefused: 400,
     errors.ModelTimedOut: 504,
     errors.ModelError: 502,
+    errors.MemoryProviderTimedOut: 504,
+    errors.MemoryProviderError: 502,
     errors.CredentialsMissing: 401,
     errors.CredentialsRefused: 403,
     errors.ToolgroupUnavailable: 502,
@@ -62,6 +64,7 @@ FAILURE_STATUS: dict[FailureKind, int] = {
     "tools_unavailable": 502,
     "tools_want_credentials": 401,
     "tools_refuse_credentials": 403,
+    "memory_unusable": 400,
     "store_unavailable": 503,
     "content_lost": 410,
     "internal": 500,
@@ -119,8 +122,10 @@ def reason_of(problem: BaseException) -> str:
 
 
 def log_fields_of(error: BaseException) -> dict[str, Any]:
-    """Return the log fields of an error: its class and the model's provider, never contents of messages."""
+    """Return the log fields of an error: its class and the provider, never contents of messages."""
     fields: dict[str, Any] = {"error": type(error).__name__}
+    if isinstance(error, errors.MemoryProviderError):
+        fields["provider"] = error.provider_id
     return {**fields, **error.log_fields} if isinstance(error, errors.ModelError) else fields
 
 
@@ -179,6 +184,8 @@ def failure_reply(failure: Failure) -> Reply:
     """Return the reply for a turn without an answer; a retry finds the same turn, useful only if it continues."""
     status = FAILURE_STATUS[failure.kind]
     headers = RETRY_SOON if status == 503 else {**NO_RETRY, **_retry_after(failure.retry_after_s)}
+    if status == 400:  # which clients never repeat
+        headers = {}
     return Reply(DETAIL.refusal(status, failure.message, failure.code), status, headers, about={"error": failure.kind})
 
 

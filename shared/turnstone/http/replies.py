@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from urllib.parse import quote
 
 from turnstone.http.request import ids_in
 
@@ -110,6 +111,16 @@ def restored(reply: AnyReply, restore: Restore | None) -> AnyReply:
 def json_reply(wire: bytes | Iterable[bytes]) -> FileReply:
     """Return JSON as a whole answer of any length."""
     return FileReply(wire) if isinstance(wire, bytes) else FileReply(b"", pieces=iter(wire))
+
+
+def download_headers(filename: str) -> dict[str, str]:
+    """Return the headers of a file: a browser must neither run it nor guess its type."""
+    return {
+        "content-disposition": f"attachment; filename*=UTF-8''{quote(filename, safe='')}",
+        "content-security-policy": "sandbox; default-src 'none'",
+        "x-content-type-options": "nosniff",
+        "cache-control": "private, max-age=0",
+    }
 
 
 def done() -> Reply:

@@ -17,6 +17,7 @@ from turnstone.domain.values.cancellation import StopSignal
 from turnstone.domain.values.frozen import infinity_path
 
 if TYPE_CHECKING:  # a function loads what its own routes need
+    from turnstone.http.forms import SentFile, SentForm
     from turnstone.services.use_cases import UseCases
 
 Parsed = TypeVar("Parsed", bound=BaseModel)
@@ -24,7 +25,7 @@ _HUGE = re.compile(rb"\d[eE]\+?\d\d|\d{300}")  # a number beyond those of a doub
 # fields of bodies, answers and queries whose values are ids; every parameter of a path is one
 NAMING = frozenset(
     {"agent_id", "session_id", "turn_id", "step_id", "toolgroup_id", "tool_group_id", "tool_name", "shield_id"}
-    | {"model", "model_id", "provider_id", "completion_id", "vector_db_id"}
+    | {"model", "model_id", "provider_id", "completion_id", "vector_db_id", "file_id", "upload_id"}
 )
 CLIENT_TIMEOUT_S = 60.0
 LONGEST_BACKOFF_S = 8.0
@@ -40,6 +41,7 @@ class Request(NamedTuple):
         base: prefix of the API's paths in the request's own: a stage, or a domain's base path.
         about: fields of the log besides route and caller: ids, added as they are found.
         stop: set when the client disconnects, for a route that `is_cancellable`; None for all others.
+        form: the body of a route with a file, whose `body` is empty; None for all others.
     """
 
     method: str
@@ -54,6 +56,14 @@ class Request(NamedTuple):
     base: str
     about: dict[str, Any]
     stop: StopSignal | None = None
+    form: "SentForm | None" = None
+
+    @property
+    def file(self) -> "SentFile":
+        """The file of the form, on a route that takes one."""
+        if self.form is None:
+            raise LookupError("this route takes no file")
+        return self.form.file
 
     @property
     def session_ref(self) -> SessionRef:
@@ -81,7 +91,7 @@ class Request(NamedTuple):
         timeout_s = _number(self.headers.get("x-stainless-read-timeout"), CLIENT_TIMEOUT_S)
         key = self.headers.get("idempotency-key")
         return Attempt.model_construct(
-            fingerprint=self._digest(self.body),
+            fingerprint=self._digest(self.body if self.form is None else self.form.digest),
             is_retry=retries > 0,
             key=self._digest(key.encode()) if key else None,
             repeated_within_s=min(retries * (timeout_s + LONGEST_BACKOFF_S) + SLACK_S, LONGEST_REPEATED_S),
@@ -116,8 +126,9 @@ class InvalidBody(Exception):
 
 
 def parse(request: Request, model: type[Parsed]) -> Parsed:
-    """Return the body as the model. Raises InvalidBody."""
-    body = checked(json_of(request.body), model)
+    """Return the body, or the fields of the form, as the model. Raises InvalidBody."""
+    sent = json_of(request.body) if request.form is None else dict(request.form.fields)
+    body = checked(sent, model)
     request.about.update(ids_in(body.__dict__))
     return body
 

@@ -10,15 +10,19 @@ from turnstone.http.dialects import LLAMA_STACK, Dialect
 from turnstone.http.replies import Answer
 from turnstone.http.request import Request
 
-# Source: `llama-stack-client` 0.3 requests the first four under another version, 0.0.53 to 0.0.63 the next two
-# under alpha; the last two are the usual paths of a document and its page
+# Source: `llama-stack-client` 0.3 requests the first four under another version, 0.0.53 to 0.0.63 the next four
+# under alpha, and 0.1.0 those of memory under its version; the last two are the usual paths of a document and its page
 ALIASES: Mapping[str, tuple[str, ...]] = {
     "/v1/agents": ("/v1alpha/agents",),
     "/v1/openai/v1/chat": ("/v1/chat",),
     "/v1/openai/v1/completions": ("/v1/completions",),
     "/v1/openai/v1/embeddings": ("/v1/embeddings",),
+    "/v1/openai/v1/files": ("/v1/files",),
+    "/v1/openai/v1/uploads": ("/v1/uploads",),
     "/agents": ("/alpha/agents",),
     "/v1/health": ("/alpha/health",),
+    "/memory": ("/alpha/memory", "/v1/memory"),
+    "/memory-banks": ("/alpha/memory-banks",),
     "/v1/openapi.json": ("/openapi.json",),
     "/v1/docs": ("/docs",),
 }
@@ -36,12 +40,23 @@ class FileBytes:
     """The bytes of a file of any type."""
 
 
+class FileField(NamedTuple):
+    """The field of a form that holds a file.
+
+    Attributes:
+        most_bytes: a limit below that of the server, None without one.
+    """
+
+    name: str
+    most_bytes: int | None = None
+
+
 class Route(NamedTuple):
     """A route as declared by its module in `functions/`.
 
     Attributes:
         path: with the version prefix and `{parameters}`.
-        body: model of the request body, None if there is none.
+        body: model of the request body, None if there is none; of a form, of its fields beside the file.
         reply: model of the whole answer, or of a stream's result; None for an answer that is not JSON of ours, which
             the API's document leaves out.
         query: description of each query parameter, by name. A parameter with a text alone takes any text and may be
@@ -56,6 +71,7 @@ class Route(NamedTuple):
         is_cancellable: heeds its request's `stop`: the result is of no use once the client has left.
         is_rare: seldom requested: found in a table after the patterns of all other routes.
         dialect: see `http/dialects.py`.
+        file: the field of the file, of a route whose body is a form; None for a body of JSON.
         accepted: model of the answer 202 to a request that prefers `respond-async`; None if none is given.
     """
 
@@ -76,6 +92,7 @@ class Route(NamedTuple):
     is_rare: bool = False
     dialect: Dialect = LLAMA_STACK
     accepted: type[BaseModel] | None = None
+    file: FileField | None = None
 
     @property
     def operation_id(self) -> str:

@@ -8,9 +8,14 @@ if TYPE_CHECKING:  # a function loads the services that its route uses, and no o
     from turnstone.services.agents.agents import Agents
     from turnstone.services.cleanup.deleting import Deleting
     from turnstone.services.files.attachments import Attachments
+    from turnstone.services.files.files import Files
+    from turnstone.services.files.uploads import Uploads
     from turnstone.services.memory.banks import Banks
+    from turnstone.services.memory.documents.documents import Documents
     from turnstone.services.memory.inserting import Inserting
+    from turnstone.services.memory.recalling import Recalling
     from turnstone.services.memory.searching import Searching
+    from turnstone.services.memory.turns.rag_queries import RagQueries
     from turnstone.services.models.inferring import Inferring
     from turnstone.services.models.registry import Models, Providers
     from turnstone.services.models.stored_completions import StoredCompletions
@@ -100,4 +105,19 @@ class UseCases(Protocol):
     def inserting(self) -> Inserting: ...
 
     @property
+    def documents(self) -> Documents: ...
+
+    @property
+    def rag_queries(self) -> RagQueries: ...
+
+    @property
+    def recalling(self) -> Recalling: ...
+
+    @property
     def searching(self) -> Searching: ...
+
+    @property
+    def files(self) -> Files: ...
+
+    @property
+    def uploads(self) -> Uploads: ...

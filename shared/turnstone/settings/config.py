@@ -36,6 +36,11 @@ TimeLimit = Annotated[
     BeforeValidator(none_in),
     Field(description=f"a number of seconds above 0 and at most {YEAR_S:,}, or the word none"),
 ]
+ModelName = Annotated[
+    Annotated[str, Field(pattern=VISIBLE_ASCII, max_length=256)] | None,
+    BeforeValidator(none_in),
+    Field(description="the name of a model without spaces, or the word none"),
+]
 LogLevel = Annotated[Literal["DEBUG", "INFO", "WARNING", "ERROR"], BeforeValidator(upper_case)]
 
 
@@ -67,6 +72,7 @@ class Settings(BaseModel):
     Attributes:
         context_tokens: the limit of a prompt, in estimated tokens, for a model without a configured context window.
         summaries: let the model summarise turns that no longer fit its context window.
+        graph_model: the model that reads edges from texts inserted into graph banks; None for none.
         stored_completion_ttl_s: the lifetime of a stored chat completion.
         max_running_turns: slots for turns and direct requests to models, tools and shields.
         max_tenant_turns: slots for one tenant; None for three quarters of them.
@@ -94,6 +100,7 @@ class Settings(BaseModel):
     max_tenant_turns: int | None = Field(default=None, ge=1, le=4_096)
     max_infer_iters: int = Field(default=100, ge=10, le=10_000)  # 10 is the default of the official clients
     summaries: bool = False
+    graph_model: ModelName = None
     max_turn_tokens: TokenLimit = 5_000_000
     max_turn_seconds: TimeLimit = 3_600
     max_day_tokens: TokenLimit = None
@@ -101,6 +108,7 @@ class Settings(BaseModel):
     max_tool_output: int = Field(default=32_000, ge=100, le=1_000_000)
     public_url: PublicUrl | None = None
     max_body_bytes: int = Field(default=6_000_000, ge=1_000, le=100_000_000)
+    max_file_bytes: int = Field(default=512 * 1024**2, ge=1_000, le=8 * 1024**3)
     owner_only: bool = False
     fetch_allow: Annotated[tuple[tuple[str, int], ...], BeforeValidator(hosts_in)] = ()
     cors_origins: Annotated[tuple[str, ...], BeforeValidator(origins_in)] = ()

@@ -13,6 +13,7 @@ import pytest
 from functions.local.routes import ROUTES
 from functions.unserved.methods import ROUTES as EVERY_UNSERVED
 from tests.support.server.asgi_client import Raw, Served, served
+from tests.support.server.memory_bodies import RAG_QUERY_PATH
 from tests.support.server.tenant_world import PARAMETER, QUERY_2024, Tenant, is_registry
 from tests.support.server.valid_bodies import BODIES, RUN
 from turnstone.domain.access.caller import Caller
@@ -42,6 +43,10 @@ FOR_ALL: Mapping[tuple[str, str], int] = {
     ("POST", "/v1/shields"): 200,
     ("GET", "/v1/vector-dbs"): 200,
     ("POST", "/v1/vector-dbs"): 200,
+    ("GET", "/v1/memory-banks"): 200,  # only what the stranger may see, here and below
+    ("POST", "/v1/memory-banks"): 200,
+    ("GET", "/memory-banks/list"): 200,
+    ("POST", "/memory-banks/register"): 200,
     ("GET", "/v1/providers"): 200,
     ("GET", "/v1/providers/{provider_id}"): 200,
     ("GET", "/v1/tools"): 200,
@@ -53,12 +58,15 @@ FOR_ALL: Mapping[tuple[str, str], int] = {
     ("POST", "/v1/openai/v1/chat/completions"): 200,
     ("POST", "/v1/openai/v1/embeddings"): 200,
     ("GET", "/v1/openai/v1/chat/completions"): 200,  # only what the stranger may see
+    ("GET", "/v1/openai/v1/files"): 200,  # likewise
+    ("POST", "/v1/openai/v1/files"): 200,
+    ("POST", "/v1/openai/v1/uploads"): 200,
     ("POST", "/v1/inference/completion"): 200,
     ("POST", "/v1/openai/v1/completions"): 200,
 }
 # all of them are in one table and refused by one function
 UNSERVED = EVERY_UNSERVED[::6]
-BY_BODY = {route.path for route in ROUTES if BODIES[route.method, route.path].names}
+BY_BODY = {route.path for route in ROUTES if BODIES[route.method, route.path].names} | {RAG_QUERY_PATH}
 EVERY = (*ROUTES, *UNSERVED)
 # the routes of one test: a route under each of its paths, or all unserved ones
 CASES = [pytest.param((route,), id=f"{route.method} {route.path}") for route in ROUTES]

@@ -22,7 +22,8 @@ from turnstone.domain.access.caller import Caller
 from turnstone.domain.refs import SessionRef
 from turnstone.http.route import Route
 
-IDS = ("agent_id", "session_id", "turn_id", "step_id", "attachment_id")
+OF_BANKS = ("memory_bank_id", "bank_id", "document_id", "vector_db_id")
+IDS = ("agent_id", "session_id", "turn_id", "step_id", "attachment_id", *OF_BANKS)
 UNKNOWN = Caller(tenant="other", principal="ann")
 PAIRS: Mapping[str, tuple[Caller, Caller, dict[str, Any]]] = {
     "two teams": (
@@ -87,11 +88,13 @@ class World:
 
 
 def forms_of(route: Route) -> Iterator[Form]:
-    """Yield the forms of a route that name an agent or something below it: under each path, and without a session."""
+    """Yield the forms of a route that name an agent, a bank or something below: under each path, without a session."""
     bodies = BODIES[route.method, route.path]
     queries = [""]
-    if route.method == "GET" and bodies.query:
+    if route.method == "GET" and "agent_id" in bodies.query:
         queries = [f"?{bodies.query}", f"?{bodies.query}&session_id={{session_id}}"]
+    elif route.method == "GET" and bodies.query:
+        queries = [f"?{bodies.query}"]
     elif "turn_ids" in route.query:
         queries = ["", "?turn_ids={turn_id}"]
     elif route.path == "/v1/usage":

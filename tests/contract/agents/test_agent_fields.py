@@ -93,13 +93,47 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             [models.wordless]
             provider = "p"
             tools = "prompted"
+            [providers.inside]
+            type = "offline"
+            [models.embedder]
+            provider = "inside"
+            embedding_dimension = 384
             [tools.websearch]
             url = "{web.url}/res/v1/web/search"
             [tools.wolfram_alpha]
             url = "{web.url}/v2/query"
         """)
         with served(folder / "data", config=config, fetch_allow=f"{HOST}:{web.port}") as serving:
-            yield World(model, web, serving, answers)
+            world = World(model, web, serving, answers)
+            fill(world)
+            yield world
+
+
+def fill(world: World) -> None:
+    """Register a memory bank, and insert what the agents of these tests remember."""
+    bank = {"vector_db_id": "notes", "embedding_model": "embedder"}
+    assert world.post("/v1/vector-dbs", bank).status == 200
+    texts = [
+        f"Note {number}: {text}." for number, text in enumerate(("the boat is blue", "tea at five", "boat in bay"))
+    ]
+    chunks = [{"content": text, "metadata": {"document_id": "n"}} for text in texts]
+    assert world.post("/v1/vector-io/insert", {"vector_db_id": "notes", "chunks": chunks}).status == 200
+    edges = [
+        {"subject": "Ann", "relation": "rows", "object": "Stint"},
+        {"subject": "Bo", "relation": "sails", "object": "Ruff"},
+    ]
+    documents = {
+        "keyword": {"a": "the boat is blue"},
+        "keyvalue": {"colour": "blue as the boat", "tea": "at five"},
+        "graph": {"crew": json.dumps(edges)},
+    }
+    for kind, texts in documents.items():
+        bank = {"memory_bank_id": f"{kind}-notes", "params": {"memory_bank_type": kind}}
+        assert world.post("/v1/memory-banks", bank).status == 200
+        mime_type = "application/json" if kind == "graph" else "text/plain"
+        given = [{"document_id": name, "content": text, "mime_type": mime_type} for name, text in texts.items()]
+        inserted = world.post(f"/v1/memory-banks/{kind}-notes/documents", {"documents": given})
+        assert inserted.status == 200, inserted
 
 
 Row = Callable[[World, str], None]  # shows a field's effect, sent with an `agent` or with a `turn`
@@ -480,6 +514,95 @@ def parameter_2024(**fields: Any) -> Fields:
     return function(parameters={"at": {"param_type": "string", "description": "Where.", **fields}})
 
 
+def memory(**fields: Any) -> Fields:
+    banks = [{"type": "vector", "bank_id": "notes"}]
+    return {"tools": [{"type": "memory", "memory_bank_configs": banks, **fields}]}
+
+
+def remembers(text: str, question: Any, beside: Fields, *answers: Answer, **fields: Any) -> Row:
+    """Return a row for a field of the memory tool: with it the model is shown the text, with `beside` it is not."""
+
+    def row(world: World, _: str) -> None:
+        shown = []
+        for config in (fields, beside):
+            messages = [
+                {"role": "user", "content": each} for each in ([question] if isinstance(question, str) else question)
+            ]
+            requests, _ = world.turn(memory(**config), {"messages": messages}, *answers)
+            shown.append(text in json.dumps(requests[-1]["messages"]))
+        assert shown == [True, False]
+
+    return row
+
+
+def generated(**generator: Any) -> Fields:
+    return {"query_generator_config": generator}
+
+
+def written_by(world: World, _: str) -> None:
+    """The model of the query is called first, by its name."""
+    fields = generated(type="llm", model="writer", template="Find it: {{ messages[-1].content }}")
+    requests, _ = world.turn(memory(max_chunks=1, **fields), {}, text_answer("tea at five"))
+    assert [request["model"] for request in requests] == ["writer", "m"]
+    assert requests[0]["messages"] == [{"role": "user", "content": "Find it: hello"}]
+    assert "tea at five" in json.dumps(requests[1]["messages"])
+
+
+def called_for_a_query(world: World, sent_with: str) -> None:
+    fields = generated(type="custom", tool="builtin::clock/current_time")
+    assert len(world.turn(memory(**fields), {})[0]) == 1
+    refuses(memory(**generated(type="custom", tool="builtin::clock/none")), "tool")(world, sent_with)
+
+
+def judged_memory(name: str) -> Row:
+    """Return a row for the shields of memory: one that stops the query, or the context, ends the turn."""
+
+    def row(world: World, _: str) -> None:
+        word = "hello" if name == "input_shields" else "Note"
+        shield = {
+            "shield_id": f"memory-{name}",
+            "provider_id": "pattern",
+            "params": {"words": [word], "user_message": "No."},
+        }
+        assert world.post("/v1/shields", shield).status == 200
+        requests, answered = world.turn(
+            memory(**{name: [f"memory-{name}"]}), {"messages": [{"role": "user", "content": "hello boat"}]}
+        )
+        assert (answered.json()["output_message"]["content"], requests) == ("No.", [])
+
+    return row
+
+
+def bank_of(kind: str, **fields: Any) -> Fields:
+    return {"memory_bank_configs": [{"type": kind, "bank_id": f"{kind}-notes", **fields}]}
+
+
+ONE: Fields = {"max_chunks": 1}
+NO_BANKS: Fields = {"memory_bank_configs": []}
+BANK_OF_MEMORY = "tools.memory.memory_bank_configs"
+QUERY_OF_MEMORY = "tools.memory.query_generator_config"
+OF_MEMORY: Mapping[str, Row] = {
+    "tools.memory.input_shields": judged_memory("input_shields"),
+    "tools.memory.output_shields": judged_memory("output_shields"),
+    f"{BANK_OF_MEMORY}.vector.bank_id": remembers("boat is blue", "boat", NO_BANKS),
+    f"{BANK_OF_MEMORY}.keyword.bank_id": remembers("boat is blue", "boat", NO_BANKS, **bank_of("keyword")),
+    f"{BANK_OF_MEMORY}.keyvalue.bank_id": remembers("blue as", "which colour?", NO_BANKS, **bank_of("keyvalue")),
+    f"{BANK_OF_MEMORY}.keyvalue.keys": remembers(
+        "blue as", "hello", bank_of("keyvalue", keys=["tea"]), **bank_of("keyvalue", keys=["colour"])
+    ),
+    f"{BANK_OF_MEMORY}.graph.bank_id": remembers("rows Stint", "Who is Ann?", NO_BANKS, **bank_of("graph")),
+    f"{BANK_OF_MEMORY}.graph.entities": remembers(
+        "rows Stint", "hello", bank_of("graph", entities=["Bo"]), **bank_of("graph", entities=["Ann"])
+    ),
+    f"{QUERY_OF_MEMORY}.default.sep": remembers(
+        "tea at five", ("te", "a"), ONE, **ONE, **generated(type="default", sep="")
+    ),
+    f"{QUERY_OF_MEMORY}.llm.model": written_by,
+    f"{QUERY_OF_MEMORY}.llm.template": written_by,
+    f"{QUERY_OF_MEMORY}.custom.tool": called_for_a_query,
+    "tools.memory.max_tokens_in_context": remembers("boat in bay", "boat", {"max_tokens_in_context": 5}),
+    "tools.memory.max_chunks": remembers("boat is blue", "boat in bay", ONE, max_chunks=2),
+}
 SEARCH, MATHS = KINDS["brave_search"], KINDS["wolfram_alpha"]
 OF_DEFINED_TOOLS: Mapping[str, Row] = {
     **{path: row for kind in KINDS for path, row in of_every_kind(kind).items()},
@@ -512,6 +635,7 @@ OF_DEFINED_TOOLS: Mapping[str, Row] = {
 }
 OF_AGENTS: Mapping[str, Row] = {
     **OF_DEFINED_TOOLS,
+    **OF_MEMORY,
     "model": sees({"model": "other"}, lambda body: body["model"], "other"),
     "name": names_the_agent,
     "enable_session_persistence": keeps_sessions,
@@ -571,11 +695,6 @@ def test_a_file_that_a_tools_shield_stops_is_not_stored(world: World) -> None:
             bodies = store.execute("SELECT sk FROM items WHERE pk LIKE ?", (f"%{turn['session_id']}%",)).fetchall()
         assert bool(turn["output_attachments"]) == is_kept
         assert any("attach" in str(key) for (key,) in bodies) == is_kept, bodies
-
-
-def test_tools_that_read_memory_are_refused(world: World) -> None:
-    memory = {"type": "memory", "memory_bank_configs": [{"type": "vector", "bank_id": "b"}], "max_chunks": 10}
-    refuses({"tools": [memory]}, "tools", 0)(world, "agent")
 
 
 @pytest.mark.parametrize("sent_with", ["agent", "turn"])

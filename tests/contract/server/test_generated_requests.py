@@ -62,6 +62,9 @@ CHECKED = {
 }
 TOOLS = "choices among tools hold between fields; names, formats and shields are those that this server has"
 NAMES = "names have to be printable, and providers those that this server has"
+BANKS = "names have to be printable, providers those that this server has, and an overlap below the length of chunks"
+DOCUMENTS = "documents are texts of their types, or at addresses that may be fetched; in graph banks they are edges"
+QUERIES = "questions are not empty, and each kind of banks has parameters and filters of its own"
 # Operations that may refuse a request that follows the document, with the rule that the document can't express. Their
 # refusals have to name it, too.
 BEYOND_SCHEMAS = {
@@ -80,6 +83,19 @@ BEYOND_SCHEMAS = {
     "register_vector_db": NAMES,
     "insert_chunks": "texts are not empty, and vectors have the dimension of their database",
     "query_chunks": "texts are not empty",
+    "register_memory_bank": BANKS,
+    "register_bank": BANKS,
+    "insert_documents": DOCUMENTS,
+    "insert_into_bank": DOCUMENTS,
+    "insert_rag_documents": DOCUMENTS,
+    "query_rag": "questions are not empty, templates hold the content, and models are those that this server has",
+    "list_documents": "a page begins after a document that there is",
+    "query_memory_bank": QUERIES,
+    "query_bank": QUERIES,
+    "create_file": "a file has a name without control characters, and its expiry has an anchor",
+    "add_upload_part": "a part is no larger than its upload, which has not ended",
+    "complete_upload": "the parts have to be those of the upload, which has not ended",
+    "cancel_upload": "a completed upload stays",
     "run_shield": "a shield has the params it was registered with",
     "resume_turn": "the calls answered have to be those the turn waits for",
     "unregister_toolgroup": "what comes with the server stays",

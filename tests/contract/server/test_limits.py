@@ -256,9 +256,13 @@ def test_documents_over_half_of_the_context_window_are_refused_and_no_turn_is_st
     assert talk.server.client.get(talk.path).json()["turns"] == []
 
 
-def test_a_session_with_a_vector_database_is_refused_by_name(server: Served, talk: Talk) -> None:
+def test_a_session_names_a_vector_database_that_is_there(server: Served, talk: Talk) -> None:
     path = talk.path.rpartition("/")[0]
     assert "vector_db_id" in refused(server, posted(path, {"session_name": "s", "vector_db_id": "db"}), 400)
+    assert server.client.post("/v1/vector-dbs", {"vector_db_id": "db", "embedding_model": "offline"}).status == 200
+    made = server.client.post(path, {"session_name": "s", "vector_db_id": "db"})
+    assert made.status == 200
+    assert server.client.get(f"{path}/{made.json()['session_id']}").json()["vector_db_id"] == "db"
     assert server.client.post(path, {"session_name": "s", "vector_db_id": None}).status == 200
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -40,6 +41,13 @@ CONFIG = {
 }
 VERSIONS = ("0.0.53", "0.0.57", "0.0.63")
 SESSIONS = 101  # more than one page of the search for a turn
+
+
+@pytest.fixture
+def offline(tmp_path: Path) -> Iterator[ServerProcess]:
+    """A server with the built-in model of vectors."""
+    with ServerProcess(tmp_path) as running:
+        yield running
 
 
 class Client2024:
@@ -184,10 +192,10 @@ def test_a_turn_is_found_in_any_session_of_its_agent_and_in_no_other_agents(clie
 
 
 def test_an_unsupported_feature_is_refused_by_its_name(client: Client2024) -> None:
-    memory = {"type": "memory", "memory_bank_configs": [{"type": "vector", "bank_id": "b"}]}
+    memory = {"type": "memory", "memory_bank_configs": [{"type": "a", "bank_id": "b"}]}
     refused = client.refused("/agents/create", {"agent_config": {**CONFIG, "tools": [memory]}})
     assert refused.status_code == 400
-    assert "memory" in refused.text
+    assert "memory_bank_configs" in refused.text
     attached = {**client.session(), "messages": [user("hi")], "attachments": [{"content": "x", "mime_type": "a/b"}]}
     refused = client.refused("/agents/turn/create", attached)
     assert (refused.status_code, "attachments" in refused.text) == (400, True)
@@ -218,3 +226,21 @@ def test_a_client_of_alpha_talks_with_an_agent_and_answers_its_function(version:
     assert seen["shown"] == "hello"
     assert (seen["called"], seen["answered"], seen["read"]) == (["look", {"at": "Oslo"}], "I saw rain", "I saw rain")
     assert (seen["health"], seen["step"], seen["turns"], seen["gone"]) == ("OK", "inference", 2, 404)
+
+
+@pytest.mark.parametrize("version", rest_at_night(VERSIONS, always=("0.0.63",)))
+def test_a_client_of_alpha_fills_and_queries_banks_of_all_kinds(version: str, offline: ServerProcess) -> None:
+    seen = run_script(version, "alpha_memory", offline.url, "offline")
+    assert seen["kinds"] == {
+        "vector": ["vector", "VectorMemoryBank", "vector"],
+        "keyword": ["keyword", "KeywordMemoryBank", "keyword"],
+        "keyvalue": ["keyvalue", "KeyValueMemoryBank", "keyvalue"],
+        "graph": ["graph", "GraphMemoryBank", "graph"],
+    }
+    assert seen["found"] == {
+        "vector": [["Terns dive for fish.", "colour", True]],
+        "keyword": [["Knots probe mud.", "colour", True]],
+        "keyvalue": [["grey", "colour", True]],
+        "graph": [["Tern eats shrimp.", "colour", True]],
+    }
+    assert (seen["listed"], seen["gone"]) == (["graph", "keyvalue", "keyword", "vector"], 404)

@@ -41,6 +41,12 @@ SERVED_OF_ALPHA = {
     "agents.turn.create": 400,
     "agents.turn.retrieve": 404,
     "inspect.health": 200,
+    "memory.insert": 404,
+    "memory.query": 400,
+    "memory_banks.list": 200,
+    "memory_banks.register": 400,
+    "memory_banks.retrieve": 404,
+    "memory_banks.unregister": 404,
 }
 # OpenAI's paths that are served here
 SERVED_OF_OPENAI = {
@@ -52,6 +58,15 @@ SERVED_OF_OPENAI = {
     ("GET", "/chat/completions/some-name/messages"),
     ("POST", "/completions"),
     ("POST", "/embeddings"),
+    ("POST", "/files"),
+    ("GET", "/files"),
+    ("GET", "/files/some-name"),
+    ("DELETE", "/files/some-name"),
+    ("GET", "/files/some-name/content"),
+    ("POST", "/uploads"),
+    ("POST", "/uploads/some-name/parts"),
+    ("POST", "/uploads/some-name/complete"),
+    ("POST", "/uploads/some-name/cancel"),
     ("GET", "/models"),
     ("GET", "/models/some-name"),
     ("DELETE", "/models/some-name"),
@@ -89,6 +104,7 @@ WORKS = {
     "chat.completions.list",
     "completions.create",
     "embeddings.create",
+    "files.list",
     "inspect.health",
     "inspect.version",
     "models.list",
@@ -124,6 +140,10 @@ REFUSED = {
     "agents.retrieve": "agent 'some-name' not found",
     "providers.retrieve": "provider 'some-name' not found",
     "safety.run_shield": "messages",
+    "files.create": "purpose: Input should be",
+    "files.retrieve": "file 'some-name' not found",
+    "files.content": "file 'some-name' not found",
+    "files.delete": "file 'some-name' not found",
     "vector_dbs.register": "some-name",
     "vector_dbs.retrieve": "memory bank 'some-name' not found",
     "vector_dbs.unregister": "memory bank 'some-name' not found",
@@ -135,6 +155,8 @@ REFUSED = {
     "toolgroups.unregister": "registered toolgroup 'some-name' not found",
     "tools.get": "tool 'some-name' not found",
     "tool_runtime.invoke_tool": "tool 'some-name' not found",
+    "tool_runtime.rag_tool.insert": "memory bank 'some-name' not found",
+    "tool_runtime.rag_tool.query": "Field required",
 }
 
 

@@ -1,6 +1,9 @@
-"""Vector databases: registered, filled until their log is folded, searched and deleted."""
+"""Vector databases and memory banks: registered, filled until their log is folded, searched and deleted."""
 
 from __future__ import annotations
+
+import json
+from typing import Any
 
 from tests.golden.scenarios.registry import scenario
 from tests.golden.world import World
@@ -32,3 +35,59 @@ def of_vector_databases(world: World) -> None:
     world.send("POST", "/v1/vector-io/query", query)
     world.pass_time(180)
     world.work()
+
+
+@scenario("tests/contract/memory/test_memory_banks.py", "tests/integration/memory/test_kinds.py")
+def of_memory_banks(world: World) -> None:
+    world.serve()
+    edges = [{"subject": "Tern", "relation": "eats", "object": name} for name in ("shrimp", "fish")]
+    contents = {"vector": FACTS[0], "keyword": FACTS[1], "keyvalue": "grey", "graph": json.dumps(edges)}
+    queries: dict[str, dict[str, Any]] = {
+        "vector": {"query": "Where do herons nest?", "params": {"mode": "keyword"}},
+        "keyword": {"query": "igneous", "params": {"filters": {"type": "eq", "key": "page", "value": 1}}},
+        "keyvalue": {"query": "its colour", "params": {"keys": ["size", "colour"]}},
+        "graph": {"query": "What does a tern eat?", "params": {"depth": 1, "max_tokens": 4}},
+    }
+    question = {"vector_db_ids": ["keyword", "vector"], "content": "Where do herons nest?"}
+    for kind, content in contents.items():
+        params = {"memory_bank_type": kind, **({"embedding_model": "offline"} if kind == "vector" else {})}
+        world.post("/v1/memory-banks", {"memory_bank_id": kind, "params": params, "expires_after_s": 3600})
+        document = {"document_id": "colour", "content": content, "metadata": {"page": 1}}
+        for _ in range(2):
+            world.post(f"/v1/memory-banks/{kind}/documents", {"documents": [document]})
+        world.post(f"/v1/memory-banks/{kind}/query", queries[kind])
+    world.post("/v1/tool-runtime/rag-tool/query", question)
+    narrow = {"query_generator_config": {"type": "default", "separator": " "}, "max_tokens_in_context": 60}
+    world.post("/v1/tool-runtime/rag-tool/query", {**question, "query_config": {**narrow, "mode": "keyword"}})
+    world.send("POST", "/v1/tool-runtime/rag-tool/query", {**question, "vector_db_ids": ["graph"]})
+    world.get("/v1/memory-banks")
+    world.get("/v1/memory-banks/graph")
+    world.get("/v1/memory-banks/graph/documents?limit=1")
+    world.get("/v1/memory-banks/graph/documents/colour")
+    world.send("POST", "/v1/memory-banks/graph/query", queries["keyvalue"])
+    world.send("POST", "/v1/memory-banks/graph/documents", {"documents": [{"document_id": "a", "content": "text"}]})
+    world.send("DELETE", "/v1/memory-banks/graph/documents/colour")
+    world.send("GET", "/v1/memory-banks/graph/documents/colour")
+    world.pass_time(180)
+    world.work()
+    world.send("DELETE", "/v1/memory-banks/graph")
+    world.pass_time(3600)
+    world.work()
+    world.get("/v1/memory-banks")
+
+
+@scenario("tests/contract/memory/test_memory_banks.py", "tests/e2e/clients/test_2024_clients.py")
+def of_older_clients(world: World) -> None:
+    world.serve()
+    documents = [{"document_id": "a", "content": FACTS[0], "metadata": {}}]
+    for prefix, memory in (("", ""), ("/alpha", "/alpha"), ("", "/v1")):
+        bank = {"memory_bank_id": "birds", "params": {"memory_bank_type": "keyword"}}
+        world.post(f"{prefix}/memory-banks/register", bank)
+        world.get(f"{prefix}/memory-banks/list")
+        world.get(f"{prefix}/memory-banks/get?memory_bank_id=birds")
+        world.post(f"{memory}/memory/insert", {"bank_id": "birds", "documents": documents})
+        query = {"bank_id": "birds", "query": "herons", "params": {"max_chunks": 1}}
+        world.post(f"{memory}/memory/query", query)
+        world.post(f"{prefix}/memory-banks/unregister", {"memory_bank_id": "birds"})
+    world.send("GET", "/alpha/memory-banks/get?memory_bank_id=birds")
+    world.send("POST", "/v1/tool-runtime/rag-tool/insert", {"vector_db_id": "birds", "documents": documents})

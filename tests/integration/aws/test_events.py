@@ -69,6 +69,25 @@ SHOWN = {
     "list_vector_dbs": {"data"},
     "get_vector_db": {"identifier", "embedding_dimension"},
     "query_chunks": {"chunks", "scores"},
+    "register_memory_bank": {"identifier", "memory_bank_type"},
+    "list_memory_banks": {"data"},
+    "get_memory_bank": {"identifier", "memory_bank_type"},
+    "list_documents": {"data", "has_more"},
+    "get_document": {"document_id", "status"},
+    "query_memory_bank": {"chunks", "scores"},
+    "query_rag": {"content", "metadata"},
+    "register_bank": {"identifier", "memory_bank_type"},
+    "list_banks": {"identifier", "memory_bank_type"},
+    "get_bank": {"identifier", "memory_bank_type"},
+    "query_bank": {"chunks", "scores"},
+    "create_file": {"id", "object", "bytes", "expires_at"},
+    "list_files": {"data", "has_more"},
+    "get_file": {"id", "object", "bytes", "expires_at"},
+    "delete_file": {"id", "deleted"},
+    "create_upload": {"id", "status", "file"},
+    "add_upload_part": {"id", "upload_id"},
+    "complete_upload": {"id", "status", "file"},
+    "cancel_upload": {"id", "status", "file"},
     "get_context": {"budget_tokens", "token_factor", "summary", "turns"},
     "get_usage": {"total", "by_day", "by_agent", "by_session"},
     "chat_completion": {"completion_message"},
@@ -97,12 +116,15 @@ SHOWN = {
 }
 WITHOUT_BODY = {"register_toolgroup", "unregister_model", "unregister_shield", "unregister_toolgroup"}
 WITHOUT_BODY |= {"insert_chunks", "unregister_vector_db"}
+WITHOUT_BODY |= {"delete_memory_bank", "insert_documents", "delete_document", "insert_rag_documents"}
+WITHOUT_BODY |= {"unregister_bank", "insert_into_bank"}
 WITHOUT_BODY |= {"delete_agent_2024", "delete_session_2024"}
 DELETES = {"delete_agent", "delete_session"}
 MAKES_OWN = {"create_agent", "create_agent_2024", "register_model", "register_shield", "register_toolgroup"}
-MAKES_OWN |= {"register_vector_db"}
+MAKES_OWN |= {"register_vector_db", "register_memory_bank", "register_bank", "create_file", "create_upload"}
 LISTS = {"list_agents", "list_chat_completions", "list_models", "list_openai_models", "list_shields", "list_toolgroups"}
-LISTS |= {"list_vector_dbs"}
+LISTS |= {"list_vector_dbs", "list_memory_banks", "list_banks", "list_files"}
+PRIVATE_LISTS = {"list_agents", "list_chat_completions", "list_files"}
 FOR_ALL = {"health", "version", "get_openapi", "get_docs", "get_root", "list_providers", "get_provider"}
 FOR_ALL |= {"list_tools", "get_tool", "list_runtime_tools", "invoke_tool"}
 FOR_ALL |= {
@@ -199,7 +221,7 @@ def assert_answered(bench: Bench, name: str, handler: LambdaHandler) -> None:
         return
     assert answer["statusCode"] == 200, answer
     assert not answer["isBase64Encoded"]
-    if name == "get_attachment":
+    if name in ("get_attachment", "get_file_content"):
         assert (answer["headers"]["content-type"], answer["body"]) == ("text/plain", "a file")
         return
     if name == "get_docs":
@@ -211,6 +233,8 @@ def assert_answered(bench: Bench, name: str, handler: LambdaHandler) -> None:
         return
     assert answer["headers"]["content-type"] == "application/json"
     body = json.loads(answer["body"])
+    if name == "list_banks":
+        (body,) = body
     assert (body is None) if name in WITHOUT_BODY else (SHOWN[name] <= body.keys())
 
 
@@ -220,7 +244,10 @@ def assert_another_account_finds_nothing(bench: Bench, name: str, handler: Lambd
     event["requestContext"]["identity"] |= {"accountId": "210987654321", "userArn": "arn:aws:iam::210987654321:user/x"}
     answer = handler(event, Context())
     if name in LISTS:
-        assert name not in ("list_agents", "list_chat_completions") or json.loads(answer["body"])["data"] == []
+        assert (
+            name not in ("list_agents", "list_chat_completions", "list_files")
+            or json.loads(answer["body"])["data"] == []
+        )
         assert "meta-llama" not in answer["body"]
         assert "mcp::weather" not in answer["body"]
     assert answer["statusCode"] == (200 if name in MAKES_OWN | LISTS else 404)

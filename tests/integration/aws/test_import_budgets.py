@@ -147,6 +147,14 @@ NOT_NEEDED = {
         "adapters.retrieval",
         "adapters.tools",
     ),
+    "files.family": (
+        "engine",
+        "services.turns",
+        "store.sessions",
+        "domain.memory",
+        "adapters.models",
+        "adapters.tools",
+    ),
     "llama_stack_2024.changes": (
         "engine.turn",
         "services.turns.running",
@@ -190,7 +198,7 @@ REGISTERED_NAMES = {"models", "models.routing", "registry", "registry.registry",
 DOMAIN_OF_A_PATH = {
     "inference.family": {"models.stored_completions"},
     "stored_completions.family": {"models.requests"},
-    "llama_stack_2024.changes": {"agents.defined_tools", "tools.agent_tools"},
+    "llama_stack_2024.changes": {"agents.defined_tools", "tools.agent_tools", "tools.memory_tools"},
     "memory.family": REGISTERED_NAMES,
 }
 
@@ -292,6 +300,7 @@ EVENTS = {
     "tools.family": "register_toolgroup",
     "shields.family": "register_shield",
     "memory.family": "list_vector_dbs",
+    "files.family": "list_files",
     "server.family": "health",
     "usage.family": "get_usage",
     "llama_stack_2024.changes": "create_agent_2024",

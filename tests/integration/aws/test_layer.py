@@ -27,7 +27,6 @@ ROOT = Path(__file__).parents[3]
 SHARED = ROOT / "shared"
 BOTOCORE = Path(botocore.__file__).parent / "data"
 NOT_ON_LAMBDA = {"uvloop"}  # uvicorn does without; a function's only request gains less than loading it takes
-LEFT_OUT = {"python-multipart"}  # of `mcp`, for servers; starlette loads it at every start where it is installed
 SOME_REGIONS = frozenset({"eu-central-1", "cn-north-1"})
 MORE_REGIONS = frozenset({"us-east-1", "us-gov-west-1", "xx-nowhere-1"})
 LAMBDA = {"python_version": "3.13", "python_full_version": "3.13.0", "sys_platform": "linux", "extra": ""}
@@ -58,7 +57,7 @@ def test_no_required_package_is_missing() -> None:
     ours = needed([*project["dependencies"], *project["optional-dependencies"]["aws"]])
     assert ours - NOT_ON_LAMBDA <= shipped
     for name in shipped:
-        assert needed(requires(name) or []) - LEFT_OUT <= shipped, f"{name} needs more"
+        assert needed(requires(name) or []) <= shipped, f"{name} needs more"
 
 
 def kept_services() -> list[str]:

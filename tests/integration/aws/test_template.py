@@ -51,12 +51,15 @@ STREAMING = {
     "inference.create_embedding",
     "inference.embed_contents",
     "attachments.get_attachment",
+    *(f"files.{name}" for name in ("create_file", "list_files", "get_file", "delete_file", "get_file_content")),
+    *(f"files.{name}" for name in ("create_upload", "add_upload_part", "complete_upload", "cancel_upload")),
     "llama_stack_2024.create_turn",
     "llama_stack_2024.get_session",
 }
 CALLING_MODELS = {"Models", "Inference", "Memory"}
 RUNNING_TURNS = {"CreateTurn", "ResumeTurn", "Turns2024", "RunTurn", "Sweeper"}
 SENDING_JOBS = {"DeleteAgent", "Agents2024", "DeleteSession", "StoredCompletions", "CleanUp", "Sweeper", "Memory"}
+SENDING_JOBS |= {"Files"}
 OPENING_SESSIONS = {"CreateSession", "Agents2024"}
 KEY_ARN = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:model-key-AbCdEf"
 AUTHS = {
@@ -238,6 +241,7 @@ def test_routes_of_agents_sessions_turns_and_steps_have_a_function_each() -> Non
             {"inference"},
             {"stored_completions"},
             {"memory"},
+            {"files"},
             {"llama_stack_2024"},
         )
         assert len(served) == 1 or families in several

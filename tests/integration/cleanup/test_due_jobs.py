@@ -71,7 +71,7 @@ def stored(store: Any, count: int, first: int = 0) -> list[Job]:
 
 
 def cleaning(store: Any, jobs: RecordedJobs, clock: Ticking) -> Cleaning:
-    return Cleaning(JobStore(store), (None,) * 5, jobs, clock)  # type: ignore[arg-type] # nothing is cleaned here
+    return Cleaning(JobStore(store), (None,) * 6, jobs, clock)  # type: ignore[arg-type] # nothing is cleaned here
 
 
 def test_all_jobs_that_are_due_are_sent_within_one_sweep(store: SqliteRangeStore) -> None:

@@ -1,43 +1,55 @@
 """Memory banks over either store: search results never depend on processes, folds, merges, crashes or clean-up.
 
-Covers: store/memory/banks, store/memory/contents, store/layout/bank_keys, services/memory/banks,
-services/memory/embedding, services/memory/folding, services/memory/indexes, services/memory/inserting,
-services/memory/searching, services/cleanup/cleaning, domain/memory/insertions
+Covers: store/memory/banks, store/memory/bank_records, store/memory/contents, store/layout/bank_keys,
+services/memory/banks, services/memory/embedding, services/memory/folding, services/memory/indexes,
+services/memory/inserting, services/memory/merging, services/memory/searching, services/memory/segment_writing,
+services/cleanup/cleaning, domain/memory/insertions
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 from itertools import count
-from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
-from tests.support.engine.either_store import Make, made_over_dynamodb, made_over_sqlite
+from tests.support.engine.banks import (
+    BANK,
+    FIRST,
+    contents_of,
+    done_jobs,
+    found,
+    inserted,
+    lists_segments,
+    manifest_of,
+    ref_of,
+    registered,
+    segments_stored,
+    stored,
+)
+from tests.support.engine.either_store import Make
 from tests.support.engine.harness import Gate, ProcessDied, Server, StoreCall
 from turnstone.adapters.retrieval.segments import NumpySegments
 from turnstone.domain.access.caller import LOCAL_CALLER, Caller
 from turnstone.domain.errors import AlreadyRegistered, InvalidRequest, NotFound
+from turnstone.domain.memory.banks import NewBank
 from turnstone.domain.memory.documents import DocumentChunk
+from turnstone.domain.memory.filters import parsed
 from turnstone.domain.memory.insertions import GivenChunk
-from turnstone.domain.memory.questions import BankQuestion, Hit
-from turnstone.domain.memory.ranking import Scored, ranked
+from turnstone.domain.memory.questions import BankQuestion, SearchMode
+from turnstone.domain.memory.ranking import DEFAULT_WEIGHT, Scored, ranked
 from turnstone.domain.memory.terms import terms_of
 from turnstone.domain.provider_data import NO_PROVIDER_DATA
-from turnstone.domain.turns.attempts import Attempt
-from turnstone.ports.memory import Corpus, SegmentQuestion
+from turnstone.ports.memory import SegmentQuestion
 from turnstone.ports.records import Range
 from turnstone.services.cleanup.cleaning import LATE_PAYLOADS
-from turnstone.services.memory import folding, inserting
-from turnstone.store.memory.contents import BankChange, BankContents, BankRef, Manifest, Unlisted
+from turnstone.services.memory import folding, merging
+from turnstone.store.memory.contents import BankChange, Unlisted
 
-BANK = "shore"
-FIRST = Attempt(fingerprint="body")
 WORDS = [
     f"{first}{last}" for first in ("tern", "knot", "plover", "stint", "ruff") for last in ("", "s", "wing", "nest")
 ]
@@ -45,48 +57,13 @@ SEGMENTS = NumpySegments()
 QUESTIONS = ("ternwing nest", "plovers", "ruff stint knots", "nothing of it")
 
 
-@pytest.fixture(params=["sqlite", "dynamodb"])
-def both(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Make]:
-    """Make processes over one store: the conformance suite, over both stores in each run."""
-    if request.param == "sqlite":
-        yield from made_over_sqlite(tmp_path)
-    else:
-        yield from made_over_dynamodb(request.getfixturevalue("bench_for_make"))
-
-
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fold and merge after a few chunks, as a large bank does after thousands."""
     monkeypatch.setattr(folding, "FOLDED_FROM", 6)
-    monkeypatch.setattr(folding, "MERGED", 3)
-    monkeypatch.setattr(folding, "SMALLEST", 2)
+    monkeypatch.setattr(merging, "MERGED", 3)
+    monkeypatch.setattr(merging, "SMALLEST", 2)
     monkeypatch.setattr(folding, "ONE_IN", 2)
-
-
-def registered(server: Server, bank: str = BANK, caller: Caller = LOCAL_CALLER) -> None:
-    server.core.banks.register(caller, bank, "vector", "scripted", NO_PROVIDER_DATA, FIRST)
-
-
-def inserted(server: Server, *texts: str, document_id: str = "", bank: str = BANK) -> None:
-    given = [GivenChunk(text, {"of": document_id}, document_id) for text in texts]
-    server.core.inserting.insert_chunks(LOCAL_CALLER, bank, given, NO_PROVIDER_DATA, FIRST)
-
-
-def found(server: Server, text: str, mode: Any = "hybrid", **more: Any) -> tuple[Hit, ...]:
-    question = BankQuestion(text, None, mode, 50, **more)
-    return server.core.searching.search(LOCAL_CALLER, BANK, question, NO_PROVIDER_DATA)
-
-
-def ref_of(server: Server, bank: str = BANK) -> BankRef:
-    return BankRef(LOCAL_CALLER.tenant, server.core.banks.visible(LOCAL_CALLER, bank).content_id, bank)
-
-
-def contents_of(server: Server) -> BankContents:
-    return BankContents(server.store)
-
-
-def manifest_of(server: Server) -> Manifest:
-    return contents_of(server).manifest(ref_of(server))
 
 
 def text_of(random: Random) -> str:
@@ -106,10 +83,9 @@ def defined(server: Server, texts: Sequence[str], question: str, mode: Any) -> l
     (vector,) = embedded(LOCAL_CALLER, TextsToEmbed("scripted", (question,)), NO_PROVIDER_DATA).vectors
     segment = SEGMENTS.open(SEGMENTS.build(chunks))
     terms = terms_of(question) if mode != "vector" else []
-    corpus = Corpus(segment.chunks, segment.terms, segment.frequencies(set(terms)))
-    hits = segment.hits(SegmentQuestion(terms, vector if mode != "keyword" else None, corpus, 100))
+    hits = SEGMENTS.hits([segment], SegmentQuestion(terms, [vector if mode != "keyword" else None], 100))
     scored = [Scored(hit.chunk_id, hit.keyword_score, hit.vector_score) for hit in hits]
-    best = ranked(scored, mode, BankQuestion("", None).ranker, "scripted")[:50]
+    best = ranked(scored, mode, BankQuestion("", None).ranker, DEFAULT_WEIGHT)[:50]
     return [(chunks[hits[index].position].text, score) for score, index in best]
 
 
@@ -120,29 +96,6 @@ def check_same(server: Server, texts: Sequence[str], questions: Sequence[str] = 
             expected = defined(server, texts, question, mode)
             assert [score for _, score in hits] == pytest.approx([score for _, score in expected], abs=1e-6)
             assert {text for text, _ in hits} == {text for text, _ in expected}
-
-
-def lists_segments(call: StoreCall) -> bool:
-    puts = [getattr(each, "attributes", {}) for each in call.operations]
-    return call.verb == "write" and {"status": "active"} in puts
-
-
-def done_jobs(server: Server) -> None:
-    """Do all jobs, each when it is due."""
-    for _ in range(20):
-        server.clock.advance(180)  # type: ignore[attr-defined] # in tests it is a fake
-        jobs = server.core.cleaning.due()
-        if not jobs:
-            return
-        for job in jobs:
-            server.core.cleaning.run_for(job, timedelta(hours=1))
-    pytest.fail("the jobs have no end")
-
-
-def segments_stored(server: Server) -> set[str]:
-    ref = ref_of(server)
-    records = server.records.range(Range(f"{ref.tenant}|bank:{ref.content_id}", start="seg:", end="seg:~")).records
-    return {record.key.sk.split(":")[1] for record in records}
 
 
 def test_what_is_found_does_not_depend_on_folds_and_processes(both: Make) -> None:
@@ -178,11 +131,35 @@ def test_a_dropped_document_never_comes_back(both: Make) -> None:
     texts = [f"plover {number}" for number in range(12)]
     inserted(server, *texts)
     gone = GivenChunk(texts[5], {}).key
-    contents_of(server).append(ref_of(server), [BankChange(gone, None)], server.core.foundation.ports.ids.new_id)
+    stored(server, BankChange(gone, None))
     for number in range(20):
         check_same(server, [text for text in texts if text != "plover 5"], ["plover 5"])
         texts += (some := [f"ruff {number} {part}" for part in range(3)])
         inserted(server, *some)
+
+
+def test_attributes_of_documents_filter_and_are_found_with_each_chunk_wherever_that_is(both: Make) -> None:
+    server = both()
+    registered(server)
+    only = parsed({"type": "eq", "key": "page", "value": 2}, ())
+    for page in range(4):
+        put(server, "report", ["tern 1", "tern 2"], {"page": page}, {"page": -1, "kept": True})
+        put(server, f"other {page}", ["tern"], {}, {"page": page})
+        hits = [hit for hit in found(server, "tern", "keyword") if hit.chunk.document_id == "report"]
+        assert {(hit.chunk.text, hit.attributes["page"]) for hit in hits} == {("tern 1", page), ("tern 2", page)}
+        assert all(hit.chunk.metadata == {"page": -1, "kept": True} for hit in hits)
+        filtered = [hit.chunk.document_id for hit in found(server, "tern", "keyword", filters=only)]
+        assert sorted(filtered) == ["other 2"] * (page >= 2) + ["report"] * 2 * (page == 2)
+        inserted(server, *(f"knot {page} {number}" for number in range(7)))
+    assert any(segment.chunks > 8 for segment in manifest_of(server).segments), "nothing was merged"
+
+
+def put(
+    server: Server, document_id: str, texts: Sequence[str], attributes: Mapping[str, Any], metadata: Mapping[str, Any]
+) -> None:
+    """Put a document of several chunks, without vectors."""
+    chunks = tuple(DocumentChunk(document_id, at, text, 1, metadata) for at, text in enumerate(texts))
+    stored(server, BankChange(document_id, chunks, attributes))
 
 
 def test_parallel_insertions_are_all_found_once(make: Make) -> None:
@@ -311,11 +288,11 @@ def test_a_second_user_registers_the_same_bank_without_harm(make: Make) -> None:
     registered(server, caller=teammate)
     assert [hit.chunk.text for hit in found(server, "tern")] == ["tern"]
     with pytest.raises(AlreadyRegistered):
-        server.core.banks.register(teammate, BANK, "keyword", None, NO_PROVIDER_DATA, FIRST)
+        server.core.banks.register(teammate, NewBank(BANK, "keyword"), NO_PROVIDER_DATA, FIRST)
 
 
 def test_a_full_bank_refuses_more_chunks(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inserting, "MOST_CHUNKS", 9)
+    monkeypatch.setattr(folding, "MOST_CHUNKS", 9)
     server = make()
     registered(server)
     inserted(server, *(texts := [f"ruff {part}" for part in range(9)]))
@@ -392,3 +369,33 @@ def test_a_bank_of_another_tenant_or_owner_seems_missing(make: Make) -> None:
             with pytest.raises(NotFound, match="memory bank 'shore' not found"):
                 act(stranger)
     assert len(found(server, "tern")) == 1
+
+
+def test_several_banks_are_searched_as_one(make: Make) -> None:
+    server = make()
+    texts = [f"{word} {other}" for word in WORDS[:6] for other in WORDS[3:9]]
+    for bank in (BANK, "dunes", "marsh"):
+        registered(server, bank)
+    inserted(server, *texts)
+    for index, text in enumerate(texts):
+        inserted(server, text, bank=("dunes", "marsh")[index % 2])
+    parts = [server.core.banks.visible(LOCAL_CALLER, bank) for bank in ("dunes", "marsh")]
+    modes: tuple[SearchMode, ...] = ("vector", "keyword", "hybrid")
+    for mode in modes:
+        question = BankQuestion("plover ternwing", None, mode, 12)
+        whole = server.core.searching.search(LOCAL_CALLER, BANK, question, NO_PROVIDER_DATA)
+        some = server.core.searching.search_banks(LOCAL_CALLER, parts, question, NO_PROVIDER_DATA)
+        assert [(hit.chunk.text, hit.score) for hit in some] == [
+            (hit.chunk.text, pytest.approx(hit.score, abs=1e-6)) for hit in whole
+        ]
+        assert {hit.bank_id for hit in some} == {"dunes", "marsh"}
+
+
+def test_hits_end_before_the_limit_of_tokens(make: Make) -> None:
+    server = make()
+    registered(server)
+    inserted(server, *(f"ruff stint {part}" for part in range(9)))
+    every = found(server, "ruff", "keyword")
+    tokens = every[0].chunk.tokens
+    assert found(server, "ruff", "keyword", max_tokens=3 * tokens + tokens - 1) == every[:3]
+    assert found(server, "ruff", "keyword", max_tokens=3 * tokens) == every[:3]

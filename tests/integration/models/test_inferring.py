@@ -302,7 +302,7 @@ embedding_dimension = 4
             502,
             "makes vectors of 3 dimensions, not the 4 it is registered with",
         ),
-        (EMBED, {"model_id": "two", "contents": ["a"], "task_type": "query"}, 400, "task_type"),
+        (EMBED, {"model_id": "two", "contents": ["a"], "task_type": "search"}, 400, "task_type"),
         (EMBED, {"model_id": "off", "contents": ["a"], "output_dimension": 9}, 400, "output_dimension: model 'off'"),
     ],
 )

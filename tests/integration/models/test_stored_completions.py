@@ -35,10 +35,12 @@ from turnstone.services.cleanup.cleaning import LATE_PAYLOADS, CleanedStores, Cl
 from turnstone.services.models.stored_completions import COMPLETIONS_AT_ONCE, StoredCompletionDeps, StoredCompletions
 from turnstone.store.agents.agents import AgentStore
 from turnstone.store.cleanup.jobs import JobStore
+from turnstone.store.files.contents import FileContents
 from turnstone.store.layout.keys import completion_key, completion_list
 from turnstone.store.layout.oversize import OversizeStore
 from turnstone.store.memory.banks import BankStore
 from turnstone.store.memory.contents import BankContents
+from turnstone.store.memory.insertions import InsertionStore
 from turnstone.store.models.stored_completions import LARGE_BYTES, StoredCompletionStore
 from turnstone.store.sessions.sessions import SessionStore
 
@@ -120,6 +122,8 @@ class World:
             StoredCompletionStore(self.store),
             BankStore(self.store),
             BankContents(self.store),
+            InsertionStore(self.store),
+            FileContents(self.store),
         )
         return Cleaning(JobStore(self.store), stores, self.jobs, self.clock)
 

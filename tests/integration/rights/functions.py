@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
@@ -16,6 +17,7 @@ from tests.integration.rights.cloud import CREDENTIALS, Cloud
 from tests.integration.rights.policies import physical
 from tests.support.aws.aws_events import Context, load_event
 from tests.support.aws.cloudformation import Template, variables
+from tests.support.clients.forms import FORM_TYPE
 from turnstone.edge.gateway import LambdaHandler
 
 INTEGRATED = re.compile(r"functions/\$\{(\w+)\.Arn\}/")
@@ -102,7 +104,9 @@ def event_of(method: str, path: str, body: Any, headers: Mapping[str, str]) -> d
     event = load_event("create_turn")
     bare, _, query = path.partition("?")
     query_fields = dict(part.split("=", 1) for part in query.split("&") if part)
-    sent = {**event["headers"], **{name.replace("_", "-"): value for name, value in headers.items()}}
+    is_form = isinstance(body, bytes)
+    of_form = {"Content-Type": FORM_TYPE} if is_form else {}
+    sent = {**event["headers"], **of_form, **{name.replace("_", "-"): value for name, value in headers.items()}}
     return {
         **event,
         "httpMethod": method,
@@ -111,6 +115,7 @@ def event_of(method: str, path: str, body: Any, headers: Mapping[str, str]) -> d
         "multiValueHeaders": {name: [value] for name, value in sent.items()},
         "queryStringParameters": query_fields or None,
         "multiValueQueryStringParameters": {name: [value] for name, value in query_fields.items()} or None,
-        "body": None if body is None else json.dumps(body),
+        "body": None if body is None else b64encode(body).decode() if is_form else json.dumps(body),
+        "isBase64Encoded": is_form,
         "requestContext": {**event["requestContext"], "httpMethod": method, "path": f"/live{bare}"},
     }

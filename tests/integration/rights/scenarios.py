@@ -6,9 +6,11 @@ writer had been faster, or throttled, and again with every payload lost.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
+from hashlib import md5
 from typing import Any
 
 import pytest
@@ -29,14 +31,18 @@ from tests.integration.rights.stage import (
     Stage,
     turn_body,
 )
-from tests.support.aws.aws_events import FOLDER, Context, load_event
+from tests.support.aws.aws_events import ACCOUNT, FOLDER, Context, load_event
+from tests.support.clients.forms import form_of
 from turnstone.adapters.aws.dynamodb import DynamoRangeStore
 from turnstone.adapters.machine.system import RandomIds, SystemClock
 from turnstone.domain.access.caller import Caller
+from turnstone.domain.jobs import Job
 from turnstone.domain.refs import TurnRef
 from turnstone.services.access.api_keys import ApiKeys
-from turnstone.services.memory.folding import FOLDED_FROM
+from turnstone.services.memory.folding import AT_ONCE_FROM, FOLDED_FROM
 from turnstone.store.access.api_keys import ApiKeyStore
+from turnstone.store.files.contents import ContentRef, FileContents, StoredPart, completed
+from turnstone.store.files.files import cleaning_of
 from turnstone.store.layout.keys import job_shards
 
 TOOLS = ["builtin::code_interpreter", "builtin::photogen"]
@@ -119,9 +125,12 @@ def _requests(stage: Stage) -> Iterator[Callable[[], Act]]:
         yield lambda prompt=prompt: lambda: _stores_completion(stage, prompt)
     yield lambda: lambda: _keeps_memory(stage, "hello")
     yield lambda: lambda: _keeps_memory(stage, NOISE)
+    for content in (b"hello", LARGE.encode()):
+        yield lambda content=content: lambda: _keeps_files(stage, content)
     yield lambda: _names_what_is_registered(stage)
     for kind, definition in REGISTERED:
         yield lambda kind=kind, definition=definition: lambda: _registers(stage, kind, definition)
+    yield lambda: lambda: _keeps_documents(stage)
 
 
 def _inferences(stage: Stage) -> Iterator[Callable[[], Act]]:
@@ -264,17 +273,69 @@ def _registers(stage: Stage, kind: str, definition: dict[str, Any]) -> None:
 
 
 def _keeps_memory(stage: Stage, text: str) -> None:
-    """Register, fill, search and delete a vector database; its log is folded."""
+    """Register, fill, search and delete a vector database; its log is folded, and a large request is a segment."""
     for model in ("local", "calls"):
         name = f"memory-{model}"
         definition = {"vector_db_id": name, "embedding_model": model}
         stage.functions.answer("POST", "/v1/vector-dbs", definition)
         stage.functions.answer("GET", "/v1/vector-dbs")
         stage.functions.answer("GET", f"/v1/vector-dbs/{name}")
-        chunks = [{"content": f"{text} {number}", "metadata": {}} for number in range(FOLDED_FROM)]
-        stage.functions.answer("POST", "/v1/vector-io/insert", {"vector_db_id": name, "chunks": chunks})
+        for part, size in enumerate((FOLDED_FROM // 2, FOLDED_FROM // 2, AT_ONCE_FROM)):
+            chunks = [{"content": f"{text} {part} {number}", "metadata": {}} for number in range(size)]
+            stage.functions.answer("POST", "/v1/vector-io/insert", {"vector_db_id": name, "chunks": chunks})
         stage.functions.answer("POST", "/v1/vector-io/query", {"vector_db_id": name, "query": "hello"})
         stage.functions.answer("DELETE", f"/v1/vector-dbs/{name}")
+
+
+def _keeps_documents(stage: Stage) -> None:
+    """Fill, replace, query and delete banks of all kinds; long values and many edges are removed by jobs."""
+    edges = [{"subject": "Tern", "relation": "knows", "object": f"bird {number}"} for number in range(50)]
+    contents = {"vector": "hello", "keyword": NOISE, "keyvalue": NOISE, "graph": json.dumps(edges)}
+    for kind, content in contents.items():
+        params = {"memory_bank_type": kind, **({"embedding_model": "local"} if kind == "vector" else {})}
+        bank = {"memory_bank_id": kind, "params": params, "expires_after_s": 60}
+        path = f"/v1/memory-banks/{kind}"
+        stage.functions.answer("POST", "/v1/memory-banks", bank)
+        stage.functions.answer("GET", path)
+        for metadata in ({"a": 1}, {"a": 2}):
+            for text in (content, content.replace("1", "2")):
+                documents = [{"document_id": "d", "content": text, "metadata": metadata}]
+                stage.functions.answer("POST", f"{path}/documents", {"documents": documents})
+        stage.functions.answer("GET", f"{path}/documents")
+        stage.functions.answer("POST", f"{path}/query", {"query": "hello tern d"})
+        stage.functions.answer("POST", "/v1/tool-runtime/rag-tool/query", {"content": "tern", "vector_db_ids": [kind]})
+        stage.functions.answer("DELETE", f"{path}/documents/d")
+        stage.functions.answer("DELETE", path)
+
+
+def _keeps_files(stage: Stage, content: bytes) -> None:
+    """Store files, whole and in parts, read them and delete them; one more upload is cancelled."""
+    _twice(stage, "/v1/files", form_of({"purpose": "user_data"}, content))
+    lasting = form_of({"purpose": "batch"}, content)
+    file_id = _id_in(stage.functions.answer("POST", "/v1/files", lasting), "file")
+    upload = {"bytes": len(content), "filename": "a", "mime_type": "text/plain", "purpose": "batch"}
+    _twice(stage, "/v1/uploads", upload)
+    upload_id = _id_in(stage.functions.answer("POST", "/v1/uploads", upload), "upload")
+    part = form_of({}, content, name="data")
+    _twice(stage, f"/v1/uploads/{upload_id}/parts", part)
+    part_id = _id_in(stage.functions.answer("POST", f"/v1/uploads/{upload_id}/parts", part), "part")
+    ending = {"part_ids": [part_id], "md5": md5(content, usedforsecurity=False).hexdigest()}
+    for _ in range(2):
+        stage.functions.answer("POST", f"/v1/uploads/{upload_id}/complete", ending)
+    cancelled = _id_in(stage.functions.answer("POST", "/v1/uploads", upload), "upload")
+    stage.functions.answer("POST", f"/v1/uploads/{cancelled}/cancel")
+    stage.functions.answer("GET", "/v1/files")
+    stage.functions.answer("GET", f"/v1/files/{file_id}")
+    stage.functions.answer("GET", f"/v1/files/{file_id}/content")
+    stage.functions.answer("DELETE", f"/v1/files/{file_id}")
+
+
+def _id_in(answered: tuple[int, Any], kind: str) -> str:
+    """Return the id of a created object, an unused one if it was not created."""
+    _, answer = answered
+    separator = "-" if kind == "file" else "_"
+    created: str = answer.get("id", f"{kind}{separator}00000000-0000-7000-8000-000000000000")
+    return created
 
 
 def _infers_directly(stage: Stage) -> None:
@@ -485,6 +546,7 @@ def _clears(stage: Stage) -> Act:
         stage.job("end_session", stage.over(agent.agent_id), PAST),
         stage.job("end_session", stage.session(name=NOISE), PAST),
         stage.job("clean_session", stage.session(), now),  # to be checked again later
+        *_contents_to_clean(stage),
     ]
     for _ in range(len(job_shards()) + 1):  # so that one shard has two, which are read together
         stage.job("end_session", stage.session(), now - timedelta(minutes=10))
@@ -494,6 +556,18 @@ def _clears(stage: Stage) -> Act:
         stage.functions.invoke("Sweeper", load_event("sweeper"))
 
     return act
+
+
+def _contents_to_clean(stage: Stage) -> Iterator[Job]:
+    """Yield the jobs of contents that were never completed, of an expired file, and of one with an unused part."""
+    contents = FileContents(stage.store)
+    for name, ends_at in (("pending", None), ("expired", PAST), ("used", FUTURE)):
+        ref, job = ContentRef(ACCOUNT, name), cleaning_of(ACCOUNT, name, PAST, PAST)
+        contents.begin(ref, job)
+        contents.add(ref, "unused", [NOISE.encode()])
+        if ends_at is not None:
+            stage.store.write([completed(ref, "file-1", ends_at, [StoredPart("0", 0)])])
+        yield job
 
 
 def _answers_events(stage: Stage) -> None:

@@ -302,7 +302,7 @@ class Stage:
 
     def clean(self, *jobs: Job) -> Any:
         (record,) = load_event("jobs")["Records"]
-        records = [{**record, "body": job.model_dump_json()} for job in jobs]
+        records = [{**record, "body": job.to_json()} for job in jobs]
         answer = self.functions.invoke("CleanUp", {"Records": records})
         assert answer == {"batchItemFailures": []}, answer
         return answer

@@ -29,6 +29,7 @@ from tests.support.engine.harness import (
 )
 from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.errors import InvalidRequest, Unsupported
+from turnstone.domain.memory.lent_banks import RAG
 from turnstone.domain.messages.messages import UserMessage
 from turnstone.domain.provider_data import NO_PROVIDER_DATA
 from turnstone.domain.refs import SessionRef
@@ -150,16 +151,11 @@ def test_a_call_after_the_clients_answer_has_the_session_and_the_chain(make: Mak
     assert [(each.ref, each.chain) for each in toolbox_of(server).invocations] == [(ref, ("first",))]
 
 
-def test_a_server_without_such_toolboxes_has_the_kinds_of_its_adapters(serve: Callable[..., Harness]) -> None:
-    server = serve([])
-    assert isinstance(server.core.registries.tool_kinds, ScriptedTools)
-
-
 @pytest.mark.parametrize("is_listed", [False, True])
 def test_lists_show_a_group_only_if_it_is_marked_so(serve: Callable[..., Harness], is_listed: bool) -> None:
     server = serve([], {"dice": {"roll": lambda _: "4"}}, own_toolgroups=partial(notes_of, is_listed=is_listed))
     toolgroups = server.core.toolgroups
-    listed = [NOTES] if is_listed else []
+    listed = [RAG, NOTES] if is_listed else [RAG]
     assert [group.identifier for group in toolgroups.list(LOCAL_CALLER)] == ["dice", *listed]
     assert [group.identifier for group, _ in toolgroups.tools(LOCAL_CALLER, NO_PROVIDER_DATA)] == ["dice", *listed]
     assert toolgroups.get(LOCAL_CALLER, NOTES) == builtin(NOTES), "by its name it is found"

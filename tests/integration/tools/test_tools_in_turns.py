@@ -38,14 +38,14 @@ from turnstone.domain.tools.tools import ToolResponse
 from turnstone.domain.turns.turns import Attachment, ToolExecutionStep, Turn, TurnStatus
 from turnstone.domain.values.content import Image, ImageItem, TextItem, Url
 from turnstone.services.tools import toolboxes
-from turnstone.store.files.attachments import StoredFile
+from turnstone.store.files.attachments import AttachedFile
 
 SLOW_S = 0.2
 FOUR_AT_ONCE_S = 0.26
 ATTEMPTS = 5
 FOUR = calls(*(call(name, name) for name in ("a", "b", "c", "d")))
 PICTURE = ProducedFile("a.png", "image/png", b"\x89PNG\r\n\x1a\n" + bytes(range(256)))
-KEPT_PICTURE = StoredFile(PICTURE.name, PICTURE.mime_type, PICTURE.body)
+KEPT_PICTURE = AttachedFile(PICTURE.name, PICTURE.mime_type, PICTURE.body)
 SOUND = b"RIFF\x24\x00\x00\x00WAVEfmt "
 
 

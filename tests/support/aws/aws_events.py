@@ -14,7 +14,9 @@ from turnstone.dialects.llama_stack.tool_requests import RegisterToolgroup
 from turnstone.dialects.openai.chat.stored_completions import stored_wire
 from turnstone.domain.access.access import Ownership
 from turnstone.domain.agents.agents import Agent, AgentConfig
-from turnstone.domain.memory.banks import Bank, VectorSpace
+from turnstone.domain.files.stored_files import FileUpload, StoredFile
+from turnstone.domain.memory.banks import Bank, BankRef, VectorSpace
+from turnstone.domain.memory.documents import Document
 from turnstone.domain.messages.messages import CompletionMessage, UserMessage
 from turnstone.domain.models.stored_completions import StoredCompletion
 from turnstone.domain.refs import SessionRef
@@ -28,7 +30,10 @@ from turnstone.ports.storage import RangeStore
 from turnstone.services.turns.transitions import closed, opened, paused
 from turnstone.store.agents.agents import AgentStore, StoredAgent
 from turnstone.store.files.attachments import AttachmentStore
+from turnstone.store.files.files import FileStore, cleaning_of
+from turnstone.store.files.uploads import UploadStore, ref_of
 from turnstone.store.memory.banks import BankStore, StoredBank
+from turnstone.store.memory.documents import StoredDocument, creation
 from turnstone.store.models.stored_completions import StoredCompletionStore
 from turnstone.store.registry.registry import RegistryStore
 from turnstone.store.sessions.sessions import SessionStore
@@ -40,6 +45,7 @@ AT = datetime(2026, 1, 1, tzinfo=UTC)
 FAR_AWAY = datetime(2126, 1, 1, tzinfo=UTC)
 OWNED = Ownership(owner=f"arn:aws:iam::{ACCOUNT}:user/example")
 REMAINING_MS = 900_000
+FILE, PART = b"a file", b"Herons nest in colonies.\n"
 
 
 class Context:
@@ -88,6 +94,7 @@ def store_what_events_name(store: RangeStore, *, is_waiting: bool) -> SessionRef
     attachment_id = load_event("get_attachment")["pathParameters"]["attachment_id"]
     _store_completion(store)
     _store_bank(store, ids["agent_id"])
+    _store_files(store)
     AttachmentStore(store).put(ref, attachment_id, ProducedFile("a.txt", "text/plain", b"a file"))
     state = running.turns[0].with_step(_step(ids, is_waiting=is_waiting))
     response = state.turn.steps[-1].model_response  # type: ignore[union-attr] # the only step is an inference
@@ -103,6 +110,29 @@ def _store_bank(store: RangeStore, content_id: str) -> None:
     space = VectorSpace(model="offline", dimension=DIMENSIONS)
     bank = Bank(bank_id=bank_id, kind="vector", space=space, created_at=AT, stamp=OWNED)
     BankStore(store).create(ACCOUNT, StoredBank(bank, content_id), _attempt("bank"))
+    document_id = load_event("get_document")["pathParameters"]["document_id"]
+    document = Document(document_id=document_id, status="completed", created_at=AT, insertion_id=content_id)
+    store.write(creation(BankRef(ACCOUNT, content_id, bank_id), StoredDocument(document, content_id, content_id)))
+
+
+def _store_files(store: RangeStore) -> None:
+    """Store a file, and an upload with the part that completes it."""
+    about: dict[str, Any] = {
+        "filename": "herons.txt",
+        "media_type": "text/plain",
+        "purpose": "assistants",
+        "stamp": OWNED,
+    }
+    file_id = load_event("get_file")["pathParameters"]["file_id"]
+    file = StoredFile(file_id=file_id, size_bytes=len(FILE), created_at=AT, content_id="content", **about)
+    FileStore(store).create_small(ACCOUNT, file, FILE, _attempt("file"))
+    event = load_event("complete_upload")
+    upload_id, (part_id,) = event["pathParameters"]["upload_id"], json.loads(event["body"])["part_ids"]
+    upload = FileUpload(upload_id=upload_id, size_bytes=len(PART), created_at=AT, ends_at=FAR_AWAY, **about)
+    uploads = UploadStore(store)
+    uploads.create(ACCOUNT, upload, cleaning_of(ACCOUNT, upload_id, AT, FAR_AWAY), _attempt("upload"))
+    part = uploads.contents.add(ref_of(ACCOUNT, upload), part_id, [PART])
+    uploads.add_part(ACCOUNT, upload, part, _attempt("part"), AT)
 
 
 def _store_completion(store: RangeStore) -> None:

@@ -145,6 +145,13 @@ LLAMA_STACK: Mapping[str, Any] = {
         "found": ["error", "I can't"],
     },
     "shield_is_deleted": False,
+    "documents_are_found_for_retrieval": {
+        "shown": '1: Knots probe the mud. {"document_id":"knots","page":1}',
+        "ids": ["knots"],
+        "scores": 1,
+        "nothing": None,
+        "chunks": ["Terns dive for fish."],
+    },
     "providers_are_listed": [True, True],
     "set_up_script": True,
     "models_are_listed": [True, "llm", "stub-llm"],
@@ -218,7 +225,7 @@ OPENAI: Mapping[str, Any] = {
     },
     "unserved_methods_are_named": {
         "responses": [*UNSERVED, True],
-        "files": [*UNSERVED, True],
+        "videos": [*UNSERVED, True],
     },
     "asynchronous_client": ["Hello.", True],
 }

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.fakes.models.scripted import Scripted
-from tests.support.aws.state_machine import TABLE, Bench
+from tests.support.aws.state_machine import BUCKET, TABLE, Bench
 from tests.support.aws.supervised import staged
 from tests.support.engine.harness import Harness, Server
 
@@ -31,8 +31,10 @@ def made_over_sqlite(folder: Path) -> Iterator[Make]:
 
 
 def made_over_dynamodb(bench: Bench) -> Iterator[Make]:
-    """Yield the same over DynamoDB, where processes are Lambdas, and over an empty table."""
+    """Yield the same over DynamoDB, where processes are Lambdas, and over an empty table and bucket."""
     for item in bench.dynamo.scan(TableName=TABLE)["Items"]:
         bench.dynamo.delete_item(TableName=TABLE, Key={"pk": item["pk"], "sk": item["sk"]})
+    for entry in bench.s3.list_objects_v2(Bucket=BUCKET).get("Contents", ()):
+        bench.s3.delete_object(Bucket=BUCKET, Key=entry["Key"])
     for stage in staged(bench):
         yield partial(stage.process, tools=DICE)

@@ -20,10 +20,10 @@ from uuid import uuid4
 import pytest
 
 from tests.fakes.jobs import RecordedJobs
+from tests.fakes.models.hashed_embeddings import HashedEmbeddings
 from tests.fakes.models.scripted import Reply, Scripted, ScriptedInference, ScriptedTools, ToolFunction
 from tests.fakes.shields import ScriptedShields
 from turnstone.adapters.machine.system import RandomIds
-from turnstone.adapters.models.offline.offline_embeddings import OfflineEmbeddings
 from turnstone.adapters.sqlite.files import FileBlobStore
 from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
 from turnstone.bootstrap.core import Core
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 LEASE_S = 30
 AWAIT_S = 3_600
 PATIENCE_S = 30.0  # the timeout of every wait, long enough for a busy machine
-_SHORT = {"inference": "infer", "tool_execution": "tool", "shield_call": "shield"}
+_SHORT = {"inference": "infer", "tool_execution": "tool", "shield_call": "shield", "memory_retrieval": "memory"}
 
 
 class ProcessDied(Exception):
@@ -324,7 +324,7 @@ class Server:
             ids=RandomIds(),
             jobs=self.jobs,
             shields=self.shields,
-            embeddings=OfflineEmbeddings(),
+            embeddings=HashedEmbeddings(),
         )
         self.core = Core(ports, settings, is_on_lambda=is_on_lambda, own_toolgroups=own_toolgroups).load()
         self.turns = self.core.turns

@@ -36,6 +36,7 @@ from turnstone.engine.measuring import prompt_tokens_of
 from turnstone.engine.steps import AwaitClientTools, Blocked, EngineDeps, Finish, NextStep, RunAgain
 from turnstone.engine.tool_plan import build_offer
 from turnstone.engine.turn import advance
+from turnstone.ports.memory import Retrieval
 
 MOST_MOVES = 30
 NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
@@ -87,6 +88,8 @@ class Engine:
         tools: ScriptedTools | None = None,
         shields: Mapping[str, Judges] | None = None,
         clock: StandingClock | None = None,
+        retrieval: Retrieval | None = None,
+        max_turn_tokens: int | None = None,
     ) -> None:
         self.shields = InOrder(shields or {})
         self.journal: list[TurnEvent | Saved] = []
@@ -103,6 +106,8 @@ class Engine:
             clock=clock or StandingClock(),
             ids=CountingIds(),
             stop=StopSignal(),
+            retrieval=retrieval,
+            max_turn_tokens=max_turn_tokens,
         )
 
     @property

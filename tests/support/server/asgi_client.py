@@ -18,6 +18,7 @@ from urllib.parse import unquote
 from starlette.types import ASGIApp
 
 from functions.local.server import build_local_app
+from tests.support.clients.forms import encoded
 from turnstone.adapters.machine.system import RandomIds, SystemClock
 from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
 from turnstone.bootstrap.places.local import LocalServer
@@ -147,7 +148,8 @@ class AsgiClient:
         return not self._loop.run_until_complete(self._exchange(request))
 
     def post(self, path: str, body: object) -> Answered:
-        return self.send(Raw("POST", path.encode(), (json.dumps(body).encode(),)))
+        sent, headers = encoded(body)
+        return self.send(Raw("POST", path.encode(), (sent,), headers))
 
     def get(self, path: str) -> Answered:
         return self.send(Raw("GET", path.encode()))

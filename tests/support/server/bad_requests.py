@@ -14,10 +14,14 @@ from urllib.parse import parse_qs, quote, unquote
 
 from hypothesis import strategies as st
 
+from tests.support.clients.forms import FORM_TYPE, OF_FORM, FormBody, encoded_form
 from tests.support.server.asgi_client import Answered, Raw, Served, strict_json
 from tests.support.server.body_shapes import ENTRY_ID, RIGHT, UNSURE, WRONG
+from tests.support.server.file_bodies import ADD_PART, CONTENT, FILES, UPLOADS
+from tests.support.server.memory_bodies import BANK_ID, DOCUMENT_ID, INSERTED_DOCUMENTS, RAG_QUERY_PATH
 from tests.support.server.tenant_world import attach
 from tests.support.server.valid_bodies import (
+    BANK_PATH,
     BODIES,
     DELETED,
     DELETES_2024,
@@ -99,7 +103,10 @@ def cases(draw: st.DrawFn, route: Route) -> Case:
     )
 
 
-REGISTERED_BY = ("model_id", "toolgroup_id", "shield_id", "vector_db_id")
+REGISTERED_BY = ("model_id", "toolgroup_id", "shield_id", "vector_db_id", "memory_bank_id")
+TO_VECTOR_DBS = ("/v1/vector-io", "/v1/tool-runtime/rag-tool")
+REGISTERS_2024 = "/memory-banks/register"
+TO_BANKS = ("/memory/", "/memory-banks/get", "/memory-banks/unregister")
 
 
 def changed(valid: Any, changes: Sequence[tuple[int, str, Any]]) -> Any:
@@ -118,6 +125,8 @@ def changed(valid: Any, changes: Sequence[tuple[int, str, Any]]) -> Any:
 
 
 def written(body: Any, *, in_ascii: bool) -> bytes:
+    if isinstance(body, FormBody):
+        return encoded_form(body)
     text = json.dumps(body, ensure_ascii=in_ascii)
     for marker, literal in LITERALS.items():
         text = text.replace(f'"{marker}"', literal)
@@ -161,7 +170,8 @@ class World:
         self._bodies = BODIES[route.method, route.path]
         self._ids: dict[str, str] = {}
         self._ids |= {"model_id": ENTRY_ID, "toolgroup_id": "mcp::a", "identifier": ENTRY_ID, "vector_db_id": ENTRY_ID}
-        self._ids |= {"tool_name": "current_time", "provider_id": "default"}
+        self._ids |= {"tool_name": "current_time", "provider_id": "default", "document_id": DOCUMENT_ID}
+        self._ids |= {"memory_bank_id": BANK_ID, "bank_id": BANK_ID}
         self._pending: list[str] = []
         self._register()
         self._make_agent()
@@ -182,11 +192,13 @@ class World:
             assert answer.refusal()
         if answer.status == 200 and self._route.path in DELETES_2024:
             assert self._server.client.get(self._at(DELETES_2024[self._route.path])).status == 404
+            self._register()
             self._make_agent()
             self._begin_again()
             return
-        if answer.status == 200 and request.method != "GET" and self._route.path.startswith(STORED):
-            self._check_stored(request, answer, has_changed=before != after)
+        if answer.status == 200 and request.method != "GET" and self._route.path.startswith((STORED, FILES, UPLOADS)):
+            is_file = not self._route.path.startswith(STORED)
+            (self._check_files if is_file else self._check_stored)(request, answer, has_changed=before != after)
             return
         if answer.status == 200 and request.method == "DELETE" and self._route.path.startswith(OPENAI_MODELS):
             self._check_registered(request)
@@ -199,7 +211,7 @@ class World:
         ):
             assert before == after
             return
-        if self._route.path.startswith(REGISTRIES):
+        if self._route.path.startswith((*REGISTRIES, REGISTERS_2024)):
             self._check_registered(request)
             return
         if answer.status == DELETED:
@@ -225,33 +237,62 @@ class World:
         else:
             assert client.get(self._at(self._route.path)).body == answer.body
 
+    def _check_files(self, request: Raw, answer: Answered, *, has_changed: bool) -> None:
+        """Check that a file or an upload is stored, changed or gone; then restore both."""
+        is_keyed = any(name == b"idempotency-key" and value for name, value in request.headers)
+        assert has_changed or is_keyed
+        file = answer.json()["id"] if self._route.path == FILES else (answer.json().get("file") or {}).get("id")
+        if request.method == "DELETE":
+            assert self._server.client.get(self._at(self._route.path)).status == 404
+        elif file:
+            assert self._server.client.get(f"{FILES}/{file}").status == 200
+        if not request.target.endswith(b"/parts"):
+            self._store_files()
+
+    def _store_files(self) -> None:
+        client = self._server.client
+        self._ids["file_id"] = client.post(FILES, BODIES["POST", FILES].valid[0]).json()["id"]
+        self._ids["upload_id"] = client.post(UPLOADS, BODIES["POST", UPLOADS].valid[0]).json()["id"]
+        part = client.post(self._at(f"{UPLOADS}/{{upload_id}}/parts"), ADD_PART).json()
+        self._pending = [part["id"]]
+
     def _store(self) -> None:
         body = {"model": "offline", "messages": [{"role": "user", "content": "hi"}], "store": True}
         self._ids["completion_id"] = self._server.client.post(STORED, body).json()["id"]
 
     def _check_registered(self, request: Raw) -> None:
-        """Check that a registered entry exists, or that a removed one is gone; then restore the entries."""
+        """Check that a registered entry or document exists, or that a removed one is gone; then restore the entries."""
         client = self._server.client
         if request.method == "DELETE":
             assert client.get(self._at(self._route.path)).status == 404
             self._register()
             return
+        if "/documents" in self._route.path:
+            assert client.get(self._at(self._route.path) + "?limit=1").status == 200
+            return
         body = understood(b"".join(request.body))
         (entry_id,) = (value for name, value in body.items() if name in REGISTERED_BY)
-        target = f"{self._route.path}/{quote(entry_id, safe='/')}".encode()
+        path = self._route.path if self._route.path.startswith(REGISTRIES) else "/v1/memory-banks"
+        target = f"{path}/{quote(entry_id, safe='/')}".encode()
         found = client.send(Raw("GET", target))
         if found.status == 404 and any(name == b"idempotency-key" and value for name, value in request.headers):
             return  # a repetition of a request whose result was removed here
         assert found.json()["identifier"] == entry_id
         assert client.send(Raw("DELETE", target)).status == 200
 
+    def _insert_documents(self) -> None:
+        assert self._server.client.post(self._at(BANK_PATH + "/documents"), INSERTED_DOCUMENTS).status == 200
+
     def _register(self) -> None:
-        """Register the entries that the paths name."""
+        """Register the entries that the paths name, with a document where they name one."""
         for path in REGISTRIES:
             is_named = self._runs_shield and path == "/v1/shields"
-            is_named |= path == "/v1/vector-dbs" and self._route.path.startswith("/v1/vector-io")
+            is_named |= path == "/v1/vector-dbs" and self._route.path.startswith(TO_VECTOR_DBS)
+            is_named |= path == "/v1/memory-banks" and self._route.path.startswith(TO_BANKS)
             if self._route.path.removeprefix("/v1/openai").startswith(path + "/") or is_named:
                 assert self._server.client.post(path, BODIES["POST", path].valid[0]).status == 200
+        if "/documents" in self._route.path:
+            self._insert_documents()
 
     def _make_agent(self) -> None:
         made = self._server.client.post("/v1/agents", {"agent_config": FULL_AGENT}).json()
@@ -267,6 +308,8 @@ class World:
         self._ids["session_id"] = session["session_id"]
         if "{completion_id}" in self._route.path:
             self._store()
+        if self._route.path.startswith((FILES, UPLOADS)):
+            self._store_files()
         if "{attachment_id}" in self._route.path:
             ref = SessionRef(tenant="local", agent_id=self._ids["agent_id"], session_id=self._ids["session_id"])
             self._ids["attachment_id"] = attach(self._server, ref, "a file")
@@ -279,8 +322,10 @@ class World:
 
     def _made(self, answer: Answered) -> str:
         """Return the path of the object in the answer, or of the database with inserted chunks."""
-        if self._route.path == "/v1/vector-io/insert":
+        if self._route.path.startswith(TO_VECTOR_DBS):
             return self._at("/v1/vector-dbs/{vector_db_id}")
+        if self._route.path.startswith(TO_BANKS):
+            return self._at(BANK_PATH)
         found = re.search(r'"(agent_id|session_id|turn_id)":"([^"]*)"', answer.body.decode())
         assert found is not None
         kind, identifier = found.groups()
@@ -299,15 +344,22 @@ class World:
             body = body.replace(b"@%s@" % name.encode(), ids[name].encode())
         for index, call_id in enumerate(self._pending):
             body = body.replace(b"@call%d@" % index, call_id.encode())
-        return Raw(self._route.method, target, (body[: case.cut_at], body[case.cut_at :]), case.headers)
+        headers = (*OF_FORM, *case.headers) if self._route.file else case.headers
+        return Raw(self._route.method, target, (body[: case.cut_at], body[case.cut_at :]), headers)
 
     @property
     def _deletes(self) -> bool:
-        return self._route.method == "DELETE" and not self._route.path.startswith((*REGISTRIES, OPENAI_MODELS, STORED))
+        return self._route.method == "DELETE" and not self._route.path.startswith(
+            (*REGISTRIES, OPENAI_MODELS, STORED, FILES)
+        )
 
     @property
     def _runs_tool(self) -> bool:
         return self._route.path == "/v1/tool-runtime/invoke"
+
+    @property
+    def _queries_rag(self) -> bool:
+        return self._route.path == RAG_QUERY_PATH
 
     @property
     def _runs_shield(self) -> bool:
@@ -325,8 +377,12 @@ class World:
                 true = true - {done} | {404}
             if self._runs_tool and grade and understood(b"".join(request.body))["tool_name"] != "current_time":
                 true = {400, 404}
+            if self._queries_rag and grade and set(understood(b"".join(request.body))["vector_db_ids"]) - {ENTRY_ID}:
+                true = {404} if grade == RIGHT else {400, 404}
         else:
             true = {404, 405} if grade == RIGHT else {400, 404, 405}
+        if self._route.file and dict(request.headers)[b"content-type"] != FORM_TYPE.encode():
+            true = true - {200} | {400}
         named = {name for name, value in request.headers if value}
         if b"content-type" in named:
             true |= {415}
@@ -350,6 +406,8 @@ class World:
             return by_query
         if self._bodies.grade is None or (self._route.method == "GET" and not body.strip(b" \t\r\n")):
             return RIGHT
+        if self._route.file:
+            return RIGHT if body == encoded_form(self._bodies.valid[0]) else UNSURE
         try:
             return self._bodies.grade(understood(body), self._pending)
         except ValueError:
@@ -371,18 +429,18 @@ def quoted_all(identifier: str) -> str:
 
 
 @lru_cache(maxsize=1)
-def is_object_or_null(body: bytes) -> bool:
+def is_object_list_or_null(body: bytes) -> bool:
     """Return the parsed body; reuse it where it equals the last one: the document comes thousands of times."""
-    return isinstance(strict_json(body.decode()), dict | None)
+    return isinstance(strict_json(body.decode()), dict | list | None)
 
 
 def check_success(answer: Answered) -> None:
     """Check that the body is JSON, a page, the attachment, or a stream of JSON that ends as a turn ends."""
     if answer.headers["content-type"] == "application/json":
-        assert is_object_or_null(answer.body)
+        assert is_object_list_or_null(answer.body)
         return
     if answer.headers["content-type"] == "text/plain":
-        assert answer.body == b"a file"
+        assert answer.body in (b"a file", CONTENT.encode())
         return
     if answer.headers["content-type"] == "text/html; charset=utf-8":
         assert answer.body.startswith(b"<!doctype html>")

@@ -207,6 +207,38 @@ OF_TOOLS: Mapping[str, Shape] = {
     "output_shields": nullable(many(text)),
     "remote_execution": nullable(REMOTE),
 }
+BANK_NAME = {"bank_id": lambda value: text(value) if isinstance(value, str) and 0 < len(value) <= 256 else WRONG}
+MEMORY: Mapping[str, Shape] = {
+    "input_shields": nullable(many(text)),
+    "output_shields": nullable(many(text)),
+    "memory_bank_configs": nullable(
+        many(
+            tagged(
+                "type",
+                {
+                    "vector": record(BANK_NAME, {}),
+                    "keyword": record(BANK_NAME, {}),
+                    "keyvalue": record(BANK_NAME, {"keys": nullable(many(text))}),
+                    "graph": record(BANK_NAME, {"entities": nullable(many(text))}),
+                },
+            )
+        )
+    ),
+    "query_generator_config": nullable(
+        tagged(
+            "type",
+            {
+                "default": record({}, {"sep": nullable(text)}),
+                "llm": record(
+                    {"model": lambda value: some(value), "template": lambda value: min(text(value), UNSURE)}, {}
+                ),
+                "custom": record({"tool": lambda value: min(text(value), UNSURE)}, {}),
+            },
+        )
+    ),
+    "max_tokens_in_context": nullable(number(whole_from=1)),
+    "max_chunks": nullable(number(whole_from=1)),
+}
 PARAM = record({"param_type": text}, {"description": nullable(text), "required": nullable(flag), "default": anything})
 DEFINED_TOOL = tagged(
     "type",
@@ -221,6 +253,7 @@ DEFINED_TOOL = tagged(
             {"function_name": lambda value: some(value)},
             {"description": nullable(text), "parameters": nullable(values(PARAM)), **OF_TOOLS},
         ),
+        "memory": record({}, MEMORY),
     },
 )
 OVERRIDES: Mapping[str, Shape] = {
@@ -274,7 +307,7 @@ CONFIG = {
     "tools": nullable(many(DEFINED_TOOL)),
 }
 AGENT = record({"agent_config": record({"model": text, "instructions": text}, CONFIG)})
-SESSION = record({"session_name": text}, {"vector_db_id": nullable(lambda _: WRONG)})
+SESSION = record({"session_name": text}, {"vector_db_id": nullable(lambda value: min(text(value), UNSURE))})
 USER_MESSAGE = tagged("role", {"user": record({"content": CONTENT}, {"context": nullable(CONTENT)})})
 TURN = record(
     {"messages": many(USER_MESSAGE, least=1)},
@@ -448,7 +481,7 @@ EMBED = record(
     {
         "text_truncation": nullable(one_of("none", "start", "end")),
         "output_dimension": LENGTH,
-        "task_type": nullable(never),
+        "task_type": nullable(one_of("query", "document")),
     },
 )
 OPENAI_EMBED = record(

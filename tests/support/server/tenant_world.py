@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from functions.local.routes import ROUTES
+from tests.support.clients.forms import FormBody, encoded
 from tests.support.server.asgi_client import Answered, Raw, Served, bearer, key_for
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.refs import SessionRef
@@ -28,10 +29,16 @@ Header = tuple[bytes, bytes]
 QUERY_2024 = {
     "/agents/turn/get": "?agent_id={agent_id}&turn_id={turn_id}",
     "/agents/step/get": "?agent_id={agent_id}&turn_id={turn_id}&step_id={step_id}",
+    "/memory-banks/get": "?memory_bank_id={memory_bank_id}",
 }
 REMOVED = ("/v1/models/{model_id}", "/v1/toolgroups/{toolgroup_id}", "/v1/shields/{identifier}")
-REMOVED += ("/v1/vector-dbs/{vector_db_id}",)
-KEYED = ("/v1/agents", "/v1/agents/{agent_id}/session", *REGISTRIES)
+REMOVED += ("/v1/vector-dbs/{vector_db_id}", "/v1/memory-banks/{memory_bank_id}")
+DOCUMENTS = "/v1/memory-banks/{memory_bank_id}/documents"
+BANKS = ("/v1/memory-banks", DOCUMENTS)  # they are of their owner, as agents are
+FILES, UPLOADS = "/v1/openai/v1/files", "/v1/openai/v1/uploads"
+PARTS = f"{UPLOADS}/{{upload_id}}/parts"
+IDS_OF = {STORED: "completion_id", FILES: "file_id", UPLOADS: "upload_id"}
+KEYED = ("/v1/agents", "/v1/agents/{agent_id}/session", *REGISTRIES, *BANKS, FILES, UPLOADS, PARTS)
 
 
 def is_registry(route: Route) -> bool:
@@ -54,6 +61,8 @@ class Tenant:
         self._token = key_for(serving, caller)
         self.ids = {**SERVERS_OWN, "model_id": f"{mark}-model"}
         self.ids |= {"toolgroup_id": f"{mark}-group", "identifier": f"{mark}-shield", "vector_db_id": f"{mark}-bank"}
+        self.ids |= {"memory_bank_id": f"{mark}-memory", "document_id": f"{mark}-document"}
+        self.ids["bank_id"] = self.ids["memory_bank_id"]
         self.bodies = _bodies(mark, text)
         self.secrets = marks_in(json.dumps(self.bodies))
         self.keys = {path: [(b"idempotency-key", f"{mark} {path}".encode())] for path in KEYED}
@@ -62,8 +71,8 @@ class Tenant:
         self.ids["attachment_id"] = attach(serving, SessionRef(tenant=caller.tenant, **session), f"{mark}-turn")
 
     def send(self, method: str, target: str, body: Any = None, headers: Sequence[Header] = ()) -> Answered:
-        sent = b"" if body is None else json.dumps(body).encode()
-        return self._client.send(Raw(method, target.encode(), (sent,), (bearer(self._token), *headers)))
+        sent, own = encoded(body)
+        return self._client.send(Raw(method, target.encode(), (sent,), (bearer(self._token), *own, *headers)))
 
     def snapshot(self) -> dict[str, Answered]:
         """Return the owner's answers under each path of an owned object."""
@@ -80,15 +89,15 @@ class Tenant:
     def _make(self) -> None:
         for path in (
             *("/v1/agents", "/v1/agents/{agent_id}/session", SESSION + "/turn", SESSION + "/turn"),
-            *(*REGISTRIES, STORED),
+            *(*REGISTRIES, STORED, *BANKS, FILES, UPLOADS, PARTS),
         ):
             answer = self.send("POST", path.format_map(self.ids), self.bodies[path], self.keys.get(path, ()))
             assert answer.status == 200, answer
             self.secrets |= set(IDS.findall(answer.body))
             made = answer.json() or {}
             self.ids |= {name: made[name] for name in ("agent_id", "session_id", "turn_id") if name in made}
-            if path == STORED:
-                self.ids["completion_id"] = made["id"]
+            if path in IDS_OF:
+                self.ids[IDS_OF[path]] = made["id"]
             if made.get("steps"):
                 self.ids["step_id"] = made["steps"][0]["step_id"]
         self.bodies = {**self.bodies, **self._bodies_2024()}
@@ -166,5 +175,28 @@ def _bodies(mark: str, text: str) -> Mapping[str, Any]:
             "chunks": [{"content": stored, "metadata": {stored: stored}}],
         },
         "/v1/vector-io/query": {"vector_db_id": f"{mark}-bank", "query": stored},
+        **_of_banks(mark, stored),
+        FILES: FormBody(purpose="assistants", file=stored),
+        UPLOADS: {"bytes": 1_000, "filename": stored, "mime_type": "text/plain", "purpose": "vision"},
+        PARTS: FormBody(data=stored),
+        f"{UPLOADS}/{{upload_id}}/complete": {"part_ids": [stored]},
         "/v1/safety/run-shield": {"shield_id": f"{mark}-shield", "messages": [{"role": "user", "content": shield}]},
+    }
+
+
+def _of_banks(mark: str, text: str) -> Mapping[str, Any]:
+    memory = f"{mark}-memory"
+    documents = [{"document_id": f"{mark}-document", "content": text, "metadata": {text: text}}]
+    register = {"memory_bank_id": memory, "params": {"memory_bank_type": "keyword"}, "name": text}
+    return {
+        "/v1/memory-banks": register,
+        DOCUMENTS: {"documents": documents},
+        "/v1/memory-banks/{memory_bank_id}/query": {"query": text},
+        "/v1/tool-runtime/rag-tool/insert": {"vector_db_id": f"{mark}-bank", "documents": documents},
+        "/v1/tool-runtime/rag-tool/query": {"vector_db_ids": [f"{mark}-bank"], "content": text},
+        "/memory-banks/register": register,
+        "/memory-banks/unregister": {"memory_bank_id": memory},
+        "/memory-banks/get": {"memory_bank_id": memory},
+        "/memory/insert": {"bank_id": memory, "documents": documents},
+        "/memory/query": {"bank_id": memory, "query": text},
     }

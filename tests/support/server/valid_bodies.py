@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from tests.support.server import memory_bodies
+from tests.support.server import file_bodies, memory_bodies
 from tests.support.server.body_shapes import (
     CONFIG,
     EMBED,
@@ -16,7 +16,6 @@ from tests.support.server.body_shapes import (
     GROUPS,
     INVOKE_TOOL,
     MODEL,
-    NONE_YET,
     OPENAI_EMBED,
     RIGHT,
     RUN_SHIELD,
@@ -33,6 +32,7 @@ from tests.support.server.body_shapes import (
     agreement,
     chat_grade,
     completion_grade,
+    document,
     either,
     exact,
     flag,
@@ -90,6 +90,17 @@ DEFINED = [
         "description": "Look.",
         "parameters": {"city": {"param_type": "string", "description": "Where.", "required": True, "default": "Oslo"}},
         "remote_execution": ELSEWHERE,
+    },
+    {
+        "type": "memory",
+        "memory_bank_configs": [
+            {"type": "vector", "bank_id": "a"},
+            {"type": "keyvalue", "bank_id": "b", "keys": ["k"]},
+            {"type": "graph", "bank_id": "c", "entities": ["e"]},
+        ],
+        "query_generator_config": {"type": "default", "sep": " "},
+        "max_tokens_in_context": 1_000,
+        "max_chunks": 5,
     },
 ]
 AGENTS += (PLAIN | {"tools": DEFINED},)
@@ -228,7 +239,7 @@ EMBEDS = (
         "contents": ["one", {"type": "text", "text": "two"}],
         "text_truncation": "none",
         "output_dimension": 384,
-        "task_type": None,
+        "task_type": "query",
     },
 )
 OPENAI_EMBEDS = (
@@ -350,7 +361,7 @@ AGENT_2024 = record({"agent_config": record({"model": text, "instructions": text
 NAMED = {name: text for name in IDS_2024}
 TURN_2024 = record(
     {"agent_id": text, "session_id": text, "messages": many(USER_MESSAGE, least=1)},
-    {"stream": flag, "attachments": NONE_YET},
+    {"stream": flag, "attachments": nullable(many(document))},
 )
 
 
@@ -367,8 +378,10 @@ DELETED = 204
 DELETES_2024 = {
     "/agents/delete": "/v1/agents/{agent_id}",
     "/agents/session/delete": "/v1/agents/{agent_id}/session/{session_id}",
+    "/memory-banks/unregister": "/v1/memory-banks/{memory_bank_id}",
 }
-REGISTRIES = ("/v1/models", "/v1/toolgroups", "/v1/shields", "/v1/vector-dbs")
+REGISTRIES = ("/v1/models", "/v1/toolgroups", "/v1/shields", "/v1/vector-dbs", "/v1/memory-banks")
+BANK_PATH = "/v1/memory-banks/{memory_bank_id}"
 OPENAI_MODELS = "/v1/openai/v1/models"
 STORED = "/v1/openai/v1/chat/completions"
 RUN = ("POST", "/v1/safety/run-shield")  # of a shield that is registered for it
@@ -464,10 +477,20 @@ BODIES = {
         route: Bodies(
             (valid,),
             lambda body, _, grade=grade: grade(body),
-            names=() if route[1] == "/v1/vector-dbs" else ("vector_db_id",),
+            names=(memory_bodies.NAMED[route[1]],) if route[1] in memory_bodies.NAMED else (),
         )
         for route, (valid, grade) in memory_bodies.GRADES.items()
     },
+    ("GET", BANK_PATH + "/documents"): Bodies(UNREAD.valid, by_query=memory_bodies.documents_grade),
+    ("GET", "/memory-banks/get"): Bodies(
+        UNREAD.valid,
+        by_query=lambda query: RIGHT if len(query.get("memory_bank_id", ())) < 2 else WRONG,
+        names=("memory_bank_id",),
+        query="memory_bank_id={memory_bank_id}",
+    ),
+    **dict.fromkeys(file_bodies.READ, UNREAD),
+    **{route: Bodies((valid,), grade) for route, (valid, grade) in file_bodies.GRADES.items()},
+    ("GET", file_bodies.FILES): Bodies(UNREAD.valid, by_query=lambda query: file_bodies.list_grade(query)),
     ("POST", "/v1/inference/chat-completion"): Bodies(CHATS, chat_grade),
     ("POST", "/v1/openai/v1/chat/completions"): Bodies(OPENAI_CHATS, openai_chat_grade),
     ("GET", STORED): Bodies(UNREAD.valid, by_query=lambda query: completions_grade(query)),

@@ -1,6 +1,7 @@
 """Tools that agents define in the form of September 2024, translated to today's.
 
-Covers: domain/agents/agents, domain/agents/defined_tools, domain/tools/agent_tools, domain/tools/tool_runs,
+Covers: domain/agents/agents, domain/agents/defined_tools, domain/tools/agent_tools, domain/tools/memory_tools,
+  domain/tools/tool_runs,
   domain/tools/tool_schemas, domain/tools/tool_secrets, domain/tools/tools
 """
 
@@ -13,9 +14,10 @@ import pytest
 from pydantic import ValidationError
 
 from turnstone.domain.agents.agents import AgentConfig
-from turnstone.domain.agents.defined_tools import translated_tools
+from turnstone.domain.agents.defined_tools import memory_tool_of, translated_tools
 from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.tools.agent_tools import MASK
+from turnstone.domain.tools.memory_tools import JoinedQuery
 from turnstone.domain.tools.tool_runs import OfferedTool
 from turnstone.domain.tools.tool_schemas import input_schema_of
 from turnstone.domain.tools.tool_secrets import secrets_of, unmasked
@@ -186,9 +188,66 @@ def test_a_header_that_can_not_be_sent_is_refused_and_not_repeated(headers: dict
     assert "sk" not in str(refused.value)
 
 
-def test_memory_is_refused_by_its_name() -> None:
-    with pytest.raises(ValidationError, match="has no memory banks yet"):
-        config_of({"type": "memory", "memory_bank_configs": []})
+MEMORY = {
+    "type": "memory",
+    "memory_bank_configs": [
+        {"type": "vector", "bank_id": "a"},
+        {"type": "keyvalue", "bank_id": "b", "keys": ["k"]},
+        {"type": "keyword", "bank_id": "c"},
+        {"type": "graph", "bank_id": "d", "entities": ["e"]},
+    ],
+    "query_generator_config": {"type": "llm", "model": "m", "template": "{{ messages }}"},
+    "max_tokens_in_context": 100,
+    "max_chunks": 3,
+}
+
+
+def test_a_memory_tool_is_kept_as_sent_and_offered_to_no_model() -> None:
+    config = config_of(MEMORY, SEARCH)
+    assert json.loads(config.model_dump_json())["tools"][0] == {**MEMORY, "input_shields": [], "output_shields": []}
+    offer = translated_tools(config)
+    assert [tool.name for tool in offer.definitions] == ["brave_search"]
+    assert secrets_of(config.tools) == {"1": {"api_key": "sk-1"}}
+    found = memory_tool_of(config)
+    assert found is not None
+    assert [each.bank_id for each in found.memory_bank_configs] == ["a", "b", "c", "d"]
+    assert memory_tool_of(config_of(SEARCH)) is None
+
+
+def test_a_memory_tool_has_the_defaults_of_its_time() -> None:
+    tool = memory_tool_of(config_of({"type": "memory", "query_generator_config": None}))
+    assert tool is not None
+    assert (tool.max_tokens_in_context, tool.max_chunks, tool.memory_bank_configs) == (4_096, 10, ())
+    assert tool.query_generator_config == JoinedQuery(sep=" ")
+
+
+@pytest.mark.parametrize(
+    ("changes", "location"),
+    [
+        ({"memory_bank_configs": [{"type": "vector"}]}, ("memory_bank_configs", 0, "vector", "bank_id")),
+        ({"memory_bank_configs": [{"type": "table", "bank_id": "a"}]}, ("memory_bank_configs", 0)),
+        ({"query_generator_config": {"type": "custom"}}, ("query_generator_config", "custom", "tool")),
+        ({"query_generator_config": {"type": "custom", "tool": "ask"}}, ("query_generator_config", "custom", "tool")),
+        (
+            {"query_generator_config": {"type": "llm", "model": "m", "template": "{% for %}"}},
+            ("query_generator_config", "llm", "template"),
+        ),
+        ({"max_chunks": 0}, ("max_chunks",)),
+        ({"max_tokens_in_context": 0}, ("max_tokens_in_context",)),
+    ],
+)
+def test_a_memory_tool_that_can_not_work_is_refused_by_its_field(
+    changes: dict[str, Any], location: tuple[Any, ...]
+) -> None:
+    with pytest.raises(ValidationError) as refused:
+        config_of({**MEMORY, **changes})
+    assert refused.value.errors(include_url=False)[0]["loc"] == ("tools", 0, "memory", *location)
+
+
+def test_a_second_memory_tool_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="one tool of the type 'memory'") as refused:
+        translated_tools(config_of(MEMORY, SEARCH, MEMORY))
+    assert refused.value.location == ("tools", 2, "type")
 
 
 def test_an_agent_without_definitions_is_written_as_it_was_before_there_were_any() -> None:

@@ -1,6 +1,6 @@
 """A chat's requests: their headers and bodies, the errors of refusals, and how a lost stream is resumed.
 
-Covers: functions/command/chat/client, functions/command/chat/session, functions/command/chat/wire,
+Covers: functions/command/client, functions/command/chat/session, functions/command/wire,
   settings/client_settings
 """
 
@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from functions.command.chat.client import ChatError, Client, ConnectionLost, NoServer, NotUnderstood, Refused
 from functions.command.chat.session import ChatSession
-from functions.command.chat.wire import StreamEvent
+from functions.command.client import Client, CommandFailed, ConnectionLost, NoServer, NotUnderstood, Refused
+from functions.command.wire import StreamEvent
 from turnstone.settings.client_settings import ClientSettings
 
 KEY = "key-0123456789"
@@ -191,7 +191,7 @@ PROBLEMS = b'{"error": {"detail": {"errors": [{"loc": ["agent_config", "model"],
     ],
 )
 def test_a_refusal_has_its_reason_and_a_remedy(
-    loopback: Loopback, client: Client, reply: Reply, kind: type[ChatError], message: str
+    loopback: Loopback, client: Client, reply: Reply, kind: type[CommandFailed], message: str
 ) -> None:
     loopback.replies = [reply]
     with pytest.raises(kind) as refused:
@@ -284,7 +284,7 @@ def test_a_refused_connection_is_an_error_at_once() -> None:
 class Away(Client):
     """A client whose server is away for the first requests."""
 
-    def __init__(self, settings: ClientSettings, problems: list[ChatError]) -> None:
+    def __init__(self, settings: ClientSettings, problems: list[CommandFailed]) -> None:
         super().__init__(settings)
         self.problems = problems
 
@@ -295,7 +295,7 @@ class Away(Client):
 
 
 @pytest.mark.parametrize("problem", [NoServer("http://h"), Refused(503, "it starts"), ConnectionLost("http://h")])
-def test_the_results_of_tools_wait_for_a_server_that_is_away(loopback: Loopback, problem: ChatError) -> None:
+def test_the_results_of_tools_wait_for_a_server_that_is_away(loopback: Loopback, problem: CommandFailed) -> None:
     client = Away(ClientSettings(url=loopback.url), [problem] * 3)
     losses: list[None] = []
     session = ChatSession(client, "a", "s", {}, on_loss=lambda: losses.append(None))
@@ -309,7 +309,7 @@ def test_the_results_of_tools_wait_for_a_server_that_is_away(loopback: Loopback,
 
 
 @pytest.mark.parametrize("problem", [NoServer("http://h"), Refused(503, "it starts")])
-def test_a_message_does_not_wait_for_a_server_that_is_not_there(loopback: Loopback, problem: ChatError) -> None:
+def test_a_message_does_not_wait_for_a_server_that_is_not_there(loopback: Loopback, problem: CommandFailed) -> None:
     client = Away(ClientSettings(url=loopback.url), [problem])
     session = ChatSession(client, "a", "s", {}, on_loss=lambda: pytest.fail("nothing was lost"))
     with pytest.raises(type(problem)):
@@ -323,6 +323,6 @@ def test_results_do_not_wait_for_a_server_longer_than_two_minutes(
     monkeypatch.setattr("functions.command.chat.session.REJOIN_S", 0.3)
     client = Away(ClientSettings(url=loopback.url), [NoServer("http://h")] * 100)
     session = ChatSession(client, "a", "s", {}, on_loss=lambda: None)
-    with pytest.raises(ChatError, match=r"could not be restored within 0\.3 s"):
+    with pytest.raises(CommandFailed, match=r"could not be restored within 0\.3 s"):
         list(session.resume([]))
     client.close()

@@ -1,6 +1,6 @@
 """A chat's view of a turn's events: each word and step once, and no control sequence of a terminal.
 
-Covers: functions/command/chat/screen, functions/command/chat/wire
+Covers: functions/command/chat/screen, functions/command/wire
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from functions.command.chat.screen import JsonScreen, TextScreen, shortened, visible
-from functions.command.chat.wire import StreamEvent, events_in, text_of
 from functions.command.output import OutputFailed
+from functions.command.wire import StreamEvent, events_in, text_of
 
 
 class Shown:

@@ -1,6 +1,6 @@
 """Functions of a Python file as tools: their definitions, and the results of calls.
 
-Covers: functions/command/chat/answering, functions/command/chat/client, functions/command/chat/docstrings,
+Covers: functions/command/chat/answering, functions/command/client, functions/command/chat/docstrings,
   functions/command/chat/screen, functions/command/chat/tools
 """
 
@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from functions.command.chat.answering import DECLINED, MOST_APPROVED, NO_USER, TOO_LONG, Answering
-from functions.command.chat.client import ChatError
 from functions.command.chat.docstrings import described
 from functions.command.chat.screen import TextScreen
 from functions.command.chat.tools import MODULE, ClientTool, load_tools
+from functions.command.client import CommandFailed
 from turnstone.domain.tools.tools import ToolDef
 
 Load = Callable[[str], Mapping[str, ClientTool]]
@@ -139,12 +139,12 @@ def many(*x: int) -> int:
     ],
 )
 def test_a_file_without_tools_is_refused(load: Load, source: str, message: str) -> None:
-    with pytest.raises(ChatError, match=message):
+    with pytest.raises(CommandFailed, match=message):
         load(source)
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ChatError, match="there is no file"):
+    with pytest.raises(CommandFailed, match="there is no file"):
         load_tools(tmp_path / "none.py", lambda note: None)
 
 

@@ -23,7 +23,7 @@ from tests.docs.pages import DOCS, ROOT
 from turnstone import VERSION
 
 PAGE = (DOCS / "operate" / "command-line.md").read_text()
-COMMANDS = ("serve", "chat", "keys", "turns", "backup", "restore", "openapi", "doctor")
+COMMANDS = ("serve", "chat", "keys", "turns", "embeddings", "backup", "restore", "openapi", "doctor")
 WITHOUT_JSON = {"serve", "openapi"}  # one prints a greeting, the other nothing but JSON
 
 
@@ -64,7 +64,7 @@ def status(*arguments: object) -> object:
 
 def test_the_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert status("--help") == 0
-    listed = re.findall(r"^    (\w+) ", capsys.readouterr().out, re.MULTILINE)
+    listed = re.findall(r"^    (\w+)\b", capsys.readouterr().out, re.MULTILINE)
     assert tuple(listed) == COMMANDS == tuple(dict.fromkeys(path.split()[0] for path in PARSERS))
 
 

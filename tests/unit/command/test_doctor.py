@@ -20,7 +20,9 @@ from functions.command.main import main
 from tests.fakes.models.openai_answers import HttpAnswer, listed
 from tests.fakes.models.openai_server import ModelServer
 from tests.fakes.web.issuer import Issuer
+from tests.support.needs import need_embeddings
 from tests.support.server.servers import HOST, free_port
+from turnstone.adapters.embedding.files import NAMES
 from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
 from turnstone.adapters.tools.code.code_subprocess import JailedCode
 from turnstone.domain.errors import ToolFailed
@@ -98,8 +100,9 @@ def database(folder: Path) -> Path:
 def test_a_fresh_folder_is_fine_and_stays_empty(doctor: Doctor, folder: Path) -> None:
     report = doctor()
     assert report.status == 0
-    assert [each["check"] for each in report.findings] == ["settings", "address", "data", "models", "keys", "tools"]
-    assert {each["status"] for each in report.findings} == {"ok"}
+    checks = ["settings", "address", "data", "models", "vectors", "keys", "tools"]
+    assert [each["check"] for each in report.findings] == checks
+    assert {each["status"] for each in report.findings if each["check"] != "vectors"} == {"ok"}
     assert list(folder.iterdir()) == []
 
 
@@ -112,6 +115,24 @@ def test_lines_for_people_name_the_remedy(monkeypatch: pytest.MonkeyPatch, capsy
     assert lines[0].startswith("failed   settings  TURNSTONE_COLOUR")
     assert lines[1].strip() == "→ correct or unset the variable"
     assert lines[-1] == "1 check failed"
+
+
+def test_missing_vectors_are_a_warning_and_damaged_ones_a_failure(doctor: Doctor, folder: Path) -> None:
+    need_embeddings("static")
+    assert doctor().of("vectors") == ["ok"]
+    vectors = folder / "vectors"
+    vectors.mkdir()
+    (folder / "turnstone.toml").write_text('[embeddings]\nfolder = "vectors"')
+    report = doctor()
+    assert (report.of("vectors"), report.status) == (["warning"], 0)
+    (warning,) = [each for each in report.findings if each["check"] == "vectors"]
+    assert "hashed words" in warning["message"]
+    assert "turnstone embeddings fetch" in warning["remedy"]
+    for name in NAMES["static"]:
+        (vectors / name).write_bytes(b"x")
+    assert "static.f16, vocabulary.json" in doctor().failed()["vectors"]
+    (folder / "turnstone.toml").write_text('[embeddings]\nlocal = "off"')
+    assert doctor().of("vectors") == ["ok"]
 
 
 def test_a_folder_whose_name_is_too_long_fails(doctor: Doctor) -> None:

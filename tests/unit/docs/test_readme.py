@@ -20,7 +20,7 @@ IN_ORDER = (
     "## Limits",
     "## Documentation",
 )
-FEATURES = 12
+FEATURES = 13
 
 
 def test_it_is_one_page() -> None:

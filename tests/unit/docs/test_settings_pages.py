@@ -19,7 +19,7 @@ from turnstone.settings.local_settings import LocalSettings
 
 KINDS = (Settings, AuthSettings, LocalSettings, LambdaSettings, AuthorizerSettings, TableSettings, ClientSettings)
 IN_CODE = {variable_of(field) for kind in KINDS for field in kind.model_fields}
-OF_TESTS = {"TURNSTONE_REQUIRE_ALL", "TURNSTONE_TEST_TABLE", "TURNSTONE_TEST_BUCKET"}
+OF_TESTS = {"TURNSTONE_REQUIRE_ALL", "TURNSTONE_TEST_TABLE", "TURNSTONE_TEST_BUCKET", "TURNSTONE_TEST_VECTOR_BUCKET"}
 VARIABLE = r"TURNSTONE_[A-Z0-9_]+"
 
 

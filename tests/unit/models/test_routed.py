@@ -1,6 +1,6 @@
 """Several providers as one: their order, the next one after a failure, and the rest after repeated failures.
 
-Covers: adapters/models/breaker, adapters/models/routed
+Covers: adapters/outgoing/breaker, adapters/models/routed
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from tests.fakes.models.scripted import Scripted, ScriptedInference, ScriptedReply
-from turnstone.adapters.models.breaker import FAILURES, MOST_KEPT, REST_S, CircuitBreaker
 from turnstone.adapters.models.routed import RoutedInference
+from turnstone.adapters.outgoing.breaker import FAILURES, MOST_KEPT, REST_S, CircuitBreaker
 from turnstone.domain.errors import InvalidRequest, ModelFailed, ModelTimedOut, StoreUnavailable, TurnstoneError
 from turnstone.domain.messages.messages import UserMessage
 from turnstone.domain.models.requests import InferenceRequest, Inferred, ReasoningChunk, TextChunk

@@ -1,16 +1,15 @@
 """Several providers of embeddings as one.
 
-Covers: adapters/models/breaker, adapters/models/routed_embeddings, bootstrap/embeddings
+Covers: adapters/outgoing/breaker, adapters/models/routed_embeddings, bootstrap/embeddings
 """
 
 from __future__ import annotations
 
 import pytest
 
-from turnstone.adapters.models.breaker import FAILURES
 from turnstone.adapters.models.routed_embeddings import RoutedEmbeddings
-from turnstone.bootstrap.embeddings import NoEmbeddings
-from turnstone.domain.errors import ModelError, ModelFailed, StoreUnavailable, Unsupported
+from turnstone.adapters.outgoing.breaker import FAILURES
+from turnstone.domain.errors import ModelError, ModelFailed, StoreUnavailable
 from turnstone.domain.models.requests import Embedded, EmbeddingRequest
 from turnstone.domain.models.routing import Target
 from turnstone.ports.models import Embeddings
@@ -72,8 +71,3 @@ def test_a_missing_provider_or_one_that_cant_be_made_is_a_models_failure() -> No
         routed(a=Scripted()).embed(EmbeddingRequest("m", ("t",), targets=(B,)))
     with pytest.raises(ModelFailed, match="no secrets now"):
         RoutedEmbeddings({"a": unmade}, "a").embed(EmbeddingRequest("m", ("t",)))
-
-
-def test_a_provider_without_embeddings_is_refused_by_name() -> None:
-    with pytest.raises(Unsupported, match="no embeddings with provider 'aws' \\(bedrock\\), the provider of 'titan'"):
-        routed(a=NoEmbeddings("aws", "bedrock")).embed(EmbeddingRequest("titan", ("t",)))

@@ -18,6 +18,8 @@ from turnstone.bootstrap.places.local_models import local_models
 from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.models.routing import ModelRoute, Target
 from turnstone.domain.registry.catalogue import Catalogue, details_of, listed_model, registered_route
+from turnstone.domain.registry.memory_settings import default_providers
+from turnstone.domain.registry.providers import providers
 from turnstone.domain.registry.registry import Model
 from turnstone.domain.usage.prices import Prices
 from turnstone.settings.config import InvalidSettings
@@ -26,6 +28,7 @@ from turnstone.settings.local_settings import LocalSettings
 P = '[providers.p]\ntype = "openai"\nurl = "http://127.0.0.1:1/v1"\n'
 OPEN = f'default_provider = "p"\n{P}'
 KEY = "api_key_env"
+EMBEDDED = '[memory.e]\ntype = "embedded"\nkinds = ["graph", "keyvalue"]\n'
 
 
 def test_a_model_is_listed_under_all_its_names_with_its_targets_in_order() -> None:
@@ -47,6 +50,15 @@ def test_a_model_is_listed_under_all_its_names_with_its_targets_in_order() -> No
     assert (configured.default, dict(configured.providers)) == ("p", {"p": "openai", "q": "offline"})
     shown = listed_model(configured.routes["also/m"])
     assert (shown.identifier, shown.provider_resource_id, shown.model_type) == ("also/m", "at-p", "llm")
+
+
+def test_banks_of_each_kind_go_to_the_provider_that_claims_it() -> None:
+    text = f'{OPEN}{EMBEDDED}[memory.p]\ntype = "s3-vectors"\nbucket = "some"\nkinds = ["vector"]\n'
+    memory = build_catalogue(text, None, KEY).memory
+    assert default_providers(memory) == {"graph": "e", "keyvalue": "e", "vector": "p"}
+    listed = {each.provider_id: each.provider_type for each in providers({}, {n: e.type for n, e in memory.items()})}
+    assert listed["turnstone-memory"] == listed["e"] == "inline::turnstone-memory"
+    assert listed["p"] == "remote::s3-vectors"
 
 
 def test_the_environment_adds_a_provider_beside_those_of_the_file() -> None:
@@ -87,6 +99,15 @@ WRONG = [
     ('[providers.p]\nurl = "http://h"', "providers.p.type: must be bedrock, offline or openai"),
     ('providers = "p"', "providers: must be a table"),
     ('[providers.default]\ntype = "offline"\n', "unset that"),
+    ('[memory.m]\ntype = "magic"', "memory.m.type: must be embedded, pgvector or s3-vectors"),
+    ('[memory.m]\ntype = "pgvector"', "memory.m: url_env: name the variable"),
+    ('[memory.m]\ntype = "pgvector"\nurl_env = "A"\nurl_secret = "b"', "not both"),
+    (f'{OPEN}[memory.m]\ntype = "pgvector"\nurl_secret = "b"', "memory.m: its URL is named by url_env here"),
+    ('[memory.m]\ntype = "pgvector"\nurl_env = "A"\nkinds = ["graph"]', "memory.m.kinds.0: must be vector"),
+    ('[memory.m]\ntype = "pgvector"\nurl_env = "A"\nschema = "a;b"', "memory.m.schema: must be a name of small"),
+    ('[memory.m]\ntype = "s3-vectors"\nbucket = "A"', "memory.m.bucket: must be the name of a bucket"),
+    ('[memory.turnstone-memory]\ntype = "embedded"', "is the name of this server's own store"),
+    (f'{EMBEDDED}[memory.m]\ntype = "embedded"\nkinds = ["graph"]', "'graph' banks go to 'e' already"),
 ]
 
 

@@ -17,6 +17,7 @@ from turnstone.http.replies import Reply
 from turnstone.http.request import Request
 from turnstone.http.route import Route
 from turnstone.http.server.app import build_app
+from turnstone.http.server.endpoint import BodyLimits
 from turnstone.http.server.hosting import OneMachine
 from turnstone.http.streams.pieces import PARTS_AT_ONCE, PIECE_BYTES, cut
 from turnstone.services.use_cases import UseCases
@@ -41,7 +42,7 @@ def test_a_request_that_waits_when_the_server_stops_is_refused_with_a_retry_time
         may_end.wait()
         return Reply(b"")
 
-    app = build_app([Route("GET", "/slow", slow, None)], cast(UseCases, None), 1_000, OneMachine())
+    app = build_app([Route("GET", "/slow", slow, None)], cast(UseCases, None), BodyLimits(1_000, 1_000), OneMachine())
     sent: list[MutableMapping[str, Any]] = []
 
     async def receive() -> dict[str, object]:
@@ -69,7 +70,7 @@ def test_a_request_is_answered_by_the_first_route_that_matches_it() -> None:
         Route("GET", "/y/{name}", lambda _: Reply(b""), None, takes_slashes=True),
         Route("GET", "/y/{name}/more", lambda _: Reply(b""), None),
     ]
-    app = build_app((*ROUTES, *UNSERVED, *overlapping), cast(UseCases, None), 1_000, OneMachine())
+    app = build_app((*ROUTES, *UNSERVED, *overlapping), cast(UseCases, None), BodyLimits(1_000, 1_000), OneMachine())
     patterns = [pattern for route in app.routes if isinstance(pattern := getattr(route, "path", None), str)]
     found_at_once = 0
     for pattern in patterns:

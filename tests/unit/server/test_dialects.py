@@ -22,6 +22,7 @@ from turnstone.http.replies import Reply
 from turnstone.http.request import Request, parse
 from turnstone.http.route import Route
 from turnstone.http.server.app import build_app
+from turnstone.http.server.endpoint import BodyLimits
 from turnstone.http.server.hosting import OneMachine
 from turnstone.services.use_cases import UseCases
 
@@ -79,7 +80,7 @@ SCRIPTED = (
 def answered(
     method: str, path: str, body: bytes = b"", headers: Any = (), routes: Sequence[Route] = SCRIPTED
 ) -> Answered:
-    app = build_app(routes, cast(UseCases, None), MAX_BYTES, OneMachine())
+    app = build_app(routes, cast(UseCases, None), BodyLimits(MAX_BYTES, MAX_BYTES), OneMachine())
     client = AsgiClient(app)
     with client.lifespan():
         return client.send(Raw(method, path.encode(), (body,), headers))

@@ -26,7 +26,7 @@ OPERATIONS = [
     for path, item in DOCUMENT["paths"].items()
     for method, operation in item.items()
 ]
-WITH_BODY = [route for route in ROUTES if route.body and route.method == "POST"]
+WITH_BODY = [route for route in ROUTES if route.body and route.method == "POST" and not route.file]
 
 
 def fields() -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -125,6 +125,7 @@ LAST = (
     "/v1/safety/run-shield",
     "/agents/session/delete",
     "/agents/delete",
+    "/memory-banks/unregister",
 )  # need or delete objects of others
 
 
@@ -149,6 +150,10 @@ def test_every_example_of_a_body_is_accepted_by_a_server(server: Served) -> None
     _, stream = sent(server, by_name.pop("create_turn"), ids)
     ids |= {name: re.findall(rf'"{name}":"([^"]+)"', stream.decode())[0] for name in ("turn_id", "step_id")}
     ids["completion_id"] = json.loads(sent(server, by_name["create_chat_completion"], ids, store=True)[1])["id"]
+    ids["memory_bank_id"] = json.loads(sent(server, by_name["register_memory_bank"], ids)[1])["identifier"]
+    ids["upload_id"] = json.loads(sent(server, by_name["create_upload"], ids, bytes=0)[1])["id"]
     in_order = sorted(by_name.values(), key=lambda route: LAST.index(route.path) if route.path in LAST else -1)
     answers = {f"{route.method} {route.path}": sent(server, route, ids) for route in in_order}
+    completion = answers.pop("POST /v1/openai/v1/uploads/{upload_id}/complete")
+    assert "the upload has no part" in completion[1].decode()  # an example cannot name one
     assert {name: answer for name, answer in answers.items() if answer[0] != 200} == {}

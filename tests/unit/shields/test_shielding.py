@@ -432,6 +432,16 @@ def no_thread(_: object) -> None:
     raise RuntimeError("can't start new thread")
 
 
+def test_a_pool_that_is_referred_to_nowhere_does_its_work_and_ends_its_threads() -> None:
+    threads, gate = DaemonThreads(2, "forgotten", most_for_one=1), Gate()
+    done = [threads.run(gate.pass_through, "a"), threads.run(lambda: None, "a"), threads.run(lambda: None, "b")]
+    del threads
+    gate.open()
+    for future in done:
+        future.result(PATIENCE_S)
+    eventually(lambda: not [thread for thread in threading.enumerate() if thread.name == "forgotten"])
+
+
 def test_one_whose_work_is_slow_leaves_threads_to_others() -> None:
     threads, gate = DaemonThreads(3, "shared", most_for_one=2), Gate()
     slow = [threads.run(gate.pass_through, "a") for _ in range(6)]

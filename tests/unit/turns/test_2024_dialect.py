@@ -21,7 +21,7 @@ from turnstone.dialects.llama_stack_2024.stream import TurnStream2024
 from turnstone.dialects.llama_stack_2024.turn_requests import CreateTurn2024
 from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.agents.agents import AgentConfig, Greedy, Strategy, TopK, TopP
-from turnstone.domain.errors import Unsupported
+from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.messages.messages import ToolResponseMessage, UserMessage
 from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.tools.tools import ToolCall, ToolResponse
@@ -125,13 +125,35 @@ def test_a_tool_answers_under_the_name_its_role_had() -> None:
     assert new.messages == (ToolResponseMessage(call_id="c", content="seen"), UserMessage(content="so?"))
 
 
-def test_attachments_are_refused_by_their_name() -> None:
-    messages = [{"role": "user", "content": "read this"}]
-    attached = turn_request(messages=messages, attachments=[{"content": "x", "mime_type": "text/plain"}])
-    with pytest.raises(Unsupported) as refused:
+def test_attached_texts_go_to_memory_and_images_to_the_model() -> None:
+    given = [
+        {"content": "x", "mime_type": "text/markdown"},
+        {"content": {"type": "image", "image": {"data": "aGk="}}, "mime_type": "image/png"},
+        {"content": {"uri": "https://example.com/a.txt"}, "mime_type": "text/plain"},
+    ]
+    new = turn_request(messages=[{"role": "user", "content": "read this"}], attachments=given).to_new_turn()
+    assert [(each.content, each.mime_type, each.address) for each in new.attachments] == [
+        ("x", "text/markdown", None),
+        ("", "text/plain", "https://example.com/a.txt"),
+    ]
+    assert [document.mime_type for document in new.documents] == ["image/png"]
+    assert turn_request(messages=[{"role": "user", "content": "hi"}], attachments=[]).to_new_turn().attachments == ()
+
+
+@pytest.mark.parametrize(
+    ("message", "mime_type", "location"),
+    [
+        ({"role": "user", "content": "hi"}, "application/zip", ("attachments", 0, "mime_type")),
+        ({"role": "tool", "call_id": "c", "content": "seen"}, "text/plain", ("attachments",)),
+    ],
+)
+def test_attachments_that_no_memory_can_hold_are_refused_by_their_field(
+    message: dict[str, str], mime_type: str, location: tuple[str | int, ...]
+) -> None:
+    attached = turn_request(messages=[message], attachments=[{"content": "x", "mime_type": mime_type}])
+    with pytest.raises(InvalidRequest) as refused:
         attached.to_new_turn()
-    assert refused.value.location == ("attachments",)
-    assert turn_request(messages=messages, attachments=[]).to_new_turn().messages
+    assert refused.value.location == location
 
 
 def test_text_of_a_model_is_sent_in_every_field() -> None:

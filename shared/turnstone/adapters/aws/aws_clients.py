@@ -29,6 +29,7 @@ SERVICES = (
     "bedrock-runtime",
     "dynamodb",
     "s3",
+    "s3vectors",
     "secretsmanager",
     "sqs",
     "ssm",

@@ -45,7 +45,7 @@ class SqsJobs:
 
     def _message(self, job: Job) -> dict[str, Any] | None:
         delay_s = max(0, math.ceil((job.due_at - self._clock.now()).total_seconds()))
-        return {"MessageBody": job.model_dump_json(), "DelaySeconds": delay_s} if delay_s <= LONGEST_DELAY_S else None
+        return {"MessageBody": job.to_json(), "DelaySeconds": delay_s} if delay_s <= LONGEST_DELAY_S else None
 
     def _send_batch(self, messages: Sequence[dict[str, Any]]) -> None:
         entries = [{"Id": str(number), **message} for number, message in enumerate(messages)]

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from turnstone.adapters.models.breaker import FAILURES, REST_S, CircuitBreaker
+from turnstone.adapters.outgoing.breaker import FAILURES, REST_S, CircuitBreaker
 from turnstone.domain.errors import InvalidRequest, ModelError
 from turnstone.domain.models.routing import Target
 

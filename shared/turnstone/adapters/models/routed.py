@@ -6,8 +6,8 @@ from functools import cached_property
 from itertools import chain
 from threading import Lock
 
-from turnstone.adapters.models.breaker import CircuitBreaker
 from turnstone.adapters.models.provider_health import note_answer, note_failure, warn_of_fallback
+from turnstone.adapters.outgoing.breaker import CircuitBreaker
 from turnstone.domain.errors import InvalidRequest, ModelError, ModelFailed, StoreUnavailable
 from turnstone.domain.models.requests import InferenceRequest, Inferred, Piece, Streamed
 from turnstone.domain.models.routing import Target

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from turnstone.adapters.models.breaker import CircuitBreaker
 from turnstone.adapters.models.provider_health import note_answer, note_failure, warn_of_fallback
+from turnstone.adapters.outgoing.breaker import CircuitBreaker
 from turnstone.domain.errors import ModelError, ModelFailed, StoreUnavailable
 from turnstone.domain.models.requests import Embedded, EmbeddingRequest
 from turnstone.domain.models.routing import Target

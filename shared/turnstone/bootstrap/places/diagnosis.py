@@ -10,8 +10,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from turnstone.adapters.embedding.files import local_choice, missing_model
 from turnstone.adapters.machine.system import SystemClock
 from turnstone.adapters.sqlite.sqlite_backup import check_database
+from turnstone.bootstrap.places.embedding_files import damaged_files
 from turnstone.bootstrap.places.local_models import local_models, read_catalogue
 from turnstone.bootstrap.places.model_check import model_servers
 from turnstone.bootstrap.places.operator import DATABASE, operated_keys
@@ -51,7 +53,7 @@ class Finding(NamedTuple):
         remedy: what to do; empty if nothing.
     """
 
-    check: Literal["settings", "address", "data", "table", "models", "keys", "tools"]
+    check: Literal["settings", "address", "data", "table", "models", "vectors", "keys", "tools"]
     status: Literal["ok", "warning", "failed"]
     message: str
     remedy: str = ""
@@ -78,6 +80,7 @@ def local_findings(tenant: str) -> Iterator[Finding]:
     yield _settings(settings)
     yield from _data(settings)
     yield from _models(settings, catalogue)
+    yield _vectors(catalogue)
     yield _callers(settings, tenant)
     yield from _tools(settings, catalogue)
 
@@ -164,6 +167,20 @@ def _models(settings: LocalSettings, catalogue: Catalogue | None) -> Iterator[Fi
     for name, entry in providers.items():
         if entry.type == "bedrock":
             yield Finding("models", "ok", f"provider {name} is Amazon Bedrock, which is not checked")
+
+
+def _vectors(catalogue: Catalogue | None) -> Finding:
+    choice = local_choice(catalogue)
+    if choice.local == "off":
+        message = f"this server has no model of its own; the default is {choice.default or 'none'}"
+        return Finding("vectors", "ok", message)
+    if missing := missing_model(choice):
+        problem, _, remedy = missing.rpartition("; ")
+        return Finding("vectors", "warning", problem, remedy)
+    if damaged := damaged_files(choice):
+        remedy = f"`turnstone embeddings fetch {choice.local}` fetches them again"
+        return Finding("vectors", "failed", f"files of the model {choice.local!r} are damaged: {damaged}", remedy)
+    return Finding("vectors", "ok", f"the files of the model {choice.local!r} are intact")
 
 
 def _callers(settings: LocalSettings, tenant: str) -> Finding:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, NamedTuple
 
+from turnstone.adapters.embedding.files import local_choice, missing_model
 from turnstone.bootstrap.catalogue import build_catalogue
 from turnstone.bootstrap.embeddings import build_embeddings, build_only_embeddings
 from turnstone.bootstrap.models import build_inference, build_only_inference, local_provider_deps
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from turnstone.adapters.models.routed_embeddings import RoutedEmbeddings
     from turnstone.domain.registry.catalogue import Catalogue
 
+log = logging.getLogger(__name__)
 KEY_FIELD = "api_key_env"
 
 
@@ -73,6 +76,12 @@ def read_catalogue(settings: LocalSettings) -> Catalogue | None:
         raise InvalidFile(f"{str(file)!r} can't be read: {problem}") from None
     model_url = settings.model_url if "model_url" in settings.model_fields_set else None
     return build_catalogue(text, model_url, KEY_FIELD, settings.model_url)
+
+
+def warn_of_missing_model(settings: LocalSettings) -> None:
+    """Log why this server's own embedding model can't be used, if it can't. Raises InvalidSettings."""
+    if missing := missing_model(local_choice(read_catalogue(settings))):
+        log.warning("%s", missing)
 
 
 def model_to_try(settings: LocalSettings) -> ModelToTry:

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
     from turnstone.bootstrap.services.foundation import Foundation
     from turnstone.bootstrap.services.registries import Registries
+    from turnstone.bootstrap.services.turn_memory import TurnMemoryServices
+    from turnstone.domain.access.caller import Caller
     from turnstone.domain.agents.agents import AgentConfig
     from turnstone.services.agents.agents import Agents
 
@@ -17,9 +19,15 @@ if TYPE_CHECKING:
 class AgentServices:
     """The services of agents; the registries are built for the first change, not for a read."""
 
-    def __init__(self, foundation: Foundation, registries: Callable[[], Registries]) -> None:
+    def __init__(
+        self,
+        foundation: Foundation,
+        registries: Callable[[], Registries],
+        memory: Callable[[], TurnMemoryServices],
+    ) -> None:
         self._foundation = foundation
         self._registries = registries
+        self._memory = memory
 
     @cached_property
     def agents(self) -> Agents:
@@ -29,14 +37,17 @@ class AgentServices:
         return Agents(
             self._foundation.agent_store,
             self._foundation.rules,
-            lambda tenant, config: self.refuse(tenant, config),
+            lambda caller, config: self.refuse(caller, config),
             ports.clock,
             ports.ids,
         )
 
     @cached_property
-    def refuse(self) -> Callable[[str, AgentConfig], None]:
-        """Refusal of an agent that could not run here, by its tenant and configuration. Raises InvalidRequest."""
+    def refuse(self) -> Callable[[Caller, AgentConfig], None]:
+        """Refusal of an agent that could not run here, by its creator and configuration. Raises InvalidRequest."""
+        from turnstone.domain.access.access import owner_of
+        from turnstone.domain.memory.lent_banks import LentBanks
+        from turnstone.domain.sessions.lending import banks_named_by
         from turnstone.services.agents.refusals import refuse_at_creation, refuse_many_iterations
         from turnstone.services.tools.tenant_tools import offered_at_creation
 
@@ -45,9 +56,12 @@ class AgentServices:
         routing = registries.routing
         most_iterations = self._foundation.settings.max_infer_iters
 
-        def refuse(tenant: str, config: AgentConfig) -> None:
+        def refuse(caller: Caller, config: AgentConfig) -> None:
             refuse_many_iterations(config.max_infer_iters, most_iterations)
-            refuse_at_creation(config, partial(offered, tenant))
-            routing.refuse_unknown(tenant, config.model)
+            refuse_at_creation(config, partial(offered, caller.tenant))
+            routing.refuse_unknown(caller.tenant, config.model)
+            named = tuple(banks_named_by(config, owner_of(caller)))
+            if routing.is_closed and (named or config.tools):
+                self._memory().memories.refuse(caller.tenant, config, LentBanks(named))
 
         return refuse

@@ -42,8 +42,10 @@ class CleanupServices:
     def cleaning(self) -> Cleaning:
         from turnstone.services.cleanup.cleaning import CleanedStores, Cleaning
         from turnstone.store.cleanup.jobs import JobStore
+        from turnstone.store.files.contents import FileContents
         from turnstone.store.memory.banks import BankStore
         from turnstone.store.memory.contents import BankContents
+        from turnstone.store.memory.insertions import InsertionStore
         from turnstone.store.models.stored_completions import StoredCompletionStore
 
         ports = self._foundation.ports
@@ -53,6 +55,8 @@ class CleanupServices:
             StoredCompletionStore(ports.store),
             BankStore(ports.store),
             BankContents(ports.store),
+            InsertionStore(ports.store),
+            FileContents(ports.store),
         )
         return Cleaning(JobStore(ports.store), stores, ports.jobs, ports.clock)
 

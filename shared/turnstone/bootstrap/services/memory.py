@@ -8,13 +8,23 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from turnstone.adapters.fetching.fetcher import GuardedFetcher
     from turnstone.bootstrap.services.foundation import Foundation
     from turnstone.bootstrap.services.models import ModelServices
     from turnstone.bootstrap.services.registries import Registries
+    from turnstone.domain.memory.banks import BankKind
+    from turnstone.domain.memory.documents import SourceBody
     from turnstone.services.memory.banks import Banks
+    from turnstone.services.memory.documents.document_records import DocumentRecords, KindContent
+    from turnstone.services.memory.documents.document_sources import DocumentSources
+    from turnstone.services.memory.documents.documents import Documents
+    from turnstone.services.memory.documents.graphs import Graphs
+    from turnstone.services.memory.documents.values import Values
     from turnstone.services.memory.embedding import BankEmbedding
+    from turnstone.services.memory.folding import Folding
     from turnstone.services.memory.indexes import Indexes
     from turnstone.services.memory.inserting import Inserting
+    from turnstone.services.memory.recalling import Recalling
     from turnstone.services.memory.searching import Searching
     from turnstone.store.memory.contents import BankContents
 
@@ -49,18 +59,101 @@ class MemoryServices:
 
     @cached_property
     def inserting(self) -> Inserting:
-        from turnstone.services.memory.folding import Folding, FoldingDeps
         from turnstone.services.memory.inserting import Inserting, InsertingDeps
 
+        clock = self._foundation.ports.clock
+        return Inserting(InsertingDeps(self.banks, self._contents, self.folding, self._embedding, clock))
+
+    @cached_property
+    def folding(self) -> Folding:
+        from turnstone.services.memory.folding import Folding, FoldingDeps
+        from turnstone.services.memory.merging import Merging
+        from turnstone.services.memory.segment_writing import SegmentWriting
+
         ports = self._foundation.ports
-        folding = Folding(FoldingDeps(self._contents, self._indexes, lambda: ports.jobs, ports.clock, ports.ids))
-        return Inserting(InsertingDeps(self.banks, self._contents, folding, self._embedding, ports.clock, ports.ids))
+        writing = SegmentWriting(self._contents, self._indexes, lambda: ports.jobs, ports.clock, ports.ids)
+        merging = Merging(self._contents, self._indexes, writing)
+        return Folding(FoldingDeps(self._contents, writing, merging))
+
+    @cached_property
+    def documents(self) -> Documents:
+        return self.documents_by(self._embedding)
+
+    def documents_by(self, embedding: BankEmbedding) -> Documents:
+        """Return the insertion of documents, whose texts are embedded so."""
+        from turnstone.services.memory.documents.chunk_content import ChunkContent, ChunkContentDeps
+        from turnstone.services.memory.documents.documents import DocumentDeps, Documents
+
+        texts = ChunkContent(ChunkContentDeps(self._records, self.folding, self._indexes, embedding))
+        kinds: dict[BankKind, Callable[[], KindContent]] = {
+            "keyvalue": lambda: self._values,
+            "graph": lambda: self._graphs,
+        }
+        return Documents(DocumentDeps(self.banks, self._records, self.document_sources, texts, kinds))
+
+    @cached_property
+    def document_sources(self) -> DocumentSources:
+        from turnstone.services.memory.documents.document_sources import DocumentSources
+
+        return DocumentSources(self._fetched, self._foundation.ports.clock.monotonic_s)
+
+    @cached_property
+    def recalling(self) -> Recalling:
+        return self._recalling_by(lambda: self.searching)
+
+    def recalling_by(self, embedding: BankEmbedding) -> Recalling:
+        """Return the queries to banks, whose questions are embedded so."""
+        searching = self._searching_by(embedding)
+        return self._recalling_by(lambda: searching)
+
+    def _recalling_by(self, searching: Callable[[], Searching]) -> Recalling:
+        from turnstone.services.memory.recalling import Recalling, RecallingDeps
+
+        return Recalling(
+            RecallingDeps(
+                banks=self.banks,
+                searching=searching,
+                values=lambda *query: self._values.found(*query),
+                edges=lambda *query: self._graphs.found(*query),
+            )
+        )
 
     @cached_property
     def searching(self) -> Searching:
+        return self._searching_by(self._embedding)
+
+    def _searching_by(self, embedding: BankEmbedding) -> Searching:
         from turnstone.services.memory.searching import Searching, SearchingDeps
 
-        return Searching(SearchingDeps(self.banks, self._contents, self._indexes, self._embedding))
+        return Searching(SearchingDeps(self.banks, self._contents, self._indexes, embedding))
+
+    @cached_property
+    def _records(self) -> DocumentRecords:
+        from turnstone.services.memory.documents.document_records import DocumentRecords
+        from turnstone.store.memory.documents import DocumentStore
+
+        ports = self._foundation.ports
+        return DocumentRecords(self._contents, DocumentStore(ports.store), ports.clock, ports.ids)
+
+    @cached_property
+    def _values(self) -> Values:
+        from turnstone.services.memory.documents.values import Values
+        from turnstone.store.memory.values import ValueStore
+
+        ports = self._foundation.ports
+        return Values(ValueStore(ports.store), self._records, lambda: ports.jobs)
+
+    @cached_property
+    def _graphs(self) -> Graphs:
+        from turnstone.services.memory.documents.edge_making import EdgeMaking
+        from turnstone.services.memory.documents.graphs import GraphDeps, Graphs
+        from turnstone.store.memory.edges import EdgeStore
+
+        ports = self._foundation.ports
+        making = EdgeMaking(
+            self._foundation.settings.graph_model, lambda *request: self._models().inferring.answer(*request)
+        )
+        return Graphs(GraphDeps(EdgeStore(ports.store), self._records, making, lambda: ports.jobs))
 
     @cached_property
     def _contents(self) -> BankContents:
@@ -79,3 +172,22 @@ class MemoryServices:
         from turnstone.services.memory.embedding import BankEmbedding
 
         return BankEmbedding(lambda *texts: self._models().inferring.embed(*texts))
+
+    def _fetched(self, address: str, timeout_s: float, most_bytes: int) -> SourceBody:
+        """Return the content at an address. Raises FetchFailed."""
+        from turnstone.adapters.fetching.messages import FetchRequest
+        from turnstone.adapters.fetching.targets import to_target
+        from turnstone.domain.errors import FetchFailed
+        from turnstone.domain.memory.documents import SourceBody
+
+        fetched = self._fetcher.fetch(FetchRequest("GET", address, timeout_s=timeout_s, max_bytes=most_bytes))
+        if fetched.status != 200:
+            raise FetchFailed(to_target(fetched.url).origin, f"its server answers HTTP {fetched.status}")
+        return SourceBody(fetched.body, fetched.media_type, fetched.charset)
+
+    @cached_property
+    def _fetcher(self) -> GuardedFetcher:
+        from turnstone.adapters.fetching.allowing import Allowed
+        from turnstone.adapters.fetching.fetcher import GuardedFetcher
+
+        return GuardedFetcher(Allowed.of(self._foundation.settings.fetch_allow))

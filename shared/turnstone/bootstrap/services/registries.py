@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from turnstone.bootstrap.services.foundation import Foundation
     from turnstone.domain.models.routing import ConfiguredModels
     from turnstone.ports.tools import ToolKinds
+    from turnstone.services.memory.turns.rag_toolbox import RagToolbox
     from turnstone.services.models.registry import Models, Providers
     from turnstone.services.models.routing import Routing
     from turnstone.services.shields.lookup import ShieldLookup
@@ -32,10 +33,16 @@ if TYPE_CHECKING:
 class Registries:
     """The registries over some ports."""
 
-    def __init__(self, foundation: Foundation, own_toolgroups: Callable[[], OwnToolgroups]) -> None:
+    def __init__(
+        self,
+        foundation: Foundation,
+        own_toolgroups: Callable[[], OwnToolgroups],
+        rag_toolbox: Callable[[], RagToolbox],
+    ) -> None:
         """Load nothing yet; the executor is loaded with the services that run tools and shields outside of turns."""
         self._foundation = foundation
         self._find_own_toolgroups = own_toolgroups
+        self._rag_toolbox = rag_toolbox
         self._ports = foundation.ports
         self._settings = foundation.settings
 
@@ -51,10 +58,14 @@ class Registries:
 
     @cached_property
     def providers(self) -> Providers:
+        from turnstone.adapters.embedding.files import local_choice, missing_model
         from turnstone.domain.registry.providers import providers
         from turnstone.services.models.registry import Providers
 
-        return Providers(providers(self._configured_models.providers))
+        catalogue = self._ports.catalogue
+        of_memory = {} if catalogue is None else {name: entry.type for name, entry in catalogue.memory.items()}
+        missing = missing_model(local_choice(catalogue))
+        return Providers(providers(self._configured_models.providers, of_memory, missing))
 
     @cached_property
     def toolgroups(self) -> Toolgroups:
@@ -79,9 +90,7 @@ class Registries:
 
     @cached_property
     def tool_kinds(self) -> ToolKinds:
-        """The kinds of toolgroups of the adapters, joined with those of the server's services if there are any."""
-        if not self._own_toolgroups:
-            return self._ports.tools
+        """The kinds of toolgroups of the adapters, joined with those of the server's services."""
         from turnstone.services.tools.own_toolboxes import OwnToolboxes
 
         return OwnToolboxes(self._ports.tools, self._own_toolgroups)
@@ -97,7 +106,12 @@ class Registries:
 
     @cached_property
     def _own_toolgroups(self) -> OwnToolgroups:
-        return self._find_own_toolgroups()
+        from turnstone.domain.memory.lent_banks import RAG
+        from turnstone.services.tools.own_toolboxes import OwnToolgroup
+
+        # Set-up scripts of applications register this toolgroup.
+        rag = OwnToolgroup(RAG, self._rag_toolbox, is_listed=True, may_be_registered=True)
+        return (rag, *self._find_own_toolgroups())
 
     @cached_property
     def attachment_store(self) -> AttachmentStore:
@@ -149,12 +163,14 @@ class Registries:
 
     @cached_property
     def _configured_models(self) -> ConfiguredModels:
+        from turnstone.adapters.embedding.files import local_choice, with_local_models
         from turnstone.domain.models.routing import DEFAULT_PROVIDER, ConfiguredModels
 
-        if self._ports.catalogue is None:
-            kind = "offline" if self._settings.model_url == OFFLINE else "openai"
-            return ConfiguredModels({DEFAULT_PROVIDER: kind}, DEFAULT_PROVIDER)
-        return self._ports.catalogue.configured_models()
+        catalogue = self._ports.catalogue
+        kind = "offline" if self._settings.model_url == OFFLINE else "openai"
+        of_variables = ConfiguredModels({DEFAULT_PROVIDER: kind}, DEFAULT_PROVIDER)
+        configured = of_variables if catalogue is None else catalogue.configured_models()
+        return with_local_models(configured, local_choice(catalogue))
 
 
 def _in_file(wrong: InvalidRequest) -> str:

@@ -6,7 +6,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from turnstone.bootstrap.services.foundation import Foundation
+    from turnstone.bootstrap.services.turn_memory import TurnMemoryServices
+    from turnstone.domain.access.caller import Caller
     from turnstone.services.files.attachments import Attachments
     from turnstone.services.sessions.sessions import Sessions
 
@@ -14,8 +18,9 @@ if TYPE_CHECKING:
 class SessionServices:
     """The services of sessions."""
 
-    def __init__(self, foundation: Foundation) -> None:
+    def __init__(self, foundation: Foundation, memory: Callable[[], TurnMemoryServices]) -> None:
         self._foundation = foundation
+        self._memory = memory
 
     @cached_property
     def sessions(self) -> Sessions:
@@ -31,8 +36,16 @@ class SessionServices:
                 clock=ports.clock,
                 ids=ports.ids,
                 ephemeral_for_s=self._foundation.settings.ephemeral_ttl_s,
+                check_bank=self._check_bank,
             )
         )
+
+    def _check_bank(self, caller: Caller, bank_id: str) -> None:
+        from turnstone.domain.access.access import owner_of
+        from turnstone.domain.memory.lent_banks import NamedBank
+
+        named = NamedBank(bank_id, owner_of(caller), ("vector_db_id",))
+        self._memory().lending.refuse_unusable(caller.tenant, [named])
 
     @cached_property
     def attachments(self) -> Attachments:

@@ -7,8 +7,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from turnstone.bootstrap.services.foundation import Foundation
     from turnstone.bootstrap.services.registries import Registries
+    from turnstone.bootstrap.services.turn_memory import TurnMemoryServices
     from turnstone.services.streams.broadcast import Broadcasts
     from turnstone.services.streams.following import Following
     from turnstone.services.streams.session_queues import SessionQueues
@@ -29,9 +32,13 @@ FOLLOW_S = 1.0
 class TurnServices:
     """The services of turns."""
 
-    def __init__(self, foundation: Foundation, registries: Registries) -> None:
+    def __init__(
+        self, foundation: Foundation, registries: Registries, memory: Callable[[], TurnMemoryServices]
+    ) -> None:
+        """Take the services of memory as a function: few turns have some."""
         self._foundation = foundation
         self._registries = registries
+        self._memory = memory
 
     @cached_property
     def turns(self) -> Turns:
@@ -134,6 +141,8 @@ class TurnServices:
             follow=self.following.follow,
             tidies_up=not self._foundation.is_on_lambda,
             runs_unattended=not self._foundation.is_on_lambda,
+            memories=lambda: self._memory().memories,
+            fetch_documents=lambda given: self._memory().texts.fetched(given),
         )
 
     @cached_property

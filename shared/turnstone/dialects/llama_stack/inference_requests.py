@@ -20,15 +20,13 @@ from turnstone.domain.agents.agents import (
 )
 from turnstone.domain.messages.messages import Message
 from turnstone.domain.models.inference import Question, TextsToEmbed
+from turnstone.domain.models.requests import EmbeddingPurpose
 from turnstone.domain.tools.tools import ToolDef, ToolParameter
 from turnstone.domain.values.frozen import Frozen, JsonValue, Many, NullMeansDefault
 from turnstone.domain.values.numbers import Count, Flag
 
 MAX_TEXTS = 10_000
-REFUSED = {
-    "logprobs": "this server answers without log probabilities here; leave it out",
-    "task_type": "embeddings of queries and documents are the same on this server; leave it out",
-}
+REFUSED = {"logprobs": "this server answers without log probabilities here; leave it out"}
 
 
 def refuse(value: Any, field: str | None) -> Any:
@@ -118,20 +116,18 @@ class EmbedContents(NullMeansDefault):
     """`text_truncation` start or end cuts a text too long for the model there, if the model's length is configured.
 
     With none, or without a configured length, nothing is cut: the provider then reports a text that is too long.
+    `task_type` makes a difference for models that embed questions differently.
     """
 
     model_id: str
     contents: Annotated[Many[str | TextContent], Field(min_length=1, max_length=MAX_TEXTS)]
     text_truncation: Literal["none", "start", "end"] = "none"
     output_dimension: Count | None = None
-    task_type: None = None
-
-    @field_validator("task_type", mode="before")
-    @classmethod
-    def refuse_without_effect(cls, value: Any) -> Any:
-        return refuse(value, "task_type")
+    task_type: EmbeddingPurpose = "document"
 
     def to_texts(self) -> TextsToEmbed:
         texts = tuple(content if isinstance(content, str) else content.text for content in self.contents)
         cut_at = None if self.text_truncation == "none" else self.text_truncation
-        return TextsToEmbed(self.model_id, texts, self.output_dimension, "output_dimension", cut_at=cut_at)
+        return TextsToEmbed(
+            self.model_id, texts, self.output_dimension, "output_dimension", cut_at=cut_at, purpose=self.task_type
+        )

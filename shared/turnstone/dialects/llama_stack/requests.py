@@ -21,10 +21,6 @@ class CreateSession(NullMeansDefault):
     session_name: str
     vector_db_id: str | None = None
 
-    def refuse_unsupported(self) -> None:
-        if self.vector_db_id is not None:
-            raise Unsupported("vector_db_id: this server has no vector databases yet; leave it out", ("vector_db_id",))
-
 
 class WantedTurns(NullMeansDefault):
     """The requested turns of a session, None for all. Source: the contract; a body of the GET may name them."""

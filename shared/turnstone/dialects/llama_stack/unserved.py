@@ -61,11 +61,6 @@ GROUPS: tuple[Group, ...] = (
         OWN_API,
         "",
         """
-        POST /files files.create
-        GET /files files.list
-        GET /files/{file_id} files.retrieve
-        DELETE /files/{file_id} files.delete
-        GET /files/{file_id}/content files.content
         POST /vector_stores vector_stores.create
         GET /vector_stores vector_stores.list
         GET /vector_stores/{vector_store_id} vector_stores.retrieve
@@ -82,14 +77,6 @@ GROUPS: tuple[Group, ...] = (
         GET /vector_stores/{vector_store_id}/file_batches/{batch_id} vector_stores.file_batches.retrieve
         POST /vector_stores/{vector_store_id}/file_batches/{batch_id}/cancel vector_stores.file_batches.cancel
         GET /vector_stores/{vector_store_id}/file_batches/{batch_id}/files vector_stores.file_batches.list_files
-        """,
-    ),
-    (
-        V1,
-        "",
-        """
-        POST /tool-runtime/rag-tool/insert tool_runtime.rag_tool.insert
-        POST /tool-runtime/rag-tool/query tool_runtime.rag_tool.query
         """,
     ),
     (
@@ -185,12 +172,6 @@ GROUPS: tuple[Group, ...] = (
         GET /eval-tasks/list eval_tasks.list
         GET /eval-tasks/get eval_tasks.retrieve
         POST /eval-tasks/register eval_tasks.register
-        POST /memory/insert memory.insert
-        POST /memory/query memory.query
-        GET /memory-banks/list memory_banks.list
-        GET /memory-banks/get memory_banks.retrieve
-        POST /memory-banks/register memory_banks.register
-        POST /memory-banks/unregister memory_banks.unregister
         GET /post-training/job/artifacts post_training.job.artifacts
         GET /post-training/job/logs post_training.job.logs
         GET /post-training/job/status post_training.job.status

@@ -8,7 +8,6 @@ from typing import Annotated
 
 from pydantic import Field, computed_field
 
-from turnstone.dialects.llama_stack.turns.replies import LostTurns
 from turnstone.domain.turns.turns import (
     InferenceStep,
     MemoryRetrievalStep,
@@ -37,16 +36,6 @@ Step2024 = Annotated[
 
 class Turn2024(Turn):
     steps: tuple[Step2024, ...] = ()
-
-
-class Session2024(Frozen):
-    """A session for readers; its turns are written into it one by one."""
-
-    session_id: str
-    session_name: str
-    turns: tuple[Turn2024, ...]
-    started_at: str
-    lost_turns: LostTurns = ()
 
 
 class StepReply2024(Frozen):

@@ -45,10 +45,6 @@ GROUPS: tuple[Group, ...] = (
         GET /skills/{skill_id}/content skills.content.retrieve
         /skills/{skill_id}/versions skills.versions: list create retrieve delete
         GET /skills/{skill_id}/versions/{version}/content skills.versions.content.retrieve
-        POST /uploads uploads.create
-        POST /uploads/{upload_id}/cancel uploads.cancel
-        POST /uploads/{upload_id}/complete uploads.complete
-        POST /uploads/{upload_id}/parts uploads.parts.create
         /videos videos: list create retrieve delete
         POST /videos/characters videos.create_character
         GET /videos/characters/{character_id} videos.get_character

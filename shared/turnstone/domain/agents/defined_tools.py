@@ -13,6 +13,7 @@ from turnstone.domain.tools.agent_tools import (
     PhotogenTool,
     WolframAlphaTool,
 )
+from turnstone.domain.tools.memory_tools import MemoryTool
 from turnstone.domain.tools.tool_runs import OfferedTool, ToolOffer, ToolOptions
 from turnstone.domain.tools.tools import ToolDef, ToolParameter
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from pydantic import SecretStr
 
     from turnstone.domain.agents.agents import AgentConfig
-    from turnstone.domain.tools.agent_tools import AgentTool
+    from turnstone.domain.tools.agent_tools import AgentTool, CallableTool
 
 NO_GROUP = ""
 GROUPS = {
@@ -41,13 +42,19 @@ DESCRIPTIONS = {
 def translated_tools(config: AgentConfig) -> ToolOffer:
     """Return the defined tools in the current form; a server tool with a URL of its own is in no toolgroup.
 
-    Raises InvalidRequest for names that clash.
+    The memory tool is none: no model calls it. Raises InvalidRequest for names that clash.
     """
     refuse_clashing_names(config)
+    callable_tools = [tool for tool in config.tools if not isinstance(tool, MemoryTool)]
     return ToolOffer(
-        client={name_of(tool): definition_of(tool) for tool in config.tools if _is_clients(tool)},
-        server={name_of(tool): _offered(tool) for tool in config.tools if not _is_clients(tool)},
+        client={name_of(tool): definition_of(tool) for tool in callable_tools if _is_clients(tool)},
+        server={name_of(tool): _offered(tool) for tool in callable_tools if not _is_clients(tool)},
     )
+
+
+def memory_tool_of(config: AgentConfig) -> MemoryTool | None:
+    """Return the tool that reads memory before the first inference, None without one."""
+    return next((tool for tool in config.tools if isinstance(tool, MemoryTool)), None)
 
 
 def refuse_clashing_names(config: AgentConfig) -> None:
@@ -57,6 +64,9 @@ def refuse_clashing_names(config: AgentConfig) -> None:
         name = name_of(tool)
         if name in taken:
             field = "function_name" if isinstance(tool, FunctionCallTool) else "type"
+            if isinstance(tool, MemoryTool) and taken[name] == "tools":
+                message = "an agent has one tool of the type 'memory'; name all its banks in the first one"
+                raise InvalidRequest(message, ("tools", index, field))
             message = f"two tools are named {name!r}: this one, and one of {taken[name]}; rename one"
             raise InvalidRequest(message, ("tools", index, field))
         taken[name] = "tools"
@@ -67,7 +77,7 @@ def name_of(tool: AgentTool) -> str:
     return tool.function_name if isinstance(tool, FunctionCallTool) else tool.type
 
 
-def definition_of(tool: AgentTool) -> ToolDef:
+def definition_of(tool: CallableTool) -> ToolDef:
     """Return the tool's definition for the model."""
     if isinstance(tool, FunctionCallTool):
         return ToolDef(name=tool.function_name, description=tool.description, parameters=tuple(_parameters(tool)))
@@ -87,7 +97,7 @@ def _parameters(tool: FunctionCallTool) -> Iterator[ToolParameter]:
         )
 
 
-def _is_clients(tool: AgentTool) -> bool:
+def _is_clients(tool: CallableTool) -> bool:
     if tool.remote_execution is not None:
         return False
     if isinstance(tool, CodeInterpreterTool):
@@ -95,7 +105,7 @@ def _is_clients(tool: AgentTool) -> bool:
     return isinstance(tool, FunctionCallTool)
 
 
-def _offered(tool: AgentTool) -> OfferedTool:
+def _offered(tool: CallableTool) -> OfferedTool:
     is_elsewhere = tool.remote_execution is not None
     return OfferedTool(
         definition=definition_of(tool),
@@ -108,7 +118,7 @@ def _offered(tool: AgentTool) -> OfferedTool:
     )
 
 
-def _options(tool: AgentTool) -> ToolOptions:
+def _options(tool: CallableTool) -> ToolOptions:
     elsewhere = tool.remote_execution
     match tool:
         case BraveSearchTool():

@@ -4,6 +4,7 @@ TurnstoneError
 ├── InvalidRequest             the request can't be accepted
 │   ├── Unsupported            a field whose function this server does not offer
 │   ├── UnknownModel           the registry is closed and has no such model
+│   ├── MemoryUnusable         a memory bank of a turn is missing, or its query can't be made
 │   └── CallsMismatch          tool responses that are not exactly those the turn waits for
 ├── Unauthenticated            the request proves no identity
 │   └── UnusableTenant         it names a tenant that can't be served
@@ -33,6 +34,9 @@ TurnstoneError
 │   │   ├── ModelNotFound      its provider has no such model
 │   │   └── ModelRefused       its provider does not accept the request
 │   └── ModelTimedOut          the model sent nothing for too long
+├── MemoryProviderError        a provider of memory banks failed a call
+│   ├── MemoryProviderFailed   it can't be reached, refuses the server's credentials, or failed
+│   └── MemoryProviderTimedOut it did not answer in time
 ├── ToolFailed                 a server tool could not answer; the model receives the message
 │   └── FetchFailed            a URL returned nothing usable
 │       └── FetchRefused       a rule of this server forbids fetching it
@@ -51,6 +55,15 @@ TurnstoneError
 from datetime import timedelta
 from math import ceil
 
+from turnstone.domain.errors.memory import (
+    MemoryProviderError as MemoryProviderError,
+)
+from turnstone.domain.errors.memory import (
+    MemoryProviderFailed as MemoryProviderFailed,
+)
+from turnstone.domain.errors.memory import (
+    MemoryProviderTimedOut as MemoryProviderTimedOut,
+)
 from turnstone.domain.errors.models import (
     ModelBusy as ModelBusy,
 )
@@ -113,6 +126,10 @@ class UnknownModel(InvalidRequest):
     def __init__(self, model_id: str) -> None:
         message = f"model: this server has no model {model_id!r}; choose one that GET /v1/models lists, or register it"
         super().__init__(message, ("model",))
+
+
+class MemoryUnusable(InvalidRequest):
+    """A memory bank of a turn is missing or of another kind, or its query can't be made."""
 
 
 class CallsMismatch(InvalidRequest):
@@ -194,8 +211,10 @@ class IdempotencyMismatch(TurnstoneError):
 class BodyTooLarge(TurnstoneError):
     """The request has more bytes than the server accepts."""
 
-    def __init__(self, limit_bytes: int) -> None:
-        super().__init__(f"the request body is over the limit of {limit_bytes} bytes (TURNSTONE_MAX_BODY_BYTES)")
+    def __init__(self, limit_bytes: int, setting: str = "TURNSTONE_MAX_BODY_BYTES") -> None:
+        """Take the limit, and the variable that sets it, empty for a fixed one."""
+        named = f" ({setting})" if setting else ""
+        super().__init__(f"the request body is over the limit of {limit_bytes} bytes{named}")
         self.limit_bytes = limit_bytes
 
 

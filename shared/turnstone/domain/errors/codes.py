@@ -128,7 +128,27 @@ class ErrorCode(StrEnum):
     BANK_NOT_FOUND = (
         "bank_not_found",
         "No such memory bank or vector database, or it is not visible to the caller.",
-        "Choose one that `GET /v1/vector-dbs` lists, or register it.",
+        "Choose one that `GET /v1/memory-banks` lists, or register it.",
+    )
+    DOCUMENT_NOT_FOUND = (
+        "document_not_found",
+        "The memory bank has no such document.",
+        "Check the id; `GET /v1/memory-banks/{memory_bank_id}/documents` lists them.",
+    )
+    MEMORY_UNUSABLE = (
+        "memory_unusable",
+        "A memory bank that a turn reads is missing, not visible or of another kind, or its query can't be made.",
+        "Correct the agent's memory as the text describes, or register the bank.",
+    )
+    FILE_NOT_FOUND = (
+        "file_not_found",
+        "No such file, or it is not visible to the caller; it may have expired.",
+        "Choose one that `GET /v1/files` lists, or send it.",
+    )
+    UPLOAD_NOT_FOUND = (
+        "upload_not_found",
+        "No such upload, or it is not visible to the caller; it is forgotten a day after its end.",
+        "Check the id, or create an upload.",
     )
     MODEL_NOT_FOUND = (
         "model_not_found",
@@ -248,6 +268,16 @@ class ErrorCode(StrEnum):
         "The model was silent for too long.",
         "Send the request again, or choose a faster model.",
     )
+    MEMORY_PROVIDER_FAILED = (
+        "memory_provider_failed",
+        "The provider of a memory bank can't be reached, refuses the server's credentials, or failed.",
+        "Send the request again; if that does not help, check the provider with `turnstone doctor`.",
+    )
+    MEMORY_PROVIDER_TIMED_OUT = (
+        "memory_provider_timed_out",
+        "The provider of a memory bank did not answer in time.",
+        "Send the request again; if that does not help, check the provider with `turnstone doctor`.",
+    )
     TOOLS_UNAVAILABLE = (
         "tools_unavailable",
         "The server of a toolgroup can't be reached, or its list of tools can't be used.",
@@ -300,6 +330,7 @@ CODES: Mapping[type[TurnstoneError], ErrorCode] = {
     errors.InvalidRequest: ErrorCode.INVALID_REQUEST,
     errors.Unsupported: ErrorCode.NOT_SUPPORTED,
     errors.UnknownModel: ErrorCode.MODEL_NOT_FOUND,
+    errors.MemoryUnusable: ErrorCode.MEMORY_UNUSABLE,
     errors.CallsMismatch: ErrorCode.TOOL_RESPONSES_MISMATCH,
     errors.Unauthenticated: ErrorCode.UNAUTHENTICATED,
     errors.UnusableTenant: ErrorCode.UNAUTHENTICATED,  # the existing tenants are the operator's data
@@ -326,6 +357,8 @@ CODES: Mapping[type[TurnstoneError], ErrorCode] = {
     errors.ModelNotFound: ErrorCode.PROVIDER_MODEL_NOT_FOUND,
     errors.ModelRefused: ErrorCode.MODEL_REFUSED,
     errors.ModelTimedOut: ErrorCode.MODEL_TIMED_OUT,
+    errors.MemoryProviderFailed: ErrorCode.MEMORY_PROVIDER_FAILED,
+    errors.MemoryProviderTimedOut: ErrorCode.MEMORY_PROVIDER_TIMED_OUT,
     errors.ToolgroupUnavailable: ErrorCode.TOOLS_UNAVAILABLE,
     errors.CredentialsMissing: ErrorCode.TOOL_CREDENTIALS_MISSING,
     errors.CredentialsRefused: ErrorCode.TOOL_CREDENTIALS_REFUSED,
@@ -351,6 +384,9 @@ NOT_FOUND: Mapping[str, ErrorCode] = {
     "chat completion": ErrorCode.COMPLETION_NOT_FOUND,
     "completion": ErrorCode.COMPLETION_NOT_FOUND,
     "memory bank": ErrorCode.BANK_NOT_FOUND,
+    "document": ErrorCode.DOCUMENT_NOT_FOUND,
+    "file": ErrorCode.FILE_NOT_FOUND,
+    "upload": ErrorCode.UPLOAD_NOT_FOUND,
     "model": ErrorCode.MODEL_NOT_FOUND,
     "provider": ErrorCode.PROVIDER_NOT_FOUND,
     "shield": ErrorCode.SHIELD_NOT_FOUND,

@@ -2,13 +2,16 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Literal
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
 
 from turnstone.domain.access.access import Ownership
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.values.frozen import Frozen
 
 BankKind = Literal["vector", "keyword", "keyvalue", "graph"]
+SEARCHED: tuple[BankKind, ...] = ("vector", "keyword")  # those of documents in chunks
+EVERY_KIND: tuple[BankKind, ...] = (*SEARCHED, "keyvalue", "graph")
 EMBEDDED_PROVIDER = "turnstone-memory"
 MOST_CHUNKS = 50_000
 
@@ -35,7 +38,7 @@ class Bank(Frozen):
         name: shown to people; None without one.
         provider_id: the store of its content.
         space: None where nothing is embedded: in every kind but `vector`.
-        expires_after_s: seconds without use after which the bank is removed; None for never.
+        expires_after_s: seconds without a query or an insertion after which the bank is removed; None for never.
         lives_with: the session that removes the bank when it is deleted; None for a bank of its own.
     """
 
@@ -50,3 +53,28 @@ class Bank(Frozen):
     expires_after_s: int | None = None
     lives_with: SessionRef | None = None
     stamp: Ownership = Ownership.model_construct()
+
+
+class NewBank(NamedTuple):
+    """A bank to create; its fields are those of `Bank`.
+
+    Attributes:
+        model: the embedding model of a vector bank, None for the other kinds.
+    """
+
+    bank_id: str
+    kind: BankKind
+    model: str | None = None
+    chunking: Chunking = Chunking.model_construct()
+    name: str | None = None
+    metadata: Mapping[str, Any] = MappingProxyType({})
+    expires_after_s: int | None = None
+    lives_with: SessionRef | None = None
+
+
+class BankRef(NamedTuple):
+    """A bank's content; `bank_id` is for errors and hits."""
+
+    tenant: str
+    content_id: str
+    bank_id: str

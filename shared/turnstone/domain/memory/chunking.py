@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from turnstone.domain.memory.banks import Chunking
+from turnstone.domain.memory.documents import DocumentChunk
 
 _TOKENS = re.compile(
     "[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]"
@@ -20,7 +21,9 @@ _HEADING = re.compile(r"^(#{1,6})[ \t]+(\S.*?)[ \t#]*$", re.MULTILINE)
 _PARAGRAPH = re.compile(r"\n[ \t]*\n")
 _SENTENCE = re.compile(r"[.!?。！？][\"')\]]*\s")
 _IN_WORD = re.compile(r"\w\w")
+MARKDOWN = ("text/markdown", "text/x-markdown")
 LONGEST_WORD = 16  # tokens of a word that chunks do not divide
+AT_ONCE = 65_536  # characters whose tokens are in memory at the same time
 LONGEST_PATH = 200  # characters of headings before a chunk
 
 
@@ -33,6 +36,8 @@ class Cut(NamedTuple):
 
 def count_tokens(text: str) -> int:
     """Return the number of tokens of the text."""
+    if len(text) <= AT_ONCE:
+        return len(_TOKENS.findall(text))  # three times as fast (measured)
     return sum(1 for _ in _TOKENS.finditer(text))
 
 
@@ -55,6 +60,12 @@ def chunks_of(text: str, chunking: Chunking, *, has_headings: bool = False) -> I
         prefix = path if count_tokens(path) + room <= chunking.tokens else ""
         for cut in _cuts(section, room, min(chunking.overlap, room - 1)):
             yield Cut(prefix + cut.text, count_tokens(prefix) + cut.tokens) if prefix else cut
+
+
+def document_chunks(document_id: str, text: str, chunking: Chunking, mime_type: str) -> tuple[DocumentChunk, ...]:
+    """Return the chunks of a document, without vectors; those of Markdown have the headings above them."""
+    cuts = chunks_of(text, chunking, has_headings=mime_type.partition(";")[0].strip().lower() in MARKDOWN)
+    return tuple(DocumentChunk(document_id, index, cut.text, cut.tokens, {}) for index, cut in enumerate(cuts))
 
 
 def _cuts(text: str, tokens: int, overlap: int) -> Iterator[Cut]:

@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from hashlib import sha256
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
+
+from pydantic_core import to_json
+
+from turnstone.domain.memory.banks import Chunking
+from turnstone.domain.values.frozen import Frozen
+
+PLAIN_TEXT = "text/plain"
 
 
 class DocumentChunk(NamedTuple):
@@ -31,17 +40,120 @@ class DocumentChunk(NamedTuple):
         return sha256(named.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-class ChunkedDocument(NamedTuple):
-    """A document as inserted.
+DocumentStatus = Literal["in_progress", "completed", "failed", "cancelled"]
+
+
+class DocumentProblem(Frozen):
+    """The reason for which a document was not ingested: a code for programs, a message for people."""
+
+    code: str
+    message: str
+
+
+class Document(Frozen):
+    """A document of a bank. Searches find all chunks of its newest completed insertion, and no others.
 
     Attributes:
+        status: of the newest insertion.
         attributes: values for filters, changeable later.
+        chunks: the number of those found.
+        size_bytes: of the document as it was sent.
+        created_at: the time of its first insertion.
+        last_error: of the newest insertion, if that failed.
+        chunking: chosen for this document; None for its bank's.
+        file_id: the uploaded file that it was made of, if any.
+        insertion_id: of the newest insertion.
+        digest: a hash of the chunks found, empty without any.
+        found_id: the insertion that the chunks found are of, empty without any.
+        next_attributes: those that replace `attributes` with the chunks, when the insertion is completed; None for the
+            same.
     """
 
     document_id: str
-    chunks: tuple[DocumentChunk, ...]
-    attributes: Mapping[str, Any]
-    mime_type: str = "text/plain"
+    status: DocumentStatus
+    attributes: Mapping[str, Any] = {}
+    mime_type: str = PLAIN_TEXT
+    chunks: int = 0
+    size_bytes: int = 0
+    created_at: datetime
+    last_error: DocumentProblem | None = None
+    chunking: Chunking | None = None
+    file_id: str | None = None
+    insertion_id: str
+    digest: str = ""
+    found_id: str = ""
+    next_attributes: Mapping[str, Any] | None = None
+
+
+class NewDocument(NamedTuple):
+    """A document to insert; its fields are those of `Document`."""
+
+    document_id: str
+    attributes: Mapping[str, Any] = MappingProxyType({})
+    mime_type: str = PLAIN_TEXT
+    size_bytes: int = 0
+    chunking: Chunking | None = None
+    file_id: str | None = None
+
+
+class TextDocument(NamedTuple):
+    """A document to insert with its text.
+
+    Attributes:
+        address: a URL where the text is, which then replaces `text`; None for none.
+    """
+
+    new: NewDocument
+    text: str
+    address: str | None = None
+
+
+class GivenDocument(NamedTuple):
+    """A document of a request, with its index there, and a hash of its text."""
+
+    number: int
+    given: TextDocument
+    digest: str
+
+    @property
+    def location(self) -> tuple[str | int, ...]:
+        """The field of the request that holds the text."""
+        return ("documents", self.number, "content")
+
+
+class SourceBody(NamedTuple):
+    """The content at an address. The charset has a name that Python accepts; None without one."""
+
+    body: bytes
+    mime_type: str
+    charset: str | None = None
+
+
+class DocumentPage(NamedTuple):
+    """Some documents in the requested order, and whether more follow."""
+
+    documents: tuple[Document, ...]
+    has_more: bool
+
+
+class DocumentQuery(NamedTuple):
+    """The requested part of a bank's documents, in the order of their first insertion.
+
+    Attributes:
+        after: the document to continue after.
+        status: only documents of that one.
+    """
+
+    limit: int
+    after: str | None = None
+    is_newest_first: bool = False
+    status: DocumentStatus | None = None
+
+
+def digest_of(chunks: Sequence[DocumentChunk]) -> str:
+    """Return a hash of the chunks' texts, positions and metadata."""
+    content = [(chunk.chunk_id, dict(chunk.metadata)) for chunk in chunks]
+    return sha256(to_json(content)).hexdigest() if content else ""
 
 
 class Edge(NamedTuple):

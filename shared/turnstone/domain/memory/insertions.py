@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple
 
+CHUNK_NAME = "chunk-"  # the beginning of the names of chunks that were inserted alone
+
 
 class GivenChunk(NamedTuple):
     """A chunk of a request.
@@ -22,4 +24,4 @@ class GivenChunk(NamedTuple):
     def key(self) -> str:
         """A name that the same text of the same document always has: a chunk replaces the earlier one of its name."""
         named = f"{self.document_id}\x00{self.text}"
-        return "chunk-" + sha256(named.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        return CHUNK_NAME + sha256(named.encode("utf-8", "surrogatepass")).hexdigest()[:32]

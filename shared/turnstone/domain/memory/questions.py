@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
@@ -27,12 +27,14 @@ Ranker = Weighted | ReciprocalRank
 
 
 class BankQuestion(NamedTuple):
-    """A question to one bank.
+    """A question to one bank, or to several as one.
 
     Attributes:
         vector: of the question; None for keywords alone.
+        tokens: the number of the text's tokens by the bank's embedding model; None if it does not count them.
         filters: a parsed filter over the attributes of documents and the metadata of chunks, see `memory/filters`.
         threshold: the least score of a hit.
+        max_tokens: of all hits together: the first hit that exceeds it ends the result. None for no limit.
     """
 
     text: str
@@ -42,11 +44,49 @@ class BankQuestion(NamedTuple):
     filters: Any = None
     ranker: Ranker = Weighted()
     threshold: float = 0.0
+    max_tokens: int | None = None
+    tokens: int | None = None
+
+
+class BankQuery(NamedTuple):
+    """A query to one bank of any kind.
+
+    Attributes:
+        question: with the defaults of searched banks.
+        keys: of the values of a bank of keys and values; none for those that the question names.
+        entities: from which to walk in a graph bank; none for those that the question names.
+        depth: the number of steps of that walk, None for the default.
+        given: the names of the parameters in the request.
+    """
+
+    question: BankQuestion
+    keys: tuple[str, ...] = ()
+    entities: tuple[str, ...] = ()
+    depth: int | None = None
+    given: frozenset[str] = frozenset()
 
 
 class Hit(NamedTuple):
-    """A found chunk; its score lies in (0, 1]. Equal scores are in the order of the chunks' ids."""
+    """A found chunk of a bank; its score lies in (0, 1]. Equal scores are in the order of the chunks' ids.
+
+    Attributes:
+        attributes: of its document.
+    """
 
     chunk: DocumentChunk
     attributes: Mapping[str, Any]
     score: float
+    bank_id: str = ""
+
+
+def hits_within(max_tokens: int | None, hits: Iterable[Hit]) -> tuple[Hit, ...]:
+    """Return the hits before the first one with which they exceed the number of tokens, all for None."""
+    kept: list[Hit] = []
+    left = max_tokens
+    for hit in hits:
+        if left is not None:
+            left -= hit.chunk.tokens
+            if left < 0:
+                break
+        kept.append(hit)
+    return tuple(kept)

@@ -5,8 +5,10 @@ Pieces need no stemmer and no list of stop words, and find parts of compound wor
 
 import re
 import unicodedata
+from collections.abc import Iterable
 
 PIECE = 4
+BEGIN, END = "^", "$"  # of a word; no word contains them
 _WORDS = re.compile(r"\w+")
 # Han, Hiragana, Katakana, Hangul and their neighbours: scripts that write words without spaces, or short ones
 _DENSE = re.compile(
@@ -16,10 +18,44 @@ _DENSE = re.compile(
 
 def terms_of(text: str) -> list[str]:
     """Return the terms of the text in their order, repeated ones included."""
-    terms: list[str] = []
-    for word in _WORDS.findall(_plain(text)):
-        terms.extend(_pairs(word) if _DENSE.search(word) else _pieces(f"^{word}$"))
-    return terms
+    return [piece for word in words_of(text) for piece in pieces_of(word)]
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of the text in their order, in the form that their pieces have."""
+    return _WORDS.findall(_plain(text))
+
+
+def pieces_of(word: str) -> list[str]:
+    """Return the terms of a word of `words_of`, of `PIECE` letters at most."""
+    return _pairs(word) if _DENSE.search(word) else _pieces(f"{BEGIN}{word}{END}")
+
+
+def shares_of(terms: Iterable[str]) -> dict[str, float]:
+    """Return the share of each term in a question of these terms, whose pieces are in their order.
+
+    The n pieces of a word count as much together as √n words: a long word distinguishes more than a short one, but its
+    pieces overlap, and mostly occur together. A repeated word counts once.
+    """
+    words: dict[tuple[str, ...], None] = {}
+    pieces: list[str] = []
+    for term in terms:
+        if term.startswith(BEGIN):
+            pieces = []
+        pieces.append(term)
+        if term.endswith(END) or not pieces[0].startswith(BEGIN):
+            words[tuple(pieces)] = None
+            pieces = []
+    shares: dict[str, float] = {}
+    for word in words:
+        for piece in dict.fromkeys(word):
+            shares[piece] = shares.get(piece, 0.0) + len(word) ** -0.5
+    return shares
+
+
+def count_words(text: str) -> int:
+    """Return the number of words of the text, of which a script without spaces has few."""
+    return len(_WORDS.findall(text))
 
 
 def _plain(text: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from turnstone.domain.models.requests import Inferred
+from turnstone.domain.models.requests import EmbeddingPurpose, Inferred
 from turnstone.domain.usage.usage import TokenUsage
 
 if TYPE_CHECKING:  # requests are validated by their creator
@@ -89,6 +89,7 @@ class TextsToEmbed:
         dimensions_field: the caller's name of that field.
         extras: see `EmbeddingRequest`.
         cut_at: the end at which a text too long for the model is cut; None for no cut.
+        purpose: see `EmbeddingRequest`.
     """
 
     model: str
@@ -97,6 +98,7 @@ class TextsToEmbed:
     dimensions_field: str = "dimensions"
     extras: Mapping[str, Any] = field(default_factory=dict)
     cut_at: Literal["start", "end"] | None = None
+    purpose: EmbeddingPurpose = "document"
 
     def texts_within(self, limit_tokens: int | None) -> tuple[str, ...]:
         """Return the texts, each cut to that number of tokens by a cautious estimate."""

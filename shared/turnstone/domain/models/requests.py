@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
 
@@ -155,6 +155,9 @@ class Embedded:
     tokens: int | None = None
 
 
+EmbeddingPurpose = Literal["document", "query"]
+
+
 @dataclass(frozen=True, slots=True)
 class EmbeddingRequest:
     """Texts to embed.
@@ -163,11 +166,13 @@ class EmbeddingRequest:
         model: as in an `InferenceRequest`; its targets and provider data likewise.
         dimensions: the requested length of the vectors, None for the model's own.
         extras: fields that only servers of OpenAI's API accept, in its terms.
+        purpose: whether the texts are questions or what these search in; most models make no difference.
     """
 
     model: str
     texts: tuple[str, ...]
     dimensions: int | None = None
+    purpose: EmbeddingPurpose = "document"
     extras: Mapping[str, Any] = field(default_factory=dict)
     targets: tuple[Target, ...] = ()
     provider_data: ProviderData = field(default=NO_PROVIDER_DATA, compare=False, repr=False)

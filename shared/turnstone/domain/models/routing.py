@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -62,11 +62,16 @@ class ConfiguredModels(NamedTuple):
         providers: the kind of each provider, by its name.
         default: the provider of a model without a route, under the same name; None if the registry is closed.
         routes: the configured models, by each of their names.
+        embedding: the embedding model where a client names none; None to require a name.
+        unlisted: names of routes to models of this server that lists leave out: their files are missing, or
+            they are no longer the default.
     """
 
     providers: Mapping[str, str]
     default: str | None
     routes: Mapping[str, ModelRoute] = MappingProxyType({})
+    embedding: str | None = None
+    unlisted: Collection[str] = ()
 
 
 RouteOf = Callable[[str, str], ModelRoute]

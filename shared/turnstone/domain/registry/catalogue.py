@@ -1,4 +1,4 @@
-"""The operator's catalogue: models, shields and tools with their providers and names.
+"""The operator's catalogue: models, shields, tools and stores of memory, with their providers and names.
 
 Without a catalogue a server has one provider, and passes every model's name on to it.
 """
@@ -9,7 +9,9 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from turnstone.domain.errors import InvalidRequest
+from turnstone.domain.models.local_embeddings import LOCAL_EMBEDDINGS, LocalEmbeddingChoice
 from turnstone.domain.models.routing import DEFAULT_PROVIDER, ConfiguredModels, ModelRoute, ModelTools, Target
+from turnstone.domain.registry.memory_settings import MemoryEntry, MemoryName, check_memory
 from turnstone.domain.registry.registry import Identifier, Model, Shield, Toolgroup
 from turnstone.domain.registry.tool_settings import HttpUrl, Text, ToolgroupEntry, ToolSettings
 from turnstone.domain.usage.prices import Prices
@@ -149,12 +151,21 @@ class ShieldEntry(Strict):
     params: JsonObject | None = None
 
 
+class EmbeddingSettings(Strict):
+    """The choice of this server's own embedding models; its fields are described in `LocalEmbeddingChoice`."""
+
+    local: Literal["static", "minilm", "off"] = "static"
+    default: Identifier | None = None
+    folder: Text | None = None
+
+
 class Catalogue(Strict):
     """The whole file.
 
     Attributes:
         registry: with an open one agents may name any model, which goes to the default provider.
         default_provider: None for the provider of the environment, if any.
+        embeddings: the embedding models of the server itself.
     """
 
     registry: Literal["open", "closed"] = "open"
@@ -164,6 +175,8 @@ class Catalogue(Strict):
     shields: dict[Identifier, ShieldEntry] = {}
     tools: ToolSettings = ToolSettings.model_construct()
     toolgroups: dict[Identifier, ToolgroupEntry] = {}
+    embeddings: EmbeddingSettings = EmbeddingSettings.model_construct()
+    memory: dict[MemoryName, MemoryEntry] = {}
 
     @model_validator(mode="after")
     def agree(self) -> Self:
@@ -171,6 +184,9 @@ class Catalogue(Strict):
             self._find(self.default_provider, "default_provider")
         if self.tools.photogen is not None:
             self._find(self.tools.photogen.provider, "tools.photogen")
+        if LOCAL_EMBEDDINGS in self.providers:
+            raise ValueError(f"providers.{LOCAL_EMBEDDINGS}: is the name of this server's own; choose another one")
+        check_memory(self.memory)
         seen = set(self.models)
         for name, entry in self.models.items():
             for target in entry.targets(name):
@@ -201,6 +217,10 @@ class Catalogue(Strict):
     def configured_toolgroups(self) -> dict[str, Toolgroup]:
         """Return the toolgroups by name, as registered ones."""
         return {name: entry.toolgroup(name) for name, entry in self.toolgroups.items()}
+
+    def local_embeddings(self) -> LocalEmbeddingChoice:
+        """Return the choice of this server's own embedding models."""
+        return LocalEmbeddingChoice(self.embeddings.local, self.embeddings.default, self.embeddings.folder)
 
     def configured_models(self) -> ConfiguredModels:
         """Return the models' configuration for turns."""

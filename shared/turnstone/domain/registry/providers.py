@@ -1,12 +1,13 @@
-"""Providers of a server's models, toolgroups and shields.
+"""Providers of a server's models, memory banks, toolgroups and shields.
 
 Source: the types of `llama-stack-client` 0.2.12.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from turnstone.domain.memory.banks import EMBEDDED_PROVIDER
+from turnstone.domain.models.local_embeddings import LOCAL, LOCAL_EMBEDDINGS
 from turnstone.domain.registry.registry import BEDROCK, BUILTIN, LLAMA_GUARD, MCP, PATTERN
 from turnstone.domain.values.frozen import Frozen
 
@@ -14,13 +15,19 @@ PROVIDER_TYPES = {
     "bedrock": "remote::bedrock",
     "offline": "inline::offline",
     "openai": "remote::openai-compatible",
+    LOCAL: f"inline::{LOCAL_EMBEDDINGS}",
+}
+MEMORY_TYPES = {
+    "embedded": f"inline::{EMBEDDED_PROVIDER}",
+    "pgvector": "remote::pgvector",
+    "s3-vectors": "remote::s3-vectors",
 }
 
 
 class Health(Frozen):
     """State of a provider, from this server's own observation, without a request to the provider."""
 
-    status: Literal["OK", "Not Implemented"]
+    status: Literal["OK", "Error", "Not Implemented"]
     message: str | None = None
 
 
@@ -32,8 +39,18 @@ class Provider(Frozen):
     health: Health
 
 
-def providers(of_models: Mapping[str, str]) -> tuple[Provider, ...]:
-    """Return all providers. Takes the types of the model providers by name."""
+def providers(
+    of_models: Mapping[str, str], of_memory: Mapping[str, str], missing_vectors: str = ""
+) -> tuple[Provider, ...]:
+    """Return all providers.
+
+    Args:
+        of_models: the types of the model providers by name.
+        of_memory: the types of the providers of memory banks in the operator's file, by name.
+        missing_vectors: the problem of this server's own embedding model, empty if it has none.
+    """
+    own = Health(status="Error", message=missing_vectors) if missing_vectors else Health(status="OK")
+    health = {"offline": Health(status="OK"), LOCAL: own}
     unchecked = Health(status="Not Implemented", message="the model server is called when it is needed, not for this")
     return (
         *(
@@ -41,17 +58,12 @@ def providers(of_models: Mapping[str, str]) -> tuple[Provider, ...]:
                 api="inference",
                 provider_id=provider_id,
                 provider_type=PROVIDER_TYPES[kind],
-                health=Health(status="OK") if kind == "offline" else unchecked,
+                health=health.get(kind, unchecked),
             )
             for provider_id, kind in of_models.items()
         ),
         Provider(api="agents", provider_id="turnstone", provider_type="inline::turnstone", health=Health(status="OK")),
-        Provider(
-            api="vector_io",
-            provider_id=EMBEDDED_PROVIDER,
-            provider_type=f"inline::{EMBEDDED_PROVIDER}",
-            health=Health(status="OK"),
-        ),
+        *_of_memory({EMBEDDED_PROVIDER: "embedded", **of_memory}),
         Provider(api="tool_runtime", provider_id=BUILTIN, provider_type="inline::builtin", health=Health(status="OK")),
         Provider(
             api="tool_runtime",
@@ -61,8 +73,15 @@ def providers(of_models: Mapping[str, str]) -> tuple[Provider, ...]:
                 status="Not Implemented", message="MCP servers are called when they are needed, not for this"
             ),
         ),
-        *_of_shields(has_model=set(of_models.values()) != {"offline"}),
+        *_of_shields(has_model=not set(of_models.values()) <= {"offline", LOCAL}),
     )
+
+
+def _of_memory(types: Mapping[str, str]) -> Iterator[Provider]:
+    unchecked = Health(status="Not Implemented", message="the store is called when it is needed, not for this")
+    for provider_id, kind in types.items():
+        health = Health(status="OK") if kind == "embedded" else unchecked
+        yield Provider(api="vector_io", provider_id=provider_id, provider_type=MEMORY_TYPES[kind], health=health)
 
 
 def _of_shields(*, has_model: bool) -> tuple[Provider, ...]:

@@ -22,9 +22,10 @@ from turnstone.domain.messages.messages import (
 from turnstone.domain.sessions.call_pairs import answered, begins_with_answers, calls_of
 from turnstone.domain.tools.tools import ToolCall, ToolResponse, call_in_text
 from turnstone.domain.turns.loop_policies import CONTINUED, FAILED, NEARLY_FULL, LoopPolicy, is_failed
-from turnstone.domain.turns.turn_settings import with_documents
+from turnstone.domain.turns.turn_settings import TurnDocument, with_documents
 from turnstone.domain.turns.turns import (
     InferenceStep,
+    MemoryRetrievalStep,
     ShieldCallStep,
     Step,
     StepTrace,
@@ -158,10 +159,16 @@ def ended_messages(ended: TurnState) -> tuple[Message, ...]:
 def current_messages(state: TurnState) -> tuple[Message, ...]:
     """Return the running turn's messages so far."""
     turn = state.turn
-    if state.documents:
-        shown = with_documents(turn.input_messages, state.documents)
-        turn = turn.model_copy(update={"input_messages": shown})
+    documents = (*state.documents, *inserted_from_memory(turn.steps))
+    if documents:
+        turn = turn.model_copy(update={"input_messages": with_documents(turn.input_messages, documents)})
     return _messages(turn, state.traces, is_current=True)
+
+
+def inserted_from_memory(steps: Sequence[Step]) -> tuple[TurnDocument, ...]:
+    """Return the context that the turn's memory inserted, for the model to see in this turn only."""
+    found = (step.inserted_context for step in steps if isinstance(step, MemoryRetrievalStep))
+    return tuple(TurnDocument.model_construct(content=context) for context in found if context)
 
 
 def unanswered_calls(state: TurnState) -> tuple[ToolCall, ...]:

@@ -97,6 +97,8 @@ class Session(Frozen):
         ends_at: the resulting expiry, unless it is used again.
         spent: the tokens of the turns that ended on the day of the last one.
         token_factor: the model's tokens per estimated token, as last reported.
+        vector_db_id: the bank that its creator named for its turns, None without one.
+        has_bank: whether it has a bank of its own, or had attachments for which one is made.
         rev: revision of the record this was read from, 0 before it is stored.
     """
 
@@ -113,6 +115,8 @@ class Session(Frozen):
     ends_at: datetime | None = None
     spent: SpentToday | None = None
     token_factor: float = 1.0
+    vector_db_id: str | None = None
+    has_bank: bool = False
     rev: int = 0
 
     def is_over(self, now: datetime) -> bool:

@@ -1,6 +1,6 @@
 """Tool definitions of an agent as in September 2024: builtin tools with settings of their own, and functions.
 
-Source: the API of that time, as far as `llama-stack-2024.md` of the contract describes it, without memory.
+Source: the API of that time, as far as `llama-stack-2024.md` of the contract describes it.
 """
 
 import re
@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, WithJsonSchema
 
 from turnstone.domain.provider_data import is_sendable
+from turnstone.domain.tools.memory_tools import MemoryTool
 from turnstone.domain.values.frozen import JsonObject, JsonValue, Many, NullMeansDefault
 from turnstone.domain.values.numbers import Flag
 
@@ -39,12 +40,6 @@ def refuse_no_name(name: str) -> str:
 
 def _number_as_text(value: Any) -> Any:
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
-
-
-def _refuse_memory(tool: Any) -> Any:
-    if isinstance(tool, dict) and tool.get("type") == "memory":
-        raise ValueError("this server has no memory banks yet; leave out tools of type 'memory'")
-    return tool
 
 
 # the mask in answers
@@ -118,10 +113,5 @@ class FunctionCallTool(_Common):
     parameters: dict[str, FunctionParameter] = {}
 
 
-AgentTool = Annotated[
-    Annotated[
-        BraveSearchTool | WolframAlphaTool | PhotogenTool | CodeInterpreterTool | FunctionCallTool,
-        Field(discriminator="type"),
-    ],
-    BeforeValidator(_refuse_memory),
-]
+CallableTool = BraveSearchTool | WolframAlphaTool | PhotogenTool | CodeInterpreterTool | FunctionCallTool
+AgentTool = Annotated[CallableTool | MemoryTool, Field(discriminator="type")]

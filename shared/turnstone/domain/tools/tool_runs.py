@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from turnstone.domain.memory.lent_banks import NO_BANKS, LentBanks
 from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
 
 if TYPE_CHECKING:
+    from turnstone.domain.memory.memory_query import MemoryQuery
     from turnstone.domain.refs import SessionRef
     from turnstone.domain.tools.agent_tools import RemoteExecution
     from turnstone.domain.tools.tools import ToolCall, ToolDef
@@ -52,6 +55,8 @@ class ToolInvocation(NamedTuple):
         timeout_s: the time limit, after which the caller ignores the result.
         stop: cancels the call.
         chain: the agents whose calls led to this turn, as in `TurnSettings`.
+        fixed_arguments: those of `arguments` that the model could not choose.
+        banks: the memory banks that the caller may read.
     """
 
     call: ToolCall
@@ -63,6 +68,8 @@ class ToolInvocation(NamedTuple):
     options: ToolOptions = ToolOptions()
     stop: StopSignal | None = None
     chain: tuple[str, ...] = ()
+    fixed_arguments: Mapping[str, Any] = MappingProxyType({})
+    banks: LentBanks = NO_BANKS
 
     @property
     def nested_chain(self) -> tuple[str, ...]:
@@ -94,11 +101,16 @@ class ProducedFile:
 
 
 class ToolResult(NamedTuple):
-    """A tool's result for the model, and the files produced with it."""
+    """A tool's result for the model, and the files produced with it.
+
+    Attributes:
+        query: the query to memory of a search, whose tokens the turn has used where a model wrote it.
+    """
 
     content: Content
     metadata: Mapping[str, Any] | None = None
     files: tuple[ProducedFile, ...] = ()
+    query: MemoryQuery | None = None
 
 
 class OfferedTool(NamedTuple):

@@ -18,9 +18,9 @@ def secrets_of(tools: Sequence[AgentTool]) -> Secrets:
         kept: dict[str, Any] = {}
         if (key := getattr(tool, "api_key", None)) is not None:
             kept["api_key"] = key.get_secret_value()
-        if tool.remote_execution is not None and tool.remote_execution.headers:
-            headers = tool.remote_execution.headers
-            kept["headers"] = {name: value.get_secret_value() for name, value in headers.items()}
+        remote = getattr(tool, "remote_execution", None)
+        if remote is not None and remote.headers:
+            kept["headers"] = {name: value.get_secret_value() for name, value in remote.headers.items()}
         if kept:
             found[str(index)] = kept
     return found

@@ -16,6 +16,7 @@ FailureKind = Literal[
     "tools_unavailable",
     "tools_want_credentials",
     "tools_refuse_credentials",
+    "memory_unusable",
     "lease_lost",
     "ended",
     "gone",
@@ -32,6 +33,7 @@ FAILURE_CODES: Mapping[FailureKind, ErrorCode] = {
     "tools_unavailable": ErrorCode.TOOLS_UNAVAILABLE,
     "tools_want_credentials": ErrorCode.TOOL_CREDENTIALS_MISSING,
     "tools_refuse_credentials": ErrorCode.TOOL_CREDENTIALS_REFUSED,
+    "memory_unusable": ErrorCode.MEMORY_UNUSABLE,
     "lease_lost": ErrorCode.TURN_TAKEN_OVER,
     "ended": ErrorCode.TURN_ENDED,
     "gone": ErrorCode.TURN_NOT_FOUND,
@@ -44,7 +46,10 @@ UnansweredStatus = Literal["failed", "expired", "cancelled"]
 
 
 # substitutes for earlier versions, which cannot read records with later kinds
-EARLIER_KINDS: Mapping[FailureKind, FailureKind] = {"model_busy": "model_failed"}
+EARLIER_KINDS: Mapping[FailureKind, FailureKind] = {
+    "model_busy": "model_failed",
+    "memory_unusable": "tools_unavailable",
+}
 
 
 class Failure(Frozen):
@@ -98,7 +103,7 @@ IN_OUR_WORDS: dict[FailureKind, str] = {
     "content_lost": "its stored content is lost",
     "internal": "the server had an internal error",
 }
-OURS_ALREADY: frozenset[FailureKind] = frozenset({"ended", "limit_reached"})
+OURS_ALREADY: frozenset[FailureKind] = frozenset({"ended", "limit_reached", "memory_unusable"})
 
 
 def turn_failure(turn_id: str, status: UnansweredStatus, failure: Failure | None) -> TurnFailure:

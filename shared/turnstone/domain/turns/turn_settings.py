@@ -2,6 +2,9 @@
 
 from typing import Any, Literal
 
+from pydantic import Field
+
+from turnstone.domain.access.access import Ownership
 from turnstone.domain.agents.agents import AgentConfig, TurnOverrides
 from turnstone.domain.messages.messages import Message, UserMessage
 from turnstone.domain.tools.tools import ToolCall
@@ -13,10 +16,15 @@ Origin = Literal["agents", "responses", "letta"]
 
 
 class TurnDocument(Frozen):
-    """A document of a turn's request; the model is shown its content in this turn only."""
+    """A document of a turn's request; the model is shown its content in this turn only.
+
+    Attributes:
+        address: of a text that is fetched before the turn is opened; its content is empty until then.
+    """
 
     content: Content
     mime_type: str = "text/plain"
+    address: str | None = Field(default=None, exclude=True)
 
 
 class TurnSettings(Frozen):
@@ -29,6 +37,8 @@ class TurnSettings(Frozen):
         policy: the rules of its loop.
         extras: fields for providers that accept them, as in `InferenceRequest.extras`.
         documents: shown to the model beside the turn's last user message.
+        attachments: texts that its run adds to the session's bank, before it reads memory.
+        named_by: the owner and access list of its request, if that names memory banks.
         carried_calls: approved calls of an earlier turn, which run before the first inference.
         origin: the API that started the turn.
         chain: the ids of the agents whose calls led to this turn, the first caller first; empty for a request's turn.
@@ -40,6 +50,8 @@ class TurnSettings(Frozen):
     policy: LoopPolicy = AGENTS
     extras: JsonObject = {}
     documents: tuple[TurnDocument, ...] = ()
+    attachments: tuple[TurnDocument, ...] = ()
+    named_by: Ownership | None = None
     carried_calls: tuple[ToolCall, ...] = ()
     origin: Origin = "agents"
     keeps_details: bool = False

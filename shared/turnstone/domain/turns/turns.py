@@ -9,6 +9,7 @@ from pydantic import Field
 
 from turnstone.domain.agents.agents import AgentConfig, TurnOverrides
 from turnstone.domain.errors import ContentLost
+from turnstone.domain.memory.memory_query import MemoryQuery
 from turnstone.domain.messages.messages import CompletionMessage, Message, ToolResponseMessage
 from turnstone.domain.tools.tools import ToolCall, ToolResponse
 from turnstone.domain.turns.failures import Failure, TurnFailure, UnansweredStatus, turn_failure
@@ -155,8 +156,9 @@ class StepTrace(Frozen):
         model: the agent's name of that model.
         shield_id: of a shield's step, the shield.
         touchpoint: of a shield's step, the judged part of the turn.
-        call_id: of a shield's step about a tool, the call.
-        verdicts: of a tool's step, the shields' findings about its answer; later steps of their own show them.
+        call_id: of a shield's step about a tool, the call; None about the turn's memory.
+        verdicts: of a tool's or a retrieval's step, the shields' findings about it; later steps of their own show them.
+        query: of the first step about the turn's memory, its query; of a tool's step, one that a model wrote for it.
         attachments: of a tool's step, the files produced.
         reasoning: of an inference, the model's reasoning, in a turn that keeps details.
         cuts: of an inference, how its stream was cut, for an exact replay; see `turns/cuts`. None if not kept.
@@ -173,6 +175,7 @@ class StepTrace(Frozen):
     touchpoint: Touchpoint | None = None
     call_id: str | None = None
     verdicts: tuple[Verdict, ...] = ()
+    query: MemoryQuery | None = None
     attachments: tuple[Attachment, ...] = ()
     reasoning: str = ""
     cuts: str | None = None
@@ -273,7 +276,9 @@ class TurnState(TurnSettings):
         """The tokens used since its session was last charged for it, by model."""
         spent: dict[str, Tokens] = {}
         charged = self.earlier_ends.steps if self.earlier_ends else 0
-        for inference in (*self.traces[charged:], *((self.summary,) if self.summary else ())):
+        traces = self.traces[charged:]
+        queries = (trace.query for trace in traces if trace.query is not None)
+        for inference in (*traces, *queries, *((self.summary,) if self.summary else ())):
             if inference.usage is not None:
                 spent = added(spent, {inference.model: inference.usage.spent})
         return spent

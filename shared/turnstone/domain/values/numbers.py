@@ -48,6 +48,11 @@ def counts_up_to(most: int) -> str:
     return "|".join((*shorter, *below, digits))
 
 
+def count_schema(most: int) -> WithJsonSchema:
+    """Return the schema of whole numbers from 1 to this one, which a limit alone leaves out."""
+    return _schema({"type": "integer", "minimum": 1, "maximum": most}, _text(counts_up_to(most)))
+
+
 def _text(pattern: str) -> dict[str, Any]:
     return {"type": "string", "pattern": f"^({pattern})$"}
 

@@ -65,13 +65,16 @@ REFUSALS: Mapping[int, tuple[str, str]] = {
     413: ("BodyTooLarge", "The body has more bytes than the server takes."),
     426: ("UnknownClient", "The header `X-LlamaStack-Client-Version` names none of the versions 0.1 to 0.3."),
     500: ("InternalError", "An internal error of the server."),
-    502: ("ModelFailed", "The model refused or broke. A turn is stored as failed, with its finished steps."),
+    502: (
+        "ModelFailed",
+        "The model, or the provider of a memory bank, refused or broke. A failed turn keeps its finished steps.",
+    ),
     429: (
         "LimitReached",
         "A token limit of this server is reached, or the model takes no more requests now.",
     ),
     503: ("Unavailable", "The server can't do this now; the same request may be sent again shortly."),
-    504: ("ModelTimedOut", "The model was silent for too long."),
+    504: ("ModelTimedOut", "The model, or the provider of a memory bank, was silent for too long."),
 }
 STREAM_ERROR: Schema = {"$ref": "#/components/schemas/StreamError"}
 RETRY_HEADERS: Schema = {
@@ -123,6 +126,8 @@ def openapi_document(
         read=[route.body for route in routes if route.body],
         written=[ErrorCode, StreamedEvent, *(kind for route in routes for kind in _written(route))],
     )
+    for route in routes:
+        _add_file(route, schemas)
     security_schemes = security_schemes or {}
     paths: dict[str, Schema] = {}
     for route in routes:
@@ -171,6 +176,16 @@ def _written(route: Route) -> Iterator[Any]:
     yield from route.headers.values()
 
 
+def _add_file(route: Route, schemas: WireSchemas) -> None:
+    """Add the file of a form to the schema of its fields."""
+    if route.file is None or route.body is None:
+        return
+    form = schemas.named[schemas.read[route.body]["$ref"].rpartition("/")[2]]
+    file = {route.file.name: {"type": "string", "format": "binary"}}
+    form["properties"] = {**file, **form["properties"]}
+    form["required"] = [*file, *form.get("required", ())]
+
+
 def answers_of(route: Route) -> tuple[type, ...]:
     """Return the kinds of `Answer` that the route returns, by the annotation of its function."""
     answered = get_type_hints(route.endpoint)["return"]
@@ -188,7 +203,8 @@ def _operation(route: Route, schemas: WireSchemas, security_schemes: Mapping[str
     if parameters := list(_parameters(route)):
         operation["parameters"] = parameters
     if route.body is not None:
-        content = {"application/json": {"schema": schemas.read[route.body]}}
+        kind = "application/json" if route.file is None else "multipart/form-data"
+        content = {kind: {"schema": schemas.read[route.body]}}
         operation["requestBody"] = {"required": route.method != "GET", "content": content}
     refusals = {
         str(status): {"$ref": f"#/components/responses/{_refusal_name(status, envelope)}"}

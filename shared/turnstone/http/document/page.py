@@ -14,6 +14,7 @@ from turnstone.domain.unserved import Unserved
 
 Part = Mapping[str, Any]
 OF_2024 = "_2024"
+JSON = "application/json"
 MOST_OF_EXAMPLE = 160
 KEY = """<div class="access">
 <label>Key or token, kept in this field only:
@@ -117,9 +118,11 @@ def _family(name: str, operations: list[tuple[str, str, Part]], document: Part, 
 
 
 def _try(method: str, path: str, operation: Part) -> str:
-    """Return the element from which the script makes a form."""
+    """Return the element from which the script makes a form; it sends no files."""
+    if any(kind != JSON for kind in operation.get("requestBody", {}).get("content", ())):
+        return ""
     query = [parameter["name"] for parameter in operation.get("parameters", ()) if parameter.get("in") == "query"]
-    content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+    content = operation.get("requestBody", {}).get("content", {}).get(JSON, {})
     body = json.dumps(content.get("example", {})) if content and method != "GET" else ""
     data = {"method": method, "path": path, "query": json.dumps(query), "body": body}
     return f'<div class="try" {" ".join(f"""data-{name}="{escape(text)}" """ for name, text in data.items())}></div>'
@@ -145,8 +148,9 @@ def _request(operation: Part, document: Part) -> Iterator[str]:
         rows = ((_code(p["name"]), escape(p["in"]), _rules(p)) for p in given)
         yield _table(("parameter", "in", ""), rows)
     if "requestBody" in operation:
-        content = operation["requestBody"]["content"]["application/json"]
-        yield f"<p>Body: {_kind(content['schema'])}</p>"
+        ((kind, content),) = operation["requestBody"]["content"].items()
+        form = "" if kind == JSON else f" <small>{escape(kind)}</small>"
+        yield f"<p>Body: {_kind(content['schema'])}{form}</p>"
         if "example" in content:
             yield f"<pre>{escape(json.dumps(content['example'], indent=2, ensure_ascii=False))}</pre>"
 

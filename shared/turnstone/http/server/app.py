@@ -22,7 +22,7 @@ from turnstone.http.errors import (
 from turnstone.http.family_routes import FamilyRoutes
 from turnstone.http.replies import Reply
 from turnstone.http.route import Route
-from turnstone.http.server.endpoint import NO_PATH, Endpoint
+from turnstone.http.server.endpoint import NO_PATH, BodyLimits, Endpoint
 from turnstone.http.server.family_paths import SLASHES, FamilyPaths, pattern_of
 from turnstone.http.server.hosting import Hosting
 from turnstone.http.server.rare_routes import RareRoutes
@@ -44,7 +44,7 @@ SPARED_COMMON_THREADS = 2
 def build_app(
     routes: Sequence[Route],
     use_cases: UseCases,
-    max_body_bytes: int,
+    limits: BodyLimits,
     hosting: Hosting,
     lifespan: Callable[[object], AbstractAsyncContextManager[None]] | None = None,
     others: Iterable[OtherPath] = (),
@@ -59,7 +59,7 @@ def build_app(
         for route in methods.values():
             if (route.method, route.path) not in made:
                 own = threads or route_threads(f"{route.method} {route.path}", hosting, budgets[route.family])
-                made[route.method, route.path] = Endpoint(route, use_cases, max_body_bytes, hosting, own)
+                made[route.method, route.path] = Endpoint(route, use_cases, limits, hosting, own)
         endpoints = {method: made[method, route.path] for method, route in methods.items()}
         return _Served(path, _ByMethod(path, endpoints, hosting))
 

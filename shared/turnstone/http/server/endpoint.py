@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import chain, islice
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, NamedTuple, assert_never
 from urllib.parse import parse_qs
 
 from starlette.requests import ClientDisconnect
@@ -39,6 +39,7 @@ from turnstone.http.streams.departure import Departure
 from turnstone.http.streams.pieces import cut
 
 if TYPE_CHECKING:
+    from turnstone.http.forms import SentForm
     from turnstone.http.server.waiting import First
     from turnstone.services.streams.broadcast import TurnBroadcast
     from turnstone.services.use_cases import UseCases
@@ -47,7 +48,27 @@ JSON = (b"content-type", b"application/json")
 SSE = (b"content-type", b"text/event-stream; charset=utf-8")
 NO_PATH = "no such path; GET /v1/openapi.json lists those that there are"
 PIECES_AT_ONCE = 3
+FILE_LIMIT = "TURNSTONE_MAX_FILE_BYTES"
 TIME_TO_HAND_OFF = timedelta(seconds=60)
+
+
+class BodyLimits(NamedTuple):
+    """Bytes that a body of JSON, and the file of a form, may have."""
+
+    body_bytes: int
+    file_bytes: int
+
+
+class ReceivedBody(NamedTuple):
+    """The body of a request: a form, or the bytes of any other."""
+
+    body: bytes
+    form: SentForm | None = None
+
+    def close(self) -> None:
+        """Remove the temporary file of a form."""
+        if self.form is not None:
+            self.form.close()
 
 
 class Endpoint:
@@ -57,7 +78,7 @@ class Endpoint:
         self,
         route: Route,
         use_cases: UseCases,
-        max_body_bytes: int,
+        limits: BodyLimits,
         hosting: Hosting,
         threads: RouteThreads,
     ) -> None:
@@ -66,7 +87,7 @@ class Endpoint:
         self._use_cases = use_cases
         # a queue and a thread of its own: a slow model or disk of one route must not delay the others
         self._threads = threads
-        self._max_body_bytes = max_body_bytes
+        self._limits = limits
         self.dialect = route.dialect
 
     async def answer(self, path: str, scope: Scope, receive: Receive, send: Send) -> None:
@@ -96,12 +117,14 @@ class Endpoint:
 
     async def _answer(self, path: str, scope: Scope, receive: Receive, caller: Caller, line: RequestLine) -> Answer:
         """Return the route's answer, or the refusal of an invalid request. Raises ClientDisconnect."""
-        body = await read_body(receive, self._max_body_bytes)
-        if scope["path"].endswith("\n") and (self._route.takes_slashes or not path.endswith("}")):
-            # a pattern's end matches before a line feed, too
-            return refusal_reply(ErrorCode.PATH_NOT_FOUND, NO_PATH, None, self._route.dialect)
-        if body is None:
-            return error_reply(BodyTooLarge(self._max_body_bytes), self._route.dialect)
+        headers = headers_by_name(scope["headers"])
+        received = await self._received(receive, headers, caller.tenant)
+        refusal = self._refusal(path, scope, headers)
+        if isinstance(received, Reply):
+            return refusal or received
+        if refusal is not None:
+            received.close()
+            return refusal
         query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         line.about.update(ids_in({name: values[0] for name, values in query.items()}))
         request = Request(
@@ -109,17 +132,16 @@ class Endpoint:
             path=scope["path"],
             path_params=scope["path_params"],
             query=query,
-            headers=headers_by_name(scope["headers"]),
-            body=body,
+            headers=headers,
+            body=received.body,
             caller=caller,
             scheme=self._hosting.scheme(scope),
             use_cases=self._use_cases,
             base=self._hosting.base(scope),
             about=line.about,
             stop=StopSignal() if self._route.is_cancellable else None,
+            form=received.form,
         )
-        if self._route.dialect.checks_client and (version := unknown_client(request.headers)) is not None:
-            return error_reply(UnknownClient(version), self._route.dialect)
         if self._route.is_brief:
             return answer_or_error(self._route.endpoint, request, self._route.dialect)
         try:
@@ -127,6 +149,34 @@ class Endpoint:
         except asyncio.CancelledError:
             # only a stopping server cancels; work that has begun may still complete
             return refusal_reply(ErrorCode.SERVER_STOPPING, SHUTTING_DOWN, RETRY_SOON, self._route.dialect)
+
+    def _refusal(self, path: str, scope: Scope, headers: Mapping[str, str]) -> Reply | None:
+        """Return the refusal of a request by its head, None if there is none."""
+        if scope["path"].endswith("\n") and (self._route.takes_slashes or not path.endswith("}")):
+            # a pattern's end matches before a line feed, too
+            return refusal_reply(ErrorCode.PATH_NOT_FOUND, NO_PATH, None, self._route.dialect)
+        if self._route.dialect.checks_client and (version := unknown_client(headers)) is not None:
+            return error_reply(UnknownClient(version), self._route.dialect)
+        return None
+
+    async def _received(self, receive: Receive, headers: Mapping[str, str], tenant: str) -> ReceivedBody | Reply:
+        """Return the body, or the refusal of one that can't be accepted. Raises ClientDisconnect."""
+        if self._route.file is None:
+            body = await read_body(receive, self._limits.body_bytes)
+            if body is None:
+                return error_reply(BodyTooLarge(self._limits.body_bytes), self._route.dialect)
+            return ReceivedBody(body)
+        from turnstone.http.server.forms import REFUSALS, FormRule, read_form  # only where files are sent
+
+        most_bytes, setting = self._limits.file_bytes, FILE_LIMIT
+        if self._route.file.most_bytes is not None and self._route.file.most_bytes < most_bytes:
+            most_bytes, setting = self._route.file.most_bytes, ""
+        rule = FormRule(self._route.file.name, most_bytes, setting)
+        do = partial(self._threads.do, on_behalf_of=tenant)
+        try:
+            return ReceivedBody(b"", await read_form(receive, headers.get("content-type", ""), rule, do))
+        except REFUSALS as refused:
+            return error_reply(refused, self._route.dialect)
 
     async def _answer_in_thread(self, request: Request, receive: Receive) -> Answer:
         """Return the route's answer, after a wait for a slot if it needs one. Raises ClientDisconnect."""
@@ -242,7 +292,11 @@ class Endpoint:
         if request.stop is not None and request.stop.is_set:
             # set while the request waited
             return refusal_reply(ErrorCode.CLIENT_DISCONNECTED, "the client closed the connection")
-        answer = self._route.endpoint(request)
+        try:
+            answer = self._route.endpoint(request)
+        finally:
+            if request.form is not None:
+                request.form.close()
         if isinstance(answer, TurnStreamReply) and answer.broadcast.restore is not None:
             from turnstone.http.streams.sse import past_events
 

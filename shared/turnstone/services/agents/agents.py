@@ -23,7 +23,7 @@ class Agents:
         self,
         store: AgentStore,
         rules: AccessRules,
-        refuse_unsupported: Callable[[str, AgentConfig], None],
+        refuse_unsupported: Callable[[Caller, AgentConfig], None],
         clock: Clock,
         ids: IdGenerator,
     ) -> None:
@@ -37,7 +37,7 @@ class Agents:
     def create(self, caller: Caller, config: AgentConfig, attempt: Attempt) -> str:
         """Return the new agent's id. Raises Unsupported, InvalidRequest, IdempotencyMismatch."""
         try:
-            self._refuse_unsupported(caller.tenant, config)
+            self._refuse_unsupported(caller, config)
         except InvalidRequest as refused:
             refused.location = ("agent_config", *refused.location)
             raise

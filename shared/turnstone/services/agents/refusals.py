@@ -51,6 +51,7 @@ def supported_offer(config: AgentConfig, offered: Offered, capabilities: Capabil
     offer = build_offer(config, offered(config.toolgroups))
     if config.tools:
         refuse_missing_groups(config, offer, offered)
+        refuse_missing_query_tool(config, offered)
     refuse_impossible_choice(config, offer)
     refuse_bound_calls(config, offer)
     return offer
@@ -76,6 +77,17 @@ def refuse_missing_groups(config: AgentConfig, offer: ToolOffer, offered: Offere
         offered(list(defined))
     except Unsupported as off:
         raise Unsupported(f"tools: {off}", ("tools",)) from off
+
+
+def refuse_missing_query_tool(config: AgentConfig, offered: Offered) -> None:
+    """Raise Unsupported if the tool that makes the query to memory is not here."""
+    for index, tool in enumerate(config.tools):
+        if tool.type == "memory" and tool.query_generator_config.type == "custom":
+            location = ("tools", index, "query_generator_config", "tool")
+            try:
+                offered([tool.query_generator_config.tool])
+            except Unsupported as missing:
+                raise Unsupported(f"{'.'.join(map(str, location))}: {missing}", location) from missing
 
 
 def refuse_bound_calls(config: AgentConfig, offer: ToolOffer) -> None:

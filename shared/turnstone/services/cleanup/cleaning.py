@@ -1,4 +1,4 @@
-"""Clean-up jobs: remove the records of deleted agents, sessions and completions, and end expired sessions.
+"""Clean-up jobs: remove the records of deleted agents, sessions, completions, banks and files, and end expired ones.
 
 A job's record is the truth, its message only a hint. A run does a bounded part and then ends the record, or replaces it
 by one with the time of the next run; both only if the record is still the one of the message. So a job that is sent
@@ -6,19 +6,24 @@ twice, or dies anywhere, is still done, and its number of runs does not grow.
 """
 
 import logging
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import islice
-from typing import NamedTuple, assert_never
+from typing import NamedTuple
 
 from turnstone.domain.errors import Conflict
-from turnstone.domain.jobs import Job
+from turnstone.domain.jobs import Job, JobKind
+from turnstone.domain.memory.banks import BankRef
 from turnstone.ports.records import MAX_OPERATIONS, Key
 from turnstone.ports.supervision import Jobs
 from turnstone.ports.system import Clock
 from turnstone.store.agents.agents import AgentStore
 from turnstone.store.cleanup.jobs import JobStore, later, put_job, sent
-from turnstone.store.memory.banks import BankStore
-from turnstone.store.memory.contents import BankContents, BankRef, Unlisted
+from turnstone.store.files.contents import ContentRef, FileContents, removed
+from turnstone.store.memory.banks import BankStore, removal
+from turnstone.store.memory.contents import BankContents, Unlisted
+from turnstone.store.memory.insertions import InsertionStore
 from turnstone.store.models.stored_completions import StoredCompletionStore
 from turnstone.store.sessions.sessions import SessionStore, job_of
 
@@ -41,36 +46,36 @@ class CleanedStores(NamedTuple):
     completions: StoredCompletionStore
     banks: BankStore
     contents: BankContents
+    insertions: InsertionStore
+    files: FileContents
 
 
 class Cleaning:
     def __init__(self, store: JobStore, stores: CleanedStores, jobs: Jobs, clock: Clock) -> None:
         self._store = store
-        self._sessions, self._agents, self._completions, self._banks, self._contents = stores
+        self._sessions, self._agents, self._completions, self._banks, self._contents = stores[:5]
+        self._insertions, self._files = stores[5:]
         self._jobs = jobs
         self._clock = clock
         self._sent: dict[str, Key] = {}
         self._sent_until = datetime.min.replace(tzinfo=UTC)
+        self._acts: Mapping[JobKind, Callable[[Job, datetime], None]] = {
+            "clean_agent": self._clean_agent,
+            "clean_bank": self._clean_bank,
+            "clean_completion": self._clean_completion,
+            "clean_file": self._clean_file,
+            "clean_insertion": self._clean_insertion,
+            "clean_segments": self._clean_segments,
+            "clean_session": self._clean_session,
+            "end_bank": self._end_bank,
+            "end_session": self._end_session,
+        }
 
     def run(self, job: Job, until: datetime) -> None:
         """Do a part of the job, and more until that time. Raises StoreUnavailable: send the job again."""
         if not self._store.is_open(job):
             return  # done, or rescheduled
-        match job.kind:
-            case "clean_session":
-                self._clean_session(job, until)
-            case "clean_agent":
-                self._clean_agent(job, until)
-            case "end_session":
-                self._end_session(job)
-            case "clean_completion":
-                self._clean_completion(job)
-            case "clean_bank":
-                self._clean_bank(job, until)
-            case "clean_segments":
-                self._clean_segments(job, until)
-            case _:
-                assert_never(job.kind)
+        self._acts[job.kind](job, until)
 
     def send_due(self) -> int:
         """Resend the jobs that were due some minutes ago; return how many. Raises StoreUnavailable."""
@@ -107,10 +112,11 @@ class Cleaning:
         return count
 
     def _clean_session(self, job: Job, until: datetime) -> None:
-        while not self._sessions.clear(job, RECORDS_AT_ONCE):
-            if self._clock.now() >= until:
-                self._reschedule(job, self._clock.now())
-                return
+        if not self._try_clear(partial(self._sessions.clear, job, RECORDS_AT_ONCE), job, until):
+            return
+        cleaning = self._banks.delete_of_session(job.session_ref, self._clock.now())
+        if cleaning is not None:
+            sent(self._jobs, cleaning)
         self._finish(job)
 
     def _clean_agent(self, job: Job, until: datetime) -> None:
@@ -123,17 +129,13 @@ class Cleaning:
             pass
         self._finish(job)
 
-    def _clean_completion(self, job: Job) -> None:
+    def _clean_completion(self, job: Job, _until: datetime) -> None:
         while not self._completions.clear(job, RECORDS_AT_ONCE):
             pass
         self._finish(job)
 
     def _clean_bank(self, job: Job, until: datetime) -> None:
-        while not self._banks.clear(job, RECORDS_AT_ONCE):
-            if self._clock.now() >= until:
-                self._reschedule(job, self._clock.now())
-                return
-        self._finish(job)
+        self._clean(partial(self._banks.clear, job, RECORDS_AT_ONCE), job, until)
 
     def _clean_segments(self, job: Job, until: datetime) -> None:
         """Remove segments that are no longer listed, or never were."""
@@ -149,6 +151,46 @@ class Cleaning:
         else:
             self._store.settle(job)
 
+    def _clean_insertion(self, job: Job, until: datetime) -> None:
+        """Remove content of a bank's document that counts no more, if so, or never did."""
+        if self._try_clear(partial(self._insertions.clear, job, RECORDS_AT_ONCE), job, until):
+            self._store.settle(job)
+
+    def _clean_file(self, job: Job, until: datetime) -> None:
+        """Remove a cancelled or deleted content; end one that has expired; remove unused parts of any other."""
+        ref, now = ContentRef(job.tenant, job.order), self._clock.now()
+        header = self._files.header(ref)
+        if header is None:
+            self._clean(partial(self._files.clear, ref, RECORDS_AT_ONCE), job, until)
+        elif header.is_over(now):
+            # from now on, because a piece may be under way
+            clearing = later(job, now).model_copy(update={"since": now})
+            try:
+                is_ours = self._store.settle(job, *removed(ref, header), put_job(clearing))
+            except Conflict:
+                self._reschedule(job, now)  # it became whole just now: run again
+                return
+            if is_ours:
+                sent(self._jobs, clearing)
+        elif header.is_whole:
+            self._files.clear_unlisted(ref, header)
+            self._store.settle(job)
+        else:
+            self._reschedule(job, header.ends_at or now)
+
+    def _clean(self, clear: Callable[[], bool], job: Job, until: datetime) -> None:
+        """Remove all of something deleted, until that time, and finish its job."""
+        if self._try_clear(clear, job, until):
+            self._finish(job)
+
+    def _try_clear(self, clear: Callable[[], bool], job: Job, until: datetime) -> bool:
+        """Remove part after part; at that time run the job again later. Return whether nothing is left."""
+        while not clear():
+            if self._clock.now() >= until:
+                self._reschedule(job, self._clock.now())
+                return False
+        return True
+
     def _finish(self, job: Job) -> None:
         """End the job, but only after a run at which no payload can come late any more."""
         if self._clock.now() < job.since + LATE_PAYLOADS:
@@ -156,7 +198,7 @@ class Cleaning:
         elif self._store.settle(job):
             log.info("cleaned up after the deletion of %s", _named(job))
 
-    def _end_session(self, job: Job) -> None:
+    def _end_session(self, job: Job, _until: datetime) -> None:
         ref, now = job.session_ref, self._clock.now()
         session = self._sessions.header(ref)
         if session is None or session.ends_at is None:
@@ -174,6 +216,25 @@ class Cleaning:
         if is_ours:
             sent(self._jobs, cleaning)
 
+    def _end_bank(self, job: Job, _until: datetime) -> None:
+        """Remove a bank that was not used for long enough, unless another job does that since its expiry changed."""
+        stored, now = self._banks.find(job.tenant, job.name), self._clock.now()
+        is_ours = stored is not None and (stored.content_id, stored.expiry) == (job.order, job.since.isoformat())
+        if stored is None or not is_ours or stored.ends_at is None:
+            self._store.settle(job)
+            return
+        if not stored.is_over(now):
+            self._reschedule(job, stored.ends_at)
+            return
+        cleaning = Job(kind="clean_bank", tenant=job.tenant, order=job.order, since=now, due_at=now)
+        try:
+            is_ended = self._store.settle(job, *removal(job.tenant, stored, if_unused=True), put_job(cleaning))
+        except Conflict:
+            self._reschedule(job, now)  # it was used just now: run again
+            return
+        if is_ended:
+            sent(self._jobs, cleaning)
+
     def _reschedule(self, job: Job, at: datetime) -> None:
         """Replace the job by one that runs at that time."""
         next_one = later(job, at)
@@ -186,4 +247,6 @@ def _named(job: Job) -> str:
         return f"chat completion {job.order}"
     if job.kind == "clean_bank":
         return f"the memory bank with content {job.order}"
+    if job.kind == "clean_file":
+        return f"the file with content {job.order}"
     return f"{job.session_id or 'all sessions'} of agent {job.agent_id}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,8 @@ from turnstone.domain.access.access import owner_of
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import AlreadyRegistered, NotFound
 from turnstone.domain.jobs import Job
-from turnstone.domain.memory.banks import Bank, BankKind, VectorSpace
+from turnstone.domain.memory.banks import Bank, BankKind, NewBank, VectorSpace
+from turnstone.domain.memory.lent_banks import bank_of_session
 from turnstone.domain.provider_data import ProviderData
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.ports.supervision import Jobs
@@ -18,10 +19,12 @@ from turnstone.ports.system import Clock, IdGenerator
 from turnstone.services.access.access import AccessRules
 from turnstone.services.memory.embedding import BankEmbedding
 from turnstone.store.cleanup.jobs import sent
-from turnstone.store.memory.banks import KIND, BankStore, StoredBank
+from turnstone.store.layout.contention import retried
+from turnstone.store.memory.banks import KIND, BankStore, StoredBank, with_expiry
 
 if TYPE_CHECKING:  # a list of banks needs no models
     from turnstone.domain.models.routing import ModelRoute
+    from turnstone.domain.sessions.sessions import Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,63 +44,119 @@ class Banks:
     def __init__(self, deps: BankDeps) -> None:
         self._deps = deps
 
-    def register(
-        self,
-        caller: Caller,
-        bank_id: str,
-        kind: BankKind,
-        model: str | None,
-        provider_data: ProviderData,
-        attempt: Attempt,
-    ) -> Bank:
+    def register(self, caller: Caller, new: NewBank, provider_data: ProviderData, attempt: Attempt) -> Bank:
         """Create the bank, or return the equal one of that name, if the caller may see it.
 
-        Args:
-            model: the embedding model of a vector bank; its vectors are measured where their length is not configured.
+        The length of vectors is measured where it is not configured.
 
         Raises:
             AlreadyRegistered: the name is taken.
             IdempotencyMismatch: the request's key was used for another body.
             ModelError: the request for a vector of the model, to measure it, failed.
         """
-        space = None if model is None else self._space(caller, model, provider_data)
         now = self._deps.clock.now()
-        bank = Bank(bank_id=bank_id, kind=kind, space=space, created_at=now, stamp=owner_of(caller))
-        found = self._deps.store.create(caller.tenant, StoredBank(bank, self._deps.ids.order_key(now, None)), attempt)
+        bank = Bank(
+            bank_id=new.bank_id,
+            kind=new.kind,
+            name=new.name,
+            space=None if new.model is None else self._space(caller, new.model, provider_data),
+            chunking=new.chunking,
+            metadata=new.metadata,
+            created_at=now,
+            expires_after_s=new.expires_after_s,
+            lives_with=new.lives_with,
+            stamp=owner_of(caller),
+        )
+        stored = with_expiry(bank, self._deps.ids.order_key(now, None), now)
+        found = self._deps.store.create(caller.tenant, stored, attempt)
+        if found is not None and found.is_over(now):
+            self._remove(caller.tenant, found)
+            found = self._deps.store.create(caller.tenant, stored, attempt)
         if found is None:
             return bank
         is_equal = found.bank.model_copy(update={"created_at": now, "stamp": bank.stamp}) == bank
         if not is_equal or not self._deps.rules.may_see(caller, found.bank.stamp):
-            raise AlreadyRegistered(KIND, bank_id)
+            raise AlreadyRegistered(KIND, new.bank_id)
         return found.bank
 
-    def get(self, caller: Caller, bank_id: str, kind: BankKind) -> Bank:
-        """Return the bank. Raises NotFound, also for one of another kind."""
-        bank = self.visible(caller, bank_id).bank
-        if bank.kind != kind:
-            raise NotFound(KIND, bank_id)
-        return bank
+    def get(self, caller: Caller, bank_id: str, kind: BankKind | None = None) -> Bank:
+        """Return the bank. Raises NotFound, also for one of another kind, unless any kind is allowed."""
+        return self.visible(caller, bank_id, kind).bank
 
-    def visible(self, caller: Caller, bank_id: str) -> StoredBank:
-        """Return the bank with its content's id. Raises NotFound."""
-        stored = self._deps.store.get(caller.tenant, bank_id)
+    def visible(self, caller: Caller, bank_id: str, kind: BankKind | None = None) -> StoredBank:
+        """Return the bank with its content's id. Raises NotFound, also for one of another kind."""
+        stored = self.lent(caller.tenant, bank_id)
+        if kind not in (None, stored.bank.kind):
+            raise NotFound(KIND, bank_id)
         self._deps.rules.check_sight(caller, stored.bank.stamp, KIND, bank_id)
         return stored
 
-    def list(self, caller: Caller, kind: BankKind) -> tuple[Bank, ...]:
-        """Return the banks of this kind that the caller may see, in the order of their ids."""
-        all_of_them = (stored.bank for stored in self._deps.store.all(caller.tenant))
-        return tuple(bank for bank in all_of_them if bank.kind == kind and self._deps.rules.may_see(caller, bank.stamp))
+    def of_session(self, caller: Caller, session: Session) -> Bank | None:
+        """Return the bank that the session made, else the one that it names; None without one that the caller may see.
 
-    def delete(self, caller: Caller, bank_id: str, kind: BankKind) -> None:
+        Reads nothing for a session without banks.
+        """
+        made = [bank_of_session(session.session_id)] if session.has_bank else []
+        for name in (*made, *([session.vector_db_id] if session.vector_db_id is not None else [])):
+            stored = self._deps.store.find(caller.tenant, name)
+            if (
+                stored
+                and not stored.is_over(self._deps.clock.now())
+                and self._deps.rules.may_see(caller, stored.bank.stamp)
+            ):
+                return stored.bank
+        return None
+
+    def lent(self, tenant: str, bank_id: str) -> StoredBank:
+        """Return a bank that an agent names, and lends to each of its users. Raises NotFound."""
+        stored = self._deps.store.get(tenant, bank_id)
+        if stored.is_over(self._deps.clock.now()):
+            raise NotFound(KIND, bank_id)
+        return stored
+
+    def touch(self, tenant: str, banks: Sequence[StoredBank]) -> None:
+        """Record a use of the banks that expire when they are not used, at most once in an hour each."""
+        now = self._deps.clock.now()
+        for stored in banks:
+            if stored.needs_touch(now):
+                self._deps.store.touch(tenant, stored, now)
+
+    def list(self, caller: Caller, kind: BankKind | None = None) -> tuple[Bank, ...]:
+        """Return the banks that the caller may see, of this kind or of any, in the order of their ids."""
+        now = self._deps.clock.now()
+        every = (stored.bank for stored in self._deps.store.all(caller.tenant) if not stored.is_over(now))
+        return tuple(
+            bank for bank in every if kind in (None, bank.kind) and self._deps.rules.may_see(caller, bank.stamp)
+        )
+
+    def update(self, caller: Caller, bank_id: str, kind: BankKind | None, change: Callable[[Bank], Bank]) -> StoredBank:
+        """Replace name, metadata and expiry of the bank; return it. That is a use of the bank.
+
+        Raises:
+            NotFound, Forbidden: the caller may not change it.
+        """
+
+        def act() -> StoredBank:
+            before = self.visible(caller, bank_id, kind)
+            self._deps.rules.check_deletion(caller, before.bank.stamp, KIND, bank_id, "change")
+            changed = with_expiry(change(before.bank), before.content_id, self._deps.clock.now(), before.rev + 1)
+            self._deps.store.replace(caller.tenant, before, changed)
+            return changed
+
+        return retried(act, "the memory bank changes too fast, try again")
+
+    def delete(self, caller: Caller, bank_id: str, kind: BankKind | None = None) -> None:
         """Delete the bank with its content. Raises NotFound, Forbidden."""
-        stored = self._deps.store.get(caller.tenant, bank_id)
-        if stored.bank.kind != kind:
+        stored = self.lent(caller.tenant, bank_id)
+        if kind not in (None, stored.bank.kind):
             raise NotFound(KIND, bank_id)
         self._deps.rules.check_deletion(caller, stored.bank.stamp, KIND, bank_id)
+        self._remove(caller.tenant, stored)
+
+    def _remove(self, tenant: str, stored: StoredBank) -> None:
         now = self._deps.clock.now()
-        job = Job(kind="clean_bank", tenant=caller.tenant, order=stored.content_id, since=now, due_at=now)
-        self._deps.store.delete(caller.tenant, stored, job)
+        job = Job(kind="clean_bank", tenant=tenant, order=stored.content_id, since=now, due_at=now)
+        self._deps.store.delete(tenant, stored, job)
         sent(self._deps.jobs(), job)
 
     def _space(self, caller: Caller, model: str, provider_data: ProviderData) -> VectorSpace:

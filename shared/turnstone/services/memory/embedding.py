@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from turnstone.domain.access.caller import Caller
@@ -12,7 +13,7 @@ from turnstone.domain.provider_data import ProviderData
 
 if TYPE_CHECKING:  # a list of banks needs no models
     from turnstone.domain.models.inference import TextsToEmbed
-    from turnstone.domain.models.requests import Embedded
+    from turnstone.domain.models.requests import Embedded, EmbeddingPurpose
 
 EMBEDDED_AT_ONCE = 64
 MEASURED = "The length of this text's vector is that of all vectors of the model."
@@ -26,7 +27,7 @@ class BankEmbedding:
 
     def dimension(self, caller: Caller, model: str, provider_data: ProviderData) -> int:
         """Return the length of the model's vectors, measured with a text. Raises ModelError."""
-        (vector,) = self._vectors(caller, model, (MEASURED,), provider_data)
+        (vector,) = self._embedded(caller, model, (MEASURED,), provider_data, "document").vectors
         if not vector:
             raise ModelFailed(f"model {model!r} makes empty vectors")
         return len(vector)
@@ -34,19 +35,38 @@ class BankEmbedding:
     def vectors(
         self, caller: Caller, space: VectorSpace, texts: Sequence[str], provider_data: ProviderData
     ) -> list[Sequence[float]]:
-        """Return the vector of each text. Raises ModelError, also for vectors of another length than the bank's."""
+        """Return the vector of each text of a document, in single precision.
+
+        Raises:
+            ModelError: also for vectors of another length than the bank's.
+        """
         made: list[Sequence[float]] = []
         for begin in range(0, len(texts), EMBEDDED_AT_ONCE):
-            made += self._vectors(caller, space.model, texts[begin : begin + EMBEDDED_AT_ONCE], provider_data)
-        for vector in made:
-            if len(vector) != space.dimension:
-                problem = f"makes vectors of {len(vector)} dimensions, not the {space.dimension} of the bank"
-                raise ModelFailed(f"model {space.model!r} {problem}")
+            some = texts[begin : begin + EMBEDDED_AT_ONCE]
+            embedded = self._embedded(caller, space.model, some, provider_data, "document")
+            made += (array("f", vector) for vector in embedded.vectors)
+        _check_lengths(made, space)
         return made
 
-    def _vectors(
-        self, caller: Caller, model: str, texts: Sequence[str], provider_data: ProviderData
-    ) -> tuple[tuple[float, ...], ...]:
+    def of_question(
+        self, caller: Caller, space: VectorSpace, text: str, provider_data: ProviderData
+    ) -> tuple[Sequence[float], int | None]:
+        """Return the vector of a question, and the number of its tokens if the model counts them. Raises ModelError."""
+        embedded = self._embedded(caller, space.model, (text,), provider_data, "query")
+        _check_lengths(embedded.vectors, space)
+        return embedded.vectors[0], embedded.tokens
+
+    def _embedded(
+        self, caller: Caller, model: str, texts: Sequence[str], provider_data: ProviderData, purpose: EmbeddingPurpose
+    ) -> Embedded:
         from turnstone.domain.models.inference import TextsToEmbed
 
-        return self._embed(caller, TextsToEmbed(model, tuple(texts)), provider_data).vectors
+        return self._embed(caller, TextsToEmbed(model, tuple(texts), purpose=purpose), provider_data)
+
+
+def _check_lengths(vectors: Iterable[Sequence[float]], space: VectorSpace) -> None:
+    """Raise ModelFailed for a vector of another length than those of the bank."""
+    for vector in vectors:
+        if len(vector) != space.dimension:
+            problem = f"makes vectors of {len(vector)} dimensions, not the {space.dimension} of the bank"
+            raise ModelFailed(f"model {space.model!r} {problem}")

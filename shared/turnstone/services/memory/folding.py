@@ -1,46 +1,39 @@
-"""Folding of a bank's log into segments, and merging of small segments into larger ones."""
+"""Changes of a bank: small ones go to its log, which is folded into segments; large ones are a segment at once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
-from itertools import takewhile
 from zlib import crc32
 
-from turnstone.domain.jobs import Job
-from turnstone.ports.supervision import Jobs
-from turnstone.ports.system import Clock, IdGenerator
-from turnstone.services.memory.indexes import BankPart, Indexes
-from turnstone.store.cleanup.jobs import sent
+from turnstone.domain.errors import InvalidRequest, StoreUnavailable
+from turnstone.domain.memory.banks import MOST_CHUNKS, BankRef
+from turnstone.ports.records import Operation
+from turnstone.services.memory.merging import LARGE, TRIES, Merging
+from turnstone.services.memory.segment_writing import SegmentWriting
+from turnstone.store.layout.bank_keys import log_key
 from turnstone.store.memory.contents import (
+    BankChange,
     BankContents,
-    BankRef,
     ChunkText,
     LoggedChange,
     Manifest,
     SegmentEntry,
-    SegmentGone,
-    page_of,
 )
 
 FOLDED_FROM = 64  # chunks in the log
+AT_ONCE_FROM = 64  # chunks of a request
 CHANGES_AT_ONCE = 90  # deletions of the write that ends a fold
 CHUNKS_AT_ONCE = 2_048
-MERGED = 8  # segments of a size
-SMALLEST = 16  # chunks of the smallest size
-MOST_MERGED = 1_024  # chunks of a segment that is merged further
-REMOVED_AFTER = timedelta(minutes=2)  # longer than a search or a fold
 ONE_IN = 32
+Records = Callable[[], Sequence[Operation]]
 
 
 @dataclass(frozen=True, slots=True)
 class FoldingDeps:
     contents: BankContents
-    indexes: Indexes
-    jobs: Callable[[], Jobs]
-    clock: Clock
-    ids: IdGenerator
+    writing: SegmentWriting
+    merging: Merging
 
 
 def is_due(document_ids: Sequence[str], chunks: int) -> bool:
@@ -48,100 +41,132 @@ def is_due(document_ids: Sequence[str], chunks: int) -> bool:
     return chunks >= ONE_IN or any(crc32(each.encode("utf-8", "surrogatepass")) % ONE_IN == 0 for each in document_ids)
 
 
+def _no_records() -> Sequence[Operation]:
+    return ()
+
+
+def is_large(changes: Sequence[BankChange]) -> bool:
+    """Return whether changes that are stored together become a segment at once."""
+    return sum(each.size for each in changes) >= AT_ONCE_FROM
+
+
 class Folding:
     def __init__(self, deps: FoldingDeps) -> None:
         self._deps = deps
 
+    def store(self, ref: BankRef, changes: Sequence[BankChange]) -> None:
+        """Store changes of different documents, each durable and found by every search when this returns.
+
+        Each of them is stored wholly or not. After an error, some of them may have been.
+
+        Raises:
+            NotFound: the bank was deleted.
+            StoreUnavailable: other changes of the bank came first, sixteen times in a row.
+        """
+        for some in _groups(changes):
+            if is_large(some):
+                self.store_at_once(ref, some)
+            else:
+                self._deps.contents.append(ref, some, self._deps.writing.new_version)
+                if is_due([each.document_id for each in some], _size(some)):
+                    self.fold(ref)
+
     def fold(self, ref: BankRef) -> None:
         """Fold the log while it is long. Another process may do the same: the first one's fold counts."""
         while True:
+            log = self._deps.contents.view(ref).log
+            if sum(each.size for each in log) < FOLDED_FROM:
+                return
+            folded = _first(log)
+            entry = self._written(ref, [each.change() for each in folded])
+            after = None if entry is None else self._listed(ref, entry, folded)
+            if after is None:
+                return
+            self._deps.merging.settle(ref, after)
+
+    def reclaim(self, ref: BankRef) -> None:
+        """Count the replaced chunks of each segment, and rewrite those segments that mostly consist of them."""
+        self._deps.merging.settle(ref, self._deps.contents.manifest(ref), is_weighed=True)
+
+    def check_room(self, ref: BankRef, added: int, field: str) -> None:
+        """Raise InvalidRequest, which names the field, if the bank has no room for that many more chunks."""
+        if self._deps.contents.manifest(ref).chunks + added <= MOST_CHUNKS:
+            return
+        self.reclaim(ref)
+        if self._deps.contents.manifest(ref).chunks + added > MOST_CHUNKS:
+            problem = f"{ref.bank_id!r} would have more than {MOST_CHUNKS} chunks; use another one"
+            raise InvalidRequest(f"{field}: {problem}", (field,))
+
+    def store_at_once(self, ref: BankRef, changes: Sequence[BankChange], records: Records = _no_records) -> None:
+        """Store the changes as a segment, which replaces the changes of their documents in the log.
+
+        Args:
+            records: returns other writes that are applied with these or not at all; called before each try.
+
+        Raises:
+            NotFound: the bank was deleted.
+            StoreUnavailable: other changes of the bank came first, sixteen times in a row.
+        """
+        keys = {log_key(*ref[:2], each.document_id) for each in changes}
+        entry = self._written(ref, changes)
+        for _ in range(TRIES):
+            if entry is None:
+                break
             view = self._deps.contents.view(ref)
-            if sum(len(each.change.chunks or ()) or 1 for each in view.log) < FOLDED_FROM:
+            older = [each for each in view.log if each.key in keys]
+            if len(older) > CHANGES_AT_ONCE:
+                self.fold(ref)
+                continue
+            segments = (*view.manifest.segments, entry)
+            if after := self._deps.contents.commit(ref, view.manifest, segments, older, records()):
+                self._deps.merging.settle(ref, after, is_weighed=entry.chunks > LARGE)
                 return
-            segments = self._folded(ref, view.manifest, _first(view.log))
-            if segments is None:
-                return
-            while (run := mergeable(segments.segments)) > 1:
-                merged = self._merged(ref, segments, run)
-                if merged is None:
-                    return
-                segments = merged
+        raise StoreUnavailable("the memory bank changes faster than a segment can be added, try again")
 
-    def _folded(self, ref: BankRef, before: Manifest, log: Sequence[LoggedChange]) -> Manifest | None:
-        """Return the list with a segment of these changes, None if another process came first."""
-        chunks = [chunk for each in log for chunk in each.change.chunks or ()]
-        dropped = tuple(each.change.document_id for each in log if each.change.chunks is None)
-        entry = SegmentEntry(self._new_name(before), len(chunks), dropped)
-        index = self._deps.indexes.segments.build(chunks)
-        texts = [ChunkText(chunk.position, chunk.tokens, chunk.text) for chunk in chunks]
-        return self._committed(ref, before, (*before.segments, entry), entry, index, texts, log)
+    def _written(self, ref: BankRef, changes: Sequence[BankChange]) -> SegmentEntry | None:
+        """Return a stored segment of these changes, not listed yet; None if it was removed already."""
+        chunks = [chunk for each in changes for chunk in each.chunks or ()]
+        dropped = tuple(each.document_id for each in changes if not each.chunks)
+        index = self._deps.writing.build(chunks, {each.document_id: each.attributes for each in changes})
+        texts = (ChunkText(chunk.position, chunk.tokens, chunk.text) for chunk in chunks)
+        name = self._deps.writing.put(ref, index, len(chunks), texts)
+        return None if name is None else SegmentEntry(name, len(chunks), dropped)
 
-    def _merged(self, ref: BankRef, before: Manifest, run: int) -> Manifest | None:
-        """Return the list with its last segments as one, None if another process came first."""
-        earlier, merged = before.segments[:-run], before.segments[-run:]
-        try:
-            parts = self._deps.indexes.parts(ref, before._replace(segments=merged))
-            texts = [text for part in parts for text in self._texts(ref, part)]
-        except SegmentGone:
-            return None
-        index = self._deps.indexes.segments.merge([(part.segment, part.dropped) for part in parts])
-        dropped = dict.fromkeys(document_id for each in merged for document_id in each.dropped) if earlier else {}
-        entry = SegmentEntry(self._new_name(before), len(texts), tuple(dropped))
-        return self._committed(ref, before, (*earlier, entry), entry, index, texts, ())
-
-    def _committed(
-        self,
-        ref: BankRef,
-        before: Manifest,
-        segments: tuple[SegmentEntry, ...],
-        entry: SegmentEntry,
-        index: bytes,
-        texts: Sequence[ChunkText],
-        log: Sequence[LoggedChange],
-    ) -> Manifest | None:
-        now = self._deps.clock.now()
-        cleaning = Job(
-            kind="clean_segments", tenant=ref.tenant, order=ref.content_id, since=now, due_at=now + REMOVED_AFTER
-        )
-        contents = self._deps.contents
-        is_stored = contents.put_segment(ref, entry.name, index, texts, cleaning)
-        sent(self._deps.jobs(), cleaning)
-        if not is_stored or not contents.commit(ref, before, segments, log):
-            return None
-        return Manifest(segments, before.rev + 1)
-
-    def _texts(self, ref: BankRef, part: BankPart) -> list[ChunkText]:
-        """Return the texts of the part's chunks, without those of dropped documents."""
-        documents = part.segment.document_ids()
-        pages = 1 + page_of(len(documents) - 1)[0] if documents else 0
-        found = self._deps.contents.texts(ref, [(part.name, page) for page in range(pages)])
-        texts = [text for page in range(pages) for text in found[part.name, page]]
-        return [text for text, document_id in zip(texts, documents, strict=True) if document_id not in part.dropped]
-
-    def _new_name(self, before: Manifest) -> str:
-        """Return a name that sorts behind those of all listed segments, and states its time."""
-        previous = before.segments[-1].name if before.segments else None
-        return self._deps.ids.order_key(self._deps.clock.now(), previous)
+    def _listed(self, ref: BankRef, entry: SegmentEntry, folded: Sequence[LoggedChange]) -> Manifest | None:
+        """Return the list with the segment, None if one of the folded changes is not in the log any more."""
+        for _ in range(TRIES):
+            view = self._deps.contents.view(ref)
+            if not {each.version for each in folded} <= {each.version for each in view.log}:
+                return None
+            after = self._deps.contents.commit(ref, view.manifest, (*view.manifest.segments, entry), folded)
+            if after is not None:
+                return after
+        return None
 
 
-def mergeable(segments: Sequence[SegmentEntry]) -> int:
-    """Return how many of the last segments to merge: enough of about one size, with all smaller ones behind them."""
-    smallest, largest = 0, SMALLEST
-    while largest <= MOST_MERGED:
-        run = list(takewhile(lambda segment: segment.chunks <= largest, reversed(segments)))  # noqa: B023 - drawn at once
-        if sum(segment.chunks > smallest for segment in run) >= MERGED:
-            return len(run)
-        smallest, largest = largest, largest * MERGED
-    return 0
+def _size(changes: Sequence[BankChange]) -> int:
+    return sum(each.size for each in changes)
+
+
+def _groups(changes: Sequence[BankChange]) -> Iterator[list[BankChange]]:
+    """Yield as many changes at a time as one segment takes, one at least."""
+    some: list[BankChange] = []
+    size = 0
+    for each in changes:
+        if some and size + each.size > CHUNKS_AT_ONCE:
+            yield some
+            some, size = [], 0
+        some.append(each)
+        size += each.size
+    if some:
+        yield some
 
 
 def _first(log: Sequence[LoggedChange]) -> list[LoggedChange]:
     """Return as many changes as one fold takes, one at least."""
     some: list[LoggedChange] = []
-    chunks = 0
     for each in log[:CHANGES_AT_ONCE]:
-        chunks += len(each.change.chunks or ())
-        if some and chunks > CHUNKS_AT_ONCE:
+        if some and sum(one.size for one in some) + each.size > CHUNKS_AT_ONCE:
             break
         some.append(each)
     return some

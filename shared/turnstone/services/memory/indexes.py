@@ -3,41 +3,50 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from threading import Lock
 from typing import NamedTuple, TypeVar
 from zlib import crc32
 
 from turnstone.domain.errors import ContentLost
+from turnstone.domain.memory.banks import BankRef
 from turnstone.domain.memory.documents import DocumentChunk
 from turnstone.ports.memory import OpenSegment, Segments
-from turnstone.store.memory.contents import BankContents, BankRef, ChunkText, LoggedChange, Manifest
+from turnstone.services.memory.bank_parts import NO_LOG, BankPart, IndexedLog, indexed
+from turnstone.store.layout.bank_keys import log_key
+from turnstone.store.memory.contents import (
+    BankContents,
+    ChunkText,
+    LoggedChange,
+    SegmentEntry,
+    View,
+    page_of,
+)
 
 Kept = TypeVar("Kept")
 MOST_BYTES = 256 * 1024 * 1024
-SHARES = 8
 BYTES_OF_TEXT = 2  # a character, about
+LOADING_AT_ONCE = 16  # banks
+SEGMENT, TEXTS, LOG, LAYERS = "segment", "texts", "log", "layers"  # kinds of entries
 
 
-class LoadedSegment(NamedTuple):
-    """A loaded segment, and the ids of its documents."""
+class _Layered(NamedTuple):
+    """The parts of a bank at one time."""
 
-    segment: OpenSegment
-    documents: frozenset[str]
+    segments: tuple[SegmentEntry, ...]
+    parts: list[BankPart]
 
 
-class BankPart(NamedTuple):
-    """A part of a bank: a segment without the documents that newer parts replace or drop.
+class _Texts(NamedTuple):
+    """A page of texts."""
 
-    Attributes:
-        name: of the segment.
-        chunks: of a part of the log; empty for a segment, whose texts are stored apart.
-    """
+    page: tuple[ChunkText, ...]
 
-    name: str
-    segment: OpenSegment
-    dropped: frozenset[str]
-    chunks: tuple[DocumentChunk, ...] = ()
+
+class _Segment(NamedTuple):
+    """A loaded segment, with all its documents."""
+
+    whole: OpenSegment
 
 
 class Indexes:
@@ -48,90 +57,141 @@ class Indexes:
         self._contents = contents
         self._segments = segments
         self._lock = Lock()
-        self._held: OrderedDict[Hashable, tuple[int, object]] = OrderedDict()
+        self._loading = [Lock() for _ in range(LOADING_AT_ONCE)]
+        self._held: OrderedDict[tuple[str, ...], tuple[int, object]] = OrderedDict()
         self._bytes = 0
 
     @property
     def segments(self) -> Segments:
         return self._segments()
 
-    def parts(self, ref: BankRef, manifest: Manifest, newer: frozenset[str] = frozenset()) -> list[BankPart]:
+    def parts(self, ref: BankRef, segments: tuple[SegmentEntry, ...]) -> Sequence[BankPart]:
         """Return the listed segments as parts, the oldest first.
-
-        Args:
-            newer: documents of the log, which no segment's chunks count for.
 
         Raises:
             SegmentGone: a segment was merged since.
+            ContentLost: a segment can't be read.
         """
-        loaded = [self.segment(ref, each.name) for each in manifest.segments]
-        parts, seen = [], set(newer)
-        for entry, (segment, documents) in zip(reversed(manifest.segments), reversed(loaded), strict=True):
-            parts.append(BankPart(entry.name, segment, documents & seen))
-            seen |= documents
-            seen.update(entry.dropped)
-        return parts[::-1]
+        loaded = self._loaded(ref, [entry.name for entry in segments])
+        key = _key(ref, LAYERS)
+        held = self._found(key, _Layered)
+        if held is None or held.segments != segments:
+            held = self._kept(key, 0, _Layered(segments, self._in_layers(ref, segments, loaded)))
+        return held.parts
 
-    def segment(self, ref: BankRef, name: str) -> LoadedSegment:
-        """Return a stored segment. Raises SegmentGone, ContentLost."""
-        key = (ref.tenant, ref.content_id, name)
-        found = self._found(key)
-        if isinstance(found, LoadedSegment):
-            return found
-        body = self._contents.index(ref, name)
-        try:
-            segment = self.segments.open(body)
-        except ValueError as problem:
-            raise ContentLost("memory bank", ref.bank_id) from problem
-        return self._kept(key, len(body), LoadedSegment(segment, frozenset(segment.document_ids())))
+    def layered(self, ref: BankRef, segments: Sequence[SegmentEntry]) -> Sequence[BankPart]:
+        """Return some of the bank's segments as if it had no others. Raises SegmentGone, ContentLost."""
+        return self._in_layers(ref, segments, self._loaded(ref, [entry.name for entry in segments]))
 
-    def log(self, ref: BankRef, log: Sequence[LoggedChange]) -> list[BankPart]:
-        """Return the log's chunks as a few parts: a new document changes only one of them."""
-        shares: dict[int, list[LoggedChange]] = {}
-        for each in log:
-            if each.change.chunks:
-                shares.setdefault(crc32(each.change.document_id.encode("utf-8", "surrogatepass")) % SHARES, []).append(
-                    each
-                )
-        return [self._share(ref, some) for _, some in sorted(shares.items())]
+    def keep(self, ref: BankRef, name: str, index: bytes) -> None:
+        """Hold the index of a segment that this process has stored, as if it had been read."""
+        self._opened(ref, name, index)
+
+    def drop(self, ref: BankRef, names: Sequence[str]) -> None:
+        """Hold the indexes of these segments no longer: others have their chunks."""
+        with self._lock:
+            for name in names:
+                size, _ = self._held.pop(_key(ref, SEGMENT, name), (0, None))
+                self._bytes -= size
+            self._held.pop(_key(ref, LAYERS), None)
+
+    def of_view(self, ref: BankRef, view: View) -> list[BankPart]:
+        """Return the parts of a bank, each without the documents that newer ones replace or drop.
+
+        Raises:
+            SegmentGone: a segment was merged since.
+            ContentLost: a segment can't be read.
+        """
+        log = self._log(ref, view.log)
+        newer = list(log.documents.values())
+        parts = self.parts(ref, view.manifest.segments)
+        folded = (part._replace(segment=part.segment.without(newer)) for part in parts)
+        return [*folded, *(each.part for each in log.parts)]
 
     def texts(self, ref: BankRef, pages: Sequence[tuple[str, int]]) -> dict[tuple[str, int], tuple[ChunkText, ...]]:
-        """Return these pages of texts. Raises ContentLost."""
+        """Return these pages of texts. Raises SegmentGone, ContentLost."""
         found: dict[tuple[str, int], tuple[ChunkText, ...]] = {}
-        for each in pages:
-            held = self._found((ref.tenant, ref.content_id, *each))
-            if isinstance(held, tuple):
-                found[each] = held
+        for name, page in pages:
+            held = self._found(_key(ref, TEXTS, name, str(page)), _Texts)
+            if held is not None:
+                found[name, page] = held.page
         missing = [each for each in dict.fromkeys(pages) if each not in found]
-        for each, texts in self._contents.texts(ref, missing).items() if missing else ():
+        for (name, page), texts in self._contents.texts(ref, missing).items() if missing else ():
             size = sum(BYTES_OF_TEXT * len(text.text) for text in texts)
-            found[each] = self._kept((ref.tenant, ref.content_id, *each), size, texts)
+            found[name, page] = self._kept(_key(ref, TEXTS, name, str(page)), size, _Texts(texts)).page
         return found
 
-    def _share(self, ref: BankRef, some: Sequence[LoggedChange]) -> BankPart:
-        key = (ref.tenant, ref.content_id, *(each.version for each in some))
-        found = self._found(key)
-        if isinstance(found, BankPart):
-            return found
-        chunks = tuple(chunk for each in some for chunk in each.change.chunks or ())
-        body = self.segments.build(chunks)
-        size = len(body) + sum(BYTES_OF_TEXT * len(chunk.text) for chunk in chunks)
-        return self._kept(key, size, BankPart("", self.segments.open(body), frozenset(), chunks))
+    def chunks_of(self, ref: BankRef, view: View, document_id: str) -> tuple[DocumentChunk, ...]:
+        """Return the chunks of a document that count, in the order of its text. Raises SegmentGone, ContentLost."""
+        key = log_key(*ref[:2], document_id)
+        for logged in view.log:
+            if logged.key == key:
+                return logged.change().chunks or ()
+        parts = self.parts(ref, view.manifest.segments)
+        return tuple(chunk for part in parts for chunk in self._chunks_in(ref, part, document_id))
 
-    def _found(self, key: Hashable) -> object:
+    def _chunks_in(self, ref: BankRef, part: BankPart, document_id: str) -> Iterator[DocumentChunk]:
+        segment = part.segment
+        slots = [(position, page_of(position)) for position in segment.positions_of(document_id)]
+        texts = self.texts(ref, [(part.name, page) for _, (page, _) in slots])
+        for position, (page, index) in slots:
+            at, tokens, text = texts[part.name, page][index]
+            metadata, vector = segment.row(position).metadata, segment.vector(position)
+            yield DocumentChunk(document_id, at, text, tokens, metadata, vector)
+
+    def _loaded(self, ref: BankRef, names: Sequence[str]) -> dict[str, OpenSegment]:
+        """Return the segments of these names; one thread at a time reads those of a bank."""
+        found = self._held_of(ref, names)
+        if len(found) < len(names):
+            with self._loading[crc32(ref.content_id.encode()) % LOADING_AT_ONCE]:
+                found = self._held_of(ref, names)
+                missing = [name for name in names if name not in found]
+                for name, index in zip(missing, self._contents.indexes(ref, missing), strict=True):
+                    found[name] = self._opened(ref, name, index)
+        return found
+
+    def _in_layers(
+        self, ref: BankRef, segments: Sequence[SegmentEntry], loaded: Mapping[str, OpenSegment]
+    ) -> list[BankPart]:
+        layered = self.segments.layered([(loaded[entry.name], entry.dropped) for entry in segments])
+        return [BankPart(ref, entry.name, segment) for entry, segment in zip(segments, layered, strict=True)]
+
+    def _held_of(self, ref: BankRef, names: Sequence[str]) -> dict[str, OpenSegment]:
+        held = ((name, self._found(_key(ref, SEGMENT, name), _Segment)) for name in names)
+        return {name: segment.whole for name, segment in held if segment is not None}
+
+    def _opened(self, ref: BankRef, name: str, index: bytes) -> OpenSegment:
+        try:
+            segment = self.segments.open(index)
+        except ValueError as problem:
+            raise ContentLost("memory bank", ref.bank_id) from problem
+        return self._kept(_key(ref, SEGMENT, name), len(index), _Segment(segment)).whole
+
+    def _log(self, ref: BankRef, log: Sequence[LoggedChange]) -> IndexedLog:
+        key = _key(ref, LOG)
+        before = self._found(key, IndexedLog) or NO_LOG
+        after = indexed(ref, log, before, self.segments)
+        return after if after is before else self._kept(key, after.size, after)
+
+    def _found(self, key: tuple[str, ...], kind: type[Kept]) -> Kept | None:
         with self._lock:
             held = self._held.get(key)
-            if held is None:
+            if held is None or not isinstance(held[1], kind):
                 return None
             self._held.move_to_end(key)
             return held[1]
 
-    def _kept(self, key: Hashable, size: int, value: Kept) -> Kept:
+    def _kept(self, key: tuple[str, ...], size: int, value: Kept) -> Kept:
         with self._lock:
-            if key not in self._held:
-                self._held[key] = (size, value)
-                self._bytes += size
+            before, _ = self._held.pop(key, (0, None))
+            self._held[key] = (size, value)
+            self._bytes += size - before
             while self._bytes > MOST_BYTES and len(self._held) > 1:
-                _, (dropped, _) = self._held.popitem(last=False)
-                self._bytes -= dropped
+                dropped, (bytes_dropped, _) = self._held.popitem(last=False)
+                self._bytes -= bytes_dropped
+                self._held.pop((*dropped[:2], LAYERS), None)  # they refer to the segments of their bank
         return value
+
+
+def _key(ref: BankRef, *parts: str) -> tuple[str, ...]:
+    return (ref.tenant, ref.content_id, *parts)

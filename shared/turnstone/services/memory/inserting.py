@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import InvalidRequest
-from turnstone.domain.memory.banks import MOST_CHUNKS, VectorSpace
+from turnstone.domain.memory.banks import BankRef, VectorSpace
 from turnstone.domain.memory.chunking import count_tokens
 from turnstone.domain.memory.documents import DocumentChunk
 from turnstone.domain.memory.insertions import GivenChunk
 from turnstone.domain.provider_data import ProviderData
 from turnstone.domain.turns.attempts import Attempt
-from turnstone.ports.system import Clock, IdGenerator
+from turnstone.ports.system import Clock
 from turnstone.services.memory.banks import Banks
 from turnstone.services.memory.embedding import BankEmbedding
-from turnstone.services.memory.folding import Folding, is_due
-from turnstone.store.memory.contents import BankChange, BankContents, BankRef
+from turnstone.services.memory.folding import Folding
+from turnstone.store.memory.contents import BankChange, BankContents
 
 LARGEST = 1e18  # of a vector's components; the square of a larger one exceeds single precision
 
@@ -30,7 +31,6 @@ class InsertingDeps:
     folding: Folding
     embedding: BankEmbedding
     clock: Clock
-    ids: IdGenerator
 
 
 class Inserting:
@@ -55,42 +55,32 @@ class Inserting:
             ModelError: the chunks could not be embedded; none is inserted.
             IdempotencyMismatch: the request's key was used for another body.
         """
-        bank, content_id = self._deps.banks.visible(caller, bank_id)
-        ref = BankRef(caller.tenant, content_id, bank_id)
+        stored = self._deps.banks.visible(caller, bank_id, "vector")
+        bank, ref = stored.bank, BankRef(caller.tenant, stored.content_id, bank_id)
         if self._deps.contents.is_repeated(ref, attempt, self._deps.clock.now()):
             return
+        self._deps.banks.touch(caller.tenant, [stored])
         chunks = {each.key: each for each in given}
         if bank.space is not None:
             _check_vectors(given, bank.space)
-        self._check_size(ref, len(chunks))
+        self._deps.folding.check_room(ref, len(chunks), "chunks")
         vectors = self._vectors(caller, list(chunks.values()), bank.space, provider_data)
         changes = [
             BankChange(key, (DocumentChunk(key, 0, each.text, count_tokens(each.text), each.metadata, vector),))
             for (key, each), vector in zip(chunks.items(), vectors, strict=True)
         ]
-        self._deps.contents.append(ref, changes, self._deps.ids.new_id)
-        if is_due(list(chunks), len(chunks)):
-            self._deps.folding.fold(ref)
+        self._deps.folding.store(ref, changes)
         self._deps.contents.complete(ref, attempt, self._deps.clock.now())
-
-    def _check_size(self, ref: BankRef, added: int) -> None:
-        manifest = self._deps.contents.manifest(ref)
-        if manifest.chunks + added > MOST_CHUNKS:
-            raise InvalidRequest(
-                f"chunks: {ref.bank_id!r} would have more than {MOST_CHUNKS} chunks, replaced ones included;"
-                " use another one",
-                ("chunks",),
-            )
 
     def _vectors(
         self, caller: Caller, chunks: Sequence[GivenChunk], space: VectorSpace | None, provider_data: ProviderData
     ) -> list[Sequence[float] | None]:
-        """Return the vector of each chunk, those of the client unchanged."""
+        """Return the vector of each chunk, in single precision."""
         if space is None:
             return [None] * len(chunks)
         missing = [each.text for each in chunks if each.vector is None]
         made = iter(self._deps.embedding.vectors(caller, space, missing, provider_data))
-        return [next(made) if each.vector is None else each.vector for each in chunks]
+        return [next(made) if each.vector is None else array("f", each.vector) for each in chunks]
 
 
 def _check_vectors(given: Sequence[GivenChunk], space: VectorSpace) -> None:
@@ -102,7 +92,7 @@ def _check_vectors(given: Sequence[GivenChunk], space: VectorSpace) -> None:
         if len(each.vector) != space.dimension:
             problem = f"must have {space.dimension} numbers, not {len(each.vector)}"
             raise InvalidRequest(f"chunks.{index}.embedding: {problem}", location)
-        if not all(math.isfinite(number) and abs(number) <= LARGEST for number in each.vector):
+        if not all(map(math.isfinite, each.vector)) or max(map(abs, each.vector)) > LARGEST:
             raise InvalidRequest(f"chunks.{index}.embedding: must be of numbers between ±{LARGEST:g}", location)
-        if not any(abs(number) >= 1 / LARGEST for number in each.vector):
+        if max(map(abs, each.vector)) < 1 / LARGEST:
             raise InvalidRequest(f"chunks.{index}.embedding: must not be zero", location)

@@ -1,12 +1,13 @@
 """Direct model requests, outside of any turn: no tool is run, and an answer is stored only on request."""
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
 from turnstone.domain.access.caller import Caller
+from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.errors import InvalidRequest, ModelFailed, Unsupported
 from turnstone.domain.messages.messages import UserMessage
 from turnstone.domain.models.inference import Continuations, Continued, Question, TextsToContinue, TextsToEmbed
@@ -113,6 +114,28 @@ class Inferring:
             stop=stop,
         )
 
+    def answer(self, caller: Caller, model: str, prompt: str, provider_data: ProviderData) -> str:
+        """Return the text of the model's answer to a prompt, waiting for all of it.
+
+        Raises:
+            InvalidRequest: the model can't take the request.
+            DayLimitReached: the tenant's turns have spent its tokens of the day.
+            Overloaded: every slot for turns and direct requests is taken.
+            ModelError: the model gave no answer.
+        """
+        question = Question((UserMessage(content=prompt),), AgentConfig(model=model, instructions=""))
+        request = self._request(caller, question, provider_data, StopSignal())
+        with self._executor.permit(caller.tenant), closing(self._parts(request)) as parts:
+            answers = [part for part in parts if isinstance(part, Inferred)]
+        return text_of(answers[-1].message.content)
+
+    @contextmanager
+    def slot(self, caller: Caller) -> Iterator[None]:
+        """Hold a slot for a direct request to a model. Raises DayLimitReached, Overloaded."""
+        self._deps.day_limit.check(caller.tenant)
+        with self._executor.permit(caller.tenant):
+            yield
+
     def embed(self, caller: Caller, texts: TextsToEmbed, provider_data: ProviderData) -> Embedded:
         """Return the vectors of the texts.
 
@@ -124,16 +147,24 @@ class Inferring:
         """
         self._deps.day_limit.check(caller.tenant)
         route = self._routing.route_now(caller.tenant, texts.model)
+        with self._executor.permit(caller.tenant):
+            return self._embedded(route, texts, provider_data)
+
+    def embed_in_turn(self, caller: Caller, texts: TextsToEmbed, provider_data: ProviderData) -> Embedded:
+        """Return the vectors of the texts, in the slot that the caller's turn has. Raises as `embed` does."""
+        return self._embedded(self._routing.route(caller.tenant, texts.model), texts, provider_data)
+
+    def _embedded(self, route: ModelRoute, texts: TextsToEmbed, provider_data: ProviderData) -> Embedded:
         request = EmbeddingRequest(
             model=texts.model,
             texts=texts.texts_within(route.context_tokens),
             dimensions=texts.dimensions,
+            purpose=texts.purpose,
             extras=texts.extras,
             targets=route.targets,
             provider_data=provider_data,
         )
-        with self._executor.permit(caller.tenant):
-            embedded = self._deps.embeddings.embed(request)
+        embedded = self._deps.embeddings.embed(request)
         expected = texts.dimensions or route.embedding_dimension
         found = {len(vector) for vector in embedded.vectors}
         if expected is None or found <= {expected}:

@@ -34,12 +34,16 @@ class Models:
         """
         provided = {name: self._provided(name) for name in self._inference.models()}
         registered = {model.identifier: model for model in self._store.list(caller.tenant)}
-        listed = {name: listed_model(route) for name, route in self._configured.routes.items()}
+        configured = self._configured
+        listed = {
+            name: listed_model(route) for name, route in configured.routes.items() if name not in configured.unlisted
+        }
         return tuple({**provided, **dict(sorted(registered.items())), **listed}.values())
 
     def get(self, caller: Caller, model_id: str) -> Model:
         """Return the model. Raises NotFound, ModelError."""
-        if listed := self._configured.routes.get(model_id):
+        listed = self._configured.routes.get(model_id)
+        if listed and model_id not in self._configured.unlisted:
             return listed_model(listed)
         if registered := self._store.find(caller.tenant, model_id):
             return registered

@@ -41,13 +41,35 @@ class Routing:
             self._directory.refresh(tenant)
         return self.route(tenant, model_id)
 
+    def embedding_route(self, tenant: str) -> ModelRoute | None:
+        """Return the route of the embedding model where a client names none, None without one.
+
+        A server without models of its own takes the first configured one whose vectors have a known length, else the
+        first that the tenant has registered.
+        """
+        if self._configured.embedding is not None:
+            return self.route(tenant, self._configured.embedding)
+        of_operator = (each for each in self._configured.routes.values() if each.embedding_dimension is not None)
+        found = next(of_operator, None)
+        if found is not None:
+            return found
+        registered = self._directory.of_kind(tenant, "model")
+        names = sorted(name for name, entry in registered.items() if entry.get("model_type") == "embedding")
+        routes = (self.route(tenant, name) for name in names)
+        return next((route for route in routes if route.embedding_dimension is not None), None)
+
     def kinds(self, route: ModelRoute) -> frozenset[str]:
         """Return the kinds of the route's providers."""
         return frozenset(self._configured.providers[target.provider_id] for target in route.targets)
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether agents may name only models and banks that are there."""
+        return self._configured.default is None
+
     def refuse_unknown(self, tenant: str, model_id: str) -> None:
         """Raise InvalidRequest as `route` does; where the registry is open, a name may get its model later."""
-        if self._configured.default is None:
+        if self.is_closed:
             self.route(tenant, model_id)
 
     def _provided(self, route: ModelRoute) -> ModelRoute:

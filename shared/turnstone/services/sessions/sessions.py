@@ -1,5 +1,6 @@
 """Sessions: open, read, list."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from turnstone.domain.access.access import owner_of
@@ -19,7 +20,12 @@ from turnstone.store.sessions.sessions import SessionStore, SessionTurns
 
 @dataclass(frozen=True, slots=True)
 class SessionDeps:
-    """Dependencies of sessions. `ephemeral_for_s` is the lifetime after the last use if the agent keeps none."""
+    """Dependencies of sessions.
+
+    Attributes:
+        ephemeral_for_s: the lifetime after the last use if the agent keeps none.
+        check_bank: raises MemoryUnusable unless the caller may see the memory bank of that name.
+    """
 
     store: SessionStore
     agents: AgentStore
@@ -28,6 +34,7 @@ class SessionDeps:
     clock: Clock
     ids: IdGenerator
     ephemeral_for_s: float
+    check_bank: Callable[[Caller, str], None]
 
 
 class Sessions:
@@ -38,10 +45,18 @@ class Sessions:
         self._rules = deps.rules
         self._clock = deps.clock
 
-    def create(self, caller: Caller, agent_id: str, session_name: str, attempt: Attempt) -> str:
-        """Return the new session's id. Raises NotFound for the agent, IdempotencyMismatch."""
+    def create(
+        self, caller: Caller, agent_id: str, session_name: str, attempt: Attempt, vector_db_id: str | None = None
+    ) -> str:
+        """Return the new session's id. Raises NotFound for the agent, MemoryUnusable, IdempotencyMismatch.
+
+        Args:
+            vector_db_id: a memory bank that the session's turns read.
+        """
         is_kept, stamp = self._agents.keeps_sessions(caller.tenant, agent_id)
         self._rules.check_sight(caller, stamp, "agent", agent_id)
+        if vector_db_id is not None:
+            self._deps.check_bank(caller, vector_db_id)
         now = self._clock.now()
         session = Session(
             agent_id=agent_id,
@@ -51,6 +66,7 @@ class Sessions:
             order=self._deps.ids.order_key(now, None),
             stamp=owner_of(caller),
             lives_for_s=None if is_kept else self._deps.ephemeral_for_s,
+            vector_db_id=vector_db_id,
         )
         return self._store.create(caller.tenant, session.used(now), attempt, now)
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Generator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from turnstone.domain.errors import InvalidRequest, ToolFailed
+from turnstone.domain.errors import InvalidRequest, ToolFailed, ToolgroupUnavailable
+from turnstone.domain.memory.lent_banks import NO_BANKS, LentBanks
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.tools.tool_runs import OfferedTool, ProducedFile, ServerCall, ToolInvocation, ToolResult
 from turnstone.domain.tools.tool_schemas import input_schema_of
-from turnstone.domain.tools.tools import ToolResponse
+from turnstone.domain.tools.tools import ToolCall, ToolResponse
 from turnstone.domain.turns.turns import Attachment
 from turnstone.domain.values.cancellation import StopSignal
+from turnstone.domain.values.content import text_of
 from turnstone.domain.values.object_schemas import names_in
 from turnstone.services.threads.daemon_threads import DaemonThreads
 from turnstone.services.threads.pending import Pending, Unanswered, awaiting
@@ -20,6 +22,18 @@ from turnstone.services.tools.tenant_tools import TenantTools
 from turnstone.services.tools.tool_answers import ToolAnswers
 
 log = logging.getLogger(__name__)
+
+
+class ToolCaller(NamedTuple):
+    """A turn that calls tools.
+
+    Attributes:
+        chain: the agents whose calls led to it, as in `TurnSettings`.
+        banks: the memory banks that it may read.
+    """
+
+    chain: tuple[str, ...] = ()
+    banks: LentBanks = NO_BANKS
 
 
 class SessionTools:
@@ -32,12 +46,12 @@ class SessionTools:
         answers: ToolAnswers,
         threads: DaemonThreads,
         timeout_s: float,
-        chain: tuple[str, ...] = (),
+        turn: ToolCaller,
     ) -> None:
-        """Run tools in the threads, each for `timeout_s` seconds at most, for a turn with this chain of callers."""
+        """Run tools in the threads, each for `timeout_s` seconds at most."""
         self.of_tenant = tools
         self._ref = ref
-        self._chain = chain
+        self._turn = turn
         self._answers = answers
         self.max_characters = answers.max_characters
         self._threads, self._timeout_s = threads, timeout_s
@@ -54,6 +68,22 @@ class SessionTools:
     ) -> tuple[ToolResponse, tuple[Attachment, ...]]:
         """Store the files of an answer, and a too long answer itself; return the stored form for the turn."""
         return self._answers.keep(self._ref, planned.idempotency_key, response, files)
+
+    def query_by(self, name: str, values: Mapping[str, Any], key: str, stop: StopSignal | None) -> str:
+        """Return the text of the answer of the tool `group/tool`, called with those of the values that it takes.
+
+        Raises Unsupported without such a tool, and ToolgroupUnavailable for one that gave no answer.
+        """
+        group, (tool,) = self.of_tenant.chosen(name)
+        taken = names_in(input_schema_of(tool))
+        fixed = dict(group.args or {})
+        offered = OfferedTool(tool, fixed, group.identifier, tool.name)
+        arguments = {**{key: value for key, value in values.items() if key in taken}, **fixed}
+        call = ToolCall(call_id=key, tool_name=tool.name, arguments=arguments)
+        (result,) = self.run([ServerCall(call, offered, arguments, key)], stop or StopSignal())
+        if (result.metadata or {}).get("error"):
+            raise ToolgroupUnavailable(group.identifier, f"{name!r} made no query: {text_of(result.content)}")
+        return text_of(result.content)
 
     def _begun(self, planned: ServerCall) -> Pending[ToolResult]:
         awaited: Pending[ToolResult] = Pending()
@@ -72,7 +102,9 @@ class SessionTools:
             timeout_s=self._timeout_s,
             options=planned.tool.options,
             stop=awaited.stop,
-            chain=self._chain,
+            chain=self._turn.chain,
+            fixed_arguments=planned.tool.fixed_arguments,
+            banks=self._turn.banks,
         )
         awaited.begin(self._threads, lambda: box.invoke(invocation), self._ref.tenant)
         return awaited

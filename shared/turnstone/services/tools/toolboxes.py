@@ -10,7 +10,7 @@ from turnstone.services.threads.daemon_threads import DaemonThreads
 from turnstone.services.tools.lookup import ToolgroupLookup
 from turnstone.services.tools.tenant_tools import TenantTools
 from turnstone.services.tools.tool_answers import ToolAnswers
-from turnstone.services.tools.tool_running import SessionTools
+from turnstone.services.tools.tool_running import SessionTools, ToolCaller
 
 MAX_PARALLEL_TOOLS = 256
 MAX_PARALLEL_TOOLS_OF_TENANT = 64
@@ -30,10 +30,10 @@ class Toolboxes:
         self.timeout_s = timeout_s
         self.threads = DaemonThreads(MAX_PARALLEL_TOOLS, "tool", MAX_PARALLEL_TOOLS_OF_TENANT)
 
-    def of(self, ref: SessionRef, provider_data: ProviderData, chain: tuple[str, ...]) -> SessionTools:
-        """Return the tools for a turn of the session, with this chain of callers."""
+    def of(self, ref: SessionRef, provider_data: ProviderData, turn: ToolCaller) -> SessionTools:
+        """Return the tools for a turn of the session."""
         tools = self.of_tenant(ToolAsker(ref.tenant, provider_data))
-        return SessionTools(tools, ref, self._answers, self.threads, self.timeout_s, chain)
+        return SessionTools(tools, ref, self._answers, self.threads, self.timeout_s, turn)
 
     def of_tenant(self, asker: ToolAsker) -> TenantTools:
         """Return the tools that the tenant may name."""

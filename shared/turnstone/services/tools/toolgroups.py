@@ -10,6 +10,7 @@ from hashlib import sha256
 from typing import Any
 from uuid import uuid4
 
+from turnstone.domain.access.access import owner_of
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import (
     AlreadyRegistered,
@@ -20,6 +21,7 @@ from turnstone.domain.errors import (
     TurnstoneError,
     Unsupported,
 )
+from turnstone.domain.memory.lent_banks import banks_in_call
 from turnstone.domain.provider_data import ProviderData
 from turnstone.domain.registry.registry import BUILTIN, MCP, PROVIDERS_ELSEWHERE, McpEndpoint, Toolgroup
 from turnstone.domain.tools.tool_runs import ToolAsker, ToolInvocation, ToolResult
@@ -171,6 +173,8 @@ class Toolgroups:
             asker=asker,
             timeout_s=self._boxes.timeout_s,
             stop=awaited.stop,
+            fixed_arguments={**arguments, **(group.args or {})},
+            banks=banks_in_call(arguments, owner_of(caller)),
         )
         box = self._boxes.kinds.build(group)
         with awaiting([awaited], stop):

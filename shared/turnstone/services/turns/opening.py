@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.errors import Conflict, InvalidRequest, TurnAwaited, TurnRunning
+from turnstone.domain.memory.lent_banks import LentBanks
 from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.sessions.context import Segment, tokens_of
+from turnstone.domain.sessions.lending import keeps_texts, lent_banks
 from turnstone.domain.sessions.sessions import LockState, Session, SessionLock
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.turns.turn_settings import TurnDocument, with_documents
@@ -20,6 +23,7 @@ from turnstone.services.agents.refusals import refuse_many_iterations, supported
 from turnstone.services.streams.broadcast import TurnBroadcast
 from turnstone.services.streams.replay import numbered
 from turnstone.services.threads.executor import TurnExecutor
+from turnstone.services.tools.tool_running import ToolCaller
 from turnstone.services.turns.run_request import (
     BesideConflict,
     Equipment,
@@ -38,6 +42,8 @@ from turnstone.store.sessions.turns import Change, SessionView
 if TYPE_CHECKING:  # not where other processes run the queued turns
     from turnstone.services.threads.queued_runs import Reservation
 
+IN_REQUEST = "data:"  # the scheme of addresses that contain their text
+
 
 class CheckedOpening(NamedTuple):
     """A turn that nothing refuses, with all that its opening writes.
@@ -53,6 +59,7 @@ class CheckedOpening(NamedTuple):
     session: Session
     state: TurnState
     config: AgentConfig
+    banks: LentBanks
     equipment: Equipment
     attempt: Attempt
     old: TurnState | None
@@ -74,6 +81,22 @@ class Opener:
         self._runner = runner
         self._executor = executor
 
+    def fetched(self, tenant: str, opening: Opening) -> Opening:
+        """Return the opening with the texts at the addresses of its documents, fetched in a slot of their own.
+
+        Raises:
+            InvalidRequest: a document can't be fetched, or has no text.
+            Overloaded: every slot is taken.
+        """
+        new = opening.new
+        addresses = [each.address for each in (*new.documents, *new.attachments) if each.address is not None]
+        if not addresses:
+            return opening
+        is_fetched = any(not address.lower().startswith(IN_REQUEST) for address in addresses)
+        with self._executor.permit(tenant) if is_fetched else nullcontext():
+            fetched = self._deps.fetch_documents({"documents": new.documents, "attachments": new.attachments})
+        return opening._replace(new=new.model_copy(update=fetched))
+
     def checked(
         self, ref: SessionRef, view: SessionView, opening: Opening, attempt: Attempt, now: datetime
     ) -> CheckedOpening:
@@ -81,7 +104,13 @@ class Opener:
         new = opening.new
         refuse_many_iterations(new.overrides.max_infer_iters, self._deps.limits.infer_iters)
         config = new.config_with(view.agent.agent_config)
-        equipment = self.equipment(ref, config, attempt, new.chain)
+        session = view.session
+        if not session.has_bank and (new.attachments or keeps_texts(config)):
+            session = session.model_copy(update={"has_bank": True})
+        banks = lent_banks(view.agent.agent_config, view.agent_owner, session, new)
+        equipment = self.equipment(ref, config, attempt, ToolCaller(new.chain, banks))
+        if banks.named:
+            self._deps.memories().refuse(ref.tenant, config, banks)
         if new.documents:
             refuse_large_documents(new.documents, equipment.route.context_tokens or self._deps.context_tokens)
         lock = view.session.lock
@@ -97,8 +126,8 @@ class Opener:
         ended: Change | None = None
         if lock.order is not None:
             old = self._ended_holder(ref.turn(lock.order), is_overdue=lock.is_overdue(now), now=now)
-            ended = closed(view.session, old, view.open_segment)
-        session = view.session.used(now)
+            ended = closed(session, old, view.open_segment)
+        session = session.used(now)
         beside: tuple[Operation, ...] = opening.beside
         if not session.rev:
             from turnstone.store.sessions.sessions import creation  # only where a session is created with its turn
@@ -106,7 +135,7 @@ class Opener:
             beside = (*creation(ref, session, now), *beside)
         remembered = put_remembered(ref, attempt, {"turn_id": state.turn_id}, now, view.remembered)
         return CheckedOpening(
-            ref, view, session, state, config, equipment, attempt, old, ended, remembered, beside, opening
+            ref, view, session, state, config, banks, equipment, attempt, old, ended, remembered, beside, opening
         )
 
     def run(self, checked: CheckedOpening) -> TurnBroadcast:
@@ -121,6 +150,7 @@ class Opener:
                 session=committed.session,
                 state=committed.turns[-1],
                 config=checked.config,
+                banks=checked.banks,
                 segments=checked.segments,
                 first_events=numbered(state),
                 provider_data=attempt.provider_data,
@@ -164,10 +194,10 @@ class Opener:
             warn_of_failure(checked.ref.turn(checked.old.order), checked.old)
             wake(self._deps.supervisor, checked.old.token)
 
-    def equipment(self, ref: SessionRef, config: AgentConfig, attempt: Attempt, chain: tuple[str, ...]) -> Equipment:
+    def equipment(self, ref: SessionRef, config: AgentConfig, attempt: Attempt, caller: ToolCaller) -> Equipment:
         """Return the equipment of a turn of this configuration. Raises InvalidRequest if a part is not available."""
         route = self._deps.route(ref.tenant, config.model)
-        tools = self._deps.tools.of(ref, attempt.provider_data, chain)
+        tools = self._deps.tools.of(ref, attempt.provider_data, caller)
         capabilities = partial(self._deps.inference.capabilities, route.targets)
         offer = supported_offer(route.with_prompt_format(config), tools.of_tenant.offered, capabilities)
         self._deps.shields.refuse_unusable(ref.tenant, config)
@@ -204,4 +234,5 @@ def refuse_large_documents(documents: Sequence[TurnDocument], window_tokens: int
     tokens = tokens_of(with_documents((), tuple(documents)))
     if tokens > window_tokens // 2:
         limit = f"{window_tokens // 2}, half of the model's context window"
-        raise InvalidRequest(f"documents: they have about {tokens} tokens, over {limit}; send less", ("documents",))
+        remedy = "send less, or put them into a vector database, for the agent to search with builtin::rag"
+        raise InvalidRequest(f"documents: they have about {tokens} tokens, over {limit}; {remedy}", ("documents",))

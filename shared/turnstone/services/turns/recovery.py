@@ -9,6 +9,7 @@ from threading import Timer
 
 from turnstone.domain.errors import Conflict, LeaseLost, NotFound, Overloaded
 from turnstone.domain.refs import TurnRef
+from turnstone.domain.sessions.lending import lent_banks
 from turnstone.domain.sessions.sessions import UNCLAIMED_AFTER, LockState, Session
 from turnstone.domain.turns.events import TurnFailed
 from turnstone.domain.turns.turns import TurnState, TurnStatus
@@ -135,6 +136,7 @@ class Recovery:
                 session=committed.session,
                 state=state,
                 config=state.config_with(view.agent.agent_config),
+                banks=lent_banks(view.agent.agent_config, view.agent_owner, session, state),
                 segments=view.segments,
                 first_events=numbered(state),
                 provider_data=self.queued.take(ref),
@@ -154,6 +156,7 @@ class Recovery:
                 session=committed.session,
                 state=continued,
                 config=state.config_with(view.agent.agent_config),
+                banks=lent_banks(view.agent.agent_config, view.agent_owner, session, state),
                 segments=view.segments,
                 first_events=numbered(continued, is_detailed=continued.keeps_details),
             )

@@ -1,11 +1,12 @@
 """The requests to open a turn and to run it, and the dependencies of a run."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.errors import Conflict
+from turnstone.domain.memory.lent_banks import LentBanks
 from turnstone.domain.models.routing import ModelRoute
 from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
 from turnstone.domain.refs import TurnRef
@@ -13,6 +14,7 @@ from turnstone.domain.sessions.context import SEALED_TOKENS, Segment
 from turnstone.domain.sessions.sessions import Session
 from turnstone.domain.tools.tool_runs import ToolOffer
 from turnstone.domain.turns.events import Numbered
+from turnstone.domain.turns.turn_settings import TurnDocument
 from turnstone.domain.turns.turns import NewTurn, TurnState
 from turnstone.engine.steps import PromptSource
 from turnstone.ports.models import Inference
@@ -28,6 +30,9 @@ from turnstone.services.turns.summarizing import Summarizer
 from turnstone.services.usage.limits import Limits
 from turnstone.store.sessions.turns import TurnStore
 
+if TYPE_CHECKING:  # few turns have memory
+    from turnstone.ports.memory import TurnMemories
+
 
 class RunnerDeps(NamedTuple):
     """Dependencies of every run of a turn.
@@ -38,6 +43,8 @@ class RunnerDeps(NamedTuple):
         summarizer: summarizes the turns that exceed a context window, None to drop them.
         route: returns the route of a tenant's model. Raises InvalidRequest.
         follow: polls a turn of another process for the requests that wait for it here.
+        fetch_documents: returns the documents of each field with the texts at their addresses. Raises InvalidRequest.
+        memories: returns the memory of turns, which is loaded for the first turn that has some.
         prompt_of: returns the source of a turn's system messages, None for its instructions; None where all use those.
         tidies_up: whether a run may still work after its end was published.
         runs_unattended: whether a run may begin after its request was answered; otherwise another process runs it.
@@ -60,6 +67,8 @@ class RunnerDeps(NamedTuple):
     follow: Callable[[TurnRef], None]
     tidies_up: bool
     runs_unattended: bool
+    memories: "Callable[[], TurnMemories]"
+    fetch_documents: Callable[[Mapping[str, Sequence[TurnDocument]]], Mapping[str, tuple[TurnDocument, ...]]]
     prompt_of: Callable[[TurnRef, AgentConfig], PromptSource | None] | None = None
 
     @property
@@ -116,6 +125,7 @@ class RunRequest(NamedTuple):
 
     Attributes:
         config: the configuration that the turn runs with.
+        banks: the memory banks that it may read.
         segments: newest context segments, the open one last.
         first_events: published before those of the run.
         provider_data: keys of the caller, for this run only.
@@ -127,6 +137,7 @@ class RunRequest(NamedTuple):
     session: Session
     state: TurnState
     config: AgentConfig
+    banks: LentBanks
     segments: tuple[Segment, ...]
     first_events: tuple[Numbered, ...]
     before: tuple[Numbered, ...] = ()

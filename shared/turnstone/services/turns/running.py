@@ -4,7 +4,7 @@ import logging
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from turnstone.domain.errors import (
     Conflict,
@@ -14,6 +14,7 @@ from turnstone.domain.errors import (
     InvalidRequest,
     LeaseLost,
     LimitReached,
+    MemoryUnusable,
     ModelBusy,
     ModelError,
     ModelTimedOut,
@@ -26,7 +27,7 @@ from turnstone.domain.errors import (
     TurnTimeReached,
 )
 from turnstone.domain.refs import SessionRef, TurnRef
-from turnstone.domain.sessions.context import tokens_of
+from turnstone.domain.sessions.context import current_messages, tokens_of
 from turnstone.domain.sessions.context_budget import budget_tokens
 from turnstone.domain.sessions.sessions import LockState, SessionLock
 from turnstone.domain.turns.events import (
@@ -39,7 +40,7 @@ from turnstone.domain.turns.events import (
     turn_completed,
 )
 from turnstone.domain.turns.failures import Failure, FailureKind
-from turnstone.domain.turns.turns import Step, TurnState, TurnStatus, silent_output
+from turnstone.domain.turns.turns import MemoryRetrievalStep, Step, TurnState, TurnStatus, silent_output
 from turnstone.engine.prompt import fixed_tokens, system_message
 from turnstone.engine.steps import AwaitClientTools, Blocked, EngineDeps, Finish, NextStep, RunAgain
 from turnstone.engine.tool_plan import build_offer
@@ -47,11 +48,18 @@ from turnstone.engine.turn import Move, advance
 from turnstone.services.streams.broadcast import TurnBroadcast
 from turnstone.services.streams.replay import doubtful_after, failed_event, gone_event, numbered
 from turnstone.services.threads.executor import Permit
+from turnstone.services.tools.tool_running import ToolCaller
 from turnstone.services.turns.leases import Lease
 from turnstone.services.turns.run_request import Equipment, RunnerDeps, RunRequest
 from turnstone.services.turns.transitions import closed, paused
 from turnstone.services.turns.turn_failures import ids_of, warn_of_failure
 from turnstone.store.sessions.turns import Change
+
+if TYPE_CHECKING:
+    from turnstone.domain.agents.agents import AgentConfig
+    from turnstone.domain.tools.tool_runs import ToolOffer
+    from turnstone.ports.memory import Retrieval
+    from turnstone.services.tools.tool_running import SessionTools
 
 log = logging.getLogger(__name__)
 
@@ -200,6 +208,7 @@ class _Run:
             engine = self._engine(state)
             while isinstance(following, RunAgain):
                 state = following.state
+                engine = self._with_fitting_history(engine, state)
                 self.lease.stop_in_time(self._deps.clock.monotonic_s())
                 if self.lease.is_out_of_time:
                     return self._failed(state, self._out_of_time())
@@ -254,12 +263,36 @@ class _Run:
             prompt=prompt,
             history_tokens=left,
             window_tokens=route.context_tokens or otherwise,
+            retrieval=self._retrieval(state, config, tools, offer),
         )
+
+    def _retrieval(
+        self, state: TurnState, config: "AgentConfig", tools: "SessionTools", offer: "ToolOffer"
+    ) -> "Retrieval | None":
+        if not (state.attachments or config.tools or self.launch.banks.of_session):
+            return None
+        from turnstone.domain.turns.retrieval import TurnMemory, reads_memory
+
+        memory = TurnMemory(self.launch.ref, config, self.launch.banks, state.attachments, self.launch.provider_data)
+        return self._deps.memories().of(memory, tools) if reads_memory(memory, offer) else None
+
+    def _with_fitting_history(self, engine: EngineDeps, state: TurnState) -> EngineDeps:
+        """Return the dependencies with a history that leaves room for the context that memory has just inserted."""
+        steps = state.turn.steps
+        if engine.retrieval is None or not steps or not isinstance(steps[-1], MemoryRetrievalStep):
+            return engine
+        inserted = tokens_of(current_messages(state)) - tokens_of(current_messages(self.launch.state))
+        left = (engine.history_tokens or 0) - inserted
+        history = engine.history
+        if history.tokens > left:
+            history = self._deps.turns.history(self.launch.ref, self._segments, left, is_continued=state.continues)
+        return engine._replace(history=history, history_tokens=left, retrieval=None)
 
     def _equipment(self) -> Equipment:
         route = self._deps.route(self.launch.ref.tenant, self.launch.config.model)
         config = route.with_prompt_format(self.launch.config)
-        tools = self._deps.tools.of(self.launch.ref.session, self.launch.provider_data, self.launch.state.chain)
+        caller = ToolCaller(self.launch.state.chain, self.launch.banks)
+        tools = self._deps.tools.of(self.launch.ref.session, self.launch.provider_data, caller)
         return Equipment(route, tools, build_offer(config, tools.of_tenant.offered(config.toolgroups)))
 
     def _out_of_time(self) -> TurnTimeReached:
@@ -345,6 +378,8 @@ def _kind_of(error: TurnstoneError) -> FailureKind:
         return "content_lost"
     if isinstance(error, LimitReached):
         return "limit_reached"
+    if isinstance(error, MemoryUnusable):
+        return "memory_unusable"
     if isinstance(error, CredentialsMissing):
         return "tools_want_credentials"
     if isinstance(error, CredentialsRefused):

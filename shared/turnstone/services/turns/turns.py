@@ -4,8 +4,10 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from functools import cache, partial
 from typing import TYPE_CHECKING, TypeVar
 
+from turnstone.domain.access.access import owner_of
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import (
     CallsMismatch,
@@ -20,6 +22,7 @@ from turnstone.domain.messages.messages import ToolResponseMessage
 from turnstone.domain.provider_data import HEADERS as PROVIDER_DATA_HEADERS
 from turnstone.domain.provider_data import NO_PROVIDER_DATA
 from turnstone.domain.refs import SessionRef, TurnRef
+from turnstone.domain.sessions.lending import lent_banks, names_banks
 from turnstone.domain.sessions.sessions import LockState
 from turnstone.domain.tools.tools import ToolResponse
 from turnstone.domain.turns.attempts import Attempt
@@ -28,6 +31,7 @@ from turnstone.services.access.access import AccessRules, check_session
 from turnstone.services.streams.broadcast import TurnBroadcast
 from turnstone.services.streams.replay import events_before_resume, numbered
 from turnstone.services.threads.executor import TurnExecutor
+from turnstone.services.tools.tool_running import ToolCaller
 from turnstone.services.turns.joining import Joining
 from turnstone.services.turns.opening import Opener
 from turnstone.services.turns.run_request import (
@@ -101,12 +105,14 @@ class Turns:
             Overloaded: every slot for a turn is taken.
             DayLimitReached: the tenant has spent its tokens of the day.
         """
-        opening = _opening(opening)
+        opening = _opening(opening, caller)
         responses = _resuming(opening.new)
         if responses and len(responses) != len(opening.new.messages):
             raise InvalidRequest(
                 "messages: tool responses and user messages can't be sent in one turn; send one kind", ("messages",)
             )
+
+        fetched = cache(partial(self._opener.fetched, ref.tenant, opening))  # once, however often the opening is tried
 
         def act() -> TurnBroadcast:
             view, now = self._viewed(caller, ref, opening, attempt)
@@ -115,7 +121,7 @@ class Turns:
             if responses:
                 return self._resume_by_messages(ref, view, responses, attempt, now)
             with _repeatable(view, attempt):
-                return self._opener.run(self._opener.checked(ref, view, opening, attempt, now))
+                return self._opener.run(self._opener.checked(ref, view, fetched(), attempt, now))
 
         return _settled(act, attempt)
 
@@ -127,18 +133,20 @@ class Turns:
         A repeated request gets the turn that it opened, whatever became of it since. Tool responses are refused:
         they resume a turn. For the errors see `start`.
         """
-        opening = _opening(opening)
+        opening = _opening(opening, caller)
         if _resuming(opening.new):
             raise InvalidRequest("messages: tool responses can't be sent in the background", ("messages",))
         if attempt.provider_data is not NO_PROVIDER_DATA and not self._deps.runs_unattended:
             raise InvalidRequest(KEYS_IN_BACKGROUND, PROVIDER_DATA_HEADERS[:1])
+
+        fetched = cache(partial(self._opener.fetched, ref.tenant, opening))
 
         def act() -> InBackground:
             view, now = self._viewed(caller, ref, opening, attempt)
             if earlier := self._earlier_ref(ref, view, attempt, now, is_own=opening.create is not None):
                 return self._found(earlier)
             with _repeatable(view, attempt):
-                checked = self._opener.checked(ref, view, opening, attempt, now)
+                checked = self._opener.checked(ref, view, fetched(), attempt, now)
                 if self._queued is None:
                     return self._opener.queue(checked)
                 try:
@@ -210,11 +218,12 @@ class Turns:
             raise NotFound("turn", ref.turn_id)
         state.check_content()
         config = state.config_with(view.agent.agent_config)
+        banks = lent_banks(view.agent.agent_config, view.agent_owner, view.session, state)
         equipment: Equipment | None = None
         if state.status is TurnStatus.COMPLETED:
             refuse_reopening(view.session, state, responses, self._deps.limits.infer_iters)
             step = answered_in_text(state, responses, self._deps.ids.new_id(), now)
-            equipment = self._opener.equipment(ref.session, config, attempt, state.chain)
+            equipment = self._opener.equipment(ref.session, config, attempt, ToolCaller(state.chain, banks))
             self._deps.limits.check_turn(state)
             self._deps.limits.of_day.check(ref.tenant)
         else:
@@ -234,6 +243,7 @@ class Turns:
                 session=committed.session,
                 state=committed.turns[0],
                 config=config,
+                banks=banks,
                 segments=view.segments_with(*change.segments),
                 first_events=numbered(committed.turns[0])[-1:],
                 before=events_before_resume(state, is_detailed=state.keeps_details),
@@ -310,8 +320,12 @@ def _resuming(new: NewTurn) -> list[ToolResponseMessage]:
     return [message for message in new.messages if isinstance(message, ToolResponseMessage)]
 
 
-def _opening(opening: Opening | NewTurn) -> Opening:
-    return Opening(opening) if isinstance(opening, NewTurn) else opening
+def _opening(opening: Opening | NewTurn, caller: Caller) -> Opening:
+    """Return the opening; a request that names memory banks keeps its caller's identity, which decides about them."""
+    opened = Opening(opening) if isinstance(opening, NewTurn) else opening
+    if not names_banks(opened.new):
+        return opened
+    return opened._replace(new=opened.new.model_copy(update={"named_by": owner_of(caller)}))
 
 
 @contextmanager

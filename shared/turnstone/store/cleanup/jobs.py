@@ -23,7 +23,7 @@ MOMENT = timedelta(microseconds=1)
 def put_job(job: Job) -> Put:
     """Return the write that stores the job."""
     key = job_key(job)
-    return Put(key, job.model_dump_json().encode(), {"open": job_shard(key)})
+    return Put(key, job.to_json().encode(), {"open": job_shard(key)})
 
 
 class DuePage(NamedTuple):

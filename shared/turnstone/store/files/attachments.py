@@ -19,7 +19,7 @@ from turnstone.store.sessions.session_records import session_of
 HELD_BYTES = 128 * 1024
 
 
-class StoredFile(NamedTuple):
+class AttachedFile(NamedTuple):
     """A produced file, as read.
 
     Attributes:
@@ -41,7 +41,7 @@ class Attached(NamedTuple):
     agent_owner: Ownership
 
     @property
-    def file(self) -> StoredFile:
+    def file(self) -> AttachedFile:
         """Return the file, in pieces if it is large and read so. Raises ContentLost, NotFound."""
         if self.record is None:
             raise NotFound("attachment", self.attachment_id)
@@ -55,9 +55,9 @@ class Attached(NamedTuple):
         return beginning._replace(body=b"", pieces=chain((beginning.body, second), pieces))
 
 
-def _file(body: bytes) -> StoredFile:
+def _file(body: bytes) -> AttachedFile:
     private = private_part(body)
-    return StoredFile(private["name"], private["mime_type"], wire_part(body))
+    return AttachedFile(private["name"], private["mime_type"], wire_part(body))
 
 
 class AttachmentStore:

@@ -38,6 +38,55 @@ def log_and_manifest(tenant: str, content_id: str) -> Range:
     return Range(content_partition(tenant, content_id), start="log:", end=MANIFEST)
 
 
+def document_key(tenant: str, content_id: str, order: str) -> Key:
+    """Return the key of a document's record, which sorts by its first insertion."""
+    return Key(content_partition(tenant, content_id), f"doc:{order}")
+
+
+def all_documents(tenant: str, content_id: str) -> Range:
+    return Range(content_partition(tenant, content_id), start="doc:", end="doc:~")
+
+
+def document_name_key(tenant: str, content_id: str, document_id: str) -> Key:
+    """Return the key of the record that leads from a document's id to its record."""
+    return Key(content_partition(tenant, content_id), f"named:{component(document_id)}")
+
+
+def value_key(tenant: str, content_id: str, name: str) -> Key:
+    """Return the key of a value in a bank of keys and values."""
+    return Key(content_partition(tenant, content_id), f"kv:{component(name)}")
+
+
+def long_value_key(tenant: str, content_id: str, insertion_id: str) -> Key:
+    """Return the key of a value too long for its record, of one insertion."""
+    return Key(content_partition(tenant, content_id), f"value:{insertion_id}")
+
+
+def edge_keys(tenant: str, content_id: str, ends: tuple[str, str], suffix: str) -> tuple[Key, Key]:
+    """Return the keys of an edge at its subject and at its object; the suffix names the edge."""
+    pk, (subject, target) = content_partition(tenant, content_id), ends
+    return Key(pk, f"out:{component(subject)}:{suffix}"), Key(pk, f"in:{component(target)}:{suffix}")
+
+
+def edges_at(tenant: str, content_id: str, entity: str, limit: int) -> tuple[Range, Range]:
+    """Return the reads of the first edges from an entity, and of those to it."""
+    pk, name = content_partition(tenant, content_id), component(entity)
+    return (
+        Range(pk, start=f"out:{name}:", end=f"out:{name}:~", limit=limit),
+        Range(pk, start=f"in:{name}:", end=f"in:{name}:~", limit=limit),
+    )
+
+
+def edge_list_key(tenant: str, content_id: str, order: str, insertion_id: str) -> Key:
+    """Return the key of the list of a document's edges, of one insertion."""
+    return Key(content_partition(tenant, content_id), f"edges:{order}:{insertion_id}")
+
+
+def edge_state_key(tenant: str, content_id: str, order: str, insertion_id: str) -> Key:
+    """Return the key of the status of a document's edges, of one insertion."""
+    return Key(content_partition(tenant, content_id), f"state:{order}:{insertion_id}")
+
+
 def index_key(tenant: str, content_id: str, segment: str) -> Key:
     return Key(content_partition(tenant, content_id), f"seg:{segment}:index")
 

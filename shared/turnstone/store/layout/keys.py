@@ -193,7 +193,7 @@ def kind_and_name(key: Key) -> tuple[str, str]:
 
 def job_key(job: Job) -> Key:
     """Return the key of a job. Its time comes first, so that the open index lists the longest due first."""
-    names = (job.agent_id, job.session_id) if job.agent_id else (job.order,)
+    names = (job.agent_id, job.session_id) if job.agent_id else (job.order, job.name) if job.name else (job.order,)
     ids = ":".join(map(component, names))
     return Key(f"{job_time(job.due_at)}|{component(job.tenant)}|{job.kind}:{ids}", SINGLE)
 

@@ -1,7 +1,7 @@
 """Content of memory banks: a log of the newest operations, and segments that were folded from it.
 
 The log has one record for each document inserted or dropped since the last fold. Segments are immutable and in the
-order of their making; the manifest lists them. A document counts where it appears last: in the log, else in the newest
+order of their listing; the manifest lists them. A document counts where it appears last: in the log, else in the newest
 segment that contains or drops it. So an operation writes its own record only, and parallel ones never conflict.
 
 A reader takes the log before the manifest: an operation folded in between appears in both, and is never missed.
@@ -9,21 +9,18 @@ A reader takes the log before the manifest: an operation folded in between appea
 
 from __future__ import annotations
 
-from array import array
-from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from enum import Enum, auto
-from typing import Any, NamedTuple, TypeVar
-
-from pydantic_core import from_json, to_json
+from itertools import islice
+from typing import NamedTuple, TypeVar
 
 from turnstone.domain.errors import Conflict, NotFound
 from turnstone.domain.jobs import Job
-from turnstone.domain.memory.documents import DocumentChunk
+from turnstone.domain.memory.banks import BankRef
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.values.ids import moment_of
-from turnstone.ports.records import AttributeIs, Check, Delete, Get, Key, Operation, Put, Record, RevIs
+from turnstone.ports.records import AttributeIs, Check, Delete, Get, Operation, Put, Record, RevIs
 from turnstone.ports.storage import RangeStore
 from turnstone.store.cleanup.jobs import put_job
 from turnstone.store.layout.bank_keys import (
@@ -37,55 +34,35 @@ from turnstone.store.layout.bank_keys import (
     segment_of,
 )
 from turnstone.store.layout.idempotency import Once, answer_in, get_remembered
-from turnstone.store.layout.ranges import all_records, pages
+from turnstone.store.layout.ranges import pages
+from turnstone.store.memory.bank_records import BankChange as BankChange
+from turnstone.store.memory.bank_records import ChunkText as ChunkText
+from turnstone.store.memory.bank_records import LoggedChange as LoggedChange
+from turnstone.store.memory.bank_records import Manifest as Manifest
+from turnstone.store.memory.bank_records import SegmentEntry as SegmentEntry
+from turnstone.store.memory.bank_records import (
+    logged_in,
+    manifest_body,
+    manifest_in,
+    page_body,
+    put_change,
+    texts_in,
+)
 
 Item = TypeVar("Item")
 CHUNKS_OF_PAGE = 64
 OPERATIONS_AT_ONCE = 96
 BYTES_AT_ONCE = 2 * 1024 * 1024  # of a write, whose records are limited in sum
 PAGES_AT_ONCE = 16
+INDEXES_AT_ONCE = 8
 CLEARED_AT_ONCE = 100
 HELD_BYTES = 128 * 1024
 EXISTS = AttributeIs("status", "active")
-
-
-class SegmentEntry(NamedTuple):
-    """A segment in the manifest.
-
-    Attributes:
-        chunks: their number, those included that newer segments replace.
-        dropped: documents deleted when it was folded: their chunks in older segments do not count.
-    """
-
-    name: str
-    chunks: int
-    dropped: tuple[str, ...] = ()
-
-
-class Manifest(NamedTuple):
-    """The segments of a bank, the oldest first, and the record's revision."""
-
-    segments: tuple[SegmentEntry, ...]
-    rev: int
-
-    @property
-    def chunks(self) -> int:
-        """The number of chunks, replaced ones included until they are merged."""
-        return sum(segment.chunks for segment in self.segments)
-
-
-class BankChange(NamedTuple):
-    """An operation on a document: its chunks, which replace all it had; None if it is dropped."""
-
-    document_id: str
-    chunks: tuple[DocumentChunk, ...] | None
-
-
-class LoggedChange(NamedTuple):
-    """A stored change; `version` differs from that of every other one."""
-
-    change: BankChange
-    version: str
+# The state of a segment, in the record of its index. That is there first, with the number of pages that will follow, so
+# that a clean-up finds payloads whose own records were never written.
+STATE, PAGES = "state", "pages"
+CLAIMED, STORED, REMOVED = "claimed", "stored", "removed"
+NO_INDEX = b"{}"
 
 
 class View(NamedTuple):
@@ -93,22 +70,6 @@ class View(NamedTuple):
 
     log: tuple[LoggedChange, ...]
     manifest: Manifest
-
-
-class BankRef(NamedTuple):
-    """A bank's content; `bank_id` is for errors."""
-
-    tenant: str
-    content_id: str
-    bank_id: str
-
-
-class ChunkText(NamedTuple):
-    """What a segment's index leaves to its pages of texts."""
-
-    position: int
-    tokens: int
-    text: str
 
 
 class SegmentGone(Exception):
@@ -129,29 +90,45 @@ class BankContents:
 
     def view(self, ref: BankRef) -> View:
         """Return the log and the list of segments. Raises NotFound."""
-        records = all_records(self._store, log_and_manifest(ref.tenant, ref.content_id))
-        if not records or records[-1].key.sk != MANIFEST:
-            raise NotFound("memory bank", ref.bank_id)
-        return View(tuple(_logged_in(record) for record in records[:-1]), _manifest_in(records[-1]))
+        return self.views([ref])[0]
+
+    def views(self, refs: Sequence[BankRef]) -> list[View]:
+        """Return log and list of segments of each bank, read at the same time. Raises NotFound."""
+        ranges = [log_and_manifest(ref.tenant, ref.content_id) for ref in refs]
+        _, firsts = self._store.gather([], ranges)
+        return [
+            view_of(ref, [record for page in pages(self._store, query, first) for record in page.records])
+            for ref, query, first in zip(refs, ranges, firsts, strict=True)
+        ]
 
     def manifest(self, ref: BankRef) -> Manifest:
         """Return the list of segments. Raises NotFound."""
         record = self._store.get(manifest_key(ref.tenant, ref.content_id))
         if record is None:
             raise NotFound("memory bank", ref.bank_id)
-        return _manifest_in(record)
+        return manifest_in(record)
 
     def append(self, ref: BankRef, changes: Sequence[BankChange], version: Callable[[], str]) -> None:
         """Store the changes, some at a time; each of them wholly or not. Raises NotFound for a deleted bank.
 
         Several changes of one document must be in several calls.
         """
-        for some in _within_limits([_put(ref, change, version()) for change in changes]):
-            writes: list[Operation] = [*some, Check(manifest_key(ref.tenant, ref.content_id), (EXISTS,))]
-            try:
-                self._store.write(writes)
-            except Conflict as conflict:
-                raise NotFound("memory bank", ref.bank_id) from conflict
+        for some in within_limits([self.put_change(ref, change, version()) for change in changes]):
+            self.write(ref, some)
+
+    def put_change(self, ref: BankRef, change: BankChange, version: str) -> Put:
+        """Return the write of a change into the log, where it replaces an earlier one of the document."""
+        return put_change(log_key(*ref[:2], change.document_id), change, version)
+
+    def write(self, ref: BankRef, operations: Sequence[Operation]) -> None:
+        """Apply all operations or none. Raises NotFound for a deleted bank, Conflict for a condition of theirs."""
+        exists = Check(manifest_key(ref.tenant, ref.content_id), (EXISTS,))
+        try:
+            self._store.write([*operations, exists])
+        except Conflict as conflict:
+            if conflict.key != exists.key:
+                raise
+            raise NotFound("memory bank", ref.bank_id) from conflict
 
     def is_repeated(self, ref: BankRef, attempt: Attempt, now: datetime) -> bool:
         """Return whether the request was completed before. Raises IdempotencyMismatch."""
@@ -169,8 +146,13 @@ class BankContents:
         except Conflict as conflict:
             raise NotFound("memory bank", ref.bank_id) from conflict
 
-    def put_segment(self, ref: BankRef, name: str, index: bytes, texts: Sequence[ChunkText], cleaning: Job) -> bool:
+    def put_segment(
+        self, ref: BankRef, name: str, index: bytes, chunks: int, texts: Iterable[ChunkText], cleaning: Job
+    ) -> bool:
         """Store a segment, not listed yet, with the job that removes it if it never is.
+
+        Args:
+            chunks: the number of the texts, which are read one page after the other.
 
         Returns:
             Whether it was stored: not if that job has removed it already.
@@ -179,50 +161,66 @@ class BankContents:
             NotFound: the bank was deleted.
         """
         key = index_key(*ref[:2], name)
+        parts = {PAGES: -(-chunks // CHUNKS_OF_PAGE)}
         exists = Check(manifest_key(ref.tenant, ref.content_id), (EXISTS,))
         try:
-            self._store.write([Put(key, index, is_apart=True), put_job(cleaning), exists])
+            self._store.write([Put(key, NO_INDEX, {STATE: CLAIMED, **parts}), put_job(cleaning), exists])
         except Conflict as conflict:
             raise NotFound("memory bank", ref.bank_id) from conflict
+        is_claimed = (AttributeIs(STATE, CLAIMED),)
+        numbered = enumerate(_pages_of(texts))
         try:
-            for number, some in enumerate(_parts(texts, CHUNKS_OF_PAGE)):
-                page = Put(page_key(*ref[:2], name, number), to_json(some), is_apart=True)
-                self._store.write([page, Check(key, (RevIs(1),))])
+            while some := list(islice(numbered, PAGES_AT_ONCE)):
+                puts = [Put(page_key(*ref[:2], name, number), body, is_apart=True) for number, body in some]
+                self._store.write([*puts, Check(key, is_claimed)])
+            self._store.write([Put(key, index, {STATE: STORED, **parts}, when=is_claimed, is_apart=True)])
         except Conflict:
             return False
         return True
 
     def commit(
-        self, ref: BankRef, before: Manifest, segments: Sequence[SegmentEntry], folded: Sequence[LoggedChange] = ()
-    ) -> bool:
+        self,
+        ref: BankRef,
+        before: Manifest,
+        segments: Sequence[SegmentEntry],
+        folded: Sequence[LoggedChange] = (),
+        also: Sequence[Operation] = (),
+    ) -> Manifest | None:
         """List these segments, and remove the folded changes.
 
+        Args:
+            also: other writes, applied with these or not at all.
+
         Returns:
-            Whether it was done: not if the list or a folded change has changed since it was read, or a segment that is
-            new in the list is gone.
+            The list as it is now; None if the list or a folded change has changed since it was read, a segment that is
+            new in the list is gone, or a condition of the other writes does not hold.
         """
         listed = {segment.name for segment in before.segments}
         key = manifest_key(ref.tenant, ref.content_id)
         writes: list[Operation] = [
-            Put(key, _manifest_body(segments), {"status": "active"}, when=(RevIs(before.rev),)),
-            *(Check(index_key(*ref[:2], each.name), (RevIs(1),)) for each in segments if each.name not in listed),
+            Put(key, manifest_body(segments), {"status": "active"}, when=(RevIs(before.rev),)),
             *(
-                Delete(log_key(*ref[:2], each.change.document_id), (AttributeIs("version", each.version),))
-                for each in folded
+                Check(index_key(*ref[:2], each.name), (AttributeIs(STATE, STORED),))
+                for each in segments
+                if each.name not in listed
             ),
+            *(Delete(each.key, (AttributeIs("version", each.version),)) for each in folded),
+            *also,
         ]
         try:
             self._store.write(writes)
         except Conflict:
-            return False
-        return True
+            return None
+        return Manifest(tuple(segments), before.rev + 1)
 
-    def index(self, ref: BankRef, name: str) -> bytes:
-        """Return the index of a segment. Raises SegmentGone, ContentLost."""
-        record = self._store.get(index_key(*ref[:2], name))
-        if record is None:
-            raise SegmentGone
-        return record.body
+    def indexes(self, ref: BankRef, names: Sequence[str]) -> Iterator[bytes]:
+        """Yield the index of each segment, some of them read at a time. Raises SegmentGone, ContentLost."""
+        for some in _parts(names, INDEXES_AT_ONCE):
+            records, _ = self._store.gather([Get(index_key(*ref[:2], name)) for name in some], [])
+            for record in records:
+                if record is None or record.attributes.get(STATE) != STORED:
+                    raise SegmentGone
+                yield record.body
 
     def texts(self, ref: BankRef, numbered: Sequence[tuple[str, int]]) -> dict[tuple[str, int], tuple[ChunkText, ...]]:
         """Return the pages of these segments and numbers. Raises SegmentGone, ContentLost."""
@@ -232,13 +230,14 @@ class BankContents:
             for each, record in zip(some, records, strict=True):
                 if record is None:
                     raise SegmentGone
-                found[each] = tuple(ChunkText(*fields) for fields in from_json(record.body))
+                found[each] = texts_in(record)
         return found
 
     def clear_unlisted(self, ref: BankRef, old: datetime, limit: int) -> Unlisted:
         """Remove segments that the manifest does not list, about that number of records at most.
 
-        The index of a segment goes first, while the manifest is the one that was read: after that it can't be listed.
+        A segment is marked as removed first, while the manifest is the one that was read: after that it can't be
+        listed. Its mark goes last, so that another run finds what this one leaves.
 
         Args:
             old: a segment made before is not completed any more.
@@ -246,11 +245,11 @@ class BankContents:
         record = self._store.get(manifest_key(ref.tenant, ref.content_id))
         if record is None:
             return Unlisted.NONE  # the bank is deleted, with a job that removes everything
-        listed = {segment.name for segment in _manifest_in(record).segments}
+        listed = {segment.name for segment in manifest_in(record).segments}
         same_list = Check(record.key, (RevIs(record.rev),))
-        left, fenced = Unlisted.NONE, None
-        for key in self._segment_keys(ref):
-            name = segment_of(key.sk)
+        left = Unlisted.NONE
+        for index in self._segments_stored(ref):
+            name = segment_of(index.key.sk)
             if name in listed:
                 continue
             if moment_of(name) > old:
@@ -258,23 +257,22 @@ class BankContents:
                 continue
             if limit <= 0:
                 return Unlisted.SOME
-            index = index_key(*ref[:2], name)
-            if index != fenced:
-                try:
-                    self._store.write([Delete(index), same_list])
-                except Conflict:
-                    return Unlisted.SOME
-                self._store.clear(index.pk, CLEARED_AT_ONCE, index.sk)
-                fenced = index
-            if key != index:
+            number = int(index.attributes.get(PAGES, 0))
+            try:
+                self._store.write([Put(index.key, NO_INDEX, {STATE: REMOVED, PAGES: number}), same_list])
+            except Conflict:
+                return Unlisted.SOME
+            for key in (*(page_key(*ref[:2], name, page) for page in range(number)), index.key):
                 self._store.clear(key.pk, CLEARED_AT_ONCE, key.sk)
-            limit -= 1
+            limit -= 1 + number
         return left
 
-    def _segment_keys(self, ref: BankRef) -> Iterator[Key]:
+    def _segments_stored(self, ref: BankRef) -> Iterator[Record]:
+        """Yield the record of each segment's index, whose body is left out."""
         for page in pages(self._store, all_segments(ref.tenant, ref.content_id)._replace(held_bytes=HELD_BYTES)):
             for record in page.records:
-                yield record.key
+                if record.key == index_key(*ref[:2], segment_of(record.key.sk)):
+                    yield record
 
 
 def page_of(position: int) -> tuple[int, int]:
@@ -282,55 +280,25 @@ def page_of(position: int) -> tuple[int, int]:
     return divmod(position, CHUNKS_OF_PAGE)
 
 
-def _put(ref: BankRef, change: BankChange, version: str) -> Put:
-    chunks = None if change.chunks is None else [_fields_of(chunk) for chunk in change.chunks]
-    body = to_json({"document_id": change.document_id, "chunks": chunks})
-    return Put(log_key(*ref[:2], change.document_id), body, {"version": version})
+def view_of(ref: BankRef, records: Sequence[Record]) -> View:
+    """Return the state in the records of log and manifest. Raises NotFound without a manifest: the bank is deleted."""
+    if not records or records[-1].key.sk != MANIFEST:
+        raise NotFound("memory bank", ref.bank_id)
+    return View(tuple(logged_in(record) for record in records[:-1]), manifest_in(records[-1]))
 
 
-def _fields_of(chunk: DocumentChunk) -> dict[str, Any]:
-    fields: dict[str, Any] = {"position": chunk.position, "text": chunk.text, "tokens": chunk.tokens}
-    if chunk.metadata:
-        fields["metadata"] = chunk.metadata
-    if chunk.vector is not None:
-        fields["vector"] = b64encode(array("f", chunk.vector).tobytes()).decode()
-    return fields
+def _pages_of(texts: Iterable[ChunkText]) -> Iterator[bytes]:
+    following = iter(texts)
+    while some := list(islice(following, CHUNKS_OF_PAGE)):
+        yield page_body(some)
 
 
-def _logged_in(record: Record) -> LoggedChange:
-    fields = from_json(record.body)
-    document_id, found = fields["document_id"], fields["chunks"]
-    chunks = None if found is None else tuple(_chunk_in(document_id, each) for each in found)
-    return LoggedChange(BankChange(document_id, chunks), str(record.attributes["version"]))
-
-
-def _chunk_in(document_id: str, fields: dict[str, Any]) -> DocumentChunk:
-    vector = None
-    if "vector" in fields:
-        vector = array("f")
-        vector.frombytes(b64decode(fields["vector"]))
-    return DocumentChunk(
-        document_id, fields["position"], fields["text"], fields["tokens"], fields.get("metadata", {}), vector
-    )
-
-
-def _manifest_body(segments: Sequence[SegmentEntry]) -> bytes:
-    return to_json({"segments": [tuple(segment) for segment in segments]})
-
-
-def _manifest_in(record: Record) -> Manifest:
-    entries = from_json(record.body)["segments"]
-    return Manifest(tuple(SegmentEntry(name, chunks, tuple(gone)) for name, chunks, gone in entries), record.rev)
-
-
-EMPTY_MANIFEST = _manifest_body(())
-
-
-def _within_limits(puts: Sequence[Put]) -> Iterator[list[Put]]:
+def within_limits(puts: Sequence[Put], number: int = OPERATIONS_AT_ONCE) -> Iterator[list[Put]]:
+    """Yield the puts in groups for one write each, of that number at most."""
     some: list[Put] = []
     size = 0
     for put in puts:
-        if some and (len(some) == OPERATIONS_AT_ONCE or size + len(put.body) > BYTES_AT_ONCE):
+        if some and (len(some) == number or size + len(put.body) > BYTES_AT_ONCE):
             yield some
             some, size = [], 0
         some.append(put)

@@ -49,6 +49,11 @@ class RegistrySnapshot:
             entries = self.refresh(tenant)
         return entries.get(kind, {}).get(identifier)
 
+    def of_kind(self, tenant: str, kind: str) -> Mapping[str, Any]:
+        """Return the entries of a kind as JSON, by identifier."""
+        entries = self._fresh(tenant)
+        return (self.refresh(tenant) if entries is None else entries).get(kind, {})
+
     def refresh(self, tenant: str) -> Entries:
         """Read it now, cached or not. Raises StoreUnavailable."""
         return self.learn(tenant, self._store.get(directory_key(tenant)))

@@ -21,7 +21,7 @@ _STEP: TypeAdapter[Step] = TypeAdapter(Step, config=ConfigDict(defer_build=True)
 STATUS = "status"
 TOKEN = "token"  # noqa: S105 - the attribute's name; written by the state machine, dropped by our next write
 # a default inside of these, such as the type of a strategy, must be stored, too
-_COMPLETE = {"overrides", "config", "documents"}
+_COMPLETE = {"overrides", "config", "documents", "attachments"}
 _NOT_PRIVATE = {"turn", "order", "status", "rev", "is_lost", "token", *_COMPLETE}
 _PRIVATE_DEFAULTS = tuple(
     (name, field.default) for name, field in TurnState.model_fields.items() if name not in _NOT_PRIVATE
@@ -42,8 +42,9 @@ def put_turn(ref: SessionRef, state: TurnState) -> Put:
         private["overrides"] = overrides
     if state.config is not None:
         private |= _snapshot(state.config)
-    if state.documents:
-        private["documents"] = [document.model_dump(mode="json") for document in state.documents]
+    for name, texts in (("documents", state.documents), ("attachments", state.attachments)):
+        if texts:
+            private[name] = [document.model_dump(mode="json") for document in texts]
     return Put(
         key=turn_key(ref, state.order),
         body=frame(private, state.turn.model_dump_json(exclude=_DERIVED).encode()),

@@ -37,6 +37,7 @@ from turnstone.http.replies import TurnReply
 from turnstone.http.request import Request
 from turnstone.http.route import Route
 from turnstone.http.server.app import build_app
+from turnstone.http.server.endpoint import BodyLimits
 from turnstone.http.server.hosting import OneMachine
 from turnstone.ports.records import Absent, Key, Put
 from turnstone.services.streams import session_queues
@@ -224,7 +225,7 @@ class Patient:
 
         route = Route("POST", "/{agent_id}/{session_id}", endpoint, None)
         self.server = server
-        self.app = build_app([route], server.core, 1_000, OneMachine())
+        self.app = build_app([route], server.core, BodyLimits(1_000, 1_000), OneMachine())
         self.queues = server.core.session_queues
 
     def send(self, ref: SessionRef, text: str) -> Pending:

@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field
 from pydantic import Strict as ByType
 from pydantic_core import PydanticCustomError
 
+from turnstone.dialects.llama_stack.memory.documents import metadata_of
 from turnstone.domain.errors import InvalidRequest, Unsupported
 from turnstone.domain.memory.insertions import GivenChunk
 from turnstone.domain.memory.questions import BankQuestion, Hit, ReciprocalRank, Weighted
@@ -25,7 +26,8 @@ def _whole(value: Any) -> Any:
     return value
 
 
-Whole = Annotated[int, BeforeValidator(_whole)]
+ByNumber = BeforeValidator(_whole)  # follows the limits, which it would hide from the JSON schema
+Whole = Annotated[int, ByNumber]
 Number = Annotated[float, ByType()]
 
 
@@ -38,7 +40,7 @@ class InsertedChunk(NullMeansDefault):
         """Return the chunk. Raises Unsupported for an image."""
         document_id = self.metadata.get("document_id")
         return GivenChunk(
-            _text(self.content, ("chunks", index, "content")),
+            searched_text(self.content, ("chunks", index, "content")),
             self.metadata,
             document_id if isinstance(document_id, str) else "",
             self.embedding,
@@ -83,11 +85,11 @@ class QueryChunks(NullMeansDefault):
         """Return the question. Raises Unsupported for an image."""
         params = self.params
         return BankQuestion(
-            _text(self.query, ("query",)),
+            searched_text(self.query, ("query",)),
             None,
             params.mode,
             params.max_chunks,
-            ranker=_ranker(params.ranker),
+            ranker=ranker_of(params.ranker),
             threshold=params.score_threshold,
         )
 
@@ -106,12 +108,13 @@ class FoundChunks(Frozen):
 def found_chunks(hits: Sequence[Hit]) -> FoundChunks:
     """Return the hits as chunks and their scores, the best first."""
     return FoundChunks(
-        chunks=tuple(FoundChunk(content=hit.chunk.text, metadata=dict(hit.chunk.metadata)) for hit in hits),
+        chunks=tuple(FoundChunk(content=hit.chunk.text, metadata=metadata_of(hit)) for hit in hits),
         scores=tuple(hit.score for hit in hits),
     )
 
 
-def _ranker(given: RrfRanker | WeightedRanker | None) -> Weighted | ReciprocalRank:
+def ranker_of(given: RrfRanker | WeightedRanker | None) -> Weighted | ReciprocalRank:
+    """Return the ranker of a request."""
     match given:
         case RrfRanker():
             return ReciprocalRank(given.impact_factor)
@@ -120,11 +123,12 @@ def _ranker(given: RrfRanker | WeightedRanker | None) -> Weighted | ReciprocalRa
     return Weighted()
 
 
-def _text(content: Content, location: tuple[str | int, ...]) -> str:
+def searched_text(content: Content, location: tuple[str | int, ...], *, may_be_empty: bool = False) -> str:
+    """Return the text of a content. Raises Unsupported for an image, InvalidRequest without a text."""
     name = ".".join(map(str, location))
     if any(isinstance(item, ImageItem) for item in items_of(content)):
         raise Unsupported(f"{name}: memory banks search texts only; leave images out", location)
     text = text_of(content)
-    if not text.strip():
+    if not (text.strip() or may_be_empty):
         raise InvalidRequest(f"{name}: must have a text", location)
     return text

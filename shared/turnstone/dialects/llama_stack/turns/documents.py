@@ -1,12 +1,9 @@
-"""Documents of a turn's request: texts and images that the model is shown in this turn only.
+"""Documents and attachments of a turn's request: texts and images.
 
 Source: the Agents contract of Llama Stack 0.2.x.
 """
 
-import binascii
-from base64 import b64decode
 from collections.abc import Iterator, Sequence
-from urllib.parse import unquote_to_bytes
 
 from turnstone.domain.errors import InvalidRequest, Unsupported
 from turnstone.domain.turns.turn_settings import TurnDocument
@@ -18,23 +15,29 @@ ACCEPTED = f"text/*, image/*, {', '.join(TEXT_TYPES)}"
 LONGEST_TYPE = 100
 
 
-def documents_of(given: Sequence[Attachment]) -> Iterator[TurnDocument]:
-    """Yield the documents as the turn keeps them.
+def documents_of(given: Sequence[Attachment], field: str = "documents") -> Iterator[TurnDocument]:
+    """Yield the documents of the request's field as the turn keeps them; one at an address has yet to be read.
 
     Raises:
-        Unsupported: of another type, or a text at an address.
+        Unsupported: a text in the request is of another type.
         InvalidRequest: content that is not of its type.
     """
     for index, document in enumerate(given):
-        location = ("documents", index)
+        location = (field, index)
         media_type = document.mime_type.partition(";")[0].strip().lower()
         if media_type.startswith("image/"):
             yield TurnDocument(content=_image(document.content, location), mime_type=media_type)
+        elif isinstance(document.content, Url):
+            yield TurnDocument(content="", mime_type=media_type, address=document.content.uri)
         elif media_type.startswith("text/") or media_type in TEXT_TYPES:
             yield TurnDocument(content=_text(document.content, location), mime_type=media_type)
         else:
             message = f"this server takes documents of the types {ACCEPTED}, not {media_type[:LONGEST_TYPE]!r}"
-            raise Unsupported(f"documents.{index}.mime_type: {message}", (*location, "mime_type"))
+            raise Unsupported(f"{field}.{index}.mime_type: {message}", (*location, "mime_type"))
+
+
+def is_image(document: TurnDocument) -> bool:
+    return document.mime_type.startswith("image/")
 
 
 def _image(content: Content | Url, location: tuple[str | int, ...]) -> Content:
@@ -46,29 +49,11 @@ def _image(content: Content | Url, location: tuple[str | int, ...]) -> Content:
     return items
 
 
-def _text(content: Content | Url, location: tuple[str | int, ...]) -> Content:
-    if isinstance(content, Url):
-        return _text_at(content.uri, location)
+def _text(content: Content, location: tuple[str | int, ...]) -> str:
     if not isinstance(content, str) and any(isinstance(item, ImageItem) for item in items_of(content)):
         raise _wrong(location, "the content of a text is a text, not an image")
     return text_of(content)
 
 
-def _text_at(uri: str, location: tuple[str | int, ...]) -> str:
-    """Return the text of a data URL."""
-    scheme, _, rest = uri.partition(":")
-    if scheme.lower() != "data":
-        message = "this server does not fetch documents; send the text as `content`, or as a data URL"
-        raise Unsupported(f"documents.{location[1]}.content: {message}", (*location, "content"))
-    head, comma, encoded = rest.partition(",")
-    try:
-        if not comma:
-            raise ValueError
-        body = unquote_to_bytes(encoded)
-        return (b64decode(body, validate=True) if head.lower().endswith(";base64") else body).decode()
-    except (ValueError, binascii.Error) as problem:
-        raise _wrong(location, "this is no data URL of a text in UTF-8") from problem
-
-
 def _wrong(location: tuple[str | int, ...], why: str) -> InvalidRequest:
-    return InvalidRequest(f"documents.{location[1]}.content: {why}", (*location, "content"))
+    return InvalidRequest(f"{location[0]}.{location[1]}.content: {why}", (*location, "content"))

@@ -4,7 +4,7 @@ Source: the types of `llama-stack-client` 0.2.12.
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field
 
@@ -30,6 +30,7 @@ class SessionWithTurns(Frozen):
     session_name: str
     turns: tuple[Turn, ...]
     started_at: str
+    vector_db_id: Annotated[str | None, Field(exclude_if=lambda name: name is None)] = None
     lost_turns: LostTurns = ()
 
 
@@ -74,5 +75,7 @@ def session_head(session: Session) -> bytes:
 
 def session_tail(session: Session, lost_turns: Sequence[str]) -> bytes:
     """Return the JSON of a session after the turns."""
-    tail = {"started_at": session.started_at, **({"lost_turns": lost_turns} if lost_turns else {})}
-    return after_entries(tail)
+    tail: dict[str, Any] = {"started_at": session.started_at}
+    if session.vector_db_id is not None:
+        tail["vector_db_id"] = session.vector_db_id
+    return after_entries({**tail, **({"lost_turns": lost_turns} if lost_turns else {})})

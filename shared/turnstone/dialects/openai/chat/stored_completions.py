@@ -13,10 +13,19 @@ from pydantic_core import from_json, to_json
 
 from turnstone.dialects.json_objects import after_entries, before_entries, with_fields
 from turnstone.dialects.openai.chat.chat_replies import ChatCompletion
-from turnstone.domain.errors import InvalidRequest, NotFound
+from turnstone.dialects.openai.pages import (
+    HAS_MORE,
+    OF_LIST,
+    EndIds,
+    PageRule,
+    one_value,
+    only_value,
+    refuse_cursor,
+    unused_id_near,
+)
+from turnstone.domain.errors import NotFound
 from turnstone.domain.models.stored_completions import MOST_IN_A_LIST, CompletionsQuery, StoredCompletion
 from turnstone.domain.values.frozen import Frozen
-from turnstone.domain.values.ids import uuid7, uuid7_milliseconds
 
 EXAMPLE_ID = "chatcmpl-01990000-0000-7000-8000-000000000000"
 WIRE_PREFIX = "chatcmpl-"
@@ -25,7 +34,6 @@ Wire = bytes | Iterable[bytes]
 MESSAGE_ID = re.compile(rf"(?P<completion_id>{WIRE_ID})-(?P<index>0|[1-9][0-9]{{0,8}})")
 METADATA_NAME = re.compile(r"metadata\[([^\[\]]+)\]")
 USUAL_LIMIT = 20
-LARGEST = 1_000_000_000
 LOST = "[The content of this chat completion is lost: the server's stored copy of it is missing or damaged.]"
 LIST_HEAD = before_entries({"object": "list"}, "data")
 
@@ -41,8 +49,6 @@ FIRST_ID = Annotated[
     str, Field(description="The id of the first entry, empty if there is none.", examples=[EXAMPLE_ID])
 ]
 LAST_ID = Annotated[str, Field(description="The id to continue behind, empty if there is none.", examples=[EXAMPLE_ID])]
-HAS_MORE = Annotated[bool, Field(description="Whether more follow behind `last_id`.", examples=[False])]
-OF_LIST = Annotated[Literal["list"], Field(description="What this is.", examples=["list"])]
 
 
 class StoredChatCompletion(ChatCompletion):
@@ -122,27 +128,15 @@ class StoredMessages(Frozen):
     has_more: HAS_MORE
 
 
-def _page_query(of: str, order: str, pattern: str, example: str) -> dict[str, dict[str, Any]]:
-    limits = {"anyOf": [{"type": "integer", "minimum": 1, "maximum": LARGEST}, {"const": ""}]}
-    return {
-        "after": {
-            "description": f"Continue behind the {of} of this id.",
-            "schema": {"anyOf": [{"type": "string", "pattern": f"^{pattern}$"}, {"const": ""}]},
-            "example": example,
-        },
-        "limit": {
-            "description": f"How many at most; {USUAL_LIMIT} if left out, and never more than {MOST_IN_A_LIST}.",
-            "schema": limits,
-        },
-        "order": {
-            "description": f"By time: asc or desc; {order} if left out.",
-            "schema": {"enum": ["asc", "desc", ""]},
-        },
-    }
-
-
+PAGES = PageRule("chat completion", WIRE_ID, EXAMPLE_ID, "desc", USUAL_LIMIT, MOST_IN_A_LIST, is_cut=True)
+MESSAGE_PAGES = PAGES._replace(
+    of="message",
+    pattern=MESSAGE_ID.pattern.replace("?P<completion_id>", "").replace("?P<index>", ""),
+    example=f"{EXAMPLE_ID}-0",
+    order="asc",
+)
 LIST_QUERY = {
-    **_page_query("chat completion", "desc", WIRE_ID, EXAMPLE_ID),
+    **PAGES.query,
     "model": {"description": "Only those of this model.", "schema": {"type": "string"}},
     "metadata": {
         "description": "Only those with this metadata, as `metadata[topic]=support`.",
@@ -151,9 +145,7 @@ LIST_QUERY = {
         "explode": True,
     },
 }
-MESSAGES_QUERY = _page_query(
-    "message", "asc", MESSAGE_ID.pattern.replace("?P<completion_id>", "").replace("?P<index>", ""), f"{EXAMPLE_ID}-0"
-)
+MESSAGES_QUERY = MESSAGE_PAGES.query
 
 
 def stored_wire(completion: bytes, messages: Iterable[BaseModel], metadata: Mapping[str, str] | None) -> bytes:
@@ -194,56 +186,42 @@ def completion_id_in(text: str) -> str:
 
 def completions_in_query(query: Mapping[str, Sequence[str]]) -> CompletionsQuery:
     """Return the requested part of the list. Raises InvalidRequest."""
-    after = _only(query, "after")
+    after = only_value(query, "after")
     if after is not None and not re.fullmatch(WIRE_ID, after):
-        raise InvalidRequest("after: not issued by this API", ("query", "after"))
+        raise refuse_cursor()
     named = ((METADATA_NAME.fullmatch(name), name) for name in query)
     return CompletionsQuery(
-        limit=_limit(query),
+        limit=PAGES.limit(query),
         after=after,
-        model=_only(query, "model"),
-        metadata={found[1]: _one(query, name) for found, name in named if found},
-        is_newest_first=_order(query, "desc") == "desc",
+        model=only_value(query, "model"),
+        metadata={found[1]: one_value(query, name) for found, name in named if found},
+        is_newest_first=PAGES.is_newest_first(query),
     )
 
 
-class ListedIds:
-    """The ids of the first and the last entry of a list, available once its entries are consumed."""
-
-    def __init__(self) -> None:
-        self.first = self.last = ""
-
-    def noted(self, entries: Iterable[tuple[StoredCompletion, Wire | None]]) -> Iterator[Wire]:
-        """Yield the JSON of each entry, or its placeholder if it is lost."""
-        for completion, wire in entries:
-            self.first = self.first or completion.completion_id
-            self.last = completion.completion_id
-            yield lost_wire(completion) if wire is None else wire
+def listed_wires(entries: Iterable[tuple[StoredCompletion, Wire | None]]) -> Iterator[tuple[str, Wire]]:
+    """Yield the id and the JSON of each entry, a placeholder for one that is lost."""
+    for completion, wire in entries:
+        yield completion.completion_id, lost_wire(completion) if wire is None else wire
 
 
-def list_tail(ids: ListedIds, cursor: str | None, query: CompletionsQuery, has_more: bool) -> bytes:
+def list_tail(ids: EndIds, cursor: str | None, query: CompletionsQuery, has_more: bool) -> bytes:
     """Return the JSON of a list after the entries; the cursor continues an empty page."""
-    last_id = ids.last or (_unused_id_near(cursor, query) if cursor else "")
-    return after_entries({"first_id": ids.first, "last_id": last_id, "has_more": has_more})
-
-
-def _unused_id_near(cursor: str, query: CompletionsQuery) -> str:
-    """Return an unused id at the cursor's millisecond: the cursor itself may be the id of another caller's entry."""
-    milliseconds = uuid7_milliseconds(cursor.removeprefix(WIRE_PREFIX))
-    return WIRE_PREFIX + uuid7(milliseconds + query.is_newest_first, bytes(10))
+    nearby = unused_id_near(cursor, WIRE_PREFIX, is_newest_first=query.is_newest_first) if cursor else ""
+    return after_entries({"first_id": ids.first, "last_id": ids.last or nearby, "has_more": has_more})
 
 
 def messages_in(wire: bytes, query: Mapping[str, Sequence[str]]) -> StoredMessages:
     """Return the requested part of the request's messages. Raises InvalidRequest."""
     completion = from_json(wire)
     messages = list(enumerate(_messages(completion["id"], completion["input_messages"])))
-    if is_reverse := _order(query, "asc") == "desc":
+    if is_reverse := MESSAGE_PAGES.is_newest_first(query):
         messages.reverse()
-    after, limit = _only(query, "after"), _limit(query)
+    after, limit = only_value(query, "after"), MESSAGE_PAGES.limit(query)
     if after is not None:
         found = MESSAGE_ID.fullmatch(after)
         if found is None or found["completion_id"] != completion["id"]:
-            raise InvalidRequest("after: not issued by this API", ("query", "after"))
+            raise refuse_cursor()
         position = int(found["index"])
         messages = [each for each in messages if (each[0] < position if is_reverse else each[0] > position)]
     data = tuple(message for _, message in messages[:limit])
@@ -263,33 +241,3 @@ def _messages(completion_id: str, sent: Sequence[Mapping[str, Any]]) -> Iterator
             content_parts=parts,
             **optional,
         )
-
-
-def _limit(query: Mapping[str, Sequence[str]]) -> int:
-    text = _only(query, "limit")
-    if text is None:
-        return USUAL_LIMIT
-    text = text.removesuffix(".0")  # a whole number, too, in terms of JSON schemas
-    is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(LARGEST))
-    if not is_number or not 1 <= int(text) <= LARGEST:
-        raise InvalidRequest("limit: must be a whole number of at least 1", ("query", "limit"))
-    return min(int(text), MOST_IN_A_LIST)
-
-
-def _order(query: Mapping[str, Sequence[str]], otherwise: str) -> str:
-    order = _only(query, "order") or otherwise
-    if order not in ("asc", "desc"):
-        raise InvalidRequest("order: must be asc or desc", ("query", "order"))
-    return order
-
-
-def _only(query: Mapping[str, Sequence[str]], name: str) -> str | None:
-    """Return the single value of that name, None if missing or empty. Raises InvalidRequest for several."""
-    return _one(query, name) or None if name in query else None
-
-
-def _one(query: Mapping[str, Sequence[str]], name: str) -> str:
-    values = query[name]
-    if len(values) > 1:
-        raise InvalidRequest(f"{name}: must be one value, not {len(values)}", ("query", name))
-    return values[0]

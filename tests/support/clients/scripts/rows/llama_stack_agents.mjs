@@ -1,5 +1,5 @@
 // Agents, sessions, turns, tools and shields.
-import { GUARD, LlamaStackClient, MODEL, all, baseURL, key, mcpUrl, raisedBy } from './scenario.mjs';
+import { EMBEDDING, GUARD, LlamaStackClient, MODEL, all, baseURL, key, mcpUrl, raisedBy } from './scenario.mjs';
 
 export const client = new LlamaStackClient({ baseURL, apiKey: key, maxRetries: 0 });
 const { agents } = client;
@@ -336,6 +336,32 @@ export const agentRows = {
     await registerGuard();
     await registerGuard();
     return (await groups.list()).some((group) => group.identifier === 'builtin::websearch');
+  },
+
+  async documents_are_found_for_retrieval() {
+    await client.vectorDBs.register({ vector_db_id: 'shore', embedding_model: EMBEDDING, embedding_dimension: 3 });
+    const texts = { terns: 'Terns dive for fish.', knots: 'Knots probe the mud.' };
+    const rest = { mime_type: 'text/plain', metadata: { page: 1 } };
+    const documents = Object.entries(texts).map(([name, content]) => ({ document_id: name, content, ...rest }));
+    const rag = client.toolRuntime.ragTool;
+    await rag.insert({ vector_db_id: 'shore', documents, chunk_size_in_tokens: 64 });
+    const query_config = {
+      query_generator_config: { type: 'default', separator: ' ' },
+      max_tokens_in_context: 100,
+      max_chunks: 1,
+      chunk_template: '{index}: {chunk.content} {metadata}',
+      mode: 'keyword',
+    };
+    const found = await rag.query({ content: 'Which birds probe?', vector_db_ids: ['shore'], query_config });
+    const nothing = await rag.query({ content: 'Which birds sing?', vector_db_ids: ['shore'], query_config });
+    const asked = { vector_db_id: 'shore', query: 'birds that dive', params: { mode: 'keyword' } };
+    return {
+      shown: found.content[1].text,
+      ids: found.metadata.document_ids,
+      scores: found.metadata.scores.length,
+      nothing: nothing.content,
+      chunks: (await client.vectorIo.query(asked)).chunks.map((chunk) => chunk.content),
+    };
   },
 
   async providers_are_listed() {

@@ -1,4 +1,4 @@
-"""Registered entries: tools, toolgroups, MCP servers, shields, providers; and set-up scripts."""
+"""Registered entries: tools, toolgroups, MCP servers, shields, vector databases, providers; and set-up scripts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from llama_stack_agents import register_guard
 from llama_stack_client_used import client, session_of, start_turn, user
-from scenario import GUARD, MCP_URL, method_of, raised_by, row
+from scenario import EMBEDDING, GUARD, MCP_URL, method_of, raised_by, row
 
 
 @row
@@ -74,6 +74,40 @@ def shield_is_deleted() -> Any:
     client.shields.register(shield_id="passing", provider_id="llama-guard", provider_shield_id=GUARD)
     delete("passing")
     return "passing" in [shield.identifier for shield in client.shields.list()]
+
+
+@row
+def documents_are_found_for_retrieval() -> Any:
+    bank = {"vector_db_id": "shore", "embedding_model": EMBEDDING, "embedding_dimension": 3}
+    if hasattr(client, "vector_dbs"):
+        client.vector_dbs.register(**bank)
+    else:
+        client.post("/v1/vector-dbs", body=bank, cast_to=object)
+    texts = {"terns": "Terns dive for fish.", "knots": "Knots probe the mud."}
+    documents: list[Any] = [
+        {"document_id": name, "content": text, "mime_type": "text/plain", "metadata": {"page": 1}}
+        for name, text in texts.items()
+    ]
+    rag = client.tool_runtime.rag_tool
+    rag.insert(vector_db_id="shore", documents=documents, chunk_size_in_tokens=64)
+    config: Any = {
+        "query_generator_config": {"type": "default", "separator": " "},
+        "max_tokens_in_context": 100,
+        "max_chunks": 1,
+        "chunk_template": "{index}: {chunk.content} {metadata}",
+        "mode": "keyword",
+    }
+    found = rag.query(content="Which birds probe?", vector_db_ids=["shore"], query_config=config)
+    content: Any = found.content
+    nothing = rag.query(content="Which birds sing?", vector_db_ids=["shore"], query_config=config)
+    chunks = client.vector_io.query(vector_db_id="shore", query="birds that dive", params={"mode": "keyword"}).chunks
+    return {
+        "shown": [part.text for part in content][1],
+        "ids": found.metadata["document_ids"],
+        "scores": len(found.metadata["scores"]),
+        "nothing": nothing.content,
+        "chunks": [chunk.content for chunk in chunks],
+    }
 
 
 @row

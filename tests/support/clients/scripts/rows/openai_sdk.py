@@ -178,7 +178,7 @@ def refused(client: OpenAI) -> Any:
 def unserved_methods_are_named(client: OpenAI) -> Any:
     return {
         "responses": refusal(lambda: client.responses.create(model=MODEL, input="hello"), "responses.create"),
-        "files": refusal(lambda: client.files.list(), "files.list"),
+        "videos": refusal(lambda: client.videos.list(), "videos.list"),
     }
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from turnstone.adapters.tools.code.jail import kernel
-from turnstone.adapters.tools.code.jail.filesystem import WORK, Files, enter_root
+from turnstone.adapters.tools.code.jail.filesystem import WORK, JailFiles, enter_root
 from turnstone.adapters.tools.code.jail.leftovers import leftovers_in
 from turnstone.adapters.tools.code.jail.syscall_filter import filter_program
 
@@ -47,7 +47,7 @@ def main(result_fd: int) -> None:
             os._exit(1)  # it ended before prctl took effect
         _become_first_process()
         kernel.name_machine(MACHINE_NAME)
-        enter_root(Files(job["visible"], job["hidden"], SCRATCH_BYTES, SCRATCH_FILES))
+        enter_root(JailFiles(job["visible"], job["hidden"], SCRATCH_BYTES, SCRATCH_FILES))
         folder = os.open(WORK, os.O_RDONLY | os.O_DIRECTORY)
         _become_second_process(result_fd, folder)
         _confine(job, is_root=is_root)

@@ -14,7 +14,7 @@ _OLD = "/.outside-of-the-jail"  # no folder of a machine, which could not be sho
 
 
 @dataclass(frozen=True)
-class Files:
+class JailFiles:
     """The contents of the jail.
 
     Attributes:
@@ -30,7 +30,7 @@ class Files:
     scratch_files: int
 
 
-def enter_root(files: Files) -> None:
+def enter_root(files: JailFiles) -> None:
     """Create a root of these files, and detach all others.
 
     Raises:
@@ -56,7 +56,7 @@ def enter_root(files: Files) -> None:
     kernel.make_writable(SCRATCH)
 
 
-def _make_scratch(files: Files) -> None:
+def _make_scratch(files: JailFiles) -> None:
     """Mount the writable folder. Before all others, because visible paths may be below it."""
     flags = kernel.NO_SUID | kernel.NO_DEVICES | kernel.NO_PROGRAMS
     room = f"size={files.scratch_bytes},nr_inodes={files.scratch_files}"

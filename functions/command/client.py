@@ -1,6 +1,6 @@
 """Requests to the server, and their errors; each message names a remedy.
 
-ChatError
+CommandFailed
 ├── NoServer          no connection to the address
 ├── Untrusted         the certificate can't be verified
 ├── ConnectionLost    the connection ended before the response did
@@ -39,11 +39,11 @@ REMEDIES = {
 }
 
 
-class ChatError(Exception):
-    """A request failed; the message has the reason and the remedy."""
+class CommandFailed(Exception):
+    """A command failed; the message has the reason and the remedy."""
 
 
-class NoServer(ChatError):
+class NoServer(CommandFailed):
     def __init__(self, url: str) -> None:
         super().__init__(
             f"no server answers at {url}. Start one with `turnstone serve` in another terminal, "
@@ -51,17 +51,17 @@ class NoServer(ChatError):
         )
 
 
-class Untrusted(ChatError):
+class Untrusted(CommandFailed):
     def __init__(self, url: str) -> None:
         super().__init__(f"{url} can't be trusted: its certificate can't be verified on this machine.")
 
 
-class ConnectionLost(ChatError):
+class ConnectionLost(CommandFailed):
     def __init__(self, url: str) -> None:
         super().__init__(f"the connection to {url} was lost before the response was complete. Try again.")
 
 
-class Refused(ChatError):
+class Refused(CommandFailed):
     """An error response.
 
     Attributes:
@@ -73,7 +73,7 @@ class Refused(ChatError):
         super().__init__(" ".join([message.rstrip(".") + ".", advice]).strip())
 
 
-class NotUnderstood(ChatError):
+class NotUnderstood(CommandFailed):
     def __init__(self, url: str, status: int) -> None:
         super().__init__(
             f"the response of {url} (status {status}) is not one of Turnstone's API. Is it a Turnstone server?"
@@ -106,11 +106,11 @@ class Client:
         self._pool.clear()
 
     def get(self, path: str) -> tuple[Json, Mapping[str, str]]:
-        """Return the response, and its headers with names in lower case. Raises ChatError."""
+        """Return the response, and its headers with names in lower case. Raises CommandFailed."""
         return self._answer("GET", path, None, {})
 
     def post(self, path: str, body: Json, key: str | None = None) -> Json:
-        """Return the response to a request that is repeated once if its connection ends. Raises ChatError.
+        """Return the response to a request that is repeated once if its connection ends. Raises CommandFailed.
 
         The server processes requests with the same idempotency key and body once; the default is a new key.
         """
@@ -156,7 +156,7 @@ class Client:
     def _response(
         self, method: str, path: str, body: Json | None, headers: Mapping[str, str]
     ) -> Iterator[urllib3.BaseHTTPResponse]:
-        """Yield a successful response, and discard the unread rest of it. Raises ChatError."""
+        """Yield a successful response, and discard the unread rest of it. Raises CommandFailed."""
         # UTF-8 is shorter than escapes; lone surrogates become JSON escapes
         sent = None if body is None else json.dumps(body, ensure_ascii=False).encode(errors="backslashreplace")
         try:
@@ -183,7 +183,7 @@ class Client:
             response.close()
             response.release_conn()
 
-    def _refusal(self, response: urllib3.BaseHTTPResponse) -> ChatError:
+    def _refusal(self, response: urllib3.BaseHTTPResponse) -> CommandFailed:
         """Return the exception for an error response, with the server's message."""
         body: Any = None
         with suppress(ValueError, RecursionError):

@@ -1,0 +1,125 @@
+"""The services of memory in turns, which embed in the slot that their turn has."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from turnstone.bootstrap.services.foundation import Foundation
+    from turnstone.bootstrap.services.memory import MemoryServices
+    from turnstone.bootstrap.services.models import ModelServices
+    from turnstone.bootstrap.services.registries import Registries
+    from turnstone.domain.memory.banks import VectorSpace
+    from turnstone.services.memory.embedding import BankEmbedding
+    from turnstone.services.memory.recalling import Recalling
+    from turnstone.services.memory.turns.lending import Lending
+    from turnstone.services.memory.turns.query_making import QueryMaking
+    from turnstone.services.memory.turns.rag_queries import RagQueries
+    from turnstone.services.memory.turns.rag_toolbox import RagToolbox
+    from turnstone.services.memory.turns.session_banks import SessionBanks
+    from turnstone.services.memory.turns.turn_memory import MemoryOfTurns
+    from turnstone.services.memory.turns.turn_texts import TurnTexts
+    from turnstone.store.memory.bank_reads import BankReads
+
+
+class TurnMemoryServices:
+    """The services of memory in turns, loaded for the first turn that has some."""
+
+    def __init__(
+        self,
+        foundation: Foundation,
+        registries: Callable[[], Registries],
+        models: Callable[[], ModelServices],
+        memory: MemoryServices,
+    ) -> None:
+        self._foundation = foundation
+        self._registries = registries
+        self._models = models
+        self._memory = memory
+
+    @cached_property
+    def memories(self) -> MemoryOfTurns:
+        from turnstone.services.memory.turns.turn_memory import MemoryOfTurns, TurnMemoryDeps
+
+        return MemoryOfTurns(TurnMemoryDeps(self.lending, self._queries, self._recalling, self._session_banks))
+
+    @cached_property
+    def rag_toolbox(self) -> RagToolbox:
+        from turnstone.services.memory.turns.rag_toolbox import RagToolbox
+
+        return RagToolbox(self.lending, self._queries, self._recalling, self._session_banks)
+
+    @cached_property
+    def rag_queries(self) -> RagQueries:
+        from turnstone.services.memory.turns.rag_queries import RagQueries, RagQueryDeps
+
+        return RagQueries(
+            RagQueryDeps(
+                banks=self._memory.banks,
+                searching=self._memory.searching,
+                queries=self._queries,
+                slot=lambda caller: self._models().inferring.slot(caller),
+            )
+        )
+
+    @cached_property
+    def texts(self) -> TurnTexts:
+        from turnstone.services.memory.turns.turn_texts import TurnTexts
+
+        return TurnTexts(self._memory.document_sources.read)
+
+    @cached_property
+    def lending(self) -> Lending:
+        from turnstone.services.memory.turns.lending import Lending
+
+        return Lending(self._reads, self._foundation.rules, self._foundation.ports.clock)
+
+    @cached_property
+    def _queries(self) -> QueryMaking:
+        from turnstone.services.memory.turns.query_making import QueryMaking, QueryMakingDeps
+
+        return QueryMaking(QueryMakingDeps(self._foundation.ports.inference, self._registries().routing.route))
+
+    @cached_property
+    def _session_banks(self) -> SessionBanks:
+        from turnstone.services.memory.turns.session_banks import SessionBankDeps, SessionBanks
+        from turnstone.store.memory.banks import BankStore
+
+        ports = self._foundation.ports
+        return SessionBanks(
+            SessionBankDeps(
+                store=BankStore(ports.store),
+                reads=self._reads,
+                insert=self._memory.documents_by(self._embedding()).insert,
+                space=self._space_of_sessions,
+                clock=ports.clock,
+                ids=ports.ids,
+            )
+        )
+
+    def _space_of_sessions(self, tenant: str) -> VectorSpace | None:
+        """Return the space of the default embedding model, None without one."""
+        from turnstone.domain.memory.banks import VectorSpace
+
+        route = self._registries().routing.embedding_route(tenant)
+        if route is None or route.embedding_dimension is None:
+            return None
+        return VectorSpace(model=route.model_id, dimension=route.embedding_dimension)
+
+    @cached_property
+    def _recalling(self) -> Recalling:
+        return self._memory.recalling_by(self._embedding())
+
+    def _embedding(self) -> BankEmbedding:
+        from turnstone.services.memory.embedding import BankEmbedding
+
+        return BankEmbedding(lambda *texts: self._models().inferring.embed_in_turn(*texts))
+
+    @cached_property
+    def _reads(self) -> BankReads:
+        from turnstone.store.memory.bank_reads import BankReads
+
+        return BankReads(self._foundation.ports.store)

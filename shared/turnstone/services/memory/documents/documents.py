@@ -1,0 +1,268 @@
+"""Documents of memory banks of every kind: insert, replace, list, drop, and their attributes.
+
+A document is inserted within a request, or by a job that begins and later completes it. Whatever happens in between,
+searches find all of one insertion or nothing of it, and that is the newest completed one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count, islice
+from typing import Any
+
+from turnstone.domain.access.caller import Caller
+from turnstone.domain.errors import Conflict, InvalidRequest, NotFound
+from turnstone.domain.memory.banks import EVERY_KIND, BankKind, BankRef
+from turnstone.domain.memory.documents import (
+    Document,
+    DocumentChunk,
+    DocumentPage,
+    DocumentProblem,
+    DocumentQuery,
+    GivenDocument,
+    NewDocument,
+    TextDocument,
+    digest_of,
+)
+from turnstone.domain.provider_data import ProviderData
+from turnstone.domain.turns.attempts import Attempt
+from turnstone.ports.records import Operation
+from turnstone.services.memory.banks import Banks
+from turnstone.services.memory.documents.chunk_content import ChunkContent
+from turnstone.services.memory.documents.document_records import (
+    DocumentRecords,
+    KindContent,
+    Records,
+    until_written,
+    with_content,
+    writes_of,
+)
+from turnstone.services.memory.documents.document_sources import DocumentSources
+from turnstone.store.layout.contention import ReadAgain
+from turnstone.store.memory.banks import KIND as BANK
+from turnstone.store.memory.banks import StoredBank
+from turnstone.store.memory.contents import BankChange, SegmentGone
+from turnstone.store.memory.documents import StoredDocument, removal, update
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentDeps:
+    """Dependencies of documents. `kinds` are the contents of banks by their kind, loaded when they are used."""
+
+    banks: Banks
+    records: DocumentRecords
+    sources: DocumentSources
+    texts: ChunkContent
+    kinds: Mapping[BankKind, Callable[[], KindContent]]
+
+
+class Documents:
+    def __init__(self, deps: DocumentDeps) -> None:
+        self._deps = deps
+        self._records = deps.records
+
+    def insert(
+        self,
+        caller: Caller,
+        bank_id: str,
+        given: Sequence[TextDocument],
+        provider_data: ProviderData,
+        attempt: Attempt,
+        kinds: Collection[BankKind] = EVERY_KIND,
+    ) -> None:
+        """Insert documents, each durable and found by every search when this returns.
+
+        A document replaces the one of its id, which changes nothing if that is equal. Of several with one id the last
+        counts. After an error, some may have been inserted, each of them wholly.
+
+        Raises:
+            NotFound: no such bank of these kinds.
+            InvalidRequest: the bank is full, or a document has no text, or none for a bank of this kind.
+            ModelError: a model failed; none is inserted.
+            IdempotencyMismatch: the request's key was used for another body.
+        """
+        stored = self._deps.banks.visible(caller, bank_id)
+        if stored.bank.kind not in kinds:
+            raise NotFound(BANK, bank_id)
+        contents, ref = self._records.contents, _ref_of(caller, stored)
+        if contents.is_repeated(ref, attempt, self._records.clock.now()):
+            return
+        self._deps.banks.touch(caller.tenant, [stored])
+        newest = {each.given.new.document_id: each for each in self._deps.sources.read(given)}
+        before = self._records.found(ref, list(newest))
+        changed = [each for each in newest.values() if not _is_same(before.get(each.given.new.document_id), each)]
+        if changed:
+            self._content(stored).insert(caller, stored.bank, ref, changed, provider_data)
+        for document_id, each in newest.items():
+            found = before.get(document_id)
+            if _is_same(found, each) and found and found.document.attributes != each.given.new.attributes:
+                self.set_attributes(caller, bank_id, document_id, each.given.new.attributes)
+        contents.complete(ref, attempt, self._records.clock.now())
+
+    def begin(self, ref: BankRef, new: NewDocument) -> Document:
+        """Record that a document of texts is being ingested; its earlier content is found until that is completed.
+
+        Raises:
+            NotFound: the bank was deleted.
+        """
+
+        def act() -> Document:
+            found = self._records.found(ref, [new.document_id]).get(new.document_id)
+            stored = self._records.stored(found, self._records.begun(found, new))
+            self._records.contents.write(ref, writes_of(ref, stored, found))
+            return stored.document
+
+        return until_written(act, on=(Conflict,))
+
+    def complete(self, ref: BankRef, document_id: str, insertion_id: str, chunks: Sequence[DocumentChunk]) -> bool:
+        """Store the chunks of a begun insertion, which replace those of earlier ones, with the status.
+
+        Args:
+            chunks: with their vectors, in a bank of vectors.
+
+        Returns:
+            Whether they are stored: not if the insertion was cancelled, or a newer one of that document was begun.
+
+        Raises:
+            NotFound: the bank was deleted.
+            InvalidRequest: the bank is full.
+        """
+        self._deps.texts.check_room(ref, len(chunks))
+        digest = digest_of(chunks)
+        return self._end(
+            ref, document_id, insertion_id, lambda document: with_content(document, len(chunks), digest), chunks
+        )
+
+    def fail(self, ref: BankRef, document_id: str, insertion_id: str, problem: DocumentProblem) -> bool:
+        """Record that a begun insertion failed; return False as `complete` does. Raises NotFound."""
+        ended = {"status": "failed", "last_error": problem, "next_attributes": None}
+        return self._end(ref, document_id, insertion_id, lambda document: document.model_copy(update=ended))
+
+    def cancel(self, caller: Caller, bank_id: str, document_id: str) -> Document:
+        """Cancel the insertion if it is in progress; return the document. Raises NotFound."""
+        ref = self._ref(caller, bank_id)
+        ended = {"status": "cancelled", "next_attributes": None}
+        document = self._records.existing(ref, document_id).document
+        self._end(ref, document_id, document.insertion_id, lambda found: found.model_copy(update=ended))
+        return self._records.existing(ref, document_id).document
+
+    def set_attributes(self, caller: Caller, bank_id: str, document_id: str, attributes: Mapping[str, Any]) -> Document:
+        """Replace the attributes, in the filters of every search when this returns. Raises NotFound."""
+        stored = self._deps.banks.visible(caller, bank_id)
+        ref, content = _ref_of(caller, stored), self._content(stored)
+
+        def act() -> Document:
+            found = self._records.existing(ref, document_id)
+            changes: dict[str, Any] = {"attributes": attributes, "next_attributes": None}
+            document = found.document.model_copy(update=changes)
+            if document != found.document:
+                records = self._while_same(ref, found, lambda: update(ref, found, document, self._records.ids.new_id()))
+                if document.chunks:
+                    content.rewrite(ref, found, attributes, records)
+                else:
+                    self._records.contents.write(ref, records())
+            return document
+
+        return until_written(act, on=(Conflict, ReadAgain, SegmentGone))
+
+    def drop(self, caller: Caller, bank_id: str, document_id: str) -> None:
+        """Remove the document with its content: no later search finds it. Raises NotFound."""
+        stored = self._deps.banks.visible(caller, bank_id)
+        ref, content = _ref_of(caller, stored), self._content(stored)
+
+        def act() -> None:
+            found = self._records.existing(ref, document_id)
+            if found.document.chunks:
+                content.drop(ref, found, lambda: removal(ref, found))
+            else:
+                self._records.contents.write(ref, removal(ref, found))
+
+        until_written(act, on=(Conflict,))
+
+    def get(self, caller: Caller, bank_id: str, document_id: str) -> Document:
+        """Return the document. Raises NotFound, also for one inserted as chunks alone."""
+        return self._records.existing(self._ref(caller, bank_id), document_id).document
+
+    def list(self, caller: Caller, bank_id: str, query: DocumentQuery) -> DocumentPage:
+        """Return the part of the bank's documents.
+
+        Raises:
+            NotFound: no such bank.
+            InvalidRequest: the bank has no document `query.after`.
+        """
+        ref = self._ref(caller, bank_id)
+        after = None if query.after is None else self._records.found(ref, [query.after]).get(query.after)
+        if query.after is not None and after is None:
+            raise InvalidRequest(f"after: the bank has no document {query.after!r}; continue after one", ("after",))
+        order = after.order if after is not None else None
+        stored = self._records.store.all(ref, query.limit + 1, order, is_reverse=query.is_newest_first)
+        matching = (each.document for each in stored if query.status in (None, each.document.status))
+        some = tuple(islice(matching, query.limit + 1))
+        return DocumentPage(some[: query.limit], len(some) > query.limit)
+
+    def chunks(self, caller: Caller, bank_id: str, document_id: str) -> tuple[DocumentChunk, ...]:
+        """Return the chunks that queries find, in the order of the document. Raises NotFound, ContentLost."""
+        stored = self._deps.banks.visible(caller, bank_id)
+        ref, content = _ref_of(caller, stored), self._content(stored)
+        return until_written(lambda: content.chunks(ref, self._records.existing(ref, document_id)), on=(SegmentGone,))
+
+    def _end(
+        self,
+        ref: BankRef,
+        document_id: str,
+        insertion_id: str,
+        ended: Callable[[Document], Document],
+        chunks: Sequence[DocumentChunk] | None = None,
+    ) -> bool:
+        """End a begun insertion of texts, with its chunks or without; return whether that is so."""
+
+        def act() -> bool:
+            found = self._records.found(ref, [document_id]).get(document_id)
+            if found is None or found.document.insertion_id != insertion_id:
+                return False
+            after = ended(found.document)
+            if found.document.status != "in_progress":
+                return found.document.status == after.status
+            records = self._while_same(ref, found, lambda: update(ref, found, after, self._records.ids.new_id()))
+            if chunks is None:
+                self._records.contents.write(ref, records())
+            else:
+                change = BankChange(document_id, tuple(chunks) or None, after.attributes)
+                self._deps.texts.store(ref, change, records)
+            return True
+
+        return until_written(act, on=(Conflict, ReadAgain))
+
+    def _while_same(self, ref: BankRef, found: StoredDocument, writes: Records) -> Records:
+        """Return the writes, which later tries make only while the document's record is as it was found."""
+        tries = count()
+
+        def records() -> Sequence[Operation]:
+            if next(tries):
+                now = self._records.found(ref, [found.document.document_id]).get(found.document.document_id)
+                if now is None or now.state != found.state:
+                    raise ReadAgain
+            return writes()
+
+        return records
+
+    def _content(self, stored: StoredBank) -> KindContent:
+        kind = self._deps.kinds.get(stored.bank.kind)
+        return self._deps.texts if kind is None else kind()
+
+    def _ref(self, caller: Caller, bank_id: str) -> BankRef:
+        return _ref_of(caller, self._deps.banks.visible(caller, bank_id))
+
+
+def _ref_of(caller: Caller, stored: StoredBank) -> BankRef:
+    return BankRef(caller.tenant, stored.content_id, stored.bank.bank_id)
+
+
+def _is_same(found: StoredDocument | None, given: GivenDocument) -> bool:
+    """Return whether the insertion would change nothing, of its attributes apart."""
+    if found is None or found.document.status != "completed" or found.document.digest != given.digest:
+        return False
+    new, document = given.given.new, found.document
+    described = (new.mime_type, new.size_bytes, new.chunking, new.file_id)
+    return (document.mime_type, document.size_bytes, document.chunking, document.file_id) == described

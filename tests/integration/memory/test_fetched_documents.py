@@ -1,0 +1,142 @@
+"""Texts at addresses in a request: fetched by the guarded fetcher before its turn is opened, within limits.
+
+Covers: services/memory/turns/turn_texts, services/turns/opening, dialects/llama_stack/turns/documents
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.fakes.models.openai_answers import text_answer
+from tests.fakes.models.openai_server import ModelServer
+from tests.fakes.web.web_server import HOST, WebAnswer, WebRequest, WebServer
+from tests.support.engine.either_store import Make
+from tests.support.engine.harness import attempt, opens_turn
+from tests.support.server.asgi_client import Served, served
+from turnstone.domain.access.caller import LOCAL_CALLER
+from turnstone.domain.errors import InvalidRequest, Overloaded
+from turnstone.domain.memory.documents import SourceBody
+from turnstone.domain.messages.messages import UserMessage
+from turnstone.domain.turns.turn_settings import TurnDocument
+from turnstone.domain.turns.turns import NewTurn
+from turnstone.services.memory.documents.document_sources import DocumentSources
+from turnstone.services.memory.turns.turn_texts import TurnTexts
+
+ADDRESS = "https://example.com/a.txt"
+
+
+def on_the_web(request: WebRequest) -> WebAnswer:
+    match request.path:
+        case "/notes":
+            return WebAnswer(200, "Öppet på måndag.".encode("latin-1"), "text/plain; charset=iso-8859-1")
+        case "/page":
+            return WebAnswer(200, b"<p>Hi</p>", "text/html")
+        case "/binary":
+            return WebAnswer(200, b"\x89PNG", "image/png")
+        case "/long":
+            return WebAnswer(200, b"x" * 9_000_000, "text/plain")
+    return WebAnswer(404, b"no", "text/plain")
+
+
+class World:
+    def __init__(self, model: ModelServer, web: WebServer, serving: Served) -> None:
+        self.model, self.web, self.serving = model, web, serving
+
+    def turn(self, *addresses: str) -> Any:
+        made = self.serving.client.post("/v1/agents", {"agent_config": {"model": "m", "instructions": ""}}).json()
+        agent = f"/v1/agents/{made['agent_id']}"
+        session = self.serving.client.post(f"{agent}/session", {"session_name": "s"}).json()["session_id"]
+        documents = [{"content": {"uri": each}, "mime_type": "text/plain"} for each in addresses]
+        body = {"messages": [{"role": "user", "content": "Hi"}], "documents": documents}
+        return self.serving.client.post(f"{agent}/session/{session}/turn", body)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with ModelServer(lambda _: text_answer("ok")) as model, WebServer(on_the_web) as web:
+        folder = tmp_path_factory.mktemp("fetched")
+        with served(folder, model_url=model.url, fetch_allow=f"{HOST}:{web.port}") as serving:
+            yield World(model, web, serving)
+
+
+def test_the_model_is_shown_the_text_at_an_address(world: World) -> None:
+    answered = world.turn(f"{world.web.url}/notes", f"{world.web.url}/page")
+    assert answered.status == 200, answered
+    assert world.model.requests[-1]["messages"][-1]["content"] == "Hi\n\nÖppet på måndag.\n<p>Hi</p>"
+    assert "måndag" not in str(answered.json()["input_messages"])
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [("/gone", "HTTP 404"), ("/binary", "no text"), ("/long", "longer than"), ("", "no public address")],
+)
+def test_an_address_without_a_usable_text_is_a_400_before_the_turn_is_opened(world: World, path: str, why: str) -> None:
+    before = len(world.model.requests)
+    address = f"{world.web.url}{path}" if path else "https://127.0.0.1/notes"
+    answered = world.turn(f"{world.web.url}/notes", address)
+    assert answered.status == 400, answered
+    (problem,) = answered.json()["error"]["detail"]["errors"]
+    assert (problem["loc"], why in problem["msg"]) == (["documents", 1, "content"], True), problem
+    assert len(world.model.requests) == before
+
+
+class Web:
+    """Answers each request at once, and keeps it."""
+
+    def __init__(self) -> None:
+        self.requests: list[str] = []
+
+    def fetch(self, address: str, timeout_s: float, most_bytes: int) -> SourceBody:
+        self.requests.append(address)
+        return SourceBody(f"text {len(self.requests)}".encode(), "text/plain", None)
+
+
+def texts_of(web: Web) -> TurnTexts:
+    return TurnTexts(DocumentSources(web.fetch, lambda: 0.0).read)
+
+
+def at(*addresses: str | None) -> list[TurnDocument]:
+    return [TurnDocument(content="" if address else "here", address=address) for address in addresses]
+
+
+def test_texts_at_addresses_are_put_among_those_of_the_request(make: Make) -> None:
+    found = texts_of(Web()).fetched({"documents": at(ADDRESS, None), "attachments": at(None, "data:,a%20b", ADDRESS)})
+    assert [each.content for each in found["documents"]] == ["text 1", "here"]
+    assert [each.content for each in found["attachments"]] == ["here", "a b", "text 2"]
+    assert {each.address for each in (*found["documents"], *found["attachments"])} == {None}
+
+
+@pytest.mark.parametrize(
+    ("address", "mime_type"), [("ftp://example.com/a", "text/plain"), ("data:x", "text/plain"), (ADDRESS, "image/x")]
+)
+def test_an_unusable_address_is_refused_by_its_field_and_index(address: str, mime_type: str) -> None:
+    given = (*at(None), TurnDocument(content="", address=address, mime_type=mime_type))
+    with pytest.raises(InvalidRequest) as refused:
+        texts_of(Web()).fetched({"documents": (), "attachments": given})
+    assert refused.value.location[:2] == ("attachments", 1)
+    assert str(refused.value).startswith("attachments.1.")
+
+
+def test_a_text_is_fetched_once_for_a_turn_that_is_opened_in_the_second_try(make: Make) -> None:
+    server, other = make("ok"), make("ok")
+    web = Web()
+    server.core.turn_memory_services.texts = texts_of(web)
+    ref = server.session()
+    server.store.before(opens_turn, lambda: other.whole_turn(ref))
+    new = NewTurn(messages=(UserMessage(content="Hi"),), documents=(TurnDocument(content="", address=ADDRESS),))
+    server.drain(server.turns.start(LOCAL_CALLER, ref, new, attempt()))
+    assert len(server.states(ref)) == 2
+    assert web.requests == [ADDRESS]
+
+
+def test_nothing_is_fetched_without_a_slot(make: Make) -> None:
+    server, web = make("ok", max_running_turns=1), Web()
+    server.core.turn_memory_services.texts = texts_of(web)
+    ref = server.session()
+    new = NewTurn(messages=(UserMessage(content="Hi"),), documents=tuple(at(ADDRESS)))
+    with server.core.executor.permit("other"), pytest.raises(Overloaded):
+        server.turns.start(LOCAL_CALLER, ref, new, attempt())
+    assert (server.states(ref), web.requests) == ([], [])
