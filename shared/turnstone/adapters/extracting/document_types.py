@@ -47,35 +47,9 @@ TYPES = {mime_type: DocumentType(kind, names[0]) for kind, names in KINDS.items(
 TEXT_TYPES = frozenset(
     f"application/{name}"
     for name in (
-        "json",
-        "jsonl",
-        "json5",
-        "ld+json",
-        "x-ndjson",
-        "x-jsonlines",
-        "xml",
-        "yaml",
-        "x-yaml",
-        "toml",
-        "x-toml",
-        "sql",
-        "x-sql",
-        "javascript",
-        "x-javascript",
-        "typescript",
-        "x-typescript",
-        "x-python",
-        "x-python-code",
-        "x-php",
-        "x-httpd-php",
-        "x-ruby",
-        "x-sh",
-        "x-csh",
-        "x-shellscript",
-        "x-tex",
-        "x-latex",
-        "x-subrip",
-        "graphql",
+        *("json", "jsonl", "json5", "ld+json", "x-ndjson", "x-jsonlines", "xml", "yaml", "x-yaml", "toml", "x-toml"),
+        *("sql", "x-sql", "graphql", "javascript", "x-javascript", "typescript", "x-typescript", "x-python", "x-ruby"),
+        *("x-python-code", "x-php", "x-httpd-php", "x-sh", "x-csh", "x-shellscript", "x-tex", "x-latex", "x-subrip"),
     )
 )
 NOT_TEXT = ("text/rtf", "text/richtext", "text/x-rtf")
@@ -100,11 +74,14 @@ NAMES = {
     ".yml": "application/yaml",
     ".xml": "application/xml",
     ".toml": "application/toml",
-} | dict.fromkeys(
-    ".txt .text .log .rst .adoc .tex .srt .vtt .ini .cfg .conf .c .h .cpp .hpp .cs .css .go .java .js .jsx .kt .lua "
-    ".php .pl .py .r .rb .rs .scala .sh .sql .swift .ts .tsx".split(),
-    "text/plain",
-)
+} | {
+    f".{name}": "text/plain"
+    for name in (
+        *("txt", "text", "log", "rst", "adoc", "tex", "srt", "vtt", "ini", "cfg", "conf", "c", "h", "cpp", "hpp", "cs"),
+        *("css", "go", "java", "js", "jsx", "kt", "lua", "php", "pl", "py", "r", "rb", "rs", "scala", "sh", "sql"),
+        *("swift", "ts", "tsx"),
+    )
+}
 READABLE = "plain text, Markdown, HTML, CSV, JSON, YAML, XML, PDF and DOCX"
 OLD_OFFICE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 ZIP = b"PK\x03\x04"

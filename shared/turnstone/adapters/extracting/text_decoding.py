@@ -128,5 +128,5 @@ def _undecodable(encoding: str, is_declared: bool) -> ExtractionFailed:
         return unreadable(f"the document is no text in the charset it declares, {encoding}; declare the right one")
     return unreadable(
         f"the document is no text in {encoding.removesuffix('-sig').upper()}; save it as UTF-8, or declare its "
-        "charset, as in text/plain; charset=windows-1252"
+        "charset, as in text/plain; charset=windows-1252 or charset=utf-16"
     )

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import io
 import os
-import resource
-import sys
 import tempfile
 import time
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from threading import Thread
@@ -38,7 +36,10 @@ MEGABYTE = 1024 * 1024
 MOST_MEMORY = 100 * MEGABYTE
 OLD_OFFICE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600)
 LAUGHS = '<!DOCTYPE a [<!ENTITY a "haha"><!ENTITY b "&a;&a;&a;&a;">]>'
-ENCRYPTED = b"/Encrypt << /Filter /Standard /V 1 /R 2 /O <%b> /U <%b> /P -4 >> /ID [<00> <00>]" % (b"41" * 32, b"42" * 32)
+ENCRYPTED = b"/Encrypt << /Filter /Standard /V 1 /R 2 /O <%b> /U <%b> /P -4 >> /ID [<00> <00>]" % (
+    b"41" * 32,
+    b"42" * 32,
+)
 
 
 def failure(body: bytes, mime_type: str, limits: ReadingLimits | None = None) -> ExtractionFailed:
@@ -49,8 +50,8 @@ def failure(body: bytes, mime_type: str, limits: ReadingLimits | None = None) ->
 
 
 def endless_pdf() -> bytes:
-    """Return a small PDF that has hundreds of thousands of pages, each without text and of a second's work."""
-    return pdf_of_pages([b"q Q " * 250_000], pages=[0] * 300_000)
+    """Return a small PDF of twenty thousand pages, each without text and of a second's work."""
+    return pdf_of_pages([b"q Q " * 250_000], pages=[0] * 20_000)
 
 
 def encrypted_docx() -> bytes:
@@ -100,11 +101,12 @@ def test_a_document_without_readable_text_fails_with_a_code_and_a_reason(
 
 
 def bomb() -> bytes:
-    """Return a DOCX of some hundred kilobytes that unpacks to 200 MB."""
+    """Return a DOCX of less than a megabyte that unpacks to more than 128 MiB."""
     body = io.BytesIO()
-    with zipfile.ZipFile(body, "w", zipfile.ZIP_DEFLATED) as package, package.open("word/document.xml", "w") as part:
+    packed = zipfile.ZipFile(body, "w", zipfile.ZIP_DEFLATED, compresslevel=1)
+    with packed as package, package.open("word/document.xml", "w") as part:
         part.write(f"<w:document {WORDS}>".encode())
-        for _ in range(200):
+        for _ in range(129):
             part.write(b" " * MEGABYTE)
     return body.getvalue()
 
@@ -127,7 +129,8 @@ def limited() -> DocumentExtractor:
 @pytest.mark.parametrize("name", HUGE)
 def test_a_huge_document_takes_less_than_100_megabytes_of_the_server(name: str, limited: DocumentExtractor) -> None:
     body, mime_type = HUGE[name]()
-    before = peak_kilobytes()
+    before = memory_kilobytes("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")  # the highest mark becomes the present use
     began = time.monotonic()
     if name == "the longest text":
         limited.extract(DocumentFile(io.BytesIO(body), "", mime_type))
@@ -135,18 +138,19 @@ def test_a_huge_document_takes_less_than_100_megabytes_of_the_server(name: str, 
         with pytest.raises(ExtractionFailed):
             limited.extract(DocumentFile(io.BytesIO(body), "", mime_type))
     assert time.monotonic() - began < 10
-    assert peak_kilobytes() - before < MOST_MEMORY // 1024
+    assert memory_kilobytes("VmHWM") - before < MOST_MEMORY // 1024
 
 
-def peak_kilobytes() -> int:
-    """Return the most memory that this process had, in kilobytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // (1024 if sys.platform == "darwin" else 1)
+def memory_kilobytes(name: str) -> int:
+    """Return the memory of this process that Linux reports under this name: now (VmRSS), or at most (VmHWM)."""
+    (line,) = (each for each in Path("/proc/self/status").read_text().splitlines() if each.startswith(f"{name}:"))
+    return int(line.split()[1])
 
 
 @pytest.fixture
-def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    yield tmp_path
+    return tmp_path
 
 
 def test_a_document_that_never_ends_is_ended_in_time_and_leaves_nothing(temporary: Path) -> None:
