@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.web.web_server import WebAnswer, WebServer
+from tests.support.documents.made import DOCX, PDF, docx_with, paragraph, pdf_with
 from tests.support.server.asgi_client import Answered, Raw, Served, served
 
 EDGES = [
@@ -238,7 +239,8 @@ def test_a_wrong_registration_is_refused_by_name(server: Served, changed: dict[s
         ({"documents": [{"content": "a"}]}, "documents.0.document_id"),
         ({"documents": [document("", "a")]}, "documents.0.document_id"),
         ({"documents": [document("a", {"type": "image", "image": {"data": "AA"}})]}, "documents.0.content"),
-        ({"documents": [document("a", "b"), document("c", "d", "application/pdf")]}, "documents.1.mime_type"),
+        ({"documents": [document("a", "b"), document("c", "d", "application/zip")]}, "documents.1.mime_type"),
+        ({"documents": [document("a", "b"), document("c", "no base64", "application/pdf")]}, "documents.1.content"),
         ({"documents": [document("a", {"uri": "ftp://a.example/b"})]}, "documents.0.content"),
         ({"documents": [document("a", {"uri": "https://127.0.0.1/b"})]}, "documents.0.content"),
         ({"documents": [document("a", {"uri": "data:text/plain;base64,%%%"})]}, "documents.0.content"),
@@ -253,6 +255,44 @@ def test_a_document_that_cannot_be_kept_is_refused_by_name(server: Served, chang
     assert answer.status == 400, answer.body
     assert ".".join(map(str, answer.json()["error"]["detail"]["errors"][0]["loc"])) == field
     assert server.client.get("/v1/memory-banks/birds/documents").json()["data"] == []
+
+
+def encoded(body: bytes) -> str:
+    return b64encode(body).decode()
+
+
+@pytest.mark.parametrize(
+    ("content", "mime_type", "recorded"),
+    [
+        (encoded(pdf_with("Terns dive.")), PDF, PDF),
+        (f"data:{PDF};base64,{encoded(pdf_with('Terns dive.'))}", PDF, PDF),
+        ({"uri": f"data:{PDF};base64,{encoded(pdf_with('Terns dive.'))}"}, None, PDF),
+        (encoded(docx_with(paragraph("Terns dive."))), DOCX, DOCX),
+        ({"uri": f"data:;base64,{encoded(docx_with(paragraph('Terns dive.')))}"}, None, DOCX),
+        ({"uri": "data:text/html,%3Cp%3ETerns <b>dive</b>."}, None, "text/html"),
+        ({"uri": f"data:text/plain;base64,{encoded('Terns dive.'.encode('utf-16'))}"}, "text/plain", "text/plain"),
+    ],
+)
+def test_the_text_of_a_document_is_found(server: Served, content: Any, mime_type: str | None, recorded: str) -> None:
+    registered(server)
+    for _ in range(2):
+        assert inserted(server, document("a", content, mime_type)).status == 200
+        assert texts(queried(server, "terns")) == ["Terns dive."]
+    assert server.client.get("/v1/memory-banks/birds/documents/a").json()["mime_type"] == recorded
+
+
+def test_chunks_of_a_page_begin_with_the_headings_above_them(server: Served) -> None:
+    registered(server)
+    page = "<h1>Shore</h1><p>Wide.<h2>Terns</h2><p>They dive."
+    inserted(server, document("a", {"uri": f"data:text/html;base64,{encoded(page.encode())}"}))
+    assert texts(queried(server, "dive", max_chunks=1)) == ["Shore\n## Terns\n\nThey dive."]
+
+
+def test_a_document_that_cannot_be_read_is_refused_with_the_reason(server: Served) -> None:
+    registered(server)
+    refused = inserted(server, document("ok", "b"), document("a", encoded(pdf_with("a")[:99]), PDF))
+    (problem,) = refused.json()["error"]["detail"]["errors"]
+    assert (refused.status, problem["loc"], "damaged" in problem["msg"]) == (400, ["documents", 1, "content"], True)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ Covers: services/memory/turns/turn_texts, services/turns/opening, dialects/llama
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,9 +14,12 @@ import pytest
 from tests.fakes.models.openai_answers import text_answer
 from tests.fakes.models.openai_server import ModelServer
 from tests.fakes.web.web_server import HOST, WebAnswer, WebRequest, WebServer
+from tests.support.documents.made import DOCX, PDF, docx_with, paragraph, pdf_with
 from tests.support.engine.either_store import Make
 from tests.support.engine.harness import attempt, opens_turn
 from tests.support.server.asgi_client import Served, served
+from turnstone.adapters.extracting.extractor import DocumentExtractor
+from turnstone.adapters.extracting.reading_process import ReadingProcesses
 from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.errors import InvalidRequest, Overloaded
 from turnstone.domain.memory.documents import SourceBody
@@ -36,6 +40,8 @@ def on_the_web(request: WebRequest) -> WebAnswer:
             return WebAnswer(200, b"<p>Hi</p>", "text/html")
         case "/binary":
             return WebAnswer(200, b"\x89PNG", "image/png")
+        case "/paper":
+            return WebAnswer(200, pdf_with("Closed on Sundays."), "application/pdf")
         case "/long":
             return WebAnswer(200, b"x" * 9_000_000, "text/plain")
     return WebAnswer(404, b"no", "text/plain")
@@ -46,10 +52,12 @@ class World:
         self.model, self.web, self.serving = model, web, serving
 
     def turn(self, *addresses: str) -> Any:
+        return self.turn_with(*({"content": {"uri": each}, "mime_type": "text/plain"} for each in addresses))
+
+    def turn_with(self, *documents: Any) -> Any:
         made = self.serving.client.post("/v1/agents", {"agent_config": {"model": "m", "instructions": ""}}).json()
         agent = f"/v1/agents/{made['agent_id']}"
         session = self.serving.client.post(f"{agent}/session", {"session_name": "s"}).json()["session_id"]
-        documents = [{"content": {"uri": each}, "mime_type": "text/plain"} for each in addresses]
         body = {"messages": [{"role": "user", "content": "Hi"}], "documents": documents}
         return self.serving.client.post(f"{agent}/session/{session}/turn", body)
 
@@ -67,6 +75,29 @@ def test_the_model_is_shown_the_text_at_an_address(world: World) -> None:
     assert answered.status == 200, answered
     assert world.model.requests[-1]["messages"][-1]["content"] == "Hi\n\nÖppet på måndag.\n<p>Hi</p>"
     assert "måndag" not in str(answered.json()["input_messages"])
+
+
+def test_the_model_is_shown_the_text_of_other_types(world: World) -> None:
+    page = {"content": {"uri": "data:text/html,<h1>Hours</h1><p>Open on <b>Mondays</b>."}, "mime_type": "text/html"}
+    docx = {"content": b64encode(docx_with(paragraph("Ring twice."))).decode(), "mime_type": DOCX}
+    paper = {"content": {"uri": f"{world.web.url}/paper"}, "mime_type": PDF}
+    answered = world.turn_with(page, docx, paper)
+    assert answered.status == 200, answered
+    shown = world.model.requests[-1]["messages"][-1]["content"]
+    assert shown == "Hi\n\n# Hours\n\nOpen on Mondays.\nRing twice.\nClosed on Sundays."
+
+
+def test_a_document_over_half_of_the_window_is_refused_with_the_alternative(world: World) -> None:
+    long = {"content": b64encode(pdf_with(*["tern knot " * 1000] * 40)).decode(), "mime_type": PDF}
+    answered = world.turn_with(long)
+    (problem,) = answered.json()["error"]["detail"]["errors"]
+    assert (answered.status, problem["loc"], "builtin::rag" in problem["msg"]) == (400, ["documents"], True)
+
+
+def test_a_document_of_a_type_without_a_text_is_refused_by_name(world: World) -> None:
+    answered = world.turn_with({"content": "UEs=", "mime_type": "application/zip"})
+    (problem,) = answered.json()["error"]["detail"]["errors"]
+    assert (answered.status, problem["loc"]) == (400, ["documents", 0, "mime_type"])
 
 
 @pytest.mark.parametrize(
@@ -95,7 +126,7 @@ class Web:
 
 
 def texts_of(web: Web) -> TurnTexts:
-    return TurnTexts(DocumentSources(web.fetch, lambda: 0.0).read)
+    return TurnTexts(DocumentSources(web.fetch, DocumentExtractor(ReadingProcesses()).extract, lambda: 0.0).read)
 
 
 def at(*addresses: str | None) -> list[TurnDocument]:

@@ -1,4 +1,4 @@
-"""Types of documents: by the declared media type, else by the file's name, else by the first bytes."""
+"""Types of documents: by the declared media type; by the file's name, then the first bytes, where none is declared."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from enum import StrEnum
 from typing import NamedTuple
 
-from turnstone.domain.memory.texts.extraction import ExtractionFailed, unreadable
+from turnstone.domain.memory.texts.extraction import BINARY_TYPES, PDF, WORD, ExtractionFailed, unreadable
 
 FIRST_BYTES = 1024
 LONGEST_SHOWN = 100
@@ -30,7 +30,6 @@ class DocumentType(NamedTuple):
     mime_type: str
 
 
-WORD = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 TEXT = DocumentType(DocumentKind.TEXT, "text/plain")
 # the first media type of a kind is its own, the others are names of the same
 KINDS = {
@@ -38,7 +37,7 @@ KINDS = {
     DocumentKind.TABLE: ("text/csv", "application/csv", "text/x-csv"),
     DocumentKind.HTML: ("text/html", "application/xhtml+xml"),
     DocumentKind.WORD: (WORD,),
-    DocumentKind.PDF: ("application/pdf", "application/x-pdf"),
+    DocumentKind.PDF: tuple(name for name in BINARY_TYPES if name != WORD),
 }
 TAB_SEPARATED = DocumentType(DocumentKind.TABLE, "text/tab-separated-values")
 TYPES = {mime_type: DocumentType(kind, names[0]) for kind, names in KINDS.items() for mime_type in names} | {
@@ -47,40 +46,15 @@ TYPES = {mime_type: DocumentType(kind, names[0]) for kind, names in KINDS.items(
 TEXT_TYPES = frozenset(
     f"application/{name}"
     for name in (
-        "json",
-        "jsonl",
-        "json5",
-        "ld+json",
-        "x-ndjson",
-        "x-jsonlines",
-        "xml",
-        "yaml",
-        "x-yaml",
-        "toml",
-        "x-toml",
-        "sql",
-        "x-sql",
-        "javascript",
-        "x-javascript",
-        "typescript",
-        "x-typescript",
-        "x-python",
-        "x-python-code",
-        "x-php",
-        "x-httpd-php",
-        "x-ruby",
-        "x-sh",
-        "x-csh",
-        "x-shellscript",
-        "x-tex",
-        "x-latex",
-        "x-subrip",
-        "graphql",
+        *("json", "jsonl", "json5", "ld+json", "x-ndjson", "x-jsonlines", "xml", "yaml", "x-yaml", "toml", "x-toml"),
+        *("sql", "x-sql", "graphql", "javascript", "x-javascript", "typescript", "x-typescript", "x-python", "x-ruby"),
+        *("x-python-code", "x-php", "x-httpd-php", "x-sh", "x-csh", "x-shellscript", "x-tex", "x-latex", "x-subrip"),
     )
 )
 NOT_TEXT = ("text/rtf", "text/richtext", "text/x-rtf")
 # types that clients send when they have none
 UNDECLARED = ("", "application/octet-stream", "binary/octet-stream", "application/x-www-form-urlencoded", "*/*")
+OF_TABLES = "application/vnd.ms-excel"  # Windows also sends it for CSV
 NAMES = {
     ".md": "text/markdown",
     ".markdown": "text/markdown",
@@ -92,7 +66,7 @@ NAMES = {
     ".htm": "text/html",
     ".xhtml": "text/html",
     ".docx": WORD,
-    ".pdf": "application/pdf",
+    ".pdf": PDF,
     ".json": "application/json",
     ".jsonl": "application/jsonl",
     ".ndjson": "application/x-ndjson",
@@ -100,46 +74,14 @@ NAMES = {
     ".yml": "application/yaml",
     ".xml": "application/xml",
     ".toml": "application/toml",
-} | dict.fromkeys(
-    [
-        ".txt",
-        ".text",
-        ".log",
-        ".rst",
-        ".adoc",
-        ".tex",
-        ".srt",
-        ".vtt",
-        ".ini",
-        ".cfg",
-        ".conf",
-        ".c",
-        ".h",
-        ".cpp",
-        ".hpp",
-        ".cs",
-        ".css",
-        ".go",
-        ".java",
-        ".js",
-        ".jsx",
-        ".kt",
-        ".lua",
-        ".php",
-        ".pl",
-        ".py",
-        ".r",
-        ".rb",
-        ".rs",
-        ".scala",
-        ".sh",
-        ".sql",
-        ".swift",
-        ".ts",
-        ".tsx",
-    ],
-    "text/plain",
-)
+} | {
+    f".{name}": "text/plain"
+    for name in (
+        *("txt", "text", "log", "rst", "adoc", "tex", "srt", "vtt", "ini", "cfg", "conf", "c", "h", "cpp", "hpp", "cs"),
+        *("css", "go", "java", "js", "jsx", "kt", "lua", "php", "pl", "py", "r", "rb", "rs", "scala", "sh", "sql"),
+        *("swift", "ts", "tsx"),
+    )
+}
 READABLE = "plain text, Markdown, HTML, CSV, JSON, YAML, XML, PDF and DOCX"
 OLD_OFFICE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 ZIP = b"PK\x03\x04"
@@ -154,7 +96,9 @@ def type_of(mime_type: str, name: str, beginning: bytes) -> DocumentType:
         beginning: the first bytes, `FIRST_BYTES` of them if there are so many.
     """
     declared = mime_type.partition(";")[0].strip().lower()
-    found = _by_media_type(declared) or _by_name(name)
+    found = _by_media_type(declared)
+    if found is None and declared in (*UNDECLARED, OF_TABLES):
+        found = _by_name(name)
     if found is not None:
         return found
     if declared not in UNDECLARED:
@@ -185,7 +129,7 @@ def _by_name(name: str) -> DocumentType | None:
 
 def _by_content(beginning: bytes) -> DocumentType:
     if _PDF.search(beginning):
-        return TYPES["application/pdf"]
+        return TYPES[PDF]
     if beginning.startswith(ZIP):
         return TYPES[WORD]
     if beginning.startswith(OLD_OFFICE):

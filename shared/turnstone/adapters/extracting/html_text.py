@@ -6,7 +6,7 @@ import re
 from html.parser import HTMLParser
 
 from turnstone.adapters.extracting.text_decoding import MARKS, WESTERN, codec_of
-from turnstone.adapters.extracting.text_lines import LINE, PARAGRAPH, TextLines
+from turnstone.adapters.extracting.text_lines import LINE, PARAGRAPH, DocumentLines
 
 HIDDEN = frozenset(("script", "style", "template", "noscript", "svg", "math", "iframe", "object", "canvas", "datalist"))
 PARAGRAPHS = frozenset(
@@ -58,7 +58,7 @@ class _Lines(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
-        self.text = TextLines()
+        self.text = DocumentLines()
         self._hidden: list[str] = []
         self._preformatted = 0
         self._is_first_cell = True

@@ -1,7 +1,7 @@
 """Reading of one document in a process of its own: parsers hang, take memory without end, or crash.
 
-Guarantees, on Linux, without privileges: the process ends in time, its memory and its output are limited, and it writes
-no files. macOS does not limit its memory.
+Guarantees, on Linux, without privileges: the process ends in time, its memory is limited, and it writes no files. macOS
+does not limit its memory.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import json
 import logging
 import math
 import os
-import selectors
 import subprocess
 import sys
 import time
@@ -21,10 +20,10 @@ from pathlib import Path
 from shutil import copyfileobj
 from tempfile import SpooledTemporaryFile, TemporaryFile
 from threading import BoundedSemaphore
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import turnstone
-from turnstone.domain.memory.texts.extraction import MAX_TEXT_BYTES, ExtractionFailed, unreadable
+from turnstone.domain.memory.texts.extraction import ExtractionFailed, unreadable
 
 if TYPE_CHECKING:
     from turnstone.domain.values.cancellation import StopSignal
@@ -34,7 +33,7 @@ START = (
     "import json, sys; job = json.loads(sys.argv[1]); sys.path[:0] = job['paths']; "
     "from turnstone.adapters.extracting.reading_entry import main; main(job)"
 )
-ENVIRONMENT = {"LANG": "C.UTF-8"}
+LIBRARIES = "LD_LIBRARY_PATH"  # Python may need it to start, as on Lambda; no other variable is passed on
 PIECE_BYTES = 65_536
 MAX_HEAD_BYTES = 4096
 BUSY = "too many documents are being read on this server; try again"
@@ -47,7 +46,7 @@ class ReadingLimits(NamedTuple):
     """Limits of the processes that read documents.
 
     Attributes:
-        seconds: for one document.
+        seconds: for one document, with its wait for a process.
         memory_bytes: of the address space of one process.
         at_once: processes.
     """
@@ -69,14 +68,15 @@ class ReadingProcesses:
 
     def text(self, kind: str, file: IO[bytes], charset: str | None, stop: StopSignal | None) -> str:
         """Return the text of a document. The process has ended by then in any case. Raises ExtractionFailed."""
+        ends_at = time.monotonic() + self._limits.seconds
         if not self._slots.acquire(timeout=self._limits.seconds):
             raise ExtractionFailed("server_error", BUSY)
         try:
-            return self._text({"kind": kind, "charset": charset}, file, stop)
+            return self._text({"kind": kind, "charset": charset}, file, stop, ends_at)
         finally:
             self._slots.release()
 
-    def _text(self, job: dict[str, Any], file: IO[bytes], stop: StopSignal | None) -> str:
+    def _text(self, job: dict[str, Any], file: IO[bytes], stop: StopSignal | None, ends_at: float) -> str:
         limits = {"memory_bytes": self._limits.memory_bytes, "seconds": math.ceil(self._limits.seconds)}
         with ExitStack() as opened:
             try:
@@ -88,21 +88,24 @@ class ReadingProcesses:
             opened.callback(process.kill)
             if stop is not None:
                 opened.enter_context(stop.heeded_by(process.kill))
-            output = _output_of(process, time.monotonic() + self._limits.seconds)
+            try:
+                output, _ = process.communicate(timeout=max(0.0, ends_at - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                problem = f"reading the document takes longer than {self._limits.seconds:g} s; divide it"
+                raise unreadable(problem) from None
         if stop is not None and stop.is_set:
             raise ExtractionFailed("server_error", CANCELLED)
-        if output is None:
-            raise unreadable(f"reading the document takes longer than {self._limits.seconds:g} s; divide it")
         return _result(output, process.returncode)
 
 
 def _started(job: dict[str, Any], stdin: IO[bytes]) -> subprocess.Popen[bytes]:
+    libraries = os.environ.get(LIBRARIES)  # noqa: TID251 - no setting: the system's own
     return subprocess.Popen(  # noqa: S603 # this Python, by its path
         [sys.executable, "-I", "-S", "-X", "utf8", "-c", START, json.dumps(job)],
         stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        env=ENVIRONMENT,
+        env={LIBRARIES: libraries} if libraries else {},
         cwd="/",
         start_new_session=True,
     )
@@ -129,23 +132,7 @@ def _in_a_file(file: IO[bytes]) -> Iterator[IO[bytes]]:
         yield copy
 
 
-def _output_of(process: subprocess.Popen[bytes], deadline: float) -> bytearray | None:
-    """Return all output of the process; None if it has not ended by the deadline."""
-    output = bytearray()
-    with selectors.DefaultSelector() as selector:
-        stdout = cast("IO[bytes]", process.stdout)
-        selector.register(stdout, selectors.EVENT_READ)
-        while len(output) <= MAX_TEXT_BYTES + MAX_HEAD_BYTES:
-            if not selector.select(max(0.0, deadline - time.monotonic())):
-                return None
-            piece = os.read(stdout.fileno(), PIECE_BYTES)
-            if not piece:
-                break
-            output += piece
-    return output
-
-
-def _result(output: bytearray, returncode: int) -> str:
+def _result(output: bytes, returncode: int) -> str:
     end = output.find(b"\n", 0, MAX_HEAD_BYTES)
     found: dict[str, Any] = json.loads(output[:end]) if end > 0 else {}
     if "message" in found:

@@ -6,9 +6,10 @@ import csv
 from collections.abc import Iterator, Sequence
 from typing import IO
 
-from turnstone.adapters.extracting.text_decoding import lines_in, squeezed
+from turnstone.adapters.extracting.text_decoding import lines_in, size_of, squeezed
 from turnstone.domain.memory.texts.extraction import MAX_TEXT_BYTES, too_long, unreadable
 
+MAX_TABLE_BYTES = 64 * 1024 * 1024
 DELIMITERS = ",;\t|"
 
 
@@ -18,6 +19,8 @@ def table_text(file: IO[bytes], charset: str | None, delimiter: str | None = Non
     Args:
         delimiter: between cells; None for the most frequent one of the first line.
     """
+    if size_of(file) > MAX_TABLE_BYTES:
+        raise unreadable(f"the table has more than {MAX_TABLE_BYTES // 1024 // 1024} MiB; divide it")
     rows = _rows(lines_in(file, charset), delimiter)
     columns = [_one_line(name) or f"column {number}" for number, name in enumerate(next(rows, ()), 1)]
     paragraphs: list[str] = []

@@ -58,7 +58,10 @@ def text_in(file: IO[bytes], charset: str | None) -> str:
     """Return the whole text of a file. Raises ExtractionFailed if it is none, or too long."""
     if size_of(file) > MAX_TEXT_BYTES:
         raise too_long()
-    return "".join(map(squeezed, pieces_of(file, charset)))
+    body = bytearray()  # a text in memory can take four times as much
+    for piece in pieces_of(file, charset):
+        body += squeezed(piece).encode()
+    return body.decode()
 
 
 def lines_in(file: IO[bytes], charset: str | None) -> Iterator[str]:
@@ -125,5 +128,5 @@ def _undecodable(encoding: str, is_declared: bool) -> ExtractionFailed:
         return unreadable(f"the document is no text in the charset it declares, {encoding}; declare the right one")
     return unreadable(
         f"the document is no text in {encoding.removesuffix('-sig').upper()}; save it as UTF-8, or declare its "
-        "charset, as in text/plain; charset=windows-1252"
+        "charset, as in text/plain; charset=windows-1252 or charset=utf-16"
     )

@@ -10,7 +10,7 @@ MOST_LINE_FEEDS = 4
 INDENTATION = "    "  # of preformatted text: its lines are no headings, as in Markdown
 
 
-class TextLines:
+class DocumentLines:
     """A text. Breaks and blanks are written with the text after them, so none is left over."""
 
     def __init__(self) -> None:

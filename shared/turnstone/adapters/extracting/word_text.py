@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import IO
 from xml.parsers import expat
 
-from turnstone.adapters.extracting.text_lines import LINE, PARAGRAPH, TextLines
+from turnstone.adapters.extracting.text_lines import LINE, PARAGRAPH, DocumentLines
 from turnstone.domain.memory.texts.extraction import unreadable
 
 MAX_PART_BYTES = 128 * 1024 * 1024  # of XML, unpacked: eight times as much as its text, at most
@@ -166,7 +166,7 @@ class _Body:
     """Writes the text of a part into lines."""
 
     def __init__(self, levels: Mapping[str, int]) -> None:
-        self.text = TextLines()
+        self.text = DocumentLines()
         self._levels = levels
         self._skipped = 0
         self._texts = 0

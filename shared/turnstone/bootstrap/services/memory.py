@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from turnstone.bootstrap.services.registries import Registries
     from turnstone.domain.memory.banks import BankKind
     from turnstone.domain.memory.documents import SourceBody
+    from turnstone.ports.extracting import Extractor
     from turnstone.services.memory.banks import Banks
     from turnstone.services.memory.documents.document_records import DocumentRecords, KindContent
     from turnstone.services.memory.documents.document_sources import DocumentSources
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from turnstone.services.memory.recalling import Recalling
     from turnstone.services.memory.searching import Searching
     from turnstone.store.memory.contents import BankContents
+
+READING_S = 10.0  # for a document of a request
+READING_BYTES = 256 * 1024 * 1024
 
 
 class MemoryServices:
@@ -99,7 +103,17 @@ class MemoryServices:
     def document_sources(self) -> DocumentSources:
         from turnstone.services.memory.documents.document_sources import DocumentSources
 
-        return DocumentSources(self._fetched, self._foundation.ports.clock.monotonic_s)
+        return DocumentSources(
+            self._fetched, lambda document: self._extractor.extract(document), self._foundation.ports.clock.monotonic_s
+        )
+
+    @cached_property
+    def _extractor(self) -> Extractor:
+        """Reads the documents of requests, which wait for it."""
+        from turnstone.adapters.extracting.extractor import DocumentExtractor
+        from turnstone.adapters.extracting.reading_process import ReadingLimits, ReadingProcesses
+
+        return DocumentExtractor(ReadingProcesses(ReadingLimits(READING_S, READING_BYTES)))
 
     @cached_property
     def recalling(self) -> Recalling:

@@ -267,6 +267,17 @@ class Stopping(Overloaded):
         return SHUTTING_DOWN
 
 
+class ReadingUnavailable(Overloaded):
+    """The server can't read a document now; the message gives the reason."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(0)
+        self.message = message
+
+    def __str__(self) -> str:
+        return self.message
+
+
 class LimitReached(TurnstoneError):
     """A spending limit of this server is reached."""
 

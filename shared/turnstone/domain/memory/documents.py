@@ -120,11 +120,13 @@ class TextDocument(NamedTuple):
 
     Attributes:
         address: a URL where the text is, which then replaces `text`; None for none.
+        has_headings: whether lines of the text that begin with `#` are headings, whatever the type of the document.
     """
 
     new: NewDocument
     text: str
     address: str | None = None
+    has_headings: bool = False
 
 
 class GivenDocument(NamedTuple):

@@ -24,6 +24,7 @@ from turnstone.domain.memory.documents import (
 )
 from turnstone.domain.memory.insertions import CHUNK_NAME
 from turnstone.domain.memory.questions import Hit
+from turnstone.domain.memory.texts.extraction import address_of, is_binary
 from turnstone.domain.values.content import Content, ImageItem, Url, items_of, text_of
 from turnstone.domain.values.frozen import Frozen, JsonObject, Many, NullMeansDefault
 
@@ -53,15 +54,17 @@ class MemoryDocument(NullMeansDefault):
 
     def to_text(self, number: int, chunking: Chunking | None = None) -> TextDocument:
         """Return the document. Raises Unsupported for an image."""
-        address = self.content.uri if isinstance(self.content, Url) else None
-        mime_type = self.mime_type or ("" if address else PLAIN_TEXT)
+        mime_type = self.mime_type or ("" if isinstance(self.content, Url) else PLAIN_TEXT)
         new = NewDocument(self.document_id, self.metadata, mime_type, chunking=chunking)
         if isinstance(self.content, Url):
-            return TextDocument(new, "", address)
+            return TextDocument(new, "", self.content.uri)
         if any(isinstance(item, ImageItem) for item in items_of(self.content)):
             location = ("documents", number, "content")
             raise Unsupported(f"documents.{number}.content: memory banks hold texts only; leave images out", location)
-        return TextDocument(new, text_of(self.content))
+        text = text_of(self.content)
+        if is_binary(mime_type):
+            return TextDocument(new, "", address_of(text, mime_type))
+        return TextDocument(new, text)
 
 
 class InsertDocuments(NullMeansDefault):

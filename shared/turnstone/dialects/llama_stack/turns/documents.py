@@ -6,12 +6,13 @@ Source: the Agents contract of Llama Stack 0.2.x.
 from collections.abc import Iterator, Sequence
 
 from turnstone.domain.errors import InvalidRequest, Unsupported
+from turnstone.domain.memory.texts.extraction import PDF, WORD, address_of, is_binary
 from turnstone.domain.turns.turn_settings import TurnDocument
 from turnstone.domain.turns.turns import Attachment
 from turnstone.domain.values.content import Content, Image, ImageItem, Url, items_of, text_of
 
 TEXT_TYPES = ("application/json", "application/x-ndjson", "application/xml", "application/yaml")
-ACCEPTED = f"text/*, image/*, {', '.join(TEXT_TYPES)}"
+ACCEPTED = f"text/*, image/*, {', '.join((*TEXT_TYPES, PDF, WORD))}"
 LONGEST_TYPE = 100
 
 
@@ -29,6 +30,9 @@ def documents_of(given: Sequence[Attachment], field: str = "documents") -> Itera
             yield TurnDocument(content=_image(document.content, location), mime_type=media_type)
         elif isinstance(document.content, Url):
             yield TurnDocument(content="", mime_type=media_type, address=document.content.uri)
+        elif is_binary(media_type):
+            address = address_of(_text(document.content, location), media_type)
+            yield TurnDocument(content="", mime_type=media_type, address=address)
         elif media_type.startswith("text/") or media_type in TEXT_TYPES:
             yield TurnDocument(content=_text(document.content, location), mime_type=media_type)
         else:

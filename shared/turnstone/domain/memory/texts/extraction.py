@@ -6,6 +6,11 @@ from typing import IO, Literal, NamedTuple
 
 # of the text of one document: about four million tokens
 MAX_TEXT_BYTES = 16 * 1024 * 1024
+PDF = "application/pdf"
+WORD = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+# types whose content is no text, so that a request sends it in base64
+BINARY_TYPES = (PDF, "application/x-pdf", WORD)
+ADDRESSES = ("data:", "http://", "https://")
 
 # Source: `last_error.code` of files of vector stores in the OpenAI API.
 ProblemCode = Literal["unsupported_file", "invalid_file", "server_error"]
@@ -54,3 +59,15 @@ def unreadable(message: str) -> ExtractionFailed:
 def too_long() -> ExtractionFailed:
     """Return the failure of a document with more text than `MAX_TEXT_BYTES`."""
     return unreadable(f"the document has more than {MAX_TEXT_BYTES // 1024 // 1024} MiB of text; divide it")
+
+
+def is_binary(mime_type: str) -> bool:
+    """Return whether a request sends documents of this type in base64."""
+    return mime_type.partition(";")[0].strip().lower() in BINARY_TYPES
+
+
+def address_of(content: str, mime_type: str) -> str:
+    """Return the URL of the content of a binary type: the content itself if it is one, else it is base64."""
+    if content.lstrip()[:8].lower().startswith(ADDRESSES):
+        return content.strip()
+    return f"data:{mime_type.partition(';')[0].strip().lower()};base64,{''.join(content.split())}"

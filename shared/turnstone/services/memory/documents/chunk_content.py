@@ -10,7 +10,7 @@ from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import Conflict
 from turnstone.domain.memory.banks import Bank, BankRef
 from turnstone.domain.memory.documents import DocumentChunk, GivenDocument
-from turnstone.domain.memory.texts.chunking import document_chunks
+from turnstone.domain.memory.texts.chunking import MARKDOWN, document_chunks
 from turnstone.domain.provider_data import ProviderData
 from turnstone.ports.records import Operation
 from turnstone.services.memory.documents.document_records import (
@@ -160,7 +160,8 @@ class ChunkContent:
 
 def _chunked(bank: Bank, given: GivenDocument) -> ChunkedText:
     new, text = given.given.new, given.given.text
-    chunks = document_chunks(new.document_id, text, new.chunking or bank.chunking, new.mime_type)
+    mime_type = MARKDOWN[0] if given.given.has_headings else new.mime_type
+    chunks = document_chunks(new.document_id, text, new.chunking or bank.chunking, mime_type)
     return ChunkedText(given, chunks)
 
 

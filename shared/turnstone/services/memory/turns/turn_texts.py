@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from turnstone.domain.errors import InvalidRequest
-from turnstone.domain.memory.documents import GivenDocument, NewDocument, TextDocument
+from turnstone.domain.memory.documents import PLAIN_TEXT, GivenDocument, NewDocument, TextDocument
+from turnstone.domain.memory.texts.chunking import MARKDOWN
+from turnstone.domain.memory.texts.extraction import is_binary
 
 if TYPE_CHECKING:
     from turnstone.domain.turns.turn_settings import TurnDocument
@@ -18,11 +20,12 @@ class TurnTexts:
         self._read = read
 
     def fetched(self, given: Mapping[str, Sequence[TurnDocument]]) -> dict[str, tuple[TurnDocument, ...]]:
-        """Return the documents of each field of the request, with the texts at their addresses.
+        """Return the documents of each field of the request, with the texts at their addresses, and the texts' types.
 
         Raises:
             InvalidRequest: an address is forbidden or has no text, or the texts take too long or are too large; its
                 location is in the field.
+            ReadingUnavailable: this server can't read a document now.
         """
         return {field: self._of_field(field, documents) for field, documents in given.items()}
 
@@ -38,7 +41,13 @@ class TurnTexts:
             raise _in_field(wrong, field, addressed) from wrong
         complete = list(documents)
         for index, found in zip(addressed, read, strict=True):
-            complete[index] = documents[index].model_copy(update={"content": found.given.text, "address": None})
+            mime_type = found.given.new.mime_type
+            if found.given.has_headings:
+                mime_type = MARKDOWN[0]
+            elif is_binary(mime_type):
+                mime_type = PLAIN_TEXT
+            update = {"content": found.given.text, "mime_type": mime_type, "address": None}
+            complete[index] = documents[index].model_copy(update=update)
         return tuple(complete)
 
 
