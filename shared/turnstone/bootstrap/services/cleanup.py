@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from turnstone.services.cleanup.cleaning import Cleaning
     from turnstone.services.cleanup.deleting import Deleting
     from turnstone.services.cleanup.sweeping import Sweeper
+    from turnstone.services.memory.provided_clearing import ProvidedClearing
 
 
 class CleanupServices:
@@ -40,7 +41,7 @@ class CleanupServices:
 
     @cached_property
     def cleaning(self) -> Cleaning:
-        from turnstone.services.cleanup.cleaning import CleanedStores, Cleaning
+        from turnstone.services.cleanup.cleaning import CleanedStores, Cleaning, ClearingElsewhere
         from turnstone.store.cleanup.jobs import JobStore
         from turnstone.store.files.contents import FileContents
         from turnstone.store.memory.banks import BankStore
@@ -58,7 +59,18 @@ class CleanupServices:
             InsertionStore(ports.store),
             FileContents(ports.store),
         )
-        return Cleaning(JobStore(ports.store), stores, ports.jobs, ports.clock)
+        elsewhere = ClearingElsewhere(
+            lambda job: self._provided_clearing.clear_bank(job), lambda job: self._provided_clearing.clear_batch(job)
+        )
+        return Cleaning(JobStore(ports.store), stores, elsewhere, ports.jobs, ports.clock)
+
+    @cached_property
+    def _provided_clearing(self) -> ProvidedClearing:
+        from turnstone.services.memory.provided_clearing import ProvidedClearing
+        from turnstone.store.memory.provided import ProvidedStore
+
+        ports = self._foundation.ports
+        return ProvidedClearing(ProvidedStore(ports.store), ports.bank_providers)
 
     @cached_property
     def sweeper(self) -> Sweeper:

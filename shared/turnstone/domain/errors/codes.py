@@ -273,6 +273,11 @@ class ErrorCode(StrEnum):
         "The provider of a memory bank can't be reached, refuses the server's credentials, or failed.",
         "Send the request again; if that does not help, check the provider with `turnstone doctor`.",
     )
+    MEMORY_PROVIDER_MISSING = (
+        "memory_provider_missing",
+        "The operator's file does not have the provider of a memory bank any more, or the server lacks its package.",
+        "Have the operator restore the provider as the text describes; the bank's content is still there.",
+    )
     MEMORY_PROVIDER_TIMED_OUT = (
         "memory_provider_timed_out",
         "The provider of a memory bank did not answer in time.",
@@ -358,6 +363,7 @@ CODES: Mapping[type[TurnstoneError], ErrorCode] = {
     errors.ModelRefused: ErrorCode.MODEL_REFUSED,
     errors.ModelTimedOut: ErrorCode.MODEL_TIMED_OUT,
     errors.MemoryProviderFailed: ErrorCode.MEMORY_PROVIDER_FAILED,
+    errors.MemoryProviderMissing: ErrorCode.MEMORY_PROVIDER_MISSING,
     errors.MemoryProviderTimedOut: ErrorCode.MEMORY_PROVIDER_TIMED_OUT,
     errors.ToolgroupUnavailable: ErrorCode.TOOLS_UNAVAILABLE,
     errors.CredentialsMissing: ErrorCode.TOOL_CREDENTIALS_MISSING,

@@ -21,6 +21,10 @@ class MemoryProviderFailed(MemoryProviderError):
     """The provider can't be reached, refuses the server's credentials, or failed."""
 
 
+class MemoryProviderMissing(MemoryProviderError):
+    """The server has no provider of this name, or not what it needs for it."""
+
+
 class MemoryProviderTimedOut(MemoryProviderError):
     """The provider did not answer in time."""
 
