@@ -82,11 +82,7 @@ def _build_pgvector(name: str, entry: PgvectorMemory, deps: MemoryProviderDeps) 
 
 
 def _build_s3_vectors(name: str, entry: S3VectorsMemory, deps: MemoryProviderDeps) -> BankProvider:
-    from botocore.config import Config
+    from turnstone.adapters.vectors.s3_vectors import S3VectorBanks, build_s3_vectors_client
 
-    from turnstone.adapters.aws.aws_clients import CONFIG
-    from turnstone.adapters.vectors.s3_vectors import S3VectorBanks
-
-    limited = CONFIG.merge(Config(read_timeout=entry.timeout_seconds))
-    client = deps.aws().client("s3vectors", entry.region, limited)
+    client = build_s3_vectors_client(deps.aws(), entry.region, entry.timeout_seconds)
     return S3VectorBanks(name, lambda: client, entry.bucket)

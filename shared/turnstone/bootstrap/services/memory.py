@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from turnstone.services.memory.embedding import BankEmbedding
     from turnstone.services.memory.folding import Folding
     from turnstone.services.memory.indexes import Indexes
-    from turnstone.services.memory.inserting import Inserting
+    from turnstone.services.memory.inserting import Inserting, Store
     from turnstone.services.memory.provided_search import ProvidedSearch
     from turnstone.services.memory.recalling import Recalling
     from turnstone.services.memory.searching import Searching
@@ -72,9 +72,13 @@ class MemoryServices:
                 self.folding,
                 self._embedding,
                 clock,
-                lambda provider_id: self._elsewhere(provider_id, self._embedding),
+                self._chunks_elsewhere,
             )
         )
+
+    def _chunks_elsewhere(self, provider_id: str) -> Store | None:
+        content = self._elsewhere(provider_id, self._embedding)
+        return None if content is None else content.insert_chunks
 
     def _elsewhere(self, provider_id: str, embedding: BankEmbedding) -> ProvidedContent | None:
         """Return the content of banks of another store, None for this server's own."""

@@ -22,7 +22,7 @@ class MemoryProviderFailed(MemoryProviderError):
 
 
 class MemoryProviderMissing(MemoryProviderError):
-    """The server has no provider of this name, or not what it needs for it."""
+    """The operator's file has no such provider any more, or the server lacks its package."""
 
 
 class MemoryProviderTimedOut(MemoryProviderError):

@@ -6,7 +6,6 @@ import math
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import InvalidRequest
@@ -22,22 +21,20 @@ from turnstone.services.memory.embedding import BankEmbedding
 from turnstone.services.memory.folding import Folding
 from turnstone.store.memory.contents import BankChange, BankContents
 
-if TYPE_CHECKING:
-    from turnstone.services.memory.documents.provided_content import ProvidedContent
-
+Store = Callable[[BankRef, Sequence[BankChange]], None]
 LARGEST = 1e18  # of a vector's components; the square of a larger one exceeds single precision
 
 
 @dataclass(frozen=True, slots=True)
 class InsertingDeps:
-    """Dependencies of insertions. `elsewhere` returns the content of another store's banks, None for this server."""
+    """Dependencies of insertions. `elsewhere` stores changes at a provider; it is None for this server's own store."""
 
     banks: Banks
     contents: BankContents
     folding: Folding
     embedding: BankEmbedding
     clock: Clock
-    elsewhere: Callable[[str], ProvidedContent | None]
+    elsewhere: Callable[[str], Store | None]
 
 
 class Inserting:
@@ -79,7 +76,7 @@ class Inserting:
             BankChange(key, (DocumentChunk(key, 0, each.text, count_tokens(each.text), each.metadata, vector),))
             for (key, each), vector in zip(chunks.items(), vectors, strict=True)
         ]
-        store = self._deps.folding.store if elsewhere is None else elsewhere.insert_chunks
+        store = elsewhere or self._deps.folding.store
         store(ref, changes)
         self._deps.contents.complete(ref, attempt, self._deps.clock.now())
 

@@ -1,4 +1,4 @@
-"""Search in banks whose chunks a provider stores: of what it finds, that which counts."""
+"""Search in banks whose chunks a provider stores: found chunks count if their insertion does."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from turnstone.domain.memory.banks import Bank, BankRef
 from turnstone.domain.memory.questions import BankQuestion, Weighted
 from turnstone.ports.memory_providers import BankProviders, ProviderHit, ProviderQuestion
 from turnstone.ports.system import Clock
-from turnstone.store.memory.provided import Listed, ProvidedStore
+from turnstone.store.memory.provided import CurrentInsertion, ProvidedStore
 
 SPARE = 8  # hits that may turn out not to count, before more are requested
 TRIES = 8
@@ -64,7 +64,7 @@ class ProvidedSearch:
         """
         if question.vector is None:
             return []
-        provider, known = self._deps.providers.of(provider_id), dict[str, Listed]()
+        provider, before = self._deps.providers.of(provider_id), dict[str, CurrentInsertion]()
         limit = min(question.max_chunks + SPARE, provider.most_hits)
         tries = 0
         while tries < TRIES:
@@ -72,9 +72,9 @@ class ProvidedSearch:
             hits = provider.search(ref, ProviderQuestion(question.vector, limit, question.filters))
             listed = self._deps.store.listed(ref, list(dict.fromkeys(hit.chunk.document_id for hit in hits)))
             is_certain = all(
-                each == known.get(document_id) or _is_before(began_at, each) for document_id, each in listed.items()
+                each == before.get(document_id) or _is_before(began_at, each) for document_id, each in listed.items()
             )
-            known = listed
+            before = listed
             if not is_certain:
                 tries += 1
                 continue
@@ -85,10 +85,10 @@ class ProvidedSearch:
         raise StoreUnavailable("the memory bank changes faster than it can be read, try again")
 
 
-def _is_before(began_at: datetime, listed: Listed) -> bool:
+def _is_before(began_at: datetime, listed: CurrentInsertion) -> bool:
     return listed.since < began_at - CLOCKS_DIFFER
 
 
-def _counts(hit: ProviderHit, listed: dict[str, Listed]) -> bool:
+def _counts(hit: ProviderHit, listed: dict[str, CurrentInsertion]) -> bool:
     found = listed.get(hit.chunk.document_id)
     return found is not None and found.insertion.insertion_id == hit.insertion_id

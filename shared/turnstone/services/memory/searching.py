@@ -44,7 +44,7 @@ class SearchingDeps:
     provided: Callable[[], ProvidedSearch]
 
 
-class AskedBank(NamedTuple):
+class SearchedBank(NamedTuple):
     """A bank with the question to it."""
 
     ref: BankRef
@@ -98,7 +98,7 @@ class Searching:
         Raises:
             NotFound: one of the banks was deleted.
             InvalidRequest: a bank has no vectors for a search by vectors alone.
-            Unsupported: another store, which has the chunks of a bank, lacks what the question requests.
+            Unsupported: another store, which has the chunks of a bank, lacks a function for the question.
             ModelError: the question could not be embedded.
             MemoryProviderError: another store failed.
         """
@@ -111,9 +111,9 @@ class Searching:
         self._deps.provided().refuse(elsewhere, question)
         with_vectors = [each for each in states if each[0].bank.space is not None]
         others = [each for each in states if each[0].bank.space is None]
-        asked = question._replace(max_tokens=None)
-        of_others = self._searched(caller, others, asked, provider_data) if others else ()
-        found = self._searched(caller, with_vectors, asked._replace(mode="vector"), provider_data)
+        unlimited = question._replace(max_tokens=None)
+        of_others = self._searched(caller, others, unlimited, provider_data) if others else ()
+        found = self._searched(caller, with_vectors, unlimited._replace(mode="vector"), provider_data)
         in_turn = (hit for row in zip_longest(found, of_others) for hit in row if hit is not None)
         return hits_within(question.max_tokens, islice(in_turn, question.max_chunks))
 
@@ -133,21 +133,21 @@ class Searching:
         banks, views = [stored for stored, _ in states], [view for _, view in states if view is not None]
         questions = self._embedded(caller, [each.bank for each in banks], question, provider_data)
         elsewhere = {bank.bank_id for bank in self._elsewhere(banks)}
-        asked = [
-            AskedBank(BankRef(caller.tenant, each.content_id, each.bank.bank_id), of_bank, each.bank)
+        searched = [
+            SearchedBank(BankRef(caller.tenant, each.content_id, each.bank.bank_id), of_bank, each.bank)
             for each, of_bank in zip(banks, questions, strict=True)
         ]
-        others = [hit for each in asked if each.ref.bank_id in elsewhere for hit in self._found_elsewhere(each)]
+        others = [hit for each in searched if each.ref.bank_id in elsewhere for hit in self._found_elsewhere(each)]
         read = iter([views] if len(views) == len(banks) else [])
         return retried(
-            lambda: self._found(asked, next(read, ()), elsewhere, others),
+            lambda: self._found(searched, next(read, ()), elsewhere, others),
             "the memory bank changes faster than it can be read, try again",
             on=(SegmentGone,),
         )
 
-    def _found_elsewhere(self, asked: AskedBank) -> Iterator[ElsewhereHit]:
-        for hit in self._deps.provided().found(asked.ref, asked.bank.provider_id, asked.question):
-            yield ElsewhereHit(asked.ref.bank_id, hit.chunk, hit.attributes, hit.cosine)
+    def _found_elsewhere(self, searched: SearchedBank) -> Iterator[ElsewhereHit]:
+        for hit in self._deps.provided().found(searched.ref, searched.bank.provider_id, searched.question):
+            yield ElsewhereHit(searched.ref.bank_id, hit.chunk, hit.attributes, hit.cosine)
 
     def _embedded(
         self, caller: Caller, banks: Sequence[Bank], question: BankQuestion, provider_data: ProviderData
@@ -168,7 +168,7 @@ class Searching:
 
     def _found(
         self,
-        asked: Sequence[AskedBank],
+        searched: Sequence[SearchedBank],
         views: Sequence[View],
         elsewhere: Collection[str],
         others: Sequence[ElsewhereHit],
@@ -178,17 +178,17 @@ class Searching:
         Args:
             elsewhere: the banks without content in this server; they are read only to check that they exist.
         """
-        if not asked:
+        if not searched:
             return ()
         parts: list[BankPart] = []
         vectors: list[Sequence[float] | None] = []
-        read = views or self._deps.contents.views([each.ref for each in asked])
-        for each, view in zip(asked, read, strict=True):
+        read = views or self._deps.contents.views([each.ref for each in searched])
+        for each, view in zip(searched, read, strict=True):
             if each.ref.bank_id not in elsewhere:
                 of_bank = self._deps.indexes.of_view(each.ref, view)
                 parts += of_bank
                 vectors += [each.question.vector] * len(of_bank)
-        questions = [each.question for each in asked]
+        questions = [each.question for each in searched]
         question = next((each for each in questions if each.vector is not None), questions[0])
         segments = [part.segment for part in parts]
         hits: list[SegmentHit | ElsewhereHit] = [*others]
@@ -196,7 +196,7 @@ class Searching:
             hits += self._deps.indexes.segments.hits(segments, _segment_question(question, vectors))
         scored = [Scored(hit.chunk_id, hit.keyword_score, hit.vector_score) for hit in hits]
         coverage = max((hit.keyword_score for hit in hits), default=0.0)
-        model = next((each.bank.space.model for each in asked if each.bank.space is not None), None)
+        model = next((each.bank.space.model for each in searched if each.bank.space is not None), None)
         share = share_of_vectors(model, question.text, question.tokens, coverage)
         best = [
             (score, hits[index])

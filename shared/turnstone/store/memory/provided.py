@@ -1,8 +1,8 @@
 """Banks whose chunks another store has: which insertion of a document counts, and which ones are to be removed.
 
-A batch is a list of insertions that do not count. Its first state lists what a writer is about to store. The write that
-makes them count replaces the list by the insertions that they replace, or ends it. A job removes what a batch lists;
-it takes the batch first, after which the writer's own write fails.
+A batch is a list of insertions that do not count. It first lists those that a writer is about to store. The write that
+makes them count replaces the list by the insertions that counted before, or ends it. A job removes the listed
+insertions; it takes the batch first, after which the writer's own write fails.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from turnstone.store.layout.bank_keys import batch_key, listed_key
 from turnstone.store.layout.keys import job_key
 
 READ_AT_ONCE = 100
-LATEST_WRITER = timedelta(minutes=15)  # after which what it stores is removed
-BATCH = "batch"  # the beginning of the name of a job that removes what one lists
+LATEST_WRITER = timedelta(minutes=15)  # its insertions are removed after that
+BATCH = "batch"  # the beginning of the name of a job that removes the insertions of one
 NEW, OLD = "new", "old"
 
 
-class Listed(NamedTuple):
+class CurrentInsertion(NamedTuple):
     """The insertion of a document that counts, and the time from which it does."""
 
     insertion: InsertionRef
@@ -45,21 +45,21 @@ class Batch(NamedTuple):
     job: Job
 
 
-class Listing(NamedTuple):
+class InsertionChange(NamedTuple):
     """The insertion of a document that is to count, None for none, and the one that did."""
 
     document_id: str
     insertion: InsertionRef | None
-    before: Listed | None
+    before: CurrentInsertion | None
 
 
 class ProvidedStore:
     def __init__(self, store: RangeStore) -> None:
         self._store = store
 
-    def listed(self, ref: BankRef, document_ids: Sequence[str]) -> dict[str, Listed]:
+    def listed(self, ref: BankRef, document_ids: Sequence[str]) -> dict[str, CurrentInsertion]:
         """Return the insertion that counts of each of these documents that has one."""
-        found: dict[str, Listed] = {}
+        found: dict[str, CurrentInsertion] = {}
         for begin in range(0, len(document_ids), READ_AT_ONCE):
             some = document_ids[begin : begin + READ_AT_ONCE]
             records, _ = self._store.gather([Get(listed_key(*ref[:2], each)) for each in some], [])
@@ -67,7 +67,9 @@ class ProvidedStore:
                 if record is not None:
                     at = record.attributes
                     insertion = InsertionRef(str(at["insertion"]), int(at["chunks"]))
-                    found[document_id] = Listed(insertion, datetime.fromtimestamp(int(at["since"]) / 1_000, UTC))
+                    found[document_id] = CurrentInsertion(
+                        insertion, datetime.fromtimestamp(int(at["since"]) / 1_000, UTC)
+                    )
         return found
 
     def take(self, job: Job) -> Batch | None:
@@ -116,7 +118,7 @@ def beginning(ref: BankRef, batch: Batch) -> list[Operation]:
 
 
 def listing(
-    ref: BankRef, batch: Batch, changes: Sequence[Listing], now: datetime, *, is_begun: bool
+    ref: BankRef, batch: Batch, changes: Sequence[InsertionChange], now: datetime, *, is_begun: bool
 ) -> list[Operation]:
     """Return the writes that make these insertions count, unless others of their documents came first.
 
@@ -138,7 +140,7 @@ def is_taken(ref: BankRef, batch: Batch, conflict: Conflict) -> bool:
     return bool(conflict.key == batch_key(*ref[:2], batch.batch_id))
 
 
-def _listed(ref: BankRef, change: Listing, now: datetime) -> Operation:
+def _listed(ref: BankRef, change: InsertionChange, now: datetime) -> Operation:
     key, before = listed_key(*ref[:2], change.document_id), change.before
     same = (Absent() if before is None else AttributeIs("insertion", before.insertion.insertion_id),)
     if change.insertion is None:

@@ -54,7 +54,7 @@ class KindContent(Protocol):
         """Return the chunks that queries find of a document, in its order. Raises SegmentGone, ContentLost."""
 
 
-class TextContent(KindContent, Protocol):
+class ChunkStorage(KindContent, Protocol):
     """The content of banks that are searched, stored by this server or by a provider."""
 
     def check_room(self, ref: BankRef, added: int) -> None:

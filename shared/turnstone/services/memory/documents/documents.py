@@ -30,10 +30,10 @@ from turnstone.domain.turns.attempts import Attempt
 from turnstone.ports.records import Operation
 from turnstone.services.memory.banks import Banks
 from turnstone.services.memory.documents.document_records import (
+    ChunkStorage,
     DocumentRecords,
     KindContent,
     Records,
-    TextContent,
     until_written,
     with_content,
     writes_of,
@@ -59,8 +59,8 @@ class DocumentDeps:
     banks: Banks
     records: DocumentRecords
     sources: DocumentSources
-    texts: TextContent
-    elsewhere: Callable[[str], TextContent | None]
+    texts: ChunkStorage
+    elsewhere: Callable[[str], ChunkStorage | None]
     kinds: Mapping[BankKind, Callable[[], KindContent]]
 
 
@@ -270,7 +270,7 @@ class Documents:
         kind = self._deps.kinds.get(stored.bank.kind)
         return self._texts(stored) if kind is None else kind()
 
-    def _texts(self, stored: StoredBank) -> TextContent:
+    def _texts(self, stored: StoredBank) -> ChunkStorage:
         return self._deps.elsewhere(stored.bank.provider_id) or self._deps.texts
 
     def _ref(self, caller: Caller, bank_id: str) -> BankRef:

@@ -31,8 +31,8 @@ from turnstone.store.memory.contents import BankChange, SegmentGone
 from turnstone.store.memory.documents import StoredDocument
 from turnstone.store.memory.provided import (
     Batch,
-    Listed,
-    Listing,
+    CurrentInsertion,
+    InsertionChange,
     ProvidedStore,
     beginning,
     is_taken,
@@ -56,7 +56,7 @@ class ProvidedContentDeps:
 class ProvidedContent:
     """The content of one provider's banks.
 
-    Each method that stores or reads chunks raises MemoryProviderError, and leaves what searches find as it was.
+    Each method that stores or reads chunks raises MemoryProviderError, and changes no result of a search.
     """
 
     def __init__(self, deps: ProvidedContentDeps, provider_id: str) -> None:
@@ -106,7 +106,7 @@ class ProvidedContent:
         self.store(ref, BankChange(stored.document.document_id, chunks, attributes), records)
 
     def chunks(self, ref: BankRef, stored: StoredDocument) -> tuple[DocumentChunk, ...]:
-        """Return the chunks that count. Raises SegmentGone if others count meanwhile, else ContentLost for missing."""
+        """Return the chunks that count. Raises SegmentGone if they were replaced, ContentLost if some are missing."""
         document_id = stored.document.document_id
         listed = self._listed(ref, document_id)
         if listed is None:
@@ -142,7 +142,7 @@ class ProvidedContent:
         """
         before = self._deps.store.listed(ref, [each.document_id for each in insertions])
         changes = [
-            Listing(each.document_id, each.ref if each.chunks else None, before.get(each.document_id))
+            InsertionChange(each.document_id, each.ref if each.chunks else None, before.get(each.document_id))
             for each in insertions
         ]
         batch = begun or self._batch(ref, ())
@@ -152,7 +152,7 @@ class ProvidedContent:
         try:
             self._deps.records.contents.write(ref, writes)
         except NotFound:
-            if begun is not None:  # the bank's clean-up may have come before what was stored
+            if begun is not None:  # the bank's clean-up may have come before the chunks
                 with suppress(MemoryProviderError):
                     self._provider.remove(ref)
             raise
@@ -163,7 +163,7 @@ class ProvidedContent:
         return batch
 
     def _remove(self, ref: BankRef, batch: Batch) -> None:
-        """Remove what counts no more, at once if possible: its job does it otherwise."""
+        """Remove the insertions that counted before, at once if possible: their job does it otherwise."""
         if not batch.insertions:
             return
         try:
@@ -176,7 +176,7 @@ class ProvidedContent:
         records = self._deps.records
         return new_batch(ref, records.ids.new_id(), self._provider_id, insertions, records.clock.now())
 
-    def _listed(self, ref: BankRef, document_id: str) -> Listed | None:
+    def _listed(self, ref: BankRef, document_id: str) -> CurrentInsertion | None:
         return self._deps.store.listed(ref, [document_id]).get(document_id)
 
     @property
