@@ -151,16 +151,23 @@ class ProvidedContent:
         writes = [*records(), *listing(ref, batch, changes, now, is_begun=begun is not None)]
         try:
             self._deps.records.contents.write(ref, writes)
-        except NotFound:
-            if begun is not None:  # the bank's clean-up may have come before the chunks
-                with suppress(MemoryProviderError):
-                    self._provider.remove(ref)
-            raise
-        except Conflict as conflict:
-            if is_taken(ref, batch, conflict):
-                raise StoreUnavailable(TOO_SLOW) from conflict
+        except (Conflict, NotFound) as problem:
+            if begun is not None and (isinstance(problem, NotFound) or is_taken(ref, batch, problem)):
+                self._give_up(ref, begun)
             raise
         return batch
+
+    def _give_up(self, ref: BankRef, begun: Batch) -> None:
+        """Remove stored insertions, whose clean-up may have come before them. Raises StoreUnavailable or NotFound."""
+        try:
+            self._deps.records.contents.manifest(ref)
+        except NotFound:
+            with suppress(MemoryProviderError):
+                self._provider.remove(ref)
+            raise
+        with suppress(MemoryProviderError):
+            self._provider.drop(ref, begun.insertions)
+        raise StoreUnavailable(TOO_SLOW)
 
     def _remove(self, ref: BankRef, batch: Batch) -> None:
         """Remove the insertions that counted before, at once if possible: their job does it otherwise."""
