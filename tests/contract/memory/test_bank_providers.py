@@ -9,6 +9,7 @@ import logging
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +159,9 @@ def test_tenants_with_banks_of_one_name_at_one_provider_see_their_own(server: Se
     assert [text for _, text, *_ in one.found()] == ["Secret terns."]
     assert [text for _, text, *_ in other.found()] == ["Public terns."]
     one.send("DELETE", "/v1/vector-dbs/birds")
+    cleaning = server.server.core.cleaning
+    for job in cleaning.due():
+        cleaning.run_for(job, timedelta(seconds=10))
     assert [text for _, text, *_ in other.found()] == ["Public terns."]
     one.register(provider_id)
     assert one.found() == []
@@ -173,7 +177,7 @@ def test_providers_are_chosen_by_name_and_their_limits_refused_by_name(server: S
     assert client.register("postgres", "other").json()["provider_id"] == "postgres"
     graph = {"memory_bank_id": "g", "params": {"memory_bank_type": "graph"}, "provider_id": "postgres"}
     refused = client.send("POST", "/v1/memory-banks", graph)
-    assert (refused.status, refused.json()["code"]) == (400, "not_supported")
+    assert (refused.status, "stores banks of vectors only" in refused.refusal()) == (400, True)
     for params in ({"mode": "keyword"}, {"mode": "hybrid"}, {"ranker": {"type": "rrf"}}):
         refused = client.query("other", **params)
         assert (refused.status, next(iter(params)) in refused.refusal()) == (400, True)
