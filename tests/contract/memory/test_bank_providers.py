@@ -124,8 +124,8 @@ def lived(client: Client, bank: str) -> list[Any]:
     seen.append(client.found(**of, filters=stones))
     chunks = [{"content": f"Fish {number} swims.", "metadata": {"document_id": "fish"}} for number in range(3)]
     assert client.send("POST", "/v1/vector-io/insert", {"vector_db_id": bank, "chunks": chunks}).json() is None
-    asked = {"vector_db_id": bank, "query": "Which fish swims?", "params": {"mode": "vector"}}
-    seen.append([each["content"] for each in client.send("POST", "/v1/vector-io/query", asked).json()["chunks"]])
+    query = {"vector_db_id": bank, "query": "Which fish swims?", "params": {"mode": "vector"}}
+    seen.append([each["content"] for each in client.send("POST", "/v1/vector-io/query", query).json()["chunks"]])
     assert client.send("DELETE", f"/v1/memory-banks/{bank}/documents/tern").json() is None
     seen.append(client.found(**of))
     page = client.send("GET", f"/v1/memory-banks/{bank}/documents").json()

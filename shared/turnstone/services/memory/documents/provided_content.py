@@ -153,11 +153,11 @@ class ProvidedContent:
             self._deps.records.contents.write(ref, writes)
         except (Conflict, NotFound) as problem:
             if begun is not None and (isinstance(problem, NotFound) or is_taken(ref, batch, problem)):
-                self._give_up(ref, begun)
+                self._remove_begun(ref, begun)
             raise
         return batch
 
-    def _give_up(self, ref: BankRef, begun: Batch) -> None:
+    def _remove_begun(self, ref: BankRef, begun: Batch) -> None:
         """Remove stored insertions, whose clean-up may have come before them. Raises StoreUnavailable or NotFound."""
         try:
             self._deps.records.contents.manifest(ref)
