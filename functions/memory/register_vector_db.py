@@ -2,7 +2,6 @@
 
 from turnstone.dialects.llama_stack.memory.vector_dbs import RegisterVectorDb, VectorDb, vector_db_of
 from turnstone.domain.errors import AlreadyRegistered, ModelBusy, ModelError, ModelTimedOut
-from turnstone.domain.memory.banks import NewBank
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.replies import Reply, reply
 from turnstone.http.request import Request, parse
@@ -10,9 +9,7 @@ from turnstone.http.route import Route
 
 
 def register_vector_db(request: Request) -> Reply:
-    body = parse(request, RegisterVectorDb)
-    body.refuse_unsupported()
-    new = NewBank(body.vector_db_id, "vector", body.embedding_model)
+    new = parse(request, RegisterVectorDb).to_bank()
     bank = request.use_cases.banks.register(request.caller, new, request.provider_data, request.attempt)
     return reply(vector_db_of(bank))
 

@@ -14,6 +14,7 @@ from tests.fakes.shields import ScriptedShields
 from tests.support.engine.harness import Held
 from turnstone.adapters.machine.local_supervisor import LocalSupervisor
 from turnstone.adapters.models.offline.offline_embeddings import OfflineEmbeddings
+from turnstone.adapters.vectors.configured import ConfiguredProviders
 from turnstone.bootstrap.core import Core
 from turnstone.bootstrap.services.adapters import Ports
 from turnstone.bootstrap.tools import local_tool_kinds
@@ -185,6 +186,7 @@ class Workload:
             jobs=RecordedJobs(),
             shields=ScriptedShields(),
             embeddings=OfflineEmbeddings(),
+            bank_providers=ConfiguredProviders({}, {}),
         )
         core = Core(ports, Settings(context_tokens=self._budget_tokens), is_on_lambda=True)
         try:

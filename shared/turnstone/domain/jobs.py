@@ -27,8 +27,8 @@ class Job(Frozen):
         agent_id: empty if the job concerns no agent.
         order: the order key of its agent, session or stored chat completion in their list; of a memory bank or a file,
             the id of its content.
-        name: the id of a memory bank that expires; the record that leads to the content of an insertion; or the id of
-            an insertion.
+        name: the id of a memory bank that expires; the provider of the content of a deleted one, empty for this
+            server's own store; the record that leads to the content of an insertion; or the id of an insertion.
         since: the time of its first cause.
         due_at: the time of its next run.
     """

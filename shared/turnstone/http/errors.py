@@ -44,6 +44,7 @@ STATUS: dict[type[Exception], int] = {
     errors.ModelTimedOut: 504,
     errors.ModelError: 502,
     errors.MemoryProviderTimedOut: 504,
+    errors.MemoryProviderMissing: 503,
     errors.MemoryProviderError: 502,
     errors.CredentialsMissing: 401,
     errors.CredentialsRefused: 403,

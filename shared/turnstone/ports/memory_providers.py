@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from turnstone.domain.memory.banks import Bank, BankRef
+    from turnstone.domain.memory.banks import Bank, BankKind, BankRef
     from turnstone.domain.memory.documents import DocumentChunk
     from turnstone.domain.memory.filters import Filter
 
@@ -116,3 +116,22 @@ class BankProvider(Protocol):
 
     def close(self) -> None:
         """Close connections."""
+
+
+class BankProviders(Protocol):
+    """The providers of the operator's file, each made at its first use."""
+
+    def chosen(self, kind: BankKind, named: str | None) -> str:
+        """Return the provider of a new bank: the named one, or for None the one that gets banks of this kind.
+
+        Raises Unsupported, which lists the providers, for an unknown name.
+        """
+
+    def is_own(self, provider_id: str) -> bool:
+        """Return whether this is the server's own store, under any name."""
+
+    def of(self, provider_id: str) -> BankProvider:
+        """Return another store. Raises MemoryProviderMissing."""
+
+    def close(self) -> None:
+        """Close the connections of all providers."""

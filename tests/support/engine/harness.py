@@ -26,11 +26,13 @@ from tests.fakes.shields import ScriptedShields
 from turnstone.adapters.machine.system import RandomIds
 from turnstone.adapters.sqlite.files import FileBlobStore
 from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
+from turnstone.adapters.vectors.configured import ConfiguredProviders
 from turnstone.bootstrap.core import Core
 from turnstone.bootstrap.services.adapters import Ports
 from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.agents.agents import AgentConfig, TurnOverrides
 from turnstone.domain.errors import TurnstoneError
+from turnstone.domain.memory.banks import BankKind
 from turnstone.domain.messages.messages import InputMessage, Message, UserMessage
 from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.sessions.context import Segment, rebuilt
@@ -40,6 +42,7 @@ from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.turns.events import StepCompleted, StepProgressed, StepStarted, TurnEvent, TurnFailed
 from turnstone.domain.turns.turns import NewTurn, Step, Turn, TurnState, TurnStatus
 from turnstone.domain.usage.usage import SpentToday, Tokens, spent_by
+from turnstone.ports.memory_providers import BankProvider
 from turnstone.ports.records import Absent, Delete, Get, Key, KeyPage, Operation, Put, Range, Record, RecordPage, Update
 from turnstone.ports.storage import RangeStore
 from turnstone.ports.supervision import Supervisor
@@ -305,6 +308,8 @@ class Server:
         self.tools = ScriptedTools(tools or {})
         self.jobs = RecordedJobs()
         self.shields = ScriptedShields()
+        self.bank_makers: dict[str, Callable[[], BankProvider] | None] = {}
+        self.bank_defaults: dict[BankKind, str] = {}
         self._charges: dict[tuple[str, int], tuple[dict[str, Tokens], datetime]] = {}
 
     def load(
@@ -325,6 +330,7 @@ class Server:
             jobs=self.jobs,
             shields=self.shields,
             embeddings=HashedEmbeddings(),
+            bank_providers=ConfiguredProviders(self.bank_makers, self.bank_defaults),
         )
         self.core = Core(ports, settings, is_on_lambda=is_on_lambda, own_toolgroups=own_toolgroups).load()
         self.turns = self.core.turns

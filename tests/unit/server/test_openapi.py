@@ -695,6 +695,7 @@ ERRORS = [
     errors.ModelNotFound("why"),
     errors.ModelRefused("why"),
     errors.MemoryProviderFailed("p", "why"),
+    errors.MemoryProviderMissing("p", "why"),
     errors.MemoryProviderTimedOut("p", "why"),
     errors.ToolgroupUnavailable("mcp::a", "why"),
     errors.CredentialsMissing("mcp::a", "why"),

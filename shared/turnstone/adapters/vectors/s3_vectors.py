@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
 from typing import Any
 
+from botocore.config import Config
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
@@ -22,6 +23,7 @@ from botocore.exceptions import (
     ReadTimeoutError,
 )
 
+from turnstone.adapters.aws.aws_clients import CONFIG, AwsClients
 from turnstone.adapters.vectors.s3_vector_metadata import WHOLE, chunk_of, filter_of, metadata_of, refuse_filters
 from turnstone.domain.errors import MemoryProviderError, MemoryProviderFailed, MemoryProviderTimedOut, Unsupported
 from turnstone.domain.memory.banks import Bank, BankRef
@@ -199,6 +201,11 @@ class S3VectorBanks:
             problem = f"the server's AWS credentials do not permit {operation.replace('_', ' ')} in its vector bucket"
             return MemoryProviderFailed(self._provider_id, problem)
         return MemoryProviderFailed(self._provider_id, f"S3 Vectors failed: {code}", is_outage=code in OUTAGES)
+
+
+def build_s3_vectors_client(clients: AwsClients, region: str | None, timeout_s: float) -> Any:
+    """Return a client for this server's own region by default, with the limit of an answer. Raises StoreUnavailable."""
+    return clients.client("s3vectors", region, CONFIG.merge(Config(read_timeout=timeout_s)))
 
 
 def _index(ref: BankRef) -> str:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from turnstone.bootstrap.models import ProviderDeps
     from turnstone.domain.registry.catalogue import Catalogue, OpenAIProvider
     from turnstone.ports.memory import Segments
+    from turnstone.ports.memory_providers import BankProviders
     from turnstone.ports.models import Embeddings, Inference
     from turnstone.ports.objects import Objects
     from turnstone.ports.shields import ShieldKinds
@@ -80,6 +81,14 @@ class AwsPorts:
         from turnstone.adapters.retrieval.segments import NumpySegments
 
         return NumpySegments()
+
+    @cached_property
+    def bank_providers(self) -> BankProviders:
+        """The stores of memory banks, each made, and the URL of its database read, at its first call."""
+        from turnstone.bootstrap.memory_providers import MemoryProviderDeps, build_bank_providers
+
+        deps = MemoryProviderDeps(lambda entry: self._secret(entry.url_secret), self._aws)
+        return build_bank_providers(self.catalogue, deps)
 
     @property
     def _provider_deps(self) -> ProviderDeps:

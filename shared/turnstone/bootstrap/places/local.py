@@ -18,6 +18,8 @@ from turnstone.adapters.sqlite.sqlite import EXPIRED_AT_ONCE, SqliteRangeStore
 from turnstone.adapters.sqlite.sqlite_failures import PAYLOADS
 from turnstone.bootstrap.callers import build_authenticator
 from turnstone.bootstrap.core import Core
+from turnstone.bootstrap.memory_providers import local_bank_providers
+from turnstone.bootstrap.models import local_provider_deps
 from turnstone.bootstrap.places.local_models import local_models
 from turnstone.bootstrap.places.local_shields import local_shields
 from turnstone.bootstrap.places.operator import DATABASE
@@ -56,6 +58,7 @@ class LocalServer:
         models = local_models(settings)
         self._jobs, self._ingest_jobs = LocalJobs("jobs"), LocalJobs("ingest")
         self._tools = local_tool_kinds(settings, models.catalogue, clock)
+        self._bank_providers = local_bank_providers(models.catalogue, local_provider_deps(settings).aws)
         ports = Ports(
             store=store,
             inference=models.inference,
@@ -66,6 +69,7 @@ class LocalServer:
             jobs=JobsByKind(self._jobs, {INGEST: self._ingest_jobs}),
             shields=local_shields(models.inference),
             embeddings=models.embeddings,
+            bank_providers=self._bank_providers,
             catalogue=models.catalogue,
         )
         limits = QueueLimits(
@@ -133,6 +137,7 @@ class LocalServer:
         self._supervisor.close()
         self.core.leases.close()
         self._tools.close()
+        self._bank_providers.close()
         if have_ended:
             self._sqlite.close()
 

@@ -83,6 +83,7 @@ def _open_turns(store: RangeStore, supervisor: Supervisor, settings: Settings) -
     from turnstone.adapters.models.offline.offline import OfflineInference
     from turnstone.adapters.models.offline.offline_embeddings import OfflineEmbeddings
     from turnstone.adapters.tools.none import NoTools
+    from turnstone.adapters.vectors.configured import ConfiguredProviders
     from turnstone.bootstrap.core import Core
     from turnstone.bootstrap.places.local_shields import local_shields
     from turnstone.bootstrap.services.adapters import Ports
@@ -101,6 +102,7 @@ def _open_turns(store: RangeStore, supervisor: Supervisor, settings: Settings) -
         jobs=LocalJobs(),
         shields=local_shields(inference),
         embeddings=OfflineEmbeddings(),
+        bank_providers=ConfiguredProviders({}, {}),
     )
     core = Core(ports, settings)
     return OpenTurns(core.turn_store, core.cancelling)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from turnstone.domain.registry.catalogue import Catalogue
     from turnstone.ports.memory import Segments
+    from turnstone.ports.memory_providers import BankProviders
     from turnstone.ports.models import Embeddings, Inference
     from turnstone.ports.objects import Objects
     from turnstone.ports.shields import ShieldKinds
@@ -55,6 +56,9 @@ class AnyPorts(Protocol):
     def segments(self) -> Segments: ...
 
     @property
+    def bank_providers(self) -> BankProviders: ...
+
+    @property
     def catalogue(self) -> Catalogue | None: ...
 
     @property
@@ -74,6 +78,7 @@ class Ports:
     jobs: Jobs
     shields: ShieldKinds
     embeddings: Embeddings
+    bank_providers: BankProviders
     catalogue: Catalogue | None = None
     objects: Objects | None = None
 

@@ -12,10 +12,11 @@ if TYPE_CHECKING:
     from turnstone.bootstrap.services.foundation import Foundation
     from turnstone.bootstrap.services.ingesting import IngestingServices
     from turnstone.bootstrap.services.turns import TurnServices
-    from turnstone.domain.jobs import Job
-    from turnstone.services.cleanup.cleaning import Cleaning
+    from turnstone.domain.jobs import Job, JobKind
+    from turnstone.services.cleanup.cleaning import Act, Cleaning
     from turnstone.services.cleanup.deleting import Deleting
     from turnstone.services.cleanup.sweeping import Sweeper
+    from turnstone.services.memory.provided_clearing import ProvidedClearing
 
 
 class CleanupServices:
@@ -49,7 +50,7 @@ class CleanupServices:
 
     @cached_property
     def cleaning(self) -> Cleaning:
-        from turnstone.services.cleanup.cleaning import CleanedStores, Cleaning
+        from turnstone.services.cleanup.cleaning import CleanedStores, Cleaning, ClearingElsewhere
         from turnstone.store.cleanup.jobs import JobStore
         from turnstone.store.files.contents import FileContents
         from turnstone.store.memory.banks import BankStore
@@ -67,7 +68,19 @@ class CleanupServices:
             InsertionStore(ports.store),
             FileContents(ports.store),
         )
-        return Cleaning(JobStore(ports.store), stores, ports.jobs, ports.clock, {"ingest_document": self._ingest})
+        elsewhere = ClearingElsewhere(
+            lambda job: self._provided_clearing.clear_bank(job), lambda job: self._provided_clearing.clear_batch(job)
+        )
+        others: dict[JobKind, Act] = {"ingest_document": self._ingest}
+        return Cleaning(JobStore(ports.store), stores, elsewhere, ports.jobs, ports.clock, others)
+
+    @cached_property
+    def _provided_clearing(self) -> ProvidedClearing:
+        from turnstone.services.memory.provided_clearing import ProvidedClearing
+        from turnstone.store.memory.provided import ProvidedStore
+
+        ports = self._foundation.ports
+        return ProvidedClearing(ProvidedStore(ports.store), ports.bank_providers)
 
     def _ingest(self, job: Job, until: datetime) -> None:
         self._ingesting().ingesting.ingest(job, until)

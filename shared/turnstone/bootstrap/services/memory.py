@@ -20,11 +20,13 @@ if TYPE_CHECKING:
     from turnstone.services.memory.documents.document_sources import DocumentSources
     from turnstone.services.memory.documents.documents import Documents
     from turnstone.services.memory.documents.graphs import Graphs
+    from turnstone.services.memory.documents.provided_content import ProvidedContent
     from turnstone.services.memory.documents.values import Values
     from turnstone.services.memory.embedding import BankEmbedding
     from turnstone.services.memory.folding import Folding
     from turnstone.services.memory.indexes import Indexes
-    from turnstone.services.memory.inserting import Inserting
+    from turnstone.services.memory.inserting import Inserting, Store
+    from turnstone.services.memory.provided_search import ProvidedSearch
     from turnstone.services.memory.recalling import Recalling
     from turnstone.services.memory.searching import Searching
     from turnstone.store.memory.contents import BankContents
@@ -58,6 +60,7 @@ class MemoryServices:
                 jobs=lambda: ports.jobs,
                 clock=ports.clock,
                 ids=ports.ids,
+                providers=lambda: ports.bank_providers,
             )
         )
 
@@ -66,7 +69,33 @@ class MemoryServices:
         from turnstone.services.memory.inserting import Inserting, InsertingDeps
 
         clock = self._foundation.ports.clock
-        return Inserting(InsertingDeps(self.banks, self._contents, self.folding, self.embedding, clock))
+        return Inserting(
+            InsertingDeps(
+                self.banks,
+                self._contents,
+                self.folding,
+                self.embedding,
+                clock,
+                self._chunks_elsewhere,
+            )
+        )
+
+    def _chunks_elsewhere(self, provider_id: str) -> Store | None:
+        content = self._elsewhere(provider_id, self.embedding)
+        return None if content is None else content.insert_chunks
+
+    def _elsewhere(self, provider_id: str, embedding: BankEmbedding) -> ProvidedContent | None:
+        """Return the content of banks of another store, None for this server's own."""
+        from turnstone.domain.memory.banks import EMBEDDED_PROVIDER
+
+        ports = self._foundation.ports
+        if provider_id == EMBEDDED_PROVIDER or ports.bank_providers.is_own(provider_id):
+            return None
+        from turnstone.services.memory.documents.provided_content import ProvidedContent, ProvidedContentDeps
+        from turnstone.store.memory.provided import ProvidedStore
+
+        deps = ProvidedContentDeps(self.records, ProvidedStore(ports.store), ports.bank_providers, embedding)
+        return ProvidedContent(deps, provider_id)
 
     @cached_property
     def folding(self) -> Folding:
@@ -93,7 +122,16 @@ class MemoryServices:
             "keyvalue": lambda: self._values,
             "graph": lambda: self._graphs,
         }
-        return Documents(DocumentDeps(self.banks, self.records, self.document_sources, texts, kinds))
+        return Documents(
+            DocumentDeps(
+                banks=self.banks,
+                records=self.records,
+                sources=self.document_sources,
+                texts=texts,
+                elsewhere=lambda provider_id: self._elsewhere(provider_id, embedding),
+                kinds=kinds,
+            )
+        )
 
     def load_kinds(self) -> None:
         """Build the parts that only banks of some kinds and addresses need."""
@@ -143,7 +181,17 @@ class MemoryServices:
     def _searching_by(self, embedding: BankEmbedding) -> Searching:
         from turnstone.services.memory.searching import Searching, SearchingDeps
 
-        return Searching(SearchingDeps(self.banks, self._contents, self._indexes, embedding))
+        return Searching(
+            SearchingDeps(self.banks, self._contents, self._indexes, embedding, lambda: self._provided_search)
+        )
+
+    @cached_property
+    def _provided_search(self) -> ProvidedSearch:
+        from turnstone.services.memory.provided_search import ProvidedSearch, ProvidedSearchDeps
+        from turnstone.store.memory.provided import ProvidedStore
+
+        ports = self._foundation.ports
+        return ProvidedSearch(ProvidedSearchDeps(ProvidedStore(ports.store), ports.bank_providers, ports.clock))
 
     @cached_property
     def records(self) -> DocumentRecords:

@@ -36,6 +36,7 @@ TurnstoneError
 │   └── ModelTimedOut          the model sent nothing for too long
 ├── MemoryProviderError        a provider of memory banks failed a call
 │   ├── MemoryProviderFailed   it can't be reached, refuses the server's credentials, or failed
+│   ├── MemoryProviderMissing  the operator's file has it no longer, or the server lacks its package
 │   └── MemoryProviderTimedOut it did not answer in time
 ├── ToolFailed                 a server tool could not answer; the model receives the message
 │   └── FetchFailed            a URL returned nothing usable
@@ -60,6 +61,9 @@ from turnstone.domain.errors.memory import (
 )
 from turnstone.domain.errors.memory import (
     MemoryProviderFailed as MemoryProviderFailed,
+)
+from turnstone.domain.errors.memory import (
+    MemoryProviderMissing as MemoryProviderMissing,
 )
 from turnstone.domain.errors.memory import (
     MemoryProviderTimedOut as MemoryProviderTimedOut,

@@ -41,6 +41,7 @@ CODES: Mapping[type[TurnstoneError], ErrorCode] = {
     errors.ModelRefused: ErrorCode.MODEL_REFUSED,
     errors.ModelTimedOut: ErrorCode.MODEL_TIMED_OUT,
     errors.MemoryProviderFailed: ErrorCode.MEMORY_PROVIDER_FAILED,
+    errors.MemoryProviderMissing: ErrorCode.MEMORY_PROVIDER_MISSING,
     errors.MemoryProviderTimedOut: ErrorCode.MEMORY_PROVIDER_TIMED_OUT,
     errors.ToolgroupUnavailable: ErrorCode.TOOLS_UNAVAILABLE,
     errors.CredentialsMissing: ErrorCode.TOOL_CREDENTIALS_MISSING,

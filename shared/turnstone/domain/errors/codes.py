@@ -55,11 +55,7 @@ class ErrorCode(StrEnum):
         "The request's header fields or trailers are too many or too long.",
         "Send fewer or shorter headers.",
     )
-    REQUEST_TIMED_OUT = (
-        "request_timed_out",
-        "The request did not arrive in time.",
-        "Send it again over a faster connection.",
-    )
+    REQUEST_TIMED_OUT = ("request_timed_out", "The request did not arrive in time.", "Use a faster connection.")
     IDEMPOTENCY_KEY_REUSED = (
         "idempotency_key_reused",
         "The `Idempotency-Key` was used before, with another body.",
@@ -96,7 +92,7 @@ class ErrorCode(StrEnum):
     METHOD_NOT_ALLOWED = (
         "method_not_allowed",
         "The path has no such method.",
-        "Use one of the methods in the header `allow`.",
+        "Use one of those in the header `allow`.",
     )
     NOT_IMPLEMENTED = (
         "not_implemented",
@@ -176,11 +172,7 @@ class ErrorCode(StrEnum):
         "Unregister it first, or choose another name.",
     )
     # turns
-    TURN_RUNNING = (
-        "turn_running",
-        "Another turn of the session is running.",
-        "Wait for it to end, or cancel it.",
-    )
+    TURN_RUNNING = ("turn_running", "Another turn of the session is running.", "Wait for it to end, or cancel it.")
     TURN_NOT_AWAITING_INPUT = (
         "turn_not_awaiting_input",
         "A resume of a turn that awaits no tool responses.",
@@ -202,11 +194,7 @@ class ErrorCode(StrEnum):
         "Read the turn to see how it continues.",
     )
     # limits
-    OVERLOADED = (
-        "overloaded",
-        "The server runs as many turns as it takes.",
-        "Send the request again after `retry-after`.",
-    )
+    OVERLOADED = ("overloaded", "The server runs as many turns as it takes.", "Send it again after `retry-after`.")
     TENANT_OVERLOADED = (
         "tenant_overloaded",
         "The tenant runs as many turns as the server grants one tenant.",
@@ -268,6 +256,11 @@ class ErrorCode(StrEnum):
         "memory_provider_failed",
         "The provider of a memory bank can't be reached, refuses the server's credentials, or failed.",
         "Send the request again; if that does not help, check the provider with `turnstone doctor`.",
+    )
+    MEMORY_PROVIDER_MISSING = (
+        "memory_provider_missing",
+        "The operator's file has the provider of a memory bank no longer, or the server lacks its package.",
+        "Have the operator restore the provider; the bank's content is still there.",
     )
     MEMORY_PROVIDER_TIMED_OUT = (
         "memory_provider_timed_out",

@@ -21,6 +21,10 @@ class MemoryProviderFailed(MemoryProviderError):
     """The provider can't be reached, refuses the server's credentials, or failed."""
 
 
+class MemoryProviderMissing(MemoryProviderError):
+    """The operator's file has no such provider any more, or the server lacks its package."""
+
+
 class MemoryProviderTimedOut(MemoryProviderError):
     """The provider did not answer in time."""
 

@@ -36,7 +36,7 @@ class Bank(Frozen):
     Attributes:
         bank_id: chosen by its creator, unique in the tenant.
         name: shown to people; None without one.
-        provider_id: the store of its content.
+        provider_id: the store of its content, for the life of the bank.
         space: None where nothing is embedded: in every kind but `vector`.
         expires_after_s: seconds without a query or an insertion after which the bank is removed; None for never.
         lives_with: the session that removes the bank when it is deleted; None for a bank of its own.
@@ -60,6 +60,7 @@ class NewBank(NamedTuple):
 
     Attributes:
         model: the embedding model of a vector bank, None for the other kinds.
+        provider_id: the store of its content; None for the one that the operator chose for banks of its kind.
     """
 
     bank_id: str
@@ -70,6 +71,7 @@ class NewBank(NamedTuple):
     metadata: Mapping[str, Any] = MappingProxyType({})
     expires_after_s: int | None = None
     lives_with: SessionRef | None = None
+    provider_id: str | None = None
 
 
 class BankRef(NamedTuple):

@@ -31,6 +31,7 @@ class BankQuestion(NamedTuple):
 
     Attributes:
         vector: of the question; None for keywords alone.
+        mode: None for the best one that all of the banks have.
         tokens: the number of the text's tokens by the bank's embedding model; None if it does not count them.
         filters: a parsed filter over the attributes of documents and the metadata of chunks, see `memory/filters`.
         threshold: the least score of a hit.
@@ -39,7 +40,7 @@ class BankQuestion(NamedTuple):
 
     text: str
     vector: Sequence[float] | None
-    mode: SearchMode = "hybrid"
+    mode: SearchMode | None = None
     max_chunks: int = 10
     filters: Any = None
     ranker: Ranker = Weighted()

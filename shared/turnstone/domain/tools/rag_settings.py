@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, ValidationError
 
 from turnstone.domain.errors import InvalidRequest
-from turnstone.domain.memory.questions import Ranker, ReciprocalRank, Weighted
+from turnstone.domain.memory.questions import Ranker, ReciprocalRank, SearchMode, Weighted
 from turnstone.domain.tools.memory_tools import JoinedQuery, WrittenQuery
 from turnstone.domain.values.frozen import NullMeansDefault
 from turnstone.domain.values.numbers import Count, count_schema
@@ -55,6 +55,11 @@ class RagSettings(NullMeansDefault):
     chunk_template: Annotated[str, Field(max_length=4_096), AfterValidator(_refuse_without_content)] = DEFAULT_TEMPLATE
     mode: Literal["vector", "keyword", "hybrid"] = "hybrid"
     ranker: Annotated[RagRrfRanker | RagWeightedRanker, Field(discriminator="type")] | None = None
+
+    @property
+    def chosen_mode(self) -> SearchMode | None:
+        """The mode, None if it was left out."""
+        return self.mode if "mode" in self.model_fields_set else None
 
     @property
     def generator(self) -> JoinedQuery | WrittenQuery:

@@ -13,7 +13,7 @@ from itertools import islice
 from types import MappingProxyType
 from typing import NamedTuple
 
-from turnstone.domain.errors import Conflict
+from turnstone.domain.errors import Conflict, MemoryProviderError
 from turnstone.domain.jobs import Job, JobKind
 from turnstone.domain.memory.banks import BankRef
 from turnstone.ports.records import MAX_OPERATIONS, Key
@@ -22,9 +22,10 @@ from turnstone.ports.system import Clock
 from turnstone.store.agents.agents import AgentStore
 from turnstone.store.cleanup.jobs import JobStore, later, put_job, sent
 from turnstone.store.files.contents import ContentRef, FileContents, removed
-from turnstone.store.memory.banks import BankStore, removal
+from turnstone.store.memory.banks import BankStore, cleaning_of, removal
 from turnstone.store.memory.contents import BankContents, Unlisted
 from turnstone.store.memory.insertions import InsertionStore
+from turnstone.store.memory.provided import BATCH
 from turnstone.store.models.stored_completions import StoredCompletionStore
 from turnstone.store.sessions.sessions import SessionStore, job_of
 
@@ -52,17 +53,26 @@ class CleanedStores(NamedTuple):
     files: FileContents
 
 
+class ClearingElsewhere(NamedTuple):
+    """Removal of content of banks that other stores have. Each raises MemoryProviderError."""
+
+    clear_bank: Callable[[Job], None]
+    clear_batch: Callable[[Job], None]
+
+
 class Cleaning:
     def __init__(
         self,
         store: JobStore,
         stores: CleanedStores,
+        elsewhere: ClearingElsewhere,
         jobs: Jobs,
         clock: Clock,
         others: Mapping[JobKind, Act] = MappingProxyType({}),
     ) -> None:
         """Take the acts for jobs of other kinds: each does a part of a job, and more until a time."""
         self._store = store
+        self._elsewhere = elsewhere
         self._sessions, self._agents, self._completions, self._banks, self._contents = stores[:5]
         self._insertions, self._files = stores[5:]
         self._jobs = jobs
@@ -147,7 +157,19 @@ class Cleaning:
         self._finish(job)
 
     def _clean_bank(self, job: Job, until: datetime) -> None:
-        self._clean(partial(self._banks.clear, job, RECORDS_AT_ONCE), job, until)
+        is_elsewhere = bool(job.name)
+        if not is_elsewhere or self._try_elsewhere(self._elsewhere.clear_bank, job):
+            self._clean(partial(self._banks.clear, job, RECORDS_AT_ONCE), job, until)
+
+    def _try_elsewhere(self, clear: Callable[[Job], None], job: Job) -> bool:
+        """Remove content from another store; if it fails, run the job again later. Return whether it is removed."""
+        try:
+            clear(job)
+        except MemoryProviderError as failed:
+            log.warning("content of a deleted or changed memory bank is not removed yet: %s", failed)
+            self._reschedule(job, self._clock.now() + RECHECK_AFTER)
+            return False
+        return True
 
     def _clean_segments(self, job: Job, until: datetime) -> None:
         """Remove segments that are no longer listed, or never were."""
@@ -165,6 +187,10 @@ class Cleaning:
 
     def _clean_insertion(self, job: Job, until: datetime) -> None:
         """Remove content of a bank's document that counts no more, if so, or never did."""
+        if job.name.startswith(f"{BATCH}:"):
+            if self._try_elsewhere(self._elsewhere.clear_batch, job):
+                self._store.settle(job)
+            return
         if self._try_clear(partial(self._insertions.clear, job, RECORDS_AT_ONCE), job, until):
             self._store.settle(job)
 
@@ -238,7 +264,7 @@ class Cleaning:
         if not stored.is_over(now):
             self._reschedule(job, stored.ends_at)
             return
-        cleaning = Job(kind="clean_bank", tenant=job.tenant, order=job.order, since=now, due_at=now)
+        cleaning = cleaning_of(job.tenant, stored, now)
         try:
             is_ended = self._store.settle(job, *removal(job.tenant, stored, if_unused=True), put_job(cleaning))
         except Conflict:

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from turnstone.domain.access.access import owner_of
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import AlreadyRegistered, NotFound
-from turnstone.domain.jobs import Job
-from turnstone.domain.memory.banks import Bank, BankKind, NewBank, VectorSpace
+from turnstone.domain.memory.banks import EMBEDDED_PROVIDER, Bank, BankKind, BankRef, NewBank, VectorSpace
 from turnstone.domain.memory.lent_banks import bank_of_session
 from turnstone.domain.provider_data import ProviderData
 from turnstone.domain.turns.attempts import Attempt
+from turnstone.ports.memory_providers import BankProvider, BankProviders
 from turnstone.ports.supervision import Jobs
 from turnstone.ports.system import Clock, IdGenerator
 from turnstone.services.access.access import AccessRules
 from turnstone.services.memory.embedding import BankEmbedding
 from turnstone.store.cleanup.jobs import sent
 from turnstone.store.layout.contention import retried
-from turnstone.store.memory.banks import KIND, BankStore, StoredBank, with_expiry
+from turnstone.store.memory.banks import KIND, BankStore, StoredBank, cleaning_of, with_expiry
 
 if TYPE_CHECKING:  # a list of banks needs no models
     from turnstone.domain.models.routing import ModelRoute
@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # a list of banks needs no models
 
 @dataclass(frozen=True, slots=True)
 class BankDeps:
-    """Dependencies of banks. `route` finds a model by tenant and name."""
+    """Dependencies of banks. `route` finds a model by tenant and name, `providers` returns those of the content."""
 
     store: BankStore
     rules: AccessRules
@@ -38,6 +38,7 @@ class BankDeps:
     jobs: Callable[[], Jobs]
     clock: Clock
     ids: IdGenerator
+    providers: Callable[[], BankProviders]
 
 
 class Banks:
@@ -47,10 +48,14 @@ class Banks:
     def register(self, caller: Caller, new: NewBank, provider_data: ProviderData, attempt: Attempt) -> Bank:
         """Create the bank, or return the equal one of that name, if the caller may see it.
 
-        The length of vectors is measured where it is not configured.
+        The length of vectors is measured where it is not configured. A bank that names no provider is equal to one of
+        any provider: the operator may choose another one for new banks. If its provider fails now, a new bank exists,
+        and is made there with its first content.
 
         Raises:
             AlreadyRegistered: the name is taken.
+            Unsupported: there is no such provider, or it can't store such a bank.
+            MemoryProviderError: the provider failed.
             IdempotencyMismatch: the request's key was used for another body.
             ModelError: the request for a vector of the model, to measure it, failed.
         """
@@ -59,6 +64,7 @@ class Banks:
             bank_id=new.bank_id,
             kind=new.kind,
             name=new.name,
+            provider_id=self._deps.providers().chosen(new.kind, new.provider_id),
             space=None if new.model is None else self._space(caller, new.model, provider_data),
             chunking=new.chunking,
             metadata=new.metadata,
@@ -67,14 +73,23 @@ class Banks:
             lives_with=new.lives_with,
             stamp=owner_of(caller),
         )
+        provider = self._provider(bank)
+        if provider is not None:
+            provider.refuse_bank(bank)
         stored = with_expiry(bank, self._deps.ids.order_key(now, None), now)
         found = self._deps.store.create(caller.tenant, stored, attempt)
         if found is not None and found.is_over(now):
             self._remove(caller.tenant, found)
             found = self._deps.store.create(caller.tenant, stored, attempt)
         if found is None:
+            if provider is not None and bank.space is not None:
+                ref = BankRef(caller.tenant, stored.content_id, bank.bank_id)
+                provider.create(ref, bank.space.dimension)
             return bank
-        is_equal = found.bank.model_copy(update={"created_at": now, "stamp": bank.stamp}) == bank
+        same: dict[str, Any] = {"created_at": now, "stamp": bank.stamp}
+        if new.provider_id is None:
+            same["provider_id"] = bank.provider_id
+        is_equal = found.bank.model_copy(update=same) == bank
         if not is_equal or not self._deps.rules.may_see(caller, found.bank.stamp):
             raise AlreadyRegistered(KIND, new.bank_id)
         return found.bank
@@ -155,9 +170,15 @@ class Banks:
 
     def _remove(self, tenant: str, stored: StoredBank) -> None:
         now = self._deps.clock.now()
-        job = Job(kind="clean_bank", tenant=tenant, order=stored.content_id, since=now, due_at=now)
+        job = cleaning_of(tenant, stored, now)
         self._deps.store.delete(tenant, stored, job)
         sent(self._deps.jobs(), job)
+
+    def _provider(self, bank: Bank) -> BankProvider | None:
+        """Return the other store that has the bank's content, None for this server."""
+        if bank.provider_id == EMBEDDED_PROVIDER or self._deps.providers().is_own(bank.provider_id):
+            return None
+        return self._deps.providers().of(bank.provider_id)
 
     def _space(self, caller: Caller, model: str, provider_data: ProviderData) -> VectorSpace:
         route = self._deps.route(caller.tenant, model)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from turnstone.domain.access.caller import Caller
@@ -21,16 +21,20 @@ from turnstone.services.memory.embedding import BankEmbedding
 from turnstone.services.memory.folding import Folding
 from turnstone.store.memory.contents import BankChange, BankContents
 
+Store = Callable[[BankRef, Sequence[BankChange]], None]
 LARGEST = 1e18  # of a vector's components; the square of a larger one exceeds single precision
 
 
 @dataclass(frozen=True, slots=True)
 class InsertingDeps:
+    """Dependencies of insertions. `elsewhere` stores changes at a provider; it is None for this server's own store."""
+
     banks: Banks
     contents: BankContents
     folding: Folding
     embedding: BankEmbedding
     clock: Clock
+    elsewhere: Callable[[str], Store | None]
 
 
 class Inserting:
@@ -53,6 +57,7 @@ class Inserting:
             NotFound: no such bank.
             InvalidRequest: a vector is unusable, or the bank is full.
             ModelError: the chunks could not be embedded; none is inserted.
+            MemoryProviderError: the store of the bank's content failed.
             IdempotencyMismatch: the request's key was used for another body.
         """
         stored = self._deps.banks.visible(caller, bank_id, "vector")
@@ -63,13 +68,16 @@ class Inserting:
         chunks = {each.key: each for each in given}
         if bank.space is not None:
             _check_vectors(given, bank.space)
-        self._deps.folding.check_room(ref, len(chunks), "chunks")
+        elsewhere = self._deps.elsewhere(bank.provider_id)
+        if elsewhere is None:
+            self._deps.folding.check_room(ref, len(chunks), "chunks")
         vectors = self._vectors(caller, list(chunks.values()), bank.space, provider_data)
         changes = [
             BankChange(key, (DocumentChunk(key, 0, each.text, count_tokens(each.text), each.metadata, vector),))
             for (key, each), vector in zip(chunks.items(), vectors, strict=True)
         ]
-        self._deps.folding.store(ref, changes)
+        store = elsewhere or self._deps.folding.store
+        store(ref, changes)
         self._deps.contents.complete(ref, attempt, self._deps.clock.now())
 
     def _vectors(

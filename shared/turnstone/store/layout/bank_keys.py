@@ -52,6 +52,16 @@ def document_name_key(tenant: str, content_id: str, document_id: str) -> Key:
     return Key(content_partition(tenant, content_id), f"named:{component(document_id)}")
 
 
+def listed_key(tenant: str, content_id: str, document_id: str) -> Key:
+    """Return the key of the record that names the insertion of a document that counts, in a provider's bank."""
+    return Key(content_partition(tenant, content_id), f"at:{component(document_id)}")
+
+
+def batch_key(tenant: str, content_id: str, batch_id: str) -> Key:
+    """Return the key of a list of insertions that do not count, in a provider's bank."""
+    return Key(content_partition(tenant, content_id), f"batch:{batch_id}")
+
+
 def value_key(tenant: str, content_id: str, name: str) -> Key:
     """Return the key of a value in a bank of keys and values."""
     return Key(content_partition(tenant, content_id), f"kv:{component(name)}")

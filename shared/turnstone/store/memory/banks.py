@@ -8,7 +8,7 @@ from pydantic_core import from_json, to_json
 
 from turnstone.domain.errors import Conflict, NotFound
 from turnstone.domain.jobs import Job
-from turnstone.domain.memory.banks import Bank
+from turnstone.domain.memory.banks import EMBEDDED_PROVIDER, Bank
 from turnstone.domain.memory.lent_banks import bank_of_session
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.turns.attempts import Attempt
@@ -159,7 +159,7 @@ class BankStore:
         stored = None if record is None else stored_in(record)
         if stored is None or stored.bank.lives_with != ref:
             return None
-        job = Job(kind="clean_bank", tenant=ref.tenant, order=stored.content_id, since=now, due_at=now)
+        job = cleaning_of(ref.tenant, stored, now)
         try:
             self.delete(ref.tenant, stored, job)
         except NotFound:
@@ -178,6 +178,13 @@ def _creation(tenant: str, stored: StoredBank) -> list[Operation]:
         Put(manifest, EMPTY_MANIFEST, {"status": "active"}, when=(Absent(),)),
         *_ending(tenant, stored),
     ]
+
+
+def cleaning_of(tenant: str, stored: StoredBank, now: datetime) -> Job:
+    """Return the job that removes the content of a bank which is deleted now."""
+    provider_id = stored.bank.provider_id
+    name = "" if provider_id == EMBEDDED_PROVIDER else provider_id
+    return Job(kind="clean_bank", tenant=tenant, order=stored.content_id, name=name, since=now, due_at=now)
 
 
 def removal(tenant: str, stored: StoredBank, *, if_unused: bool = False) -> list[Operation]:

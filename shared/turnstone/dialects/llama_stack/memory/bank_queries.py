@@ -41,7 +41,7 @@ class QueryMemoryBank(NullMeansDefault):
         question = BankQuestion(
             searched_text(self.query, ("query",), may_be_empty=is_named),
             None,
-            params.mode,
+            params.chosen_mode,
             params.max_chunks,
             None if params.filters is None else parsed(params.filters, ("params", "filters")),
             ranker_of(params.ranker),

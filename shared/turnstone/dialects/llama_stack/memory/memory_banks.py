@@ -10,15 +10,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from turnstone.dialects.llama_stack.memory.vector_dbs import INSIDE_THE_PEER
 from turnstone.dialects.llama_stack.memory.vector_io import ByNumber
 from turnstone.domain.errors import InvalidRequest, Unsupported
-from turnstone.domain.memory.banks import EMBEDDED_PROVIDER, Bank, BankKind, Chunking, NewBank
+from turnstone.domain.memory.banks import Bank, BankKind, Chunking, NewBank
 from turnstone.domain.registry.registry import Identifier
 from turnstone.domain.values.frozen import Frozen, JsonObject, NullMeansDefault
 
-# Source: the stores inside of a server of that time, which applications name in their set-up
-INSIDE_THE_OLDER_PEER = ("meta-reference", *INSIDE_THE_PEER)
 CHUNK_TOKENS = 512
 MOST_CHUNK_TOKENS = 8_192
 LONGEST_EXPIRY_S = 10 * 365 * 86_400
@@ -63,17 +60,14 @@ BankParams = Annotated[
 class RegisterMemoryBank(NullMeansDefault):
     memory_bank_id: Identifier
     params: BankParams
-    provider_id: str = EMBEDDED_PROVIDER
+    provider_id: str | None = None
     provider_memory_bank_id: str | None = None
     name: Annotated[str, Field(max_length=256)] | None = None
     metadata: JsonObject = {}
     expires_after_s: Annotated[int, Field(ge=60, le=LONGEST_EXPIRY_S), ByNumber] | None = None
 
     def to_bank(self) -> NewBank:
-        """Return the bank to create. Raises Unsupported for another provider, or another name there."""
-        if self.provider_id not in (EMBEDDED_PROVIDER, *INSIDE_THE_OLDER_PEER):
-            message = f"provider_id: this server has no provider {self.provider_id!r}; it has: {EMBEDDED_PROVIDER}"
-            raise Unsupported(message, ("provider_id",))
+        """Return the bank to create. Raises Unsupported for another name at its provider."""
         if self.provider_memory_bank_id not in (None, self.memory_bank_id):
             message = "provider_memory_bank_id: must be the memory_bank_id; leave it out"
             raise Unsupported(message, ("provider_memory_bank_id",))
@@ -86,6 +80,7 @@ class RegisterMemoryBank(NullMeansDefault):
             self.name,
             self.metadata,
             self.expires_after_s,
+            provider_id=self.provider_id,
         )
 
 

@@ -8,12 +8,10 @@ from typing import Literal
 from pydantic import Field
 
 from turnstone.domain.errors import Unsupported
-from turnstone.domain.memory.banks import EMBEDDED_PROVIDER, Bank
+from turnstone.domain.memory.banks import Bank, NewBank
 from turnstone.domain.registry.registry import Identifier
 from turnstone.domain.values.frozen import Frozen, NullMeansDefault
 
-# Source: the vector stores inside of a Llama Stack server, which applications name in their set-up
-INSIDE_THE_PEER = ("faiss", "sqlite-vec")
 MOST_DIMENSIONS = 8_192
 
 
@@ -21,17 +19,15 @@ class RegisterVectorDb(NullMeansDefault):
     vector_db_id: Identifier
     embedding_model: str = Field(min_length=1)
     embedding_dimension: int | None = Field(default=None, ge=1, le=MOST_DIMENSIONS)
-    provider_id: str = EMBEDDED_PROVIDER
+    provider_id: str | None = None
     provider_vector_db_id: str | None = None
 
-    def refuse_unsupported(self) -> None:
-        """Raise Unsupported for another provider, or another name there."""
-        if self.provider_id not in (EMBEDDED_PROVIDER, *INSIDE_THE_PEER):
-            message = f"provider_id: this server has no provider {self.provider_id!r}; it has: {EMBEDDED_PROVIDER}"
-            raise Unsupported(message, ("provider_id",))
+    def to_bank(self) -> NewBank:
+        """Return the bank to create. Raises Unsupported for another name at its provider."""
         if self.provider_vector_db_id not in (None, self.vector_db_id):
             message = "provider_vector_db_id: must be the vector_db_id; leave it out"
             raise Unsupported(message, ("provider_vector_db_id",))
+        return NewBank(self.vector_db_id, "vector", self.embedding_model, provider_id=self.provider_id)
 
 
 class VectorDb(Frozen):

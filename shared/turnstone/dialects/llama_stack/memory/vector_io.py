@@ -13,7 +13,7 @@ from pydantic_core import PydanticCustomError
 from turnstone.dialects.llama_stack.memory.documents import metadata_of
 from turnstone.domain.errors import InvalidRequest, Unsupported
 from turnstone.domain.memory.insertions import GivenChunk
-from turnstone.domain.memory.questions import BankQuestion, Hit, ReciprocalRank, Weighted
+from turnstone.domain.memory.questions import BankQuestion, Hit, ReciprocalRank, SearchMode, Weighted
 from turnstone.domain.values.content import Content, ImageItem, items_of, text_of
 from turnstone.domain.values.frozen import Frozen, JsonObject, Many, NullMeansDefault
 
@@ -75,6 +75,11 @@ class QueryParams(NullMeansDefault):
     mode: Literal["vector", "keyword", "hybrid"] = "hybrid"
     ranker: Annotated[RrfRanker | WeightedRanker, Field(discriminator="type")] | None = None
 
+    @property
+    def chosen_mode(self) -> SearchMode | None:
+        """The mode, None if it was left out."""
+        return self.mode if "mode" in self.model_fields_set else None
+
 
 class QueryChunks(NullMeansDefault):
     vector_db_id: str
@@ -87,7 +92,7 @@ class QueryChunks(NullMeansDefault):
         return BankQuestion(
             searched_text(self.query, ("query",)),
             None,
-            params.mode,
+            params.chosen_mode,
             params.max_chunks,
             ranker=ranker_of(params.ranker),
             threshold=params.score_threshold,

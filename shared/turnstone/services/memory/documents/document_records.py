@@ -14,7 +14,7 @@ from turnstone.domain.provider_data import ProviderData
 from turnstone.ports.records import Operation
 from turnstone.ports.system import Clock, IdGenerator
 from turnstone.store.layout.contention import retried
-from turnstone.store.memory.contents import BankContents
+from turnstone.store.memory.contents import BankChange, BankContents
 from turnstone.store.memory.documents import DOCUMENTS_AT_ONCE, DocumentStore, StoredDocument, creation, replacement
 
 KIND = "document"
@@ -52,6 +52,23 @@ class KindContent(Protocol):
 
     def chunks(self, ref: BankRef, stored: StoredDocument) -> tuple[DocumentChunk, ...]:
         """Return the chunks that queries find of a document, in its order. Raises SegmentGone, ContentLost."""
+
+
+class ChunkStorage(KindContent, Protocol):
+    """The content of banks that are searched, stored by this server or by a provider."""
+
+    def check_room(self, ref: BankRef, added: int) -> None:
+        """Raise InvalidRequest if the bank has no room for that many more chunks."""
+
+    def store(self, ref: BankRef, change: BankChange, records: Records) -> None:
+        """Store the content of a document, with the writes of its record, or neither.
+
+        Args:
+            records: called before each try, of which there may be several.
+
+        Raises:
+            Conflict: a condition of those writes does not hold.
+        """
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,8 +29,8 @@ from turnstone.domain.provider_data import ProviderData
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.ports.records import Operation
 from turnstone.services.memory.banks import Banks
-from turnstone.services.memory.documents.chunk_content import ChunkContent
 from turnstone.services.memory.documents.document_records import (
+    ChunkStorage,
     DocumentRecords,
     KindContent,
     Records,
@@ -48,12 +48,19 @@ from turnstone.store.memory.documents import StoredDocument, removal, update
 
 @dataclass(frozen=True, slots=True)
 class DocumentDeps:
-    """Dependencies of documents. `kinds` are the contents of banks by their kind, loaded when they are used."""
+    """Dependencies of documents.
+
+    Attributes:
+        texts: the content of banks that are searched, in this server.
+        elsewhere: returns that of banks of another store by its name, None for this server.
+        kinds: the contents of banks of other kinds, loaded when they are used.
+    """
 
     banks: Banks
     records: DocumentRecords
     sources: DocumentSources
-    texts: ChunkContent
+    texts: ChunkStorage
+    elsewhere: Callable[[str], ChunkStorage | None]
     kinds: Mapping[BankKind, Callable[[], KindContent]]
 
 
@@ -80,6 +87,7 @@ class Documents:
             NotFound: no such bank of these kinds.
             InvalidRequest: the bank is full, or a document has no text, or none for a bank of this kind.
             ModelError: a model failed; none is inserted.
+            MemoryProviderError: the store of the bank's content failed.
             IdempotencyMismatch: the request's key was used for another body.
         """
         stored = self._deps.banks.visible(caller, bank_id)
@@ -128,11 +136,19 @@ class Documents:
             NotFound: the bank was deleted.
             InvalidRequest: the bank is full.
         """
-        self._deps.texts.check_room(ref, len(chunks))
-        digest = digest_of(chunks)
-        return self._end(
-            ref, document_id, insertion_id, lambda document: with_content(document, len(chunks), digest), chunks
-        )
+        stored = self._deps.banks.lent(ref.tenant, ref.bank_id)
+        if stored.content_id != ref.content_id:
+            raise NotFound(BANK, ref.bank_id)
+        texts, digest = self._texts(stored), digest_of(chunks)
+        texts.check_room(ref, len(chunks))
+
+        def completed(document: Document) -> Document:
+            return with_content(document, len(chunks), digest)
+
+        def store(after: Document, records: Records) -> None:
+            texts.store(ref, BankChange(document_id, tuple(chunks) or None, after.attributes), records)
+
+        return self._end(ref, document_id, insertion_id, completed, store)
 
     def fail(self, ref: BankRef, document_id: str, insertion_id: str, problem: DocumentProblem) -> bool:
         """Record that a begun insertion failed; return False as `complete` does. Raises NotFound."""
@@ -213,9 +229,13 @@ class Documents:
         document_id: str,
         insertion_id: str,
         ended: Callable[[Document], Document],
-        chunks: Sequence[DocumentChunk] | None = None,
+        store: Callable[[Document, Records], None] | None = None,
     ) -> bool:
-        """End a begun insertion of texts, with its chunks or without; return whether that is so."""
+        """End a begun insertion of texts; return whether that is so.
+
+        Args:
+            store: stores the content of the document with those writes of its record; None for the record alone.
+        """
 
         def act() -> bool:
             found = self._records.found(ref, [document_id]).get(document_id)
@@ -225,11 +245,10 @@ class Documents:
             if found.document.status != "in_progress":
                 return found.document.status == after.status
             records = self._while_same(ref, found, lambda: update(ref, found, after, self._records.ids.new_id()))
-            if chunks is None:
+            if store is None:
                 self._records.contents.write(ref, records())
             else:
-                change = BankChange(document_id, tuple(chunks) or None, after.attributes)
-                self._deps.texts.store(ref, change, records)
+                store(after, records)
             return True
 
         return until_written(act, on=(Conflict, ReadAgain))
@@ -249,7 +268,10 @@ class Documents:
 
     def _content(self, stored: StoredBank) -> KindContent:
         kind = self._deps.kinds.get(stored.bank.kind)
-        return self._deps.texts if kind is None else kind()
+        return self._texts(stored) if kind is None else kind()
+
+    def _texts(self, stored: StoredBank) -> ChunkStorage:
+        return self._deps.elsewhere(stored.bank.provider_id) or self._deps.texts
 
     def _ref(self, caller: Caller, bank_id: str) -> BankRef:
         return _ref_of(caller, self._deps.banks.visible(caller, bank_id))

@@ -54,7 +54,7 @@ class RagQueries:
             source = QuerySource((UserMessage(content=text),))
             written = self._deps.queries.query(caller.tenant, generator, source, no_tool, provider_data)
         most = min(settings.max_chunks, settings.max_tokens_in_context)  # a chunk has one token at least
-        question = BankQuestion(written.text, None, settings.mode, most, ranker=settings.fusion)
+        question = BankQuestion(written.text, None, settings.chosen_mode, most, ranker=settings.fusion)
         hits = self._deps.searching.search_banks(caller, banks, question, provider_data) if banks else ()
         return answer_of(hits, text, settings)
 

@@ -89,7 +89,7 @@ class RagToolbox:
         question = BankQuestion(
             written.text,
             None,
-            settings.mode,
+            settings.chosen_mode,
             min(settings.max_chunks, settings.max_tokens_in_context),
             ranker=settings.fusion,
         )

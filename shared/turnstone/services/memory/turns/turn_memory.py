@@ -9,7 +9,7 @@ from typing import Any
 from turnstone.domain.access.access import Ownership
 from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.agents.defined_tools import memory_tool_of
-from turnstone.domain.errors import MemoryUnusable, NotFound
+from turnstone.domain.errors import MemoryProviderError, MemoryUnusable, NotFound
 from turnstone.domain.memory.lent_banks import LentBanks
 from turnstone.domain.memory.memory_query import MemoryQuery, Retrieved
 from turnstone.domain.memory.questions import BankQuestion, Hit
@@ -109,8 +109,8 @@ def hits_of(
         return ()
     try:
         return recalling.recall(caller_of(tenant, Ownership()), banks, question, provider_data)
-    except NotFound as missing:  # deleted since it was read
-        raise MemoryUnusable(str(missing)) from missing
+    except (NotFound, MemoryProviderError) as problem:  # deleted since it was read, or its store fails
+        raise MemoryUnusable(str(problem)) from problem
 
 
 def _recalled(bank: OpenedBank, configs: Sequence[AgentMemory]) -> Iterator[RecalledBank]:
