@@ -42,7 +42,7 @@ from turnstone.domain.memory.filters import parsed
 from turnstone.domain.memory.insertions import GivenChunk
 from turnstone.domain.memory.questions import BankQuestion, SearchMode
 from turnstone.domain.memory.ranking import DEFAULT_WEIGHT, Scored, ranked
-from turnstone.domain.memory.texts.terms import terms_of
+from turnstone.domain.memory.terms import terms_of
 from turnstone.domain.provider_data import NO_PROVIDER_DATA
 from turnstone.ports.memory import SegmentQuestion
 from turnstone.ports.records import Range

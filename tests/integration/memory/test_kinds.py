@@ -2,7 +2,7 @@
 
 Covers: services/memory/documents/document_records, services/memory/documents/values, services/memory/documents/graphs,
 services/memory/documents/edge_making, services/memory/recalling, store/memory/values, store/memory/edges,
-store/memory/insertions, domain/memory/edges, domain/memory/names
+store/memory/insertions, domain/memory/texts/edges, domain/memory/names
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ from turnstone.domain.memory.banks import Chunking
 from turnstone.domain.memory.documents import DocumentChunk
 from turnstone.domain.memory.questions import SearchMode, Weighted
 from turnstone.domain.memory.ranking import Scored, ranked, share_of_vectors
+from turnstone.domain.memory.terms import terms_of
 from turnstone.domain.memory.texts.chunking import chunks_of
-from turnstone.domain.memory.texts.terms import terms_of
 from turnstone.domain.models.requests import EmbeddingRequest
 from turnstone.ports.memory import SegmentQuestion
 from turnstone.services.memory.searching import CANDIDATES

@@ -1,6 +1,6 @@
 """Chunks of texts, and terms for keyword search.
 
-Covers: domain/memory/texts/chunking, domain/memory/texts/terms
+Covers: domain/memory/texts/chunking, domain/memory/terms
 """
 
 import pytest
@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from turnstone.domain.memory.banks import Chunking
+from turnstone.domain.memory.terms import terms_of
 from turnstone.domain.memory.texts.chunking import chunks_of, count_tokens, first_tokens
-from turnstone.domain.memory.texts.terms import terms_of
 
 WORDS = st.sampled_from(["alpha", "Konstantinopel", "x.", "漢字", "42", "\n\n", "end. ", "a_b", "(", "ö", "# T\n"])
 TEXTS = st.lists(WORDS, max_size=300).map(" ".join)

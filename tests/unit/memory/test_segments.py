@@ -21,7 +21,7 @@ from turnstone.adapters.retrieval.scoring import K1, B
 from turnstone.adapters.retrieval.segments import NumpySegments
 from turnstone.domain.memory.documents import DocumentChunk
 from turnstone.domain.memory.filters import Comparison
-from turnstone.domain.memory.texts.terms import shares_of, terms_of
+from turnstone.domain.memory.terms import shares_of, terms_of
 from turnstone.ports.memory import OpenSegment, SegmentQuestion
 
 SEGMENTS = NumpySegments()

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from turnstone.adapters.retrieval.segment_format import Bytes, Ints, Longs, Mask, Positions, sizes_of
-from turnstone.domain.memory.texts.terms import PIECE, pieces_of, words_of
+from turnstone.domain.memory.terms import PIECE, pieces_of, words_of
 
 MOST_COUNTED = 255
 PIECE_POSTINGS = 65_536  # decoded at a time

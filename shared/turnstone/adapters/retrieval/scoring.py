@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from turnstone.adapters.retrieval.loaded_segment import NumpySegment, values_in
 from turnstone.adapters.retrieval.postings import positions_of
 from turnstone.adapters.retrieval.segment_format import ID_BYTES, Longs, Mask
-from turnstone.domain.memory.texts.terms import PIECE, shares_of
+from turnstone.domain.memory.terms import PIECE, shares_of
 from turnstone.ports.memory import SegmentHit, SegmentQuestion
 
 K1 = 1.2

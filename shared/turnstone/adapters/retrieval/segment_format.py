@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from turnstone.domain.memory.texts.terms import PIECE
+from turnstone.domain.memory.terms import PIECE
 
 VERSION = 3
 ALIGNED = 8

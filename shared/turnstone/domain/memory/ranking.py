@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from turnstone.domain.memory.questions import Ranker, ReciprocalRank, SearchMode
-from turnstone.domain.memory.texts.terms import count_words
+from turnstone.domain.memory.terms import count_words
 
 DEFAULT_WEIGHT = 0.5
 # Share of vectors in a weighted fusion, by embedding model, before what `share_of_vectors` subtracts.

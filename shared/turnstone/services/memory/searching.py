@@ -18,7 +18,7 @@ from turnstone.domain.memory.banks import EMBEDDED_PROVIDER, Bank, BankRef, Vect
 from turnstone.domain.memory.documents import DocumentChunk
 from turnstone.domain.memory.questions import BankQuestion, Hit, hits_within
 from turnstone.domain.memory.ranking import Scored, ranked, share_of_vectors
-from turnstone.domain.memory.texts.terms import terms_of
+from turnstone.domain.memory.terms import terms_of
 from turnstone.domain.provider_data import ProviderData
 from turnstone.ports.memory import SegmentHit, SegmentQuestion
 from turnstone.services.memory.bank_parts import BankPart

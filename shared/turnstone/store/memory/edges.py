@@ -16,7 +16,7 @@ from turnstone.domain.errors import Conflict, ContentLost
 from turnstone.domain.jobs import Job
 from turnstone.domain.memory.banks import BankRef
 from turnstone.domain.memory.documents import Edge
-from turnstone.domain.memory.edges import entity_key
+from turnstone.domain.memory.texts.edges import entity_key
 from turnstone.ports.records import AttributeIs, Check, Delete, Key, Put, Record
 from turnstone.ports.storage import RangeStore
 from turnstone.store.layout.bank_keys import edge_keys, edge_list_key, edge_state_key, edges_at

@@ -8,8 +8,8 @@ from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import InvalidRequest, ModelFailed
 from turnstone.domain.memory.banks import Chunking
 from turnstone.domain.memory.documents import Edge
-from turnstone.domain.memory.edges import MOST_EDGES, edges_among
 from turnstone.domain.memory.texts.chunking import chunks_of
+from turnstone.domain.memory.texts.edges import MOST_EDGES, edges_among
 from turnstone.domain.provider_data import ProviderData
 
 MOST_PARTS = 32  # of a document, each a request to the model

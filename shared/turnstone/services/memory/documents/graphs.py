@@ -12,9 +12,9 @@ from turnstone.domain.errors import Conflict, InvalidRequest
 from turnstone.domain.jobs import Job
 from turnstone.domain.memory.banks import Bank, BankRef
 from turnstone.domain.memory.documents import DocumentChunk, Edge, GivenDocument
-from turnstone.domain.memory.edges import FoundEdge, NotEdges, chunk_of, edges_in, entity_key, is_json, seems_json
 from turnstone.domain.memory.names import names_in
 from turnstone.domain.memory.questions import BankQuestion, Hit
+from turnstone.domain.memory.texts.edges import FoundEdge, NotEdges, chunk_of, edges_in, entity_key, is_json, seems_json
 from turnstone.domain.provider_data import ProviderData
 from turnstone.ports.records import Operation
 from turnstone.ports.supervision import Jobs
