@@ -185,7 +185,7 @@ def handler_of(module: Any) -> LambdaHandler:
 
 
 def test_there_is_an_event_for_every_route_and_every_other_function() -> None:
-    others = {"run_turn", "jobs", "sweeper", "unserved", "authorize"}
+    others = {"run_turn", "jobs", "ingest", "ingest_upload", "sweeper", "unserved", "authorize"}
     assert {path.stem for path in FOLDER.glob("*.json")} == {*ROUTES, *others}
 
 

@@ -56,10 +56,11 @@ STREAMING = {
     "llama_stack_2024.create_turn",
     "llama_stack_2024.get_session",
 }
-CALLING_MODELS = {"Models", "Inference", "Memory"}
+CALLING_MODELS = {"Models", "Inference", "Memory", "Ingest"}
 RUNNING_TURNS = {"CreateTurn", "ResumeTurn", "Turns2024", "RunTurn", "Sweeper"}
 SENDING_JOBS = {"DeleteAgent", "Agents2024", "DeleteSession", "StoredCompletions", "CleanUp", "Sweeper", "Memory"}
-SENDING_JOBS |= {"Files"}
+SENDING_JOBS |= {"Files", "Ingest"}
+SENDING_INSERTIONS = {"Sweeper", "Ingest"}
 OPENING_SESSIONS = {"CreateSession", "Agents2024"}
 KEY_ARN = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:model-key-AbCdEf"
 AUTHS = {
@@ -533,14 +534,52 @@ def test_every_setting_exists_and_the_required_ones_are_set() -> None:
         limits = {"summaries", "max_turn_tokens", "max_turn_seconds", "max_day_tokens"}
         assert (name in RUNNING_TURNS) == (limits <= given)
         assert (name in SENDING_JOBS) == ("jobs_queue_url" in given)
+        assert (name in SENDING_INSERTIONS) == ("ingest_queue_url" in given)
         assert (name in OPENING_SESSIONS) == ("ephemeral_ttl_s" in given)
         assert (name == "Inference") == ("stored_completion_ttl_s" in given)
+
+
+def sources(made: Template) -> list[dict[str, Any]]:
+    return list(made.of_type("AWS::Lambda::EventSourceMapping").values())
+
+
+def test_insertions_have_a_queue_of_their_own_which_redelivers_like_that_of_jobs() -> None:
+    made = template(IngestConcurrency="7")
+    queue, function = made.resources["Ingestions"]["Properties"], made.functions["Ingest"]
+    (source,) = [each for each in sources(made) if each["FunctionName"] == {"Ref": "Ingest"}]
+    assert queue["VisibilityTimeout"] >= 6 * function["Timeout"]
+    assert source["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+    assert source["EventSourceArn"] == {"Fn::GetAtt": ["Ingestions", "Arn"]}
+    assert (source["BatchSize"], source["ScalingConfig"]) == (1, {"MaximumConcurrency": "7"})
+    assert queue["RedrivePolicy"]["deadLetterTargetArn"] == {"Fn::GetAtt": ["FailedIngestions", "Arn"]}
+    assert function["RecursiveLoop"] == "Allow"
+    assert len(sources(made)) == 2
+
+
+def test_objects_below_uploads_and_no_others_are_passed_to_the_queue_of_insertions() -> None:
+    """Through a rule: a notification of the bucket would name its queue before the bucket has a name for rights."""
+    made = template()
+    (name,) = [key for key, rule in made.of_type("AWS::Events::Rule").items() if "EventPattern" in rule]
+    rule = made.resources[name]["Properties"]
+    assert rule["EventPattern"] == {
+        "source": ["aws.s3"],
+        "detail-type": ["Object Created"],
+        "detail": {"bucket": {"name": [{"Ref": "Bucket"}]}, "object": {"key": [{"prefix": "uploads/"}]}},
+    }
+    assert [target["Arn"] for target in rule["Targets"]] == [{"Fn::GetAtt": ["Ingestions", "Arn"]}]
+    notifications = made.resources["Bucket"]["Properties"]["NotificationConfiguration"]
+    assert notifications == {"EventBridgeConfiguration": {"EventBridgeEnabled": True}}
+    ((_, policy),) = made.of_type("AWS::SQS::QueuePolicy").items()
+    (statement,) = policy["PolicyDocument"]["Statement"]
+    assert policy["Queues"] == [{"Ref": "Ingestions"}]
+    assert (statement["Principal"], statement["Action"]) == ({"Service": "events.amazonaws.com"}, "sqs:SendMessage")
+    assert statement["Condition"] == {"ArnEquals": {"aws:SourceArn": {"Fn::GetAtt": [name, "Arn"]}}}
 
 
 def test_jobs_are_redelivered_only_when_their_function_is_done_and_not_forever() -> None:
     made = template(CleanUpConcurrency="40")
     queue, function = made.resources["Jobs"]["Properties"], made.functions["CleanUp"]
-    ((_, source),) = made.of_type("AWS::Lambda::EventSourceMapping").items()
+    (source,) = [each for each in sources(made) if each["FunctionName"] == {"Ref": "CleanUp"}]
     assert queue["VisibilityTimeout"] >= 6 * function["Timeout"]
     assert source["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
     assert source["EventSourceArn"] == {"Fn::GetAtt": ["Jobs", "Arn"]}
@@ -552,7 +591,7 @@ def test_jobs_are_redelivered_only_when_their_function_is_done_and_not_forever()
 
 def test_a_sweep_that_fails_is_not_tried_again_but_made_at_the_next_time() -> None:
     made = template()
-    ((_, rule),) = made.of_type("AWS::Events::Rule").items()
+    (rule,) = [each for each in made.of_type("AWS::Events::Rule").values() if "ScheduleExpression" in each]
     assert rule["ScheduleExpression"] == "rate(5 minutes)"
     assert [target["Arn"] for target in rule["Targets"]] == [{"Fn::GetAtt": ["Sweeper", "Arn"]}]
     ((_, config),) = made.of_type("AWS::Lambda::EventInvokeConfig").items()
@@ -592,6 +631,7 @@ def test_the_parameters_of_the_deployment_tests_are_accepted(auth: str) -> None:
     [
         ("AwaitSeconds", "30000000", "31536000"),  # an execution lives for a year at most
         ("CleanUpConcurrency", "2", "1"),
+        ("IngestConcurrency", "2", "1"),
         ("AdapterLayerArn", "arn:aws:lambda:eu-west-1:123456789012:layer:x:1", "x"),
         ("ModelUrl", "https://host/v1", "ftp://host"),
     ],

@@ -14,7 +14,8 @@ TABLE = "turnstone-Table"
 BUCKET = "turnstone-bucket"
 TABLE_ARN = f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/{TABLE}"
 BUCKET_ARN = f"arn:aws:s3:::{BUCKET}"
-QUEUE_ARN = f"arn:aws:sqs:{REGION}:{ACCOUNT}:turnstone-Jobs"
+QUEUES_ARN = f"arn:aws:sqs:{REGION}:{ACCOUNT}"
+JOBS, INGESTIONS = "turnstone-Jobs", "turnstone-Ingestions"
 OF_TRANSACTION = {
     "Put": "PutItem",
     "Update": "UpdateItem",
@@ -51,7 +52,7 @@ def calls_of(service: str, operation: str, params: Mapping[str, Any]) -> Iterato
         case "s3":
             yield from _of_s3(operation, params)
         case "sqs" if operation in ("SendMessage", "SendMessageBatch"):
-            yield Call("sqs:SendMessage", QUEUE_ARN)
+            yield Call("sqs:SendMessage", f"{QUEUES_ARN}:{params['QueueUrl'].rpartition('/')[2]}")
         case "stepfunctions" if operation == "StartExecution":
             yield Call("states:StartExecution", params["stateMachineArn"])
         case "stepfunctions" if operation == "SendTaskSuccess":

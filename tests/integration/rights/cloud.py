@@ -26,7 +26,7 @@ from moto.dynamodb.responses import DynamoHandler
 
 import tests.fakes.aws.moto_tables  # noqa: F401 - transactions that take no time
 from tests.fakes.models.image_models import PNG
-from tests.integration.rights.calls import BUCKET, TABLE, Call, calls_of, signed_call
+from tests.integration.rights.calls import BUCKET, INGESTIONS, JOBS, TABLE, Call, calls_of, signed_call
 from tests.support.aws.cloudformation import ACCOUNT, REGION
 from tests.support.aws.dynamo_table import create_table
 from turnstone.adapters.aws.sigv4 import SigV4
@@ -130,7 +130,8 @@ class Cloud:
         self.dynamo, self.s3, self.sqs = self.client("dynamodb"), self.client("s3"), self.client("sqs")
         create_table(self.dynamo, TABLE)
         self.s3.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION})
-        self.queue_url = self.sqs.create_queue(QueueName="turnstone-Jobs")["QueueUrl"]
+        self.queue_url = self.sqs.create_queue(QueueName=JOBS)["QueueUrl"]
+        self.ingestions_url = self.sqs.create_queue(QueueName=INGESTIONS)["QueueUrl"]
         return self
 
     def _patch_threads(self) -> None:

@@ -7,7 +7,17 @@ from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
-from tests.integration.rights.calls import BUCKET, BUCKET_ARN, QUEUE_ARN, TABLE, TABLE_ARN, Call, machine_arn
+from tests.integration.rights.calls import (
+    BUCKET,
+    BUCKET_ARN,
+    INGESTIONS,
+    JOBS,
+    QUEUES_ARN,
+    TABLE,
+    TABLE_ARN,
+    Call,
+    machine_arn,
+)
 from tests.support.aws.cloudformation import ACCOUNT, REGION, Template, listed
 
 # the resources of the stack, by their names in the template
@@ -16,8 +26,10 @@ NAMES: dict[str, str] = {
     "Table.Arn": TABLE_ARN,
     "Bucket": BUCKET,
     "Bucket.Arn": BUCKET_ARN,
-    "Jobs": f"https://sqs.{REGION}.amazonaws.com/{ACCOUNT}/turnstone-Jobs",
-    "Jobs.Arn": QUEUE_ARN,
+    "Jobs": f"https://sqs.{REGION}.amazonaws.com/{ACCOUNT}/{JOBS}",
+    "Jobs.Arn": f"{QUEUES_ARN}:{JOBS}",
+    "Ingestions": f"https://sqs.{REGION}.amazonaws.com/{ACCOUNT}/{INGESTIONS}",
+    "Ingestions.Arn": f"{QUEUES_ARN}:{INGESTIONS}",
     "RunTurn.Arn": f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:turnstone-RunTurn",
     "TurnSupervisor": machine_arn(),
 }

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.rights.calls import TABLE
+from tests.integration.rights.calls import BUCKET, TABLE
 from tests.integration.rights.stage import (
     CALL,
     FUTURE,
@@ -41,6 +41,7 @@ from turnstone.domain.refs import TurnRef
 from turnstone.services.access.api_keys import ApiKeys
 from turnstone.services.memory.folding import AT_ONCE_FROM, FOLDED_FROM
 from turnstone.store.access.api_keys import ApiKeyStore
+from turnstone.store.cleanup.jobs import put_job
 from turnstone.store.files.contents import ContentRef, FileContents, StoredPart, completed
 from turnstone.store.files.files import cleaning_of
 from turnstone.store.layout.keys import job_shards
@@ -131,6 +132,8 @@ def _requests(stage: Stage) -> Iterator[Callable[[], Act]]:
     for kind, definition in REGISTERED:
         yield lambda kind=kind, definition=definition: lambda: _registers(stage, kind, definition)
     yield lambda: lambda: _keeps_documents(stage)
+    for model, content in (("default-model", b"hello"), ("local", NOISE.encode())):
+        yield lambda model=model, content=content: lambda: _ingests_objects(stage, model, content)
 
 
 def _inferences(stage: Stage) -> Iterator[Callable[[], Act]]:
@@ -306,6 +309,39 @@ def _keeps_documents(stage: Stage) -> None:
         stage.functions.answer("POST", "/v1/tool-runtime/rag-tool/query", {"content": "tern", "vector_db_ids": [kind]})
         stage.functions.answer("DELETE", f"{path}/documents/d")
         stage.functions.answer("DELETE", path)
+
+
+def _ingests_objects(stage: Stage, model: str, content: bytes) -> None:
+    """Insert an object, replace it, and by one without a text; the last one was deleted before its event came."""
+    params = {"memory_bank_type": "vector", "embedding_model": model}
+    stage.functions.answer("POST", "/v1/memory-banks", {"memory_bank_id": "b", "params": params, "expires_after_s": 60})
+    key = f"uploads/{ACCOUNT}/b/a.txt"
+    for body in (content, content + b" again", b"%PDF-1.7"):
+        stage.cloud.s3.put_object(Bucket=BUCKET, Key=key, Body=body)
+        _pass_to_ingest(stage, _upload_of(key))
+    stage.cloud.s3.delete_object(Bucket=BUCKET, Key=key)
+    _pass_to_ingest(stage, _upload_of(key))
+
+
+def _upload_of(key: str) -> str:
+    (record,) = load_event("ingest_upload")["Records"]
+    event = json.loads(record["body"])
+    event["detail"]["object"]["key"] = key
+    return json.dumps(event)
+
+
+def _pass_to_ingest(stage: Stage, body: str) -> None:
+    """Pass a message to the function, then those that the queue has; a failed one is passed twice."""
+    (record,) = load_event("ingest")["Records"]
+    queue: dict[str, Any] = {"QueueUrl": stage.cloud.ingestions_url}
+    waiting = [body]
+    while waiting:
+        event = {"Records": [{**record, "body": waiting.pop()}]}
+        if stage.functions.invoke("Ingest", event)["batchItemFailures"]:
+            stage.functions.invoke("Ingest", event)
+        for message in stage.cloud.sqs.receive_message(**queue).get("Messages", ()):
+            waiting.append(message["Body"])
+            stage.cloud.sqs.delete_message(**queue, ReceiptHandle=message["ReceiptHandle"])
 
 
 def _keeps_files(stage: Stage, content: bytes) -> None:
@@ -548,6 +584,8 @@ def _clears(stage: Stage) -> Act:
         stage.job("clean_session", stage.session(), now),  # to be checked again later
         *_contents_to_clean(stage),
     ]
+    ingestion = Job(kind="ingest_document", tenant=ACCOUNT, order="none", name="none", since=PAST, due_at=PAST)
+    stage.store.write([put_job(ingestion)])
     for _ in range(len(job_shards()) + 1):  # so that one shard has two, which are read together
         stage.job("end_session", stage.session(), now - timedelta(minutes=10))
 

@@ -1,4 +1,4 @@
-"""Clean-up jobs on AWS: messages of ids and times in an SQS queue."""
+"""Jobs on AWS: messages of ids and times in an SQS queue."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ BATCHES_AT_ONCE = 8
 
 
 class SqsJobs:
-    """Sends jobs to the queue that invokes the clean-up function; skips jobs due later than SQS's longest delay."""
+    """Sends jobs to the queue that invokes their function; skips jobs due later than SQS's longest delay."""
 
-    def __init__(self, client: Any, queue_url: str, clock: Clock) -> None:
+    def __init__(self, client: Any, queue_url: str | None, clock: Clock) -> None:
+        """Without a URL every job is left to the sweeper, which has it."""
         self._client = client
         self._queue_url = queue_url
         self._clock = clock
@@ -32,6 +33,8 @@ class SqsJobs:
 
     def send_all(self, jobs: Sequence[Job]) -> None:
         """Send jobs in batches. Raises StoreUnavailable unless the queue accepted all of them."""
+        if self._queue_url is None:
+            raise StoreUnavailable("this function has no URL of the queue")
         messages = [message for job in jobs if (message := self._message(job)) is not None]
         if not messages:
             return

@@ -1,4 +1,4 @@
-"""Clean-up jobs of one machine: one thread that runs due jobs in order.
+"""Jobs of one machine: a thread that runs due jobs in order.
 
 It keeps no list: the store holds all jobs, also those of an earlier process.
 """
@@ -19,7 +19,9 @@ POLL_EVERY_S = 60.0
 class LocalJobs:
     """Runs jobs in this process. `start` supplies the functions that list and run due jobs."""
 
-    def __init__(self, every_s: float = POLL_EVERY_S) -> None:
+    def __init__(self, name: str = "jobs", every_s: float = POLL_EVERY_S) -> None:
+        """Take the name of the thread, and the interval of polls."""
+        self._name = name
         self._every_s = every_s
         self._changed = Condition()
         self._is_nudged = True
@@ -28,7 +30,7 @@ class LocalJobs:
 
     def start(self, due: Callable[[], Sequence[Job]], run: Callable[[Job], None]) -> None:
         """Start with the jobs due now; poll again after each sent job and at intervals."""
-        self._thread = Thread(target=self._run_forever, args=(due, run), name="jobs", daemon=True)
+        self._thread = Thread(target=self._run_forever, args=(due, run), name=self._name, daemon=True)
         self._thread.start()
 
     def send(self, job: Job) -> None:
@@ -71,4 +73,4 @@ class LocalJobs:
 def _log_failure(outcome: Outcome[object]) -> None:
     if isinstance(outcome, Raised):
         unexpected = None if isinstance(outcome.error, StoreUnavailable) else outcome.error
-        log.warning("a clean-up is left for later: %s", outcome.error, exc_info=unexpected)
+        log.warning("a job is left for later: %s", outcome.error, exc_info=unexpected)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from turnstone.domain.registry.catalogue import Catalogue, OpenAIProvider
     from turnstone.ports.memory import Segments
     from turnstone.ports.models import Embeddings, Inference
+    from turnstone.ports.objects import Objects
     from turnstone.ports.shields import ShieldKinds
     from turnstone.ports.supervision import Jobs, Supervisor
     from turnstone.ports.tools import ToolKinds
@@ -141,9 +142,22 @@ class AwsPorts:
 
     @cached_property
     def jobs(self) -> Jobs:
-        """The queue of clean-up jobs. Raises InvalidSettings if none is named."""
+        """The queues of clean-up jobs and of insertions. Raises InvalidSettings if none is named."""
         from turnstone.adapters.aws.sqs import SqsJobs
 
         if self._settings.jobs_queue_url is None:
             raise InvalidSettings("TURNSTONE_JOBS_QUEUE_URL: must be set where something is deleted or cleaned up")
-        return SqsJobs(self._clients.lazy_client("sqs"), self._settings.jobs_queue_url, self.clock)
+        from turnstone.adapters.machine.jobs_by_kind import JobsByKind
+
+        sqs, settings = self._clients.lazy_client("sqs"), self._settings
+        return JobsByKind(
+            SqsJobs(sqs, settings.jobs_queue_url, self.clock),
+            {"ingest_document": SqsJobs(sqs, settings.ingest_queue_url, self.clock)},
+        )
+
+    @cached_property
+    def objects(self) -> Objects:
+        """The objects that the operator puts into the bucket."""
+        from turnstone.adapters.aws.s3_objects import S3Objects
+
+        return S3Objects(self._clients.lazy_client("s3"), self._settings.bucket)

@@ -6,6 +6,7 @@ import time
 from datetime import datetime, timedelta
 from threading import Thread
 
+from turnstone.adapters.machine.jobs_by_kind import JobsByKind
 from turnstone.adapters.machine.local_jobs import LocalJobs
 from turnstone.adapters.machine.local_supervisor import LocalSupervisor
 from turnstone.adapters.machine.repeated import Repeated
@@ -22,6 +23,7 @@ from turnstone.bootstrap.places.local_shields import local_shields
 from turnstone.bootstrap.places.operator import DATABASE
 from turnstone.bootstrap.services.adapters import Ports
 from turnstone.bootstrap.tools import local_tool_kinds
+from turnstone.domain.jobs import JobKind
 from turnstone.domain.refs import TurnRef
 from turnstone.services.threads.slots import QueueLimits
 from turnstone.settings.config import InvalidSettings, variable_of
@@ -30,6 +32,8 @@ from turnstone.store.cleanup.payload_sweep import PayloadSweep
 from turnstone.store.layout.oversize import OversizeStore
 
 LONGEST_JOB = timedelta(seconds=1)  # added to a stop by one job
+LONGEST_INGEST = timedelta(minutes=10)  # ends early at a stop
+INGEST: JobKind = "ingest_document"
 log = logging.getLogger(__name__)
 SWEEP_EVERY_S = 300.0
 EXPIRED_BATCHES = 60  # a sweep: 200 records a second, more than one machine writes for long
@@ -50,7 +54,7 @@ class LocalServer:
         clock = SystemClock()
         self._supervisor = LocalSupervisor(clock)
         models = local_models(settings)
-        self._jobs = LocalJobs()
+        self._jobs, self._ingest_jobs = LocalJobs("jobs"), LocalJobs("ingest")
         self._tools = local_tool_kinds(settings, models.catalogue, clock)
         ports = Ports(
             store=store,
@@ -59,7 +63,7 @@ class LocalServer:
             supervisor=self._supervisor,
             clock=clock,
             ids=RandomIds(),
-            jobs=self._jobs,
+            jobs=JobsByKind(self._jobs, {INGEST: self._ingest_jobs}),
             shields=local_shields(models.inference),
             embeddings=models.embeddings,
             catalogue=models.catalogue,
@@ -88,7 +92,12 @@ class LocalServer:
         self._reserve.try_make()
         self._supervisor.start(self._reconcile, self._left_open)
         cleaning = self.core.cleaning
-        self._jobs.start(cleaning.due, lambda job: cleaning.run_for(job, LONGEST_JOB))
+        self._jobs.start(
+            lambda: cleaning.due(lambda kind: kind != INGEST), lambda job: cleaning.run_for(job, LONGEST_JOB)
+        )
+        self._ingest_jobs.start(
+            lambda: cleaning.due(lambda kind: kind == INGEST), lambda job: cleaning.run_for(job, LONGEST_INGEST)
+        )
         self._sweeps.start()
         self._payload_sweeps.start()
 
@@ -119,6 +128,8 @@ class LocalServer:
         self._sweeps.close()
         self._payload_sweeps.close()
         self._jobs.close()
+        self.core.ingesting_services.stop.set()
+        self._ingest_jobs.close()
         self._supervisor.close()
         self.core.leases.close()
         self._tools.close()

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from turnstone.domain.registry.catalogue import Catalogue
     from turnstone.ports.memory import Segments
     from turnstone.ports.models import Embeddings, Inference
+    from turnstone.ports.objects import Objects
     from turnstone.ports.shields import ShieldKinds
     from turnstone.ports.storage import RangeStore
     from turnstone.ports.supervision import Jobs, Supervisor
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 class AnyPorts(Protocol):
     """One adapter for every port, made beforehand or at its first use, and the operator's catalogue.
 
-    Without a catalogue one provider serves every model, by its name.
+    Without a catalogue one provider serves every model, by its name. Only a bucket has objects of the operator.
     """
 
     @property
@@ -56,6 +57,9 @@ class AnyPorts(Protocol):
     @property
     def catalogue(self) -> Catalogue | None: ...
 
+    @property
+    def objects(self) -> Objects | None: ...
+
 
 @dataclass(frozen=True)
 class Ports:
@@ -71,6 +75,7 @@ class Ports:
     shields: ShieldKinds
     embeddings: Embeddings
     catalogue: Catalogue | None = None
+    objects: Objects | None = None
 
     @cached_property
     def segments(self) -> Segments:

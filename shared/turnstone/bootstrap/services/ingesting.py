@@ -6,16 +6,22 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from turnstone.bootstrap.services.foundation import Foundation
     from turnstone.bootstrap.services.memory import MemoryServices
+    from turnstone.domain.access.caller import Caller
+    from turnstone.domain.files.stored_files import StoredFile
+    from turnstone.domain.turns.attempts import Attempt
     from turnstone.domain.values.cancellation import StopSignal
     from turnstone.ports.extracting import Extractor
     from turnstone.services.files.files import Files
     from turnstone.services.memory.documents.ingest_runs import IngestRuns
     from turnstone.services.memory.documents.ingesting import Ingesting
+    from turnstone.services.memory.documents.uploaded_objects import UploadedObjects
     from turnstone.store.memory.ingestions import IngestionStore
+
+PURPOSE = "assistants"  # of files that were put into the bucket
 
 
 class IngestingServices:
@@ -53,6 +59,30 @@ class IngestingServices:
         from turnstone.domain.values.cancellation import StopSignal
 
         return StopSignal()
+
+    @cached_property
+    def uploaded_objects(self) -> UploadedObjects:
+        """The objects of the operator's bucket as documents. Raises LookupError where there is no bucket."""
+        from turnstone.services.memory.documents.uploaded_objects import UploadedObjectDeps, UploadedObjects
+
+        objects = self._foundation.ports.objects
+        if objects is None:
+            raise LookupError("this server has no bucket")
+        return UploadedObjects(
+            UploadedObjectDeps(
+                objects=objects,
+                banks=self._memory.banks,
+                records=self._memory.records,
+                ingesting=self.ingesting,
+                create_file=self._created,
+                delete_file=lambda *named: self._files().delete(*named),
+            )
+        )
+
+    def _created(
+        self, caller: Caller, filename: str, media_type: str, content: Iterator[bytes], attempt: Attempt
+    ) -> StoredFile:
+        return self._files().create(caller, filename, media_type, PURPOSE, content, attempt=attempt)
 
     @cached_property
     def _runs(self) -> IngestRuns:

@@ -47,6 +47,7 @@ MOST_FILE_BYTES = 512 * 1024 * 1024
 IN_MEMORY_BYTES = 1024 * 1024
 PAGE_CHUNKS = 1_024
 DELETED = "the file was deleted before it was read; upload it again"
+TOO_LARGE = f"the file has more than {MOST_FILE_BYTES // 1024 // 1024} MiB; divide it"
 LOST = "the content of the file is lost; upload it again"
 TIME_OVER = "the run of the job is over"
 
@@ -129,7 +130,7 @@ class IngestRuns:
         try:
             file, pieces = self._deps.open_file(ingestion.caller, ingestion.file_id)
             if file.size_bytes > MOST_FILE_BYTES:
-                raise unreadable(f"the file has more than {MOST_FILE_BYTES // 1024 // 1024} MiB; divide it")
+                raise unreadable(TOO_LARGE)
             with SpooledTemporaryFile(IN_MEMORY_BYTES) as copy:
                 for piece in pieces:
                     copy.write(piece)

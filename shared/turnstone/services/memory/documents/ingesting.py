@@ -38,7 +38,7 @@ OPERATIONS_OF_ONE = 4  # the record, its name, the insertion, the job
 BEGUN_AT_ONCE = (MAX_OPERATIONS - 1) // OPERATIONS_OF_ONE
 MOST_TRIES = 10
 FIRST_DELAY, LONGEST_DELAY = timedelta(seconds=5), timedelta(minutes=10)
-CLAIM_MARGIN = timedelta(seconds=30)
+CLAIM_MARGIN = timedelta(minutes=3)  # for the last part of a run
 LATE_PAYLOADS = timedelta(minutes=2)
 INTERRUPTED = f"the ingestion was interrupted {MOST_TRIES} times; divide the document, or insert it again"
 
@@ -143,6 +143,24 @@ class Ingesting:
         self._deps.banks.touch(caller.tenant, [stored])
         added, _ = self._begun(adding, self._described(caller, [new]), None)
         return added[new.document_id]
+
+    def refuse(
+        self, caller: Caller, bank_id: str, new: NewDocument, before: Document | None, problem: DocumentProblem
+    ) -> None:
+        """Record that a document was not ingested, in one write. Raises as `replace` does."""
+        stored = self._searched(caller, bank_id)
+        ref = BankRef(caller.tenant, stored.content_id, bank_id)
+        adding = Adding(caller, ref, before.insertion_id if before else "")
+
+        def act() -> None:
+            found = self._records.found(ref, [new.document_id]).get(new.document_id)
+            _check_order(adding, found)
+            failed = {"status": "failed", "last_error": problem, "next_attributes": None}
+            refused = self._records.stored(found, self._records.begun(found, new).model_copy(update=failed))
+            writes = update(ref, found, refused.document, refused.state) if found else creation(ref, refused)
+            self._records.contents.write(ref, writes)
+
+        until_written(act, on=(Conflict,))
 
     def ingest(self, job: Job, until: datetime) -> None:
         """Do the insertion of a job, or a part of it until that time. Raises StoreUnavailable: send the job again."""
