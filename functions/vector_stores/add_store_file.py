@@ -3,16 +3,16 @@
 from turnstone.dialects.openai.vector_stores.store_files import AddStoreFile, StoreFile
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.dialects import OPENAI
-from turnstone.http.replies import Reply, reply
+from turnstone.http.replies import FileReply, json_reply, wire_json
 from turnstone.http.request import Request, parse
 from turnstone.http.route import Route
 
 
-def add_store_file(request: Request) -> Reply:
+def add_store_file(request: Request) -> FileReply:
     body, store_id = parse(request, AddStoreFile), request.path_params["vector_store_id"]
     new = [body.to_document()]
     (document,) = request.use_cases.vector_stores.add_files(request.caller, store_id, new, request.attempt)
-    return reply(StoreFile.of(store_id, document))
+    return json_reply(wire_json(StoreFile.of(store_id, document)))
 
 
 PATH = "/v1/openai/v1/vector_stores/{vector_store_id}/files"

@@ -4,14 +4,16 @@ from turnstone.dialects.openai.vector_stores.entries import FILES_QUERY, documen
 from turnstone.dialects.openai.vector_stores.store_files import StoreFileList
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.dialects import OPENAI
-from turnstone.http.replies import Reply, reply
+from turnstone.http.replies import FileReply, json_reply, wire_json
 from turnstone.http.request import Request
 from turnstone.http.route import Route
 
 
-def list_store_files(request: Request) -> Reply:
+def list_store_files(request: Request) -> FileReply:
     query, store_id = documents_query(files_in_store_query(request.query)), request.path_params["vector_store_id"]
-    return reply(StoreFileList.of(store_id, request.use_cases.vector_stores.files(request.caller, store_id, query)))
+    return json_reply(
+        wire_json(StoreFileList.of(store_id, request.use_cases.vector_stores.files(request.caller, store_id, query)))
+    )
 
 
 PATH = "/v1/openai/v1/vector_stores/{vector_store_id}/files"

@@ -5,14 +5,14 @@ from turnstone.dialects.openai.vector_stores.stores import VectorStoreList
 from turnstone.domain.errors import StoreUnavailable
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.dialects import OPENAI
-from turnstone.http.replies import Reply, reply
+from turnstone.http.replies import FileReply, json_reply, wire_json
 from turnstone.http.request import Request
 from turnstone.http.route import Route
 
 
-def list_vector_stores(request: Request) -> Reply:
+def list_vector_stores(request: Request) -> FileReply:
     query = stores_in_query(request.query)
-    return reply(VectorStoreList.of(request.use_cases.vector_stores.list(request.caller, query)))
+    return json_reply(wire_json(VectorStoreList.of(request.use_cases.vector_stores.list(request.caller, query))))
 
 
 PATH = "/v1/openai/v1/vector_stores"
