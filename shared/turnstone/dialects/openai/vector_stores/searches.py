@@ -64,8 +64,8 @@ class SearchVectorStore(StrictRequest):
         texts = (self.query,) if isinstance(self.query, str) else self.query
         for number, text in enumerate(texts):
             if not text.strip():
-                location = ("query",) if isinstance(self.query, str) else ("query", number)
-                raise InvalidRequest(f"{'.'.join(map(str, location))}: must have a text", location)
+                name = "query" if isinstance(self.query, str) else f"query.{number}"
+                raise InvalidRequest(f"{name}: must have a text", ("query",))
         return texts
 
     def _mode(self) -> SearchMode:
