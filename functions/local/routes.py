@@ -16,6 +16,7 @@ from ..tools import family as tools
 from ..turns import routes as turns
 from ..unserved import methods
 from ..usage import family as usage
+from ..vector_stores import family as vector_stores
 
 FAMILIES = (
     agents,
@@ -32,6 +33,7 @@ FAMILIES = (
     stored_completions,
     memory,
     files,
+    vector_stores,
     changes,
     streams,
     reads,

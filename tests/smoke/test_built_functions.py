@@ -60,6 +60,7 @@ FUNCTIONS = {
     "query_chunks": "Memory",
     "create_file": "Files",
     "list_files": "Files",
+    "list_vector_stores": "VectorStores",
     "get_file_content": "Files",
     "get_usage": "Usage",
     "get_context": "Usage",

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from turnstone.bootstrap.services.turn_memory import TurnMemoryServices
     from turnstone.bootstrap.services.turns import TurnServices
     from turnstone.bootstrap.services.usage import UsageServices
+    from turnstone.bootstrap.services.vector_stores import VectorStoreServices
     from turnstone.services.threads.slots import QueueLimits
     from turnstone.settings.config import Settings
 
@@ -77,6 +78,8 @@ class Core:
     inserting = ServiceOf(lambda core: core.memory_services.inserting)
     documents = ServiceOf(lambda core: core.memory_services.documents)
     ingesting = ServiceOf(lambda core: core.ingesting_services.ingesting)
+    vector_stores = ServiceOf(lambda core: core.vector_store_services.stores)
+    file_batches = ServiceOf(lambda core: core.vector_store_services.batches)
     recalling = ServiceOf(lambda core: core.memory_services.recalling)
     searching = ServiceOf(lambda core: core.memory_services.searching)
     turn_memories = ServiceOf(lambda core: core.turn_memory_services.memories)
@@ -160,6 +163,18 @@ class Core:
         from turnstone.bootstrap.services.ingesting import IngestingServices
 
         return IngestingServices(self.foundation, self.memory_services, lambda: self.file_services.files)
+
+    @cached_property
+    def vector_store_services(self) -> VectorStoreServices:
+        from turnstone.bootstrap.services.vector_stores import VectorStoreServices
+
+        return VectorStoreServices(
+            self.foundation,
+            lambda: self.registries,
+            self.memory_services,
+            lambda: self.ingesting_services,
+            lambda: self.file_services.files,
+        )
 
     @cached_property
     def turn_memory_services(self) -> TurnMemoryServices:

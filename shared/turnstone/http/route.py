@@ -19,6 +19,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "/v1/openai/v1/embeddings": ("/v1/embeddings",),
     "/v1/openai/v1/files": ("/v1/files",),
     "/v1/openai/v1/uploads": ("/v1/uploads",),
+    "/v1/openai/v1/vector_stores": ("/v1/vector_stores",),
     "/agents": ("/alpha/agents",),
     "/v1/health": ("/alpha/health",),
     "/memory": ("/alpha/memory", "/v1/memory"),

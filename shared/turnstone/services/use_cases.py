@@ -12,6 +12,8 @@ if TYPE_CHECKING:  # a function loads the services that its route uses, and no o
     from turnstone.services.files.uploads import Uploads
     from turnstone.services.memory.banks import Banks
     from turnstone.services.memory.documents.documents import Documents
+    from turnstone.services.memory.documents.file_batches import FileBatches
+    from turnstone.services.memory.documents.vector_stores import VectorStores
     from turnstone.services.memory.inserting import Inserting
     from turnstone.services.memory.recalling import Recalling
     from turnstone.services.memory.searching import Searching
@@ -121,3 +123,9 @@ class UseCases(Protocol):
 
     @property
     def uploads(self) -> Uploads: ...
+
+    @property
+    def vector_stores(self) -> VectorStores: ...
+
+    @property
+    def file_batches(self) -> FileBatches: ...

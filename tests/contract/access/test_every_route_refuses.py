@@ -61,6 +61,7 @@ FOR_ALL: Mapping[tuple[str, str], int] = {
     ("GET", "/v1/openai/v1/files"): 200,  # likewise
     ("POST", "/v1/openai/v1/files"): 200,
     ("POST", "/v1/openai/v1/uploads"): 200,
+    ("GET", "/v1/openai/v1/vector_stores"): 200,  # likewise
     ("POST", "/v1/inference/completion"): 200,
     ("POST", "/v1/openai/v1/completions"): 200,
 }

@@ -23,7 +23,8 @@ from turnstone.domain.refs import SessionRef
 from turnstone.http.route import Route
 
 OF_BANKS = ("memory_bank_id", "bank_id", "document_id", "vector_db_id")
-IDS = ("agent_id", "session_id", "turn_id", "step_id", "attachment_id", *OF_BANKS)
+OF_STORES = ("vector_store_id", "file_id", "batch_id")
+IDS = ("agent_id", "session_id", "turn_id", "step_id", "attachment_id", *OF_BANKS, *OF_STORES)
 UNKNOWN = Caller(tenant="other", principal="ann")
 PAIRS: Mapping[str, tuple[Caller, Caller, dict[str, Any]]] = {
     "two teams": (

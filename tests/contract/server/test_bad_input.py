@@ -43,6 +43,7 @@ def server(tmp_path: Path) -> Iterator[Served]:
     """Serve one route's cases alone: objects made by those of another would be in every list."""
     with served(tmp_path) as serving:
         serving.server._jobs.close()  # the clean-up after deletions would change the store between two reads
+        serving.server._ingest_jobs.close()  # and so would the insertion of files
         yield serving
 
 

@@ -88,6 +88,22 @@ SHOWN = {
     "add_upload_part": {"id", "upload_id"},
     "complete_upload": {"id", "status", "file"},
     "cancel_upload": {"id", "status", "file"},
+    "create_vector_store": {"id", "file_counts", "status"},
+    "list_vector_stores": {"data", "has_more"},
+    "get_vector_store": {"id", "file_counts", "status"},
+    "update_vector_store": {"id", "name"},
+    "delete_vector_store": {"id", "deleted"},
+    "search_vector_store": {"data", "search_query"},
+    "add_store_file": {"id", "status"},
+    "list_store_files": {"data", "has_more"},
+    "get_store_file": {"id", "status"},
+    "update_store_file": {"id", "attributes"},
+    "remove_store_file": {"id", "deleted"},
+    "get_store_file_content": {"data", "content"},
+    "add_file_batch": {"id", "file_counts"},
+    "get_file_batch": {"id", "file_counts"},
+    "cancel_file_batch": {"id", "file_counts"},
+    "list_file_batch_files": {"data", "has_more"},
     "get_context": {"budget_tokens", "token_factor", "summary", "turns"},
     "get_usage": {"total", "by_day", "by_agent", "by_session"},
     "chat_completion": {"completion_message"},
@@ -122,9 +138,10 @@ WITHOUT_BODY |= {"delete_agent_2024", "delete_session_2024"}
 DELETES = {"delete_agent", "delete_session"}
 MAKES_OWN = {"create_agent", "create_agent_2024", "register_model", "register_shield", "register_toolgroup"}
 MAKES_OWN |= {"register_vector_db", "register_memory_bank", "register_bank", "create_file", "create_upload"}
+MAKES_OWN |= {"create_vector_store"}
 LISTS = {"list_agents", "list_chat_completions", "list_models", "list_openai_models", "list_shields", "list_toolgroups"}
-LISTS |= {"list_vector_dbs", "list_memory_banks", "list_banks", "list_files"}
-PRIVATE_LISTS = {"list_agents", "list_chat_completions", "list_files"}
+LISTS |= {"list_vector_dbs", "list_memory_banks", "list_banks", "list_files", "list_vector_stores"}
+PRIVATE_LISTS = {"list_agents", "list_chat_completions", "list_files", "list_vector_stores"}
 FOR_ALL = {"health", "version", "get_openapi", "get_docs", "get_root", "list_providers", "get_provider"}
 FOR_ALL |= {"list_tools", "get_tool", "list_runtime_tools", "invoke_tool"}
 FOR_ALL |= {
@@ -234,7 +251,7 @@ def assert_answered(bench: Bench, name: str, handler: LambdaHandler) -> None:
     assert answer["headers"]["content-type"] == "application/json"
     body = json.loads(answer["body"])
     if name == "list_banks":
-        (body,) = body
+        body = body[0]
     assert (body is None) if name in WITHOUT_BODY else (SHOWN[name] <= body.keys())
 
 
@@ -245,7 +262,7 @@ def assert_another_account_finds_nothing(bench: Bench, name: str, handler: Lambd
     answer = handler(event, Context())
     if name in LISTS:
         assert (
-            name not in ("list_agents", "list_chat_completions", "list_files")
+            name not in ("list_agents", "list_chat_completions", "list_files", "list_vector_stores")
             or json.loads(answer["body"])["data"] == []
         )
         assert "meta-llama" not in answer["body"]

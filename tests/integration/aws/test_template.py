@@ -16,6 +16,7 @@ import pytest
 from functions.local.routes import ROUTES as LOCAL_ROUTES
 from functions.unserved.methods import OTHERS
 from functions.unserved.methods import ROUTES as UNSERVED_ROUTES
+from functions.vector_stores import family as VECTOR_STORES
 from tests.support.aws.cloudformation import FUNCTION, ROOT, Template, template, variables
 from tests.support.aws.dynamo_table import TABLE
 from tests.support.aws.sam_expansion import load_source, local_path
@@ -53,14 +54,15 @@ STREAMING = {
     "attachments.get_attachment",
     *(f"files.{name}" for name in ("create_file", "list_files", "get_file", "delete_file", "get_file_content")),
     *(f"files.{name}" for name in ("create_upload", "add_upload_part", "complete_upload", "cancel_upload")),
+    *(f"vector_stores.{name.rpartition('.')[2]}" for name in VECTOR_STORES.TABLE.values()),
     "llama_stack_2024.create_turn",
     "llama_stack_2024.get_session",
 }
-CALLING_MODELS = {"Models", "Inference", "Memory", "Ingest"}
+CALLING_MODELS = {"Models", "Inference", "Memory", "Ingest", "VectorStores"}
 RUNNING_TURNS = {"CreateTurn", "ResumeTurn", "Turns2024", "RunTurn", "Sweeper"}
 SENDING_JOBS = {"DeleteAgent", "Agents2024", "DeleteSession", "StoredCompletions", "CleanUp", "Sweeper", "Memory"}
-SENDING_JOBS |= {"Files", "Ingest"}
-SENDING_INSERTIONS = {"Sweeper", "Ingest"}
+SENDING_JOBS |= {"Files", "Ingest", "VectorStores"}
+SENDING_INSERTIONS = {"Sweeper", "Ingest", "VectorStores"}
 OPENING_SESSIONS = {"CreateSession", "Agents2024"}
 KEY_ARN = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:model-key-AbCdEf"
 AUTHS = {
@@ -243,6 +245,7 @@ def test_routes_of_agents_sessions_turns_and_steps_have_a_function_each() -> Non
             {"stored_completions"},
             {"memory"},
             {"files"},
+            {"vector_stores"},
             {"llama_stack_2024"},
         )
         assert len(served) == 1 or families in several

@@ -134,6 +134,8 @@ def _requests(stage: Stage) -> Iterator[Callable[[], Act]]:
     yield lambda: lambda: _keeps_documents(stage)
     for model, content in (("default-model", b"hello"), ("local", NOISE.encode())):
         yield lambda model=model, content=content: lambda: _ingests_objects(stage, model, content)
+    for model in ("local", "calls"):
+        yield lambda model=model: lambda: _keeps_vector_stores(stage, model)
 
 
 def _inferences(stage: Stage) -> Iterator[Callable[[], Act]]:
@@ -364,6 +366,34 @@ def _keeps_files(stage: Stage, content: bytes) -> None:
     stage.functions.answer("GET", f"/v1/files/{file_id}")
     stage.functions.answer("GET", f"/v1/files/{file_id}/content")
     stage.functions.answer("DELETE", f"/v1/files/{file_id}")
+
+
+def _keeps_vector_stores(stage: Stage, model: str) -> None:
+    """Make a vector store with files, have them inserted, search it, change it and delete it."""
+    answer = stage.functions.answer
+    files = [
+        _id_in(answer("POST", "/v1/files", form_of({"purpose": "user_data"}, text)), "file")
+        for text in (b"hello", NOISE.encode(), b"later")
+    ]
+    expiry = {"anchor": "last_active_at", "days": 1}
+    new = {"embedding_model": model, "file_ids": files[:2], "expires_after": expiry}
+    _twice(stage, "/v1/vector_stores", new)
+    store = f"/v1/vector_stores/{_id_in(answer('POST', '/v1/vector_stores', new), 'vs')}"
+    _twice(stage, f"{store}/files", {"file_id": files[2], "attributes": {"a": 1}})
+    _twice(stage, f"{store}/file_batches", {"file_ids": files})
+    batch = _id_in(answer("POST", f"{store}/file_batches", {"file_ids": files}), "vsfb")
+    for path in ("", "/files", f"/file_batches/{batch}", f"/file_batches/{batch}/files", f"/files/{files[0]}"):
+        answer("GET", store + path)
+    answer("GET", "/v1/vector_stores")
+    answer("POST", f"{store}/file_batches/{batch}/cancel")
+    document = {"document_id": "long", "content": NOISE, "metadata": {"a": 1}}
+    answer("POST", f"/v1/memory-banks/{store.rpartition('/')[2]}/documents", {"documents": [document] * 2})
+    answer("POST", f"{store}/search", {"query": "hello"})
+    answer("GET", f"{store}/files/long/content")
+    answer("POST", f"{store}/files/long", {"attributes": {"a": 2}})
+    answer("POST", store, {"name": "hello"})
+    for path in ("/files/long", f"/files/{files[0]}", ""):
+        answer("DELETE", store + path)
 
 
 def _id_in(answered: tuple[int, Any], kind: str) -> str:

@@ -17,6 +17,7 @@ from turnstone.domain.agents.agents import Agent, AgentConfig
 from turnstone.domain.files.stored_files import FileUpload, StoredFile
 from turnstone.domain.memory.banks import Bank, BankRef, VectorSpace
 from turnstone.domain.memory.documents import Document
+from turnstone.domain.memory.vector_stores import FileBatch
 from turnstone.domain.messages.messages import CompletionMessage, UserMessage
 from turnstone.domain.models.stored_completions import StoredCompletion
 from turnstone.domain.refs import SessionRef
@@ -34,6 +35,7 @@ from turnstone.store.files.files import FileStore, cleaning_of
 from turnstone.store.files.uploads import UploadStore, ref_of
 from turnstone.store.memory.banks import BankStore, StoredBank
 from turnstone.store.memory.documents import StoredDocument, creation
+from turnstone.store.memory.file_batches import FileBatchStore
 from turnstone.store.models.stored_completions import StoredCompletionStore
 from turnstone.store.registry.registry import RegistryStore
 from turnstone.store.sessions.sessions import SessionStore
@@ -95,6 +97,7 @@ def store_what_events_name(store: RangeStore, *, is_waiting: bool) -> SessionRef
     _store_completion(store)
     _store_bank(store, ids["agent_id"])
     _store_files(store)
+    _store_vector_store(store)
     AttachmentStore(store).put(ref, attachment_id, ProducedFile("a.txt", "text/plain", b"a file"))
     state = running.turns[0].with_step(_step(ids, is_waiting=is_waiting))
     response = state.turn.steps[-1].model_response  # type: ignore[union-attr] # the only step is an inference
@@ -133,6 +136,24 @@ def _store_files(store: RangeStore) -> None:
     uploads.create(ACCOUNT, upload, cleaning_of(ACCOUNT, upload_id, AT, FAR_AWAY), _attempt("upload"))
     part = uploads.contents.add(ref_of(ACCOUNT, upload), part_id, [PART])
     uploads.add_part(ACCOUNT, upload, part, _attempt("part"), AT)
+
+
+def _store_vector_store(store: RangeStore) -> None:
+    """Store a vector store with a file that is being inserted, and its batch."""
+    named = load_event("cancel_file_batch")["pathParameters"]
+    bank_id, batch_id = named["vector_store_id"], named["batch_id"]
+    file_id = load_event("get_store_file")["pathParameters"]["file_id"]
+    content_id = bank_id.removeprefix("vs_")
+    space = VectorSpace(model="offline", dimension=DIMENSIONS)
+    bank = Bank(bank_id=bank_id, kind="vector", space=space, created_at=AT, stamp=OWNED)
+    BankStore(store).create(ACCOUNT, StoredBank(bank, content_id), _attempt("vector store"))
+    ref = BankRef(ACCOUNT, content_id, bank_id)
+    document = Document(
+        document_id=file_id, status="in_progress", created_at=AT, insertion_id=content_id, file_id=file_id
+    )
+    store.write(creation(ref, StoredDocument(document, content_id, content_id)))
+    batch = FileBatch(batch_id=batch_id, created_at=AT, file_ids=(file_id,))
+    FileBatchStore(store).create(ref, batch, _attempt("batch"))
 
 
 def _store_completion(store: RangeStore) -> None:

@@ -33,6 +33,7 @@ from tests.support.server.valid_bodies import (
     STORED,
     TURN_PATH,
 )
+from tests.support.server.vector_store_bodies import ADDING_FILES, FILE_BATCHES, STORE, VECTOR_STORES, files_in
 from turnstone.domain.refs import SessionRef
 from turnstone.http.route import Route
 
@@ -200,8 +201,8 @@ class World:
             is_file = not self._route.path.startswith(STORED)
             (self._check_files if is_file else self._check_stored)(request, answer, has_changed=before != after)
             return
-        if answer.status == 200 and request.method == "DELETE" and self._route.path.startswith(OPENAI_MODELS):
-            self._check_registered(request)
+        if answer.status == 200 and (self._changes_store or self._removes_model):
+            (self._check_store if self._changes_store else self._check_registered)(request, answer)
             return
         if (
             answer.status not in (200, DELETED)
@@ -212,7 +213,7 @@ class World:
             assert before == after
             return
         if self._route.path.startswith((*REGISTRIES, REGISTERS_2024)):
-            self._check_registered(request)
+            self._check_registered(request, answer)
             return
         if answer.status == DELETED:
             assert self._server.client.get(self._at(self._route.path)).status == 404
@@ -249,6 +250,32 @@ class World:
         if not request.target.endswith(b"/parts"):
             self._store_files()
 
+    @property
+    def _changes_store(self) -> bool:
+        changes = self._route.method != "GET" and not self._route.path.endswith("/search")
+        return changes and self._route.path.startswith(VECTOR_STORES)
+
+    def _check_store(self, request: Raw, answer: Answered) -> None:
+        """Check that what was made or changed in a vector store is there, and what was removed is gone; restore it."""
+        client = self._server.client
+        if request.method == "DELETE":
+            assert client.get(self._at(self._route.path)).status == 404
+            self._fill_store()
+            return
+        base = VECTOR_STORES if self._route.path == VECTOR_STORES else self._at(self._route.path)
+        made = answer.json()["id"]
+        path = base.removesuffix("/cancel") if base.endswith((made, "/cancel")) else f"{base}/{made}"
+        if client.get(path).status == 404:  # a repetition of a request whose result was removed here
+            assert any(name == b"idempotency-key" and value for name, value in request.headers)
+
+    def _fill_store(self) -> None:
+        """Make a vector store with a file and a batch of it."""
+        client = self._server.client
+        self._store_files()
+        self._ids["vector_store_id"] = client.post(VECTOR_STORES, {"name": "birds"}).json()["id"]
+        batch = client.post(self._at(FILE_BATCHES), {"file_ids": [self._ids["file_id"]]})
+        self._ids["batch_id"] = batch.json()["id"]
+
     def _store_files(self) -> None:
         client = self._server.client
         self._ids["file_id"] = client.post(FILES, BODIES["POST", FILES].valid[0]).json()["id"]
@@ -260,7 +287,11 @@ class World:
         body = {"model": "offline", "messages": [{"role": "user", "content": "hi"}], "store": True}
         self._ids["completion_id"] = self._server.client.post(STORED, body).json()["id"]
 
-    def _check_registered(self, request: Raw) -> None:
+    @property
+    def _removes_model(self) -> bool:
+        return self._route.method == "DELETE" and self._route.path.startswith(OPENAI_MODELS)
+
+    def _check_registered(self, request: Raw, _: Answered) -> None:
         """Check that a registered entry or document exists, or that a removed one is gone; then restore the entries."""
         client = self._server.client
         if request.method == "DELETE":
@@ -310,6 +341,8 @@ class World:
             self._store()
         if self._route.path.startswith((FILES, UPLOADS)):
             self._store_files()
+        if self._route.path.startswith(VECTOR_STORES):
+            self._fill_store()
         if "{attachment_id}" in self._route.path:
             ref = SessionRef(tenant="local", agent_id=self._ids["agent_id"], session_id=self._ids["session_id"])
             self._ids["attachment_id"] = attach(self._server, ref, "a file")
@@ -350,7 +383,7 @@ class World:
     @property
     def _deletes(self) -> bool:
         return self._route.method == "DELETE" and not self._route.path.startswith(
-            (*REGISTRIES, OPENAI_MODELS, STORED, FILES)
+            (*REGISTRIES, OPENAI_MODELS, STORED, FILES, STORE)
         )
 
     @property
@@ -360,6 +393,10 @@ class World:
     @property
     def _queries_rag(self) -> bool:
         return self._route.path == RAG_QUERY_PATH
+
+    @property
+    def _adds_files(self) -> bool:
+        return self._route.method == "POST" and self._route.path in ADDING_FILES
 
     @property
     def _runs_shield(self) -> bool:
@@ -378,6 +415,8 @@ class World:
             if self._runs_tool and grade and understood(b"".join(request.body))["tool_name"] != "current_time":
                 true = {400, 404}
             if self._queries_rag and grade and set(understood(b"".join(request.body))["vector_db_ids"]) - {ENTRY_ID}:
+                true = {404} if grade == RIGHT else {400, 404}
+            if self._adds_files and grade and files_in(understood(b"".join(request.body))) - {self._ids["file_id"]}:
                 true = {404} if grade == RIGHT else {400, 404}
         else:
             true = {404, 405} if grade == RIGHT else {400, 404, 405}

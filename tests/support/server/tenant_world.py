@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -37,8 +38,13 @@ DOCUMENTS = "/v1/memory-banks/{memory_bank_id}/documents"
 BANKS = ("/v1/memory-banks", DOCUMENTS)  # they are of their owner, as agents are
 FILES, UPLOADS = "/v1/openai/v1/files", "/v1/openai/v1/uploads"
 PARTS = f"{UPLOADS}/{{upload_id}}/parts"
+STORES = "/v1/openai/v1/vector_stores"
+STORE_FILES, BATCHES = f"{STORES}/{{vector_store_id}}/files", f"{STORES}/{{vector_store_id}}/file_batches"
+OF_STORES = (STORES, STORE_FILES, BATCHES)
 IDS_OF = {STORED: "completion_id", FILES: "file_id", UPLOADS: "upload_id"}
-KEYED = ("/v1/agents", "/v1/agents/{agent_id}/session", *REGISTRIES, *BANKS, FILES, UPLOADS, PARTS)
+IDS_OF |= {STORES: "vector_store_id", BATCHES: "batch_id"}
+KEYED = ("/v1/agents", "/v1/agents/{agent_id}/session", *REGISTRIES, *BANKS, FILES, UPLOADS, PARTS, *OF_STORES)
+INGESTED_WITHIN_S = 20.0
 
 
 def is_registry(route: Route) -> bool:
@@ -67,6 +73,7 @@ class Tenant:
         self.secrets = marks_in(json.dumps(self.bodies))
         self.keys = {path: [(b"idempotency-key", f"{mark} {path}".encode())] for path in KEYED}
         self._make()
+        _wait_for_insertions(serving)
         session = {name: self.ids[name] for name in ("agent_id", "session_id")}
         self.ids["attachment_id"] = attach(serving, SessionRef(tenant=caller.tenant, **session), f"{mark}-turn")
 
@@ -89,8 +96,11 @@ class Tenant:
     def _make(self) -> None:
         for path in (
             *("/v1/agents", "/v1/agents/{agent_id}/session", SESSION + "/turn", SESSION + "/turn"),
-            *(*REGISTRIES, STORED, *BANKS, FILES, UPLOADS, PARTS),
+            *(*REGISTRIES, STORED, *BANKS, FILES, UPLOADS, PARTS, *OF_STORES),
         ):
+            if path in OF_STORES:
+                written = json.dumps(self.bodies[path]).replace("@file_id@", self.ids["file_id"])
+                self.bodies = {**self.bodies, path: json.loads(written)}
             answer = self.send("POST", path.format_map(self.ids), self.bodies[path], self.keys.get(path, ()))
             assert answer.status == 200, answer
             self.secrets |= set(IDS.findall(answer.body))
@@ -119,6 +129,14 @@ class Tenant:
             "/agents/turn/get": turn,
             "/agents/step/get": step,
         }
+
+
+def _wait_for_insertions(serving: Served) -> None:
+    """Wait until the insertions of files have ended: they would change the store between two reads."""
+    deadline = time.monotonic() + INGESTED_WITHIN_S
+    while serving.server.core.cleaning.due(lambda kind: kind == "ingest_document"):
+        assert time.monotonic() < deadline, "an insertion does not end"
+        time.sleep(0.005)
 
 
 def attach(serving: Served, ref: SessionRef, text: str) -> str:
@@ -185,6 +203,12 @@ def _bodies(mark: str, text: str) -> Mapping[str, Any]:
         },
         PARTS: FormBody(data=stored),
         f"{UPLOADS}/{{upload_id}}/complete": {"part_ids": [stored]},
+        STORES: {"name": stored[:200], "metadata": {"of": stored[:500]}, "file_ids": ["@file_id@"]},
+        STORE_FILES: {"file_id": "@file_id@", "attributes": {"of": stored[:500]}},
+        BATCHES: {"file_ids": ["@file_id@"]},
+        f"{STORES}/{{vector_store_id}}": {"name": stored[:200]},
+        f"{STORES}/{{vector_store_id}}/search": {"query": stored},
+        f"{STORE_FILES}/{{file_id}}": {"attributes": {"of": stored[:500]}},
         "/v1/safety/run-shield": {"shield_id": f"{mark}-shield", "messages": [{"role": "user", "content": shield}]},
     }
 

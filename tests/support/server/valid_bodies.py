@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from tests.support.server import file_bodies, memory_bodies
+from tests.support.server import file_bodies, memory_bodies, vector_store_bodies
 from tests.support.server.body_shapes import (
     CONFIG,
     EMBED,
@@ -491,6 +491,12 @@ BODIES = {
     **dict.fromkeys(file_bodies.READ, UNREAD),
     **{route: Bodies((valid,), grade) for route, (valid, grade) in file_bodies.GRADES.items()},
     ("GET", file_bodies.FILES): Bodies(UNREAD.valid, by_query=lambda query: file_bodies.list_grade(query)),
+    **dict.fromkeys(vector_store_bodies.READ, UNREAD),
+    **dict.fromkeys(vector_store_bodies.LISTS, Bodies(UNREAD.valid, by_query=vector_store_bodies.list_grade)),
+    **{
+        route: Bodies(tuple(valid), lambda body, _, grade=grade: grade(body), names=names)
+        for route, (valid, grade, names) in vector_store_bodies.GRADES.items()
+    },
     ("POST", "/v1/inference/chat-completion"): Bodies(CHATS, chat_grade),
     ("POST", "/v1/openai/v1/chat/completions"): Bodies(OPENAI_CHATS, openai_chat_grade),
     ("GET", STORED): Bodies(UNREAD.valid, by_query=lambda query: completions_grade(query)),

@@ -15,6 +15,7 @@ from openapi_schema_validator import OAS31Validator, oas31_format_checker
 
 from functions.local.routes import ROUTES
 from tests.support.server.asgi_client import Raw, Served, served
+from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.http.document.field_texts import FILE, field_texts, fields_in, plain_name
 from turnstone.http.document.openapi import BEARER, openapi_document
 from turnstone.http.document.page import api_page
@@ -152,8 +153,13 @@ def test_every_example_of_a_body_is_accepted_by_a_server(server: Served) -> None
     ids["completion_id"] = json.loads(sent(server, by_name["create_chat_completion"], ids, store=True)[1])["id"]
     ids["memory_bank_id"] = json.loads(sent(server, by_name["register_memory_bank"], ids)[1])["identifier"]
     ids["upload_id"] = json.loads(sent(server, by_name["create_upload"], ids, bytes=0)[1])["id"]
+    files, herons = server.server.core.files, [b"Herons nest in colonies."]
+    ids["file_id"] = files.create(LOCAL_CALLER, "herons.txt", "text/plain", "assistants", herons).file_id
+    ids["vector_store_id"] = json.loads(sent(server, by_name["create_vector_store"], ids)[1])["id"]
     in_order = sorted(by_name.values(), key=lambda route: LAST.index(route.path) if route.path in LAST else -1)
     answers = {f"{route.method} {route.path}": sent(server, route, ids) for route in in_order}
     completion = answers.pop("POST /v1/openai/v1/uploads/{upload_id}/complete")
     assert "the upload has no part" in completion[1].decode()  # an example cannot name one
+    batch = answers.pop("POST /v1/openai/v1/vector_stores/{vector_store_id}/file_batches")
+    assert "file_not_found" in batch[1].decode()  # likewise: its list has no name of a field
     assert {name: answer for name, answer in answers.items() if answer[0] != 200} == {}

@@ -42,6 +42,8 @@ from turnstone.dialects.llama_stack.usage_requests import QUERY as USAGE_QUERY
 from turnstone.dialects.openai.chat.stored_completions import LIST_QUERY as COMPLETIONS_QUERY
 from turnstone.dialects.openai.chat.stored_completions import MESSAGES_QUERY
 from turnstone.dialects.openai.files import LIST_QUERY as FILES_QUERY
+from turnstone.dialects.openai.vector_stores.entries import FILES_QUERY as STORE_FILES_QUERY
+from turnstone.dialects.openai.vector_stores.entries import STORES_QUERY
 from turnstone.domain import errors
 from turnstone.domain.registry.registry import McpEndpoint
 from turnstone.domain.tools.tools import ToolCall, ToolResponse
@@ -221,13 +223,17 @@ def test_an_alias_is_documented_as_its_path() -> None:
 
 
 UPLOADS = "/v1/openai/v1/uploads"
-CREATING_FILES = ("/v1/openai/v1/files", UPLOADS, f"{UPLOADS}/{{upload_id}}/parts")
+STORES = "/v1/openai/v1/vector_stores"
+CREATING_FILES = ("/v1/openai/v1/files", UPLOADS, f"{UPLOADS}/{{upload_id}}/parts", STORES)
+CREATING_FILES += (f"{STORES}/{{vector_store_id}}/files", f"{STORES}/{{vector_store_id}}/file_batches")
 
 READERS = {
     "bank_in_query": ("memory_bank_id",),
     "completions_in_query": COMPLETIONS_QUERY,
     "documents_in_query": DOCUMENTS_QUERY,
     "files_in_query": FILES_QUERY,
+    "files_in_store_query": STORE_FILES_QUERY,
+    "stores_in_query": STORES_QUERY,
     "usage_in_query": USAGE_QUERY,
 }
 
@@ -447,6 +453,7 @@ def test_every_answer_of_a_served_app_matches_the_document(checked: CheckedClien
     check_models(checked)
     check_stored(checked)
     check_files(checked)
+    check_vector_stores(checked)
     for words in ("What is current_time()?", "hello", "please get_weather(city=Oslo)"):
         turn = checked.send_turn(words).json()
         checked.ids |= {"turn_id": turn["turn_id"]}
@@ -489,7 +496,7 @@ def test_every_answer_of_a_served_app_matches_the_document(checked: CheckedClien
 
 NAMES = {"model_id": "meta/llama", "toolgroup_id": "mcp::a", "identifier": "guard/8b", "vector_db_id": "birds"}
 NAMES |= {"completion_id": "unknown", "memory_bank_id": "shore", "document_id": "unknown"}
-NAMES |= {"file_id": "unknown", "upload_id": "unknown"}
+NAMES |= {"file_id": "unknown", "upload_id": "unknown", "vector_store_id": "unknown", "batch_id": "unknown"}
 NAMES |= {"tool_name": "current_time", "provider_id": "default", "attachment_id": "0" * 32}
 
 
@@ -601,6 +608,30 @@ def check_files(checked: CheckedClient) -> None:
         part = checked.fetch("POST", f"{uploads}/{{upload_id}}/parts", FormBody(data="a heron")).json()
         named = {"part_ids": [part["id"]]} if body else None
         assert checked.fetch("POST", f"{uploads}/{{upload_id}}/{ending}", named).status == 200
+
+
+def check_vector_stores(checked: CheckedClient) -> None:
+    store = f"{STORES}/{{vector_store_id}}"
+    file = f"{store}/files/{{file_id}}"
+    checked.ids["file_id"] = checked.fetch(
+        "POST", "/v1/openai/v1/files", FormBody(purpose="vision", file="a heron")
+    ).json()["id"]
+    new = {"name": "birds", "embedding_model": "offline", "expires_after": {"anchor": "last_active_at", "days": 1}}
+    checked.ids["vector_store_id"] = checked.fetch("POST", STORES, new).json()["id"]
+    assert len(checked.fetch("GET", STORES, query="?limit=1").json()["data"]) == 1
+    assert checked.fetch("POST", store, {"name": None, "metadata": {"a": "b"}}).json()["metadata"] == {"a": "b"}
+    added = checked.fetch("POST", f"{store}/files", {"file_id": checked.ids["file_id"]})
+    assert added.json()["id"] == checked.ids["file_id"]
+    batch = checked.fetch("POST", f"{store}/file_batches", {"files": [{"file_id": checked.ids["file_id"]}]}).json()
+    checked.ids["batch_id"] = batch["id"]
+    for path in (store, file, f"{file}/content", f"{store}/files", f"{store}/file_batches/{{batch_id}}"):
+        assert checked.fetch("GET", path).status == 200
+    assert checked.fetch("GET", f"{store}/file_batches/{{batch_id}}/files").json()["has_more"] is False
+    assert checked.fetch("POST", f"{store}/file_batches/{{batch_id}}/cancel").status == 200
+    assert checked.fetch("POST", file, {"attributes": {"year": 2026}}).json()["attributes"] == {"year": 2026}
+    assert checked.fetch("POST", f"{store}/search", {"query": "heron"}).status == 200
+    for path in (file, store):
+        assert [checked.fetch("DELETE", path).status for _ in range(2)] == [200, 404]
 
 
 def check_registries(checked: CheckedClient) -> None:

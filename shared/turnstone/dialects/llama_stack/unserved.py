@@ -58,28 +58,6 @@ GROUPS: tuple[Group, ...] = (
         """,
     ),
     (
-        OWN_API,
-        "",
-        """
-        POST /vector_stores vector_stores.create
-        GET /vector_stores vector_stores.list
-        GET /vector_stores/{vector_store_id} vector_stores.retrieve
-        POST /vector_stores/{vector_store_id} vector_stores.update
-        DELETE /vector_stores/{vector_store_id} vector_stores.delete
-        POST /vector_stores/{vector_store_id}/search vector_stores.search
-        POST /vector_stores/{vector_store_id}/files vector_stores.files.create
-        GET /vector_stores/{vector_store_id}/files vector_stores.files.list
-        GET /vector_stores/{vector_store_id}/files/{file_id} vector_stores.files.retrieve
-        POST /vector_stores/{vector_store_id}/files/{file_id} vector_stores.files.update
-        DELETE /vector_stores/{vector_store_id}/files/{file_id} vector_stores.files.delete
-        GET /vector_stores/{vector_store_id}/files/{file_id}/content vector_stores.files.content
-        POST /vector_stores/{vector_store_id}/file_batches vector_stores.file_batches.create
-        GET /vector_stores/{vector_store_id}/file_batches/{batch_id} vector_stores.file_batches.retrieve
-        POST /vector_stores/{vector_store_id}/file_batches/{batch_id}/cancel vector_stores.file_batches.cancel
-        GET /vector_stores/{vector_store_id}/file_batches/{batch_id}/files vector_stores.file_batches.list_files
-        """,
-    ),
-    (
         V1,
         "",
         """

@@ -70,6 +70,7 @@ NOT_FOUND: Mapping[str, ErrorCode] = {
     "memory bank": ErrorCode.BANK_NOT_FOUND,
     "document": ErrorCode.DOCUMENT_NOT_FOUND,
     "file": ErrorCode.FILE_NOT_FOUND,
+    "file batch": ErrorCode.FILE_BATCH_NOT_FOUND,
     "upload": ErrorCode.UPLOAD_NOT_FOUND,
     "model": ErrorCode.MODEL_NOT_FOUND,
     "provider": ErrorCode.PROVIDER_NOT_FOUND,

@@ -119,7 +119,7 @@ class ErrorCode(StrEnum):
     )
     BANK_NOT_FOUND = (
         "bank_not_found",
-        "No such memory bank or vector database, or it is not visible to the caller.",
+        "No such memory bank, vector database or vector store, or it is not visible to the caller.",
         "Choose one that `GET /v1/memory-banks` lists, or register it.",
     )
     DOCUMENT_NOT_FOUND = (
@@ -127,6 +127,7 @@ class ErrorCode(StrEnum):
         "The memory bank has no such document.",
         "Check the id; `GET /v1/memory-banks/{memory_bank_id}/documents` lists them.",
     )
+    FILE_BATCH_NOT_FOUND = ("file_batch_not_found", "The vector store has no such batch of files.", "Check the id.")
     MEMORY_UNUSABLE = (
         "memory_unusable",
         "A memory bank that a turn reads is missing, not visible or of another kind, or its query can't be made.",

@@ -8,7 +8,8 @@ IN_THE_URL = "query"
 
 def field_of(location: Sequence[str | int]) -> str:
     """Return the name of the field or parameter at the location, such as `messages.0.content`; empty for the body."""
-    path = location[1:] if len(location) > 1 and location[0] == IN_THE_URL else location
+    is_parameter = len(location) > 1 and location[0] == IN_THE_URL and isinstance(location[1], str)
+    path = location[1:] if is_parameter else location
     return ".".join(map(str, path))
 
 

@@ -36,6 +36,7 @@ class Bank(Frozen):
     Attributes:
         bank_id: chosen by its creator, unique in the tenant.
         name: shown to people; None without one.
+        description: likewise.
         provider_id: the store of its content, for the life of the bank.
         space: None where nothing is embedded: in every kind but `vector`.
         expires_after_s: seconds without a query or an insertion after which the bank is removed; None for never.
@@ -45,6 +46,7 @@ class Bank(Frozen):
     bank_id: str
     kind: BankKind
     name: str | None = None
+    description: str | None = None
     provider_id: str = EMBEDDED_PROVIDER
     space: VectorSpace | None = None
     chunking: Chunking = Chunking.model_construct()
@@ -61,6 +63,7 @@ class NewBank(NamedTuple):
     Attributes:
         model: the embedding model of a vector bank, None for the other kinds.
         provider_id: the store of its content; None for the one that the operator chose for banks of its kind.
+        dimension: the length that the model's vectors must have, None for any.
     """
 
     bank_id: str
@@ -71,6 +74,8 @@ class NewBank(NamedTuple):
     metadata: Mapping[str, Any] = MappingProxyType({})
     expires_after_s: int | None = None
     lives_with: SessionRef | None = None
+    description: str | None = None
+    dimension: int | None = None
     provider_id: str | None = None
 
 

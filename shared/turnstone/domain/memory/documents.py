@@ -76,6 +76,7 @@ class Document(Frozen):
         last_error: of the newest insertion, if that failed.
         chunking: chosen for this document; None for its bank's.
         file_id: the uploaded file that it was made of, if any.
+        filename: the name of that file.
         insertion_id: of the newest insertion.
         digest: a hash of the chunks found, empty without any.
         found_id: the insertion that the chunks found are of, empty without any.
@@ -100,6 +101,7 @@ class Document(Frozen):
     found_id: str = ""
     next_attributes: Mapping[str, Any] | None = None
     source_version: str = ""
+    filename: str | None = None
     progress: IngestProgress | None = None
 
 
@@ -113,6 +115,7 @@ class NewDocument(NamedTuple):
     chunking: Chunking | None = None
     file_id: str | None = None
     source_version: str = ""
+    filename: str | None = None
 
 
 class TextDocument(NamedTuple):
@@ -151,7 +154,7 @@ class SourceBody(NamedTuple):
 
 
 class DocumentPage(NamedTuple):
-    """Some documents in the requested order, and whether more follow."""
+    """Some documents in the requested order, and whether more follow, or precede a part before a document."""
 
     documents: tuple[Document, ...]
     has_more: bool
@@ -161,7 +164,8 @@ class DocumentQuery(NamedTuple):
     """The requested part of a bank's documents, in the order of their first insertion.
 
     Attributes:
-        after: the document to continue after.
+        after: the document to continue after, removed a day ago at most.
+        before: the document to end before. Without `after`, the part has the documents directly before it.
         status: only documents of that one.
     """
 
@@ -169,6 +173,7 @@ class DocumentQuery(NamedTuple):
     after: str | None = None
     is_newest_first: bool = False
     status: DocumentStatus | None = None
+    before: str | None = None
 
 
 def digest_of(chunks: Sequence[DocumentChunk]) -> str:

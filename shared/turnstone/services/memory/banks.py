@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from turnstone.domain.access.access import owner_of
 from turnstone.domain.access.caller import Caller
-from turnstone.domain.errors import AlreadyRegistered, NotFound
+from turnstone.domain.errors import AlreadyRegistered, InvalidRequest, NotFound
 from turnstone.domain.memory.banks import EMBEDDED_PROVIDER, Bank, BankKind, BankRef, NewBank, VectorSpace
 from turnstone.domain.memory.lent_banks import bank_of_session
 from turnstone.domain.provider_data import ProviderData
@@ -60,23 +61,11 @@ class Banks:
             ModelError: the request for a vector of the model, to measure it, failed.
         """
         now = self._deps.clock.now()
-        bank = Bank(
-            bank_id=new.bank_id,
-            kind=new.kind,
-            name=new.name,
-            provider_id=self._deps.providers().chosen(new.kind, new.provider_id),
-            space=None if new.model is None else self._space(caller, new.model, provider_data),
-            chunking=new.chunking,
-            metadata=new.metadata,
-            created_at=now,
-            expires_after_s=new.expires_after_s,
-            lives_with=new.lives_with,
-            stamp=owner_of(caller),
-        )
+        stored = self._new(caller, new, provider_data, now)
+        bank = stored.bank
         provider = self._provider(bank)
         if provider is not None:
             provider.refuse_bank(bank)
-        stored = with_expiry(bank, self._deps.ids.order_key(now, None), now)
         found = self._deps.store.create(caller.tenant, stored, attempt)
         if found is not None and found.is_over(now):
             self._remove(caller.tenant, found)
@@ -93,6 +82,16 @@ class Banks:
         if not is_equal or not self._deps.rules.may_see(caller, found.bank.stamp):
             raise AlreadyRegistered(KIND, new.bank_id)
         return found.bank
+
+    def create(self, caller: Caller, new: NewBank, provider_data: ProviderData, attempt: Attempt) -> StoredBank:
+        """Create a bank under a name that is not in use; return it, or that of an earlier attempt.
+
+        Raises:
+            IdempotencyMismatch, ModelError: as `register` does.
+            NotFound: the bank of an earlier attempt is deleted.
+        """
+        stored = self._new(caller, new, provider_data, self._deps.clock.now())
+        return self._deps.store.create(caller.tenant, stored, attempt) or stored
 
     def get(self, caller: Caller, bank_id: str, kind: BankKind | None = None) -> Bank:
         """Return the bank. Raises NotFound, also for one of another kind, unless any kind is allowed."""
@@ -138,10 +137,17 @@ class Banks:
 
     def list(self, caller: Caller, kind: BankKind | None = None) -> tuple[Bank, ...]:
         """Return the banks that the caller may see, of this kind or of any, in the order of their ids."""
+        return tuple(stored.bank for stored in self.every(caller, kind))
+
+    def every(self, caller: Caller, kind: BankKind | None = None) -> tuple[StoredBank, ...]:
+        """Return the banks of `list` with the ids of their contents."""
         now = self._deps.clock.now()
-        every = (stored.bank for stored in self._deps.store.all(caller.tenant) if not stored.is_over(now))
         return tuple(
-            bank for bank in every if kind in (None, bank.kind) and self._deps.rules.may_see(caller, bank.stamp)
+            stored
+            for stored in self._deps.store.all(caller.tenant)
+            if kind in (None, stored.bank.kind)
+            and not stored.is_over(now)
+            and self._deps.rules.may_see(caller, stored.bank.stamp)
         )
 
     def update(self, caller: Caller, bank_id: str, kind: BankKind | None, change: Callable[[Bank], Bank]) -> StoredBank:
@@ -179,6 +185,26 @@ class Banks:
         if bank.provider_id == EMBEDDED_PROVIDER or self._deps.providers().is_own(bank.provider_id):
             return None
         return self._deps.providers().of(bank.provider_id)
+
+    def _new(self, caller: Caller, new: NewBank, provider_data: ProviderData, now: datetime) -> StoredBank:
+        bank = Bank(
+            bank_id=new.bank_id,
+            kind=new.kind,
+            name=new.name,
+            provider_id=self._deps.providers().chosen(new.kind, new.provider_id),
+            description=new.description,
+            space=None if new.model is None else self._space(caller, new.model, provider_data),
+            chunking=new.chunking,
+            metadata=new.metadata,
+            created_at=now,
+            expires_after_s=new.expires_after_s,
+            lives_with=new.lives_with,
+            stamp=owner_of(caller),
+        )
+        if bank.space is not None and new.dimension not in (None, bank.space.dimension):
+            problem = f"the vectors of {new.model!r} have {bank.space.dimension} dimensions; leave it out"
+            raise InvalidRequest(f"embedding_dimension: {problem}", ("embedding_dimension",))
+        return with_expiry(bank, self._deps.ids.order_key(now, None), now)
 
     def _space(self, caller: Caller, model: str, provider_data: ProviderData) -> VectorSpace:
         route = self._deps.route(caller.tenant, model)

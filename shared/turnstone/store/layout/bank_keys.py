@@ -59,7 +59,17 @@ def listed_key(tenant: str, content_id: str, document_id: str) -> Key:
 
 def batch_key(tenant: str, content_id: str, batch_id: str) -> Key:
     """Return the key of a list of insertions that do not count, in a provider's bank."""
-    return Key(content_partition(tenant, content_id), f"batch:{batch_id}")
+    return Key(content_partition(tenant, content_id), f"uncounted:{batch_id}")
+
+
+def removed_document_key(tenant: str, content_id: str, document_id: str) -> Key:
+    """Return the key of the position of a removed document, for lists that continue after it."""
+    return Key(content_partition(tenant, content_id), f"removed:{component(document_id)}")
+
+
+def file_batch_key(tenant: str, content_id: str, batch_id: str) -> Key:
+    """Return the key of the record of files that were added by one request."""
+    return Key(content_partition(tenant, content_id), f"batch:{component(batch_id)}")
 
 
 def value_key(tenant: str, content_id: str, name: str) -> Key:

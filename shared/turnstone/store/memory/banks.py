@@ -36,6 +36,7 @@ from turnstone.store.memory.bank_records import EMPTY_MANIFEST
 
 BANKS_AT_ONCE = 100
 KIND = "memory bank"
+MADE = "bank_id"
 TOUCHED_EVERY = timedelta(hours=1)
 
 
@@ -106,15 +107,21 @@ class BankStore:
         return retried(create, "the session changes too fast, try again")
 
     def create(self, tenant: str, stored: StoredBank, attempt: Attempt) -> StoredBank | None:
-        """Store the bank and return None, or return the one that exists under its name. Raises IdempotencyMismatch."""
-        writes = _creation(tenant, stored)
+        """Store the bank and return None, or return the one that exists under its name, or that of an earlier attempt.
+
+        Raises:
+            IdempotencyMismatch: the request's key was used for another body.
+            NotFound: an earlier attempt made a bank under another name, which is deleted.
+        """
+        writes, name = _creation(tenant, stored), stored.bank.bank_id
         try:
-            Once(tenant, attempt, {}, stored.bank.created_at).write(self._store, writes)
+            found = Once(tenant, attempt, {MADE: name}, stored.bank.created_at).write(self._store, writes)
         except Conflict as conflict:
             if conflict.found is None:
                 raise
             return stored_in(conflict.found)
-        return None
+        made = found.get(MADE, name)
+        return None if made == name else self.get(tenant, made)
 
     def get(self, tenant: str, bank_id: str) -> StoredBank:
         """Return the bank. Raises NotFound."""

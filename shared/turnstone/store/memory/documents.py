@@ -7,19 +7,27 @@ differs after every write of the record.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from pydantic_core import from_json, to_json
 
 from turnstone.domain.memory.banks import BankRef
-from turnstone.domain.memory.documents import Document
+from turnstone.domain.memory.documents import Document, DocumentStatus
+from turnstone.domain.memory.vector_stores import FileCounts, counts_of
 from turnstone.ports.records import Absent, AttributeIs, Check, Delete, Get, Operation, Put, Record
 from turnstone.ports.storage import RangeStore
-from turnstone.store.layout.bank_keys import all_documents, document_key, document_name_key
+from turnstone.store.layout.bank_keys import (
+    all_documents,
+    document_key,
+    document_name_key,
+    removed_document_key,
+)
 from turnstone.store.layout.newer_records import UNREADABLE
 from turnstone.store.layout.ranges import pages
 
 DOCUMENTS_AT_ONCE = 100
+REMEMBERED = timedelta(days=1)
 
 
 class StoredDocument(NamedTuple):
@@ -44,6 +52,26 @@ class DocumentStore:
         records, _ = self._store.gather([Get(document_key(*ref[:2], order)) for order in orders], [])
         found = {each.document.document_id: each for each in map(_stored_in, filter(None, records))}
         return [found.get(document_id) for document_id in document_ids]
+
+    def order_of(self, ref: BankRef, document_id: str) -> str | None:
+        """Return the order key of a document, also of one removed in the last day; None for any other id."""
+        keys = (document_name_key(*ref[:2], document_id), removed_document_key(*ref[:2], document_id))
+        records, _ = self._store.gather(list(map(Get, keys)), [])
+        return next((str(record.attributes["order"]) for record in records if record is not None), None)
+
+    def counts(self, refs: Sequence[BankRef]) -> list[FileCounts]:
+        """Return the counts of the documents of each bank, by reading all of their records."""
+        ranges = [all_documents(*ref[:2]) for ref in refs]
+        _, firsts = self._store.gather([], ranges)
+        return [
+            counts_of(
+                _tallied(record)
+                for page in pages(self._store, query, first)
+                for record in page.records
+                if not isinstance(record, UNREADABLE)
+            )
+            for query, first in zip(ranges, firsts, strict=True)
+        ]
 
     def at(self, ref: BankRef, orders: Sequence[str]) -> dict[str, Document]:
         """Return those of the documents that exist, by their order keys."""
@@ -88,10 +116,13 @@ def update(ref: BankRef, before: StoredDocument, document: Document, state: str)
     return [_put(ref, StoredDocument(document, before.order, state), before.state)]
 
 
-def removal(ref: BankRef, dropped: StoredDocument) -> list[Operation]:
-    """Return the writes that remove a document, unless that was done."""
-    name = document_name_key(*ref[:2], dropped.document.document_id)
+def removal(ref: BankRef, dropped: StoredDocument, now: datetime) -> list[Operation]:
+    """Return the writes that remove a document, unless that was done; lists may continue after it for a day."""
+    document_id = dropped.document.document_id
+    name = document_name_key(*ref[:2], document_id)
+    position: dict[str, str | int] = {"order": dropped.order, "ttl": int((now + REMEMBERED).timestamp())}
     return [
+        Put(removed_document_key(*ref[:2], document_id), b"{}", position),
         Delete(name, (AttributeIs("order", dropped.order),)),
         Delete(document_key(*ref[:2], dropped.order)),
     ]
@@ -106,3 +137,9 @@ def _put(ref: BankRef, stored: StoredDocument, before: str | None = None) -> Put
 def _stored_in(record: Record) -> StoredDocument:
     document = Document.model_validate(from_json(record.body))
     return StoredDocument(document, record.key.sk.partition(":")[2], str(record.attributes["state"]))
+
+
+def _tallied(record: Record) -> tuple[DocumentStatus, int]:
+    """Return the status of a record's document, and the bytes of it that searches find."""
+    fields = from_json(record.body)
+    return fields["status"], fields.get("size_bytes", 0) if fields.get("chunks") else 0

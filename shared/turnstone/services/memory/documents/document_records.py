@@ -107,6 +107,7 @@ class DocumentRecords:
             file_id=new.file_id,
             insertion_id=self.ids.new_id(),
             source_version=new.source_version,
+            filename=new.filename,
         )
         if before is None or not before.chunks:
             return document

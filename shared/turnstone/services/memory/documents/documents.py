@@ -6,9 +6,10 @@ searches find all of one insertion or nothing of it, and that is the newest comp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count, islice
+from functools import partial
+from itertools import count, islice, takewhile
 from typing import Any
 
 from turnstone.domain.access.caller import Caller
@@ -44,6 +45,9 @@ from turnstone.store.memory.banks import KIND as BANK
 from turnstone.store.memory.banks import StoredBank
 from turnstone.store.memory.contents import BankChange, SegmentGone
 from turnstone.store.memory.documents import StoredDocument, removal, update
+
+CANCELLED_AT_ONCE = 50
+IN_PROGRESS = "in_progress"
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,9 +167,37 @@ class Documents:
         self._end(ref, document_id, document.insertion_id, lambda found: found.model_copy(update=ended))
         return self._records.existing(ref, document_id).document
 
-    def set_attributes(self, caller: Caller, bank_id: str, document_id: str, attributes: Mapping[str, Any]) -> Document:
-        """Replace the attributes, in the filters of every search when this returns. Raises NotFound."""
-        stored = self._deps.banks.visible(caller, bank_id)
+    def cancel_all(self, caller: Caller, bank_id: str, document_ids: Sequence[str], kind: BankKind | None) -> None:
+        """Cancel the insertions of these documents that are in progress. Raises NotFound: no such bank."""
+        ref = self._ref(caller, bank_id, kind)
+        ended = {"status": "cancelled", "next_attributes": None, "progress": None}
+
+        def act(some: Sequence[str]) -> None:
+            running = [each for each in self._records.found(ref, some).values() if each.document.status == IN_PROGRESS]
+            writes: list[Operation] = []
+            for found in running:
+                document = found.document.model_copy(update=ended)
+                writes += update(ref, found, document, self._records.ids.new_id())
+            if writes:
+                self._records.contents.write(ref, writes)
+
+        for begin in range(0, len(document_ids), CANCELLED_AT_ONCE):
+            some = document_ids[begin : begin + CANCELLED_AT_ONCE]
+            until_written(partial(act, some), on=(Conflict,))
+
+    def set_attributes(
+        self,
+        caller: Caller,
+        bank_id: str,
+        document_id: str,
+        attributes: Mapping[str, Any],
+        kind: BankKind | None = None,
+    ) -> Document:
+        """Replace the attributes, in the filters of every search when this returns.
+
+        Raises NotFound, as all methods do for a bank of another kind, unless any kind is allowed.
+        """
+        stored = self._deps.banks.visible(caller, bank_id, kind)
         ref, content = _ref_of(caller, stored), self._content(stored)
 
         def act() -> Document:
@@ -182,46 +214,61 @@ class Documents:
 
         return until_written(act, on=(Conflict, ReadAgain, SegmentGone))
 
-    def drop(self, caller: Caller, bank_id: str, document_id: str) -> None:
+    def drop(self, caller: Caller, bank_id: str, document_id: str, kind: BankKind | None = None) -> None:
         """Remove the document with its content: no later search finds it. Raises NotFound."""
-        stored = self._deps.banks.visible(caller, bank_id)
+        stored = self._deps.banks.visible(caller, bank_id, kind)
         ref, content = _ref_of(caller, stored), self._content(stored)
 
         def act() -> None:
             found = self._records.existing(ref, document_id)
             if found.document.chunks:
-                content.drop(ref, found, lambda: removal(ref, found))
+                content.drop(ref, found, lambda: removal(ref, found, self._records.clock.now()))
             else:
-                self._records.contents.write(ref, removal(ref, found))
+                self._records.contents.write(ref, removal(ref, found, self._records.clock.now()))
 
         until_written(act, on=(Conflict,))
 
-    def get(self, caller: Caller, bank_id: str, document_id: str) -> Document:
+    def get(self, caller: Caller, bank_id: str, document_id: str, kind: BankKind | None = None) -> Document:
         """Return the document. Raises NotFound, also for one inserted as chunks alone."""
-        return self._records.existing(self._ref(caller, bank_id), document_id).document
+        return self._records.existing(self._ref(caller, bank_id, kind), document_id).document
 
-    def list(self, caller: Caller, bank_id: str, query: DocumentQuery) -> DocumentPage:
+    def list(self, caller: Caller, bank_id: str, query: DocumentQuery, kind: BankKind | None = None) -> DocumentPage:
         """Return the part of the bank's documents.
 
         Raises:
             NotFound: no such bank.
-            InvalidRequest: the bank has no document `query.after`.
+            InvalidRequest: the bank has no document `query.after` or `query.before`.
         """
-        ref = self._ref(caller, bank_id)
-        after = None if query.after is None else self._records.found(ref, [query.after]).get(query.after)
-        if query.after is not None and after is None:
-            raise InvalidRequest(f"after: the bank has no document {query.after!r}; continue after one", ("after",))
-        order = after.order if after is not None else None
-        stored = self._records.store.all(ref, query.limit + 1, order, is_reverse=query.is_newest_first)
+        ref = self._ref(caller, bank_id, kind)
+        after, before = self._order_of(ref, "after", query.after), self._order_of(ref, "before", query.before)
+        is_backwards = after is None and before is not None
+        start, end = (before, None) if is_backwards else (after, before)
+        is_reverse = query.is_newest_first is not is_backwards
+        stored: Iterable[StoredDocument] = self._records.store.all(ref, query.limit + 1, start, is_reverse=is_reverse)
+        if end is not None:
+            stored = takewhile(lambda each: each.order > end if is_reverse else each.order < end, stored)
         matching = (each.document for each in stored if query.status in (None, each.document.status))
         some = tuple(islice(matching, query.limit + 1))
-        return DocumentPage(some[: query.limit], len(some) > query.limit)
+        page = some[: query.limit]
+        return DocumentPage(page[::-1] if is_backwards else page, len(some) > query.limit)
 
-    def chunks(self, caller: Caller, bank_id: str, document_id: str) -> tuple[DocumentChunk, ...]:
+    def chunks(
+        self, caller: Caller, bank_id: str, document_id: str, kind: BankKind | None = None
+    ) -> tuple[DocumentChunk, ...]:
         """Return the chunks that queries find, in the order of the document. Raises NotFound, ContentLost."""
-        stored = self._deps.banks.visible(caller, bank_id)
+        stored = self._deps.banks.visible(caller, bank_id, kind)
         ref, content = _ref_of(caller, stored), self._content(stored)
         return until_written(lambda: content.chunks(ref, self._records.existing(ref, document_id)), on=(SegmentGone,))
+
+    def _order_of(self, ref: BankRef, name: str, document_id: str | None) -> str | None:
+        """Return the order key of a document that a query names, None for none. Raises InvalidRequest."""
+        if document_id is None:
+            return None
+        order = self._records.store.order_of(ref, document_id)
+        if order is None:
+            problem = f"{name}: the bank has no document {document_id!r}; continue after one"
+            raise InvalidRequest(problem, (name,))
+        return order
 
     def _end(
         self,
@@ -273,8 +320,8 @@ class Documents:
     def _texts(self, stored: StoredBank) -> ChunkStorage:
         return self._deps.elsewhere(stored.bank.provider_id) or self._deps.texts
 
-    def _ref(self, caller: Caller, bank_id: str) -> BankRef:
-        return _ref_of(caller, self._deps.banks.visible(caller, bank_id))
+    def _ref(self, caller: Caller, bank_id: str, kind: BankKind | None = None) -> BankRef:
+        return _ref_of(caller, self._deps.banks.visible(caller, bank_id, kind))
 
 
 def _ref_of(caller: Caller, stored: StoredBank) -> BankRef:

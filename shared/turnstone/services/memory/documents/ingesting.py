@@ -100,7 +100,7 @@ class Ingesting:
         Of several with one id the last counts.
 
         Args:
-            news: each with its `file_id`; type and size are those of the file.
+            news: each with its `file_id`; type, size and name are those of the file.
 
         Raises:
             NotFound: no such bank or file. No document is begun.
@@ -198,10 +198,10 @@ class Ingesting:
         return stored
 
     def _described(self, caller: Caller, news: Sequence[NewDocument]) -> list[NewDocument]:
-        """Return the documents with type and size of their files. Raises NotFound."""
+        """Return the documents with type, size and name of their files. Raises NotFound."""
         files = self._deps.files(caller, [new.file_id or "" for new in news])
         return [
-            new._replace(mime_type=file.media_type, size_bytes=file.size_bytes)
+            new._replace(mime_type=file.media_type, size_bytes=file.size_bytes, filename=file.filename)
             for new, file in zip(news, files, strict=True)
         ]
 
