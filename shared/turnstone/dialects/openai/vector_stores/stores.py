@@ -21,14 +21,13 @@ from turnstone.dialects.openai.vector_stores.chunking import (
 )
 from turnstone.dialects.openai.vector_stores.entries import end_ids
 from turnstone.domain.errors import Unsupported
-from turnstone.domain.memory.banks import EMBEDDED_PROVIDER, Bank, NewBank
+from turnstone.domain.memory.banks import Bank, NewBank
 from turnstone.domain.memory.vector_stores import AUTO, MOST_IN_BATCH, FileCounts, StorePage, StoreState
 from turnstone.domain.values.frozen import Frozen, Many
 
 DAY_S = 86_400
 MOST_DIMENSIONS = 8_192
 # Source: the vector stores inside of a Llama Stack server, which applications name in their set-up
-OF_THE_PEER = ("faiss", "sqlite-vec")
 StoreMetadata = Annotated[dict[PairName, Annotated[str, Field(max_length=LONGEST_VALUE)]], Field(max_length=MOST_PAIRS)]
 StoreName = Annotated[str, Field(max_length=256)]
 
@@ -57,10 +56,7 @@ class CreateVectorStore(StrictRequest):
     provider_vector_db_id: str | None = None
 
     def to_bank(self) -> NewBank:
-        """Return the bank to create, which has no id yet. Raises Unsupported for another provider, or an id there."""
-        if self.provider_id not in (None, EMBEDDED_PROVIDER, *OF_THE_PEER):
-            problem = f"this server has no provider {self.provider_id!r}; it has: {EMBEDDED_PROVIDER}"
-            raise Unsupported(f"provider_id: {problem}", ("provider_id",))
+        """Return the bank to create, which has no id yet. Raises Unsupported for an id at its provider."""
         if self.provider_vector_db_id is not None:
             problem = "a vector store gets an id of its own; leave it out"
             raise Unsupported(f"provider_vector_db_id: {problem}", ("provider_vector_db_id",))
@@ -74,6 +70,7 @@ class CreateVectorStore(StrictRequest):
             expires_after_s=_seconds(self.expires_after),
             description=self.description,
             dimension=self.embedding_dimension,
+            provider_id=self.provider_id,
         )
 
 
