@@ -48,6 +48,21 @@ def test_a_chunk_of_markdown_begins_with_the_headings_above_it() -> None:
     assert texts == ["# Guide\n\nintro", "Guide\n## Cold\nbody", "# End\nlast"]
 
 
+def test_each_chunk_of_a_long_section_begins_with_its_headings() -> None:
+    text = "# Guide\n## Cold\n" + "one two three four five six seven eight nine ten"
+    texts = [cut.text for cut in chunks_of(text, Chunking(tokens=10, overlap=0), has_headings=True)]
+    assert texts[1:] == [
+        "Guide\n## Cold\none two three four",
+        "Guide > Cold\nfive six seven eight nine ten",
+    ]
+
+
+def test_a_heading_in_a_block_of_code_is_none() -> None:
+    text = "# Guide\n```sh\n# install\n~~~\n``` no end\n```\n\n~~~~\n# b\n~~~~~\n# End\nlast"
+    texts = [cut.text for cut in chunks_of(text, Chunking(), has_headings=True)]
+    assert texts == [text.partition("\n# End")[0], "# End\nlast"]
+
+
 def test_the_first_tokens_are_counted() -> None:
     assert first_tokens("one two, three", 3) == "one two,"
     assert first_tokens("one two", 2) == "one two"

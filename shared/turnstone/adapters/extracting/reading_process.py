@@ -13,6 +13,7 @@ import math
 import os
 import subprocess
 import sys
+import sysconfig
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -33,7 +34,7 @@ START = (
     "import json, sys; job = json.loads(sys.argv[1]); sys.path[:0] = job['paths']; "
     "from turnstone.adapters.extracting.reading_entry import main; main(job)"
 )
-LIBRARIES = "LD_LIBRARY_PATH"  # Python may need it to start, as on Lambda; no other variable is passed on
+LIBRARIES = "LD_LIBRARY_PATH"  # a Python with a shared library, as that of Lambda, may need it to start
 PIECE_BYTES = 65_536
 MAX_HEAD_BYTES = 4096
 BUSY = "too many documents are being read on this server; try again"
@@ -99,7 +100,7 @@ class ReadingProcesses:
 
 
 def _started(job: dict[str, Any], stdin: IO[bytes]) -> subprocess.Popen[bytes]:
-    libraries = os.environ.get(LIBRARIES)  # noqa: TID251 - no setting: the system's own
+    libraries = sysconfig.get_config_var("LIBDIR")
     return subprocess.Popen(  # noqa: S603 # this Python, by its path
         [sys.executable, "-I", "-S", "-X", "utf8", "-c", START, json.dumps(job)],
         stdin=stdin,

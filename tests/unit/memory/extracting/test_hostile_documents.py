@@ -50,7 +50,7 @@ def failure(body: bytes, mime_type: str, limits: ReadingLimits | None = None) ->
 
 
 def endless_pdf() -> bytes:
-    """Return a small PDF of twenty thousand pages, each without text and of a second's work."""
+    """Return a small PDF of twenty thousand pages, each without text and with a quarter of a million operators."""
     return pdf_of_pages([b"q Q " * 250_000], pages=[0] * 20_000)
 
 

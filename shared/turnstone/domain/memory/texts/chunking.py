@@ -6,7 +6,7 @@ Tokens are counted by the text alone, the same on every server: up to six letter
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -17,7 +17,8 @@ _TOKENS = re.compile(
     "[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]"
     r"|[^\W\d_]{1,6}?(?=[\u3040-\u30ff\u3400-\u9fff])|[^\W\d_]{1,6}|\d{1,3}|[^\w\s]|_"
 )
-_HEADING = re.compile(r"^(#{1,6})[ \t]+(\S.*?)[ \t#]*$", re.MULTILINE)
+# Source: CommonMark 0.31, "ATX headings" and "Fenced code blocks".
+_HEADING_OR_FENCE = re.compile(r"^(?:(#{1,6})[ \t]+(\S.*?)[ \t#]*$|[ ]{0,3}(`{3,}|~{3,})(.*)$)", re.MULTILINE)
 _PARAGRAPH = re.compile(r"\n[ \t]*\n")
 _SENTENCE = re.compile(r"[.!?。！？][\"')\]]*\s")
 _IN_WORD = re.compile(r"\w\w")
@@ -32,6 +33,20 @@ class Cut(NamedTuple):
 
     text: str
     tokens: int
+
+
+class Section(NamedTuple):
+    """A section of a Markdown text.
+
+    Attributes:
+        above: a line with the headings above its own, empty without any.
+        path: a line with those and its own.
+        text: with its own heading.
+    """
+
+    above: str
+    path: str
+    text: str
 
 
 def count_tokens(text: str) -> int:
@@ -53,13 +68,16 @@ def chunks_of(text: str, chunking: Chunking, *, has_headings: bool = False) -> I
     """Yield the chunks of the text, each within the limit of tokens and beginning in the overlap of the one before.
 
     Chunks end at a paragraph or a sentence where one ends in their last quarter. With `has_headings`, of Markdown, a
-    chunk begins with the headings above it.
+    chunk begins with the headings above it: the first one of a section contains its own heading.
     """
-    for path, section in _sections(text) if has_headings else [("", text)]:
-        room = max(chunking.tokens - count_tokens(path), chunking.tokens // 2, 1)
-        prefix = path if count_tokens(path) + room <= chunking.tokens else ""
-        for cut in _cuts(section, room, min(chunking.overlap, room - 1)):
-            yield Cut(prefix + cut.text, count_tokens(prefix) + cut.tokens) if prefix else cut
+    for section in _sections(text) if has_headings else [Section("", "", text)]:
+        longest = max(count_tokens(section.above), count_tokens(section.path))
+        room = max(chunking.tokens - longest, chunking.tokens // 2, 1)
+        prefix = section.above
+        for cut in _cuts(section.text, room, min(chunking.overlap, room - 1)):
+            tokens = count_tokens(prefix) if prefix else 0
+            yield Cut(prefix + cut.text, tokens + cut.tokens) if tokens + room <= chunking.tokens else cut
+            prefix = section.path
 
 
 def document_chunks(document_id: str, text: str, chunking: Chunking, mime_type: str) -> tuple[DocumentChunk, ...]:
@@ -110,16 +128,33 @@ def _good_end(text: str, starts: list[int], begin: int, end: int) -> int:
     return end
 
 
-def _sections(text: str) -> Iterator[tuple[str, str]]:
-    """Yield each section of a Markdown text with the path of headings above it."""
-    headings = list(_HEADING.finditer(text))
+def _sections(text: str) -> Iterator[Section]:
+    """Yield each section of a Markdown text. Headings in blocks of code are none."""
+    headings = list(_headings(text))
     if not headings or text[: headings[0].start()].strip():
-        yield "", text[: headings[0].start()] if headings else text
+        yield Section("", "", text[: headings[0].start()] if headings else text)
     path: list[tuple[int, str]] = []
     bounds = [*(heading.start() for heading in headings), len(text)]
     for heading, (start, end) in zip(headings, pairwise(bounds), strict=True):
         level = len(heading[1])
         path = [(each, name) for each, name in path if each < level]
-        above = " > ".join(name for _, name in path)[:LONGEST_PATH]
+        above = _line_of(path)
         path.append((level, heading[2]))
-        yield f"{above}\n" if above else "", text[start:end]
+        yield Section(above, _line_of(path), text[start:end])
+
+
+def _line_of(path: Sequence[tuple[int, str]]) -> str:
+    return f"{' > '.join(name for _, name in path)[:LONGEST_PATH]}\n" if path else ""
+
+
+def _headings(text: str) -> Iterator[re.Match[str]]:
+    fence = ""
+    for found in _HEADING_OR_FENCE.finditer(text):
+        mark = found[3]
+        if mark is None:
+            if not fence:
+                yield found
+        elif not fence:
+            fence = mark
+        elif mark[0] == fence[0] and len(mark) >= len(fence) and not found[4].strip():
+            fence = ""

@@ -39,7 +39,7 @@ def is_text(mime_type: str) -> bool:
 
 class DocumentSources:
     def __init__(self, fetch: Fetch, extract: Extract, monotonic_s: Callable[[], float]) -> None:
-        """Fetch by address, seconds and bytes, which raises FetchFailed; extract texts of what was fetched."""
+        """Fetch by address, seconds and bytes, which raises FetchFailed; extract the text of fetched content."""
         self._fetch = fetch
         self._extract = extract
         self._monotonic_s = monotonic_s
