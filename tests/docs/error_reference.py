@@ -12,7 +12,8 @@ from typing import Any
 from tests.support.aws.cloudformation import template
 from turnstone.dialects.openai.errors import DOCUMENTED
 from turnstone.domain.errors import NotFound
-from turnstone.domain.errors.codes import CODES, NOT_FOUND, ErrorCode, code_of
+from turnstone.domain.errors.code_table import CODES, NOT_FOUND, code_of
+from turnstone.domain.errors.codes import ErrorCode
 from turnstone.domain.turns.failures import FAILURE_CODES
 from turnstone.http.dialects import MODEL_IS_A_RESOURCE
 from turnstone.http.errors import FAILURE_STATUS, REFUSED, STATUS
@@ -38,7 +39,7 @@ repetition can't improve; `retry-after` is in seconds.
 
 ## Codes
 
-One table in the program, `shared/turnstone/domain/errors/codes.py`, has them all; this one is printed from it.
+One table in the program, `shared/turnstone/domain/errors/code_table.py`, has them all; this one is printed from it.
 
 | code | status | when | what to do |
 |---|---|---|---|

@@ -109,6 +109,7 @@ class Core:
         for name, member in vars(Core).items():
             if isinstance(member, ServiceOf):
                 self.load_service(name, for_changes=True)
+        self.memory_services.load_kinds()
         return self
 
     def load_service(self, name: str, *, for_changes: bool) -> None:

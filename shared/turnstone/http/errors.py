@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from turnstone.domain import errors
 from turnstone.domain.access.caller import Caller
-from turnstone.domain.errors.codes import ErrorCode, code_of
+from turnstone.domain.errors.code_table import code_of
+from turnstone.domain.errors.codes import ErrorCode
 from turnstone.domain.values.outcome import Raised, Returned, guarded
 from turnstone.http.dialects import LLAMA_STACK, Dialect
 from turnstone.http.envelopes import DETAIL

@@ -20,7 +20,6 @@ from functions.local.routes import ROUTES
 from functions.unserved.methods import ROUTES as EVERY_UNSERVED
 from tests.support.cases import generated
 from tests.support.server.asgi_client import Served, served
-from tests.support.server.bad_requests import SOMETIMES
 from tests.support.server.tenant_world import PARAMETER, Header, Tenant, is_registry, marks_in
 from tests.support.server.valid_bodies import BODIES
 from turnstone.domain.access.caller import Caller
@@ -40,6 +39,7 @@ PAIRS: dict[str, tuple[Caller, Caller, dict[str, Any]]] = {
 }
 RETRIED: Header = (b"x-stainless-retry-count", b"1")
 THEIRS = "?agent_id={agent_id}&session_id={session_id}&turn_id={turn_id}&step_id={step_id}"
+QUERIES = ("", "", "?turn_ids={turn_id}", "?limit=1", "?cursor={turn_id}", "?name=x", THEIRS)
 NUMBERS = count()
 UNSERVED = EVERY_UNSERVED[::12]  # few, so that served routes are drawn more often
 
@@ -55,6 +55,11 @@ class Request:
     with_their_body: bool  # and the key it came with, as in a repetition
     headers: Sequence[Header]
     query: str
+
+    def _repr_pretty_(self, printer: Any, is_cycle: bool) -> None:
+        """Print it in short: Hypothesis, which calls this, refuses a long text of an example."""
+        flags = "".join("01"[flag] for flag in (self.is_first, *self.theirs, self.with_their_body, bool(self.headers)))
+        printer.text(f"{self.route.method} {self.path}{self.query} {flags}")
 
 
 @dataclass
@@ -107,23 +112,28 @@ class User:
 
 @st.composite
 def requests(draw: st.DrawFn, routes: Sequence[Route]) -> list[Request]:
-    """Return two requests of each route, in any order, of either user, and some of unserved routes."""
+    """Return two requests of each route, in any order, of either user, and some of unserved routes.
+
+    A request is one number, because Hypothesis draws at most some thousand values for an example.
+    """
     some = st.lists(st.sampled_from([*routes, *UNSERVED]), max_size=10)
     ordered = draw(st.permutations([*routes, *routes, *draw(some)]))
-    return [
-        Request(
-            route=route,
-            path=draw(st.sampled_from(route.paths)),
-            is_first=draw(st.booleans()),
-            theirs=tuple(draw(st.lists(st.booleans(), min_size=4, max_size=4))),
-            with_their_body=draw(SOMETIMES),
-            headers=draw(st.sampled_from([(), (RETRIED,)])),
-            query=draw(
-                st.sampled_from(["", "", "?turn_ids={turn_id}", "?limit=1", "?cursor={turn_id}", "?name=x", THEIRS])
-            ),
-        )
-        for route in ordered
-    ]
+    return [_request(route, draw(st.integers(0, 2**24 - 1))) for route in ordered]
+
+
+def _request(route: Route, number: int) -> Request:
+    """Return the request of that number, which is less than 2^24."""
+    rest, is_first, with_their_body, retried, *theirs = (number >> 7, *(bool(number >> bit & 1) for bit in range(7)))
+    rest, query = divmod(rest, len(QUERIES))
+    return Request(
+        route=route,
+        path=route.paths[rest % len(route.paths)],
+        is_first=is_first,
+        theirs=tuple(theirs),
+        with_their_body=with_their_body,
+        headers=(RETRIED,) if retried else (),
+        query=QUERIES[query],
+    )
 
 
 @pytest.fixture(params=PAIRS)

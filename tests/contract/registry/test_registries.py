@@ -22,7 +22,8 @@ from turnstone.domain.errors import ModelFailed
 from turnstone.http.document.openapi import openapi_document
 
 MCP = {"provider_id": "model-context-protocol", "mcp_endpoint": {"uri": "https://10.0.0.1/mcp"}}
-OWN = ["builtin::clock", "builtin::websearch", "builtin::wolfram_alpha"]
+OWN = ["builtin::clock", "builtin::websearch", "builtin::wolfram_alpha", "builtin::rag"]
+TOOLS = ["current_time", "web_search", "wolfram_alpha", "knowledge_search", "insert_into_memory"]
 VOID = {"meta", "br", "link"}
 
 
@@ -52,7 +53,7 @@ def test_registered_objects_are_listed_beside_the_built_in_ones(server: Served) 
     for name in ("mcp::b", "mcp::a"):
         assert server.client.post("/v1/toolgroups", MCP | {"toolgroup_id": name}).json() is None
     assert ids(server.client.get("/v1/toolgroups")) == [*OWN, "mcp::a", "mcp::b"]
-    assert ids(server.client.get("/v1/tools")) == ["current_time", "web_search", "wolfram_alpha"]
+    assert ids(server.client.get("/v1/tools")) == TOOLS
     for name in ("two", "one"):
         assert server.client.post("/v1/shields", {"shield_id": name, "provider_shield_id": "guard"}).status == 200
     assert ids(server.client.get("/v1/shields")) == ["one", "two"]
@@ -169,14 +170,14 @@ def test_a_built_in_object_may_be_registered_unchanged_and_unregistered_and_stay
 
 
 def test_a_set_up_script_changes_nothing_of_a_tenants_own_group(server: Served) -> None:
-    rag = {"toolgroup_id": "builtin::rag", "provider_id": "rag-runtime"}
-    assert server.client.post("/v1/toolgroups", rag).status == 200
-    assert server.client.get("/v1/toolgroups/builtin::rag").status == 404, "it is off here, and stays so"
-    assert deleted(server, "/v1/toolgroups/builtin::rag").status == 200
-    assert server.client.post("/v1/toolgroups", MCP | {"toolgroup_id": "builtin::rag"}).status == 200
-    assert server.client.post("/v1/toolgroups", rag).status == 409
-    assert "builtin::rag" in ids(server.client.get("/v1/toolgroups"))
-    assert deleted(server, "/v1/toolgroups/builtin::rag").status == 200
+    code = {"toolgroup_id": "builtin::code_interpreter", "provider_id": "code-interpreter"}
+    assert server.client.post("/v1/toolgroups", code).status == 200
+    assert server.client.get("/v1/toolgroups/builtin::code_interpreter").status == 404, "it is off here, and stays so"
+    assert deleted(server, "/v1/toolgroups/builtin::code_interpreter").status == 200
+    assert server.client.post("/v1/toolgroups", MCP | {"toolgroup_id": "builtin::code_interpreter"}).status == 200
+    assert server.client.post("/v1/toolgroups", code).status == 409
+    assert "builtin::code_interpreter" in ids(server.client.get("/v1/toolgroups"))
+    assert deleted(server, "/v1/toolgroups/builtin::code_interpreter").status == 200
     assert ids(server.client.get("/v1/toolgroups")) == OWN
 
 

@@ -181,6 +181,7 @@ def test_the_thousandth_page_of_sessions_costs_the_table_as_much_as_the_first(dy
             clock=SystemClock(),
             ids=RandomIds(),
             ephemeral_for_s=1.0,
+            check_bank=lambda caller, bank_id: None,
         )
     )
     reads = []

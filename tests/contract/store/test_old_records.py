@@ -18,6 +18,7 @@ from tests.support.old_records.loaded import PATTERNS, Loaded, loaded, private_o
 from tests.support.old_records.rows import (
     FORMATS,
     STORES,
+    Answer,
     attributes_of,
     body_of,
     fixture,
@@ -28,6 +29,7 @@ from tests.support.old_records.scene import CHAT, KEY, SECRET, SETTINGS, read
 from turnstone.store.layout import keys
 
 VERSIONS = tuple(sorted(path.name for path in FORMATS.iterdir()))
+OF_THE_SERVER = ("/v1/toolgroups", "/v1/models")
 LEASE_S, DAY_S = 3_600, 86_400
 KEPT = {"api_key", "api_key_list", "idempotency", "usage", "sweep", "directory"}
 
@@ -59,9 +61,19 @@ def test_every_kind_of_key_and_every_state_is_in_the_fixture(version: str, store
 
 def test_everything_is_read_as_by_the_version_that_wrote_it(old: Loaded) -> None:
     old.world.serve(model_url=old.world.model(old.model), **SETTINGS)
-    differing = [(before, now) for before in old.held.answers if (now := read(old.world, before.path)) != before]
+    differing = [
+        (before, now) for before in old.held.answers if not is_contained(before, now := read(old.world, before.path))
+    ]
     assert len(old.held.answers) > 80
     assert differing == []
+
+
+def is_contained(before: Answer, now: Answer) -> bool:
+    """Return whether the answer is the same; lists of the server's own objects may have further ones."""
+    if before.path not in OF_THE_SERVER:
+        return before == now
+    listed = [json.loads(answer.body)["data"] for answer in (before, now)]
+    return before.status == now.status and all(entry in listed[1] for entry in listed[0])
 
 
 def test_a_paused_turn_is_resumed_and_its_session_goes_on(old: Loaded) -> None:

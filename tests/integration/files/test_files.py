@@ -247,7 +247,7 @@ def test_a_file_that_is_cancelled_before_its_last_write_stays_so(make: Make) -> 
 
 
 def test_a_payload_that_comes_during_the_clean_up_is_removed(make: Make) -> None:
-    """Its process dies before the record is refused, so nobody else knows of it."""
+    """Its process dies before the record is refused, and no other process has a record of it."""
     dying, cleaner = make(), make()
     inner = dying.records._store = CountingStore(dying.records._store)  # type: ignore[attr-defined]
 

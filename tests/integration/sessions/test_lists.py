@@ -204,6 +204,7 @@ def test_the_thousandth_page_of_a_hundred_thousand_sessions_costs_as_much_as_the
             clock=server.clock,
             ids=RandomIds(),
             ephemeral_for_s=1.0,
+            check_bank=lambda caller, bank_id: None,
         )
     )
     costs = []

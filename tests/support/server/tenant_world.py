@@ -195,7 +195,12 @@ def _bodies(mark: str, text: str) -> Mapping[str, Any]:
         "/v1/vector-io/query": {"vector_db_id": f"{mark}-bank", "query": stored},
         **_of_banks(mark, stored),
         FILES: FormBody(purpose="assistants", file=stored),
-        UPLOADS: {"bytes": 1_000, "filename": stored, "mime_type": "text/plain", "purpose": "vision"},
+        UPLOADS: {
+            "bytes": 1_000,
+            "filename": "".join(filter(str.isprintable, stored)),
+            "mime_type": "text/plain",
+            "purpose": "vision",
+        },
         PARTS: FormBody(data=stored),
         f"{UPLOADS}/{{upload_id}}/complete": {"part_ids": [stored]},
         STORES: {"name": stored[:200], "metadata": {"of": stored[:500]}, "file_ids": ["@file_id@"]},

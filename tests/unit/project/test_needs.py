@@ -21,6 +21,7 @@ SKIPPING = {"skip", "skipif", "importorskip", "which"}
 OF_THE_MACHINE = {
     "support/needs.py": "the way for all others",
     "contract/store/test_real_table.py": "somebody's own table in the cloud",
+    "contract/memory/test_real_vectors.py": "somebody's own bucket of vectors in the cloud",
     "contract/store/test_sqlite_store.py": "Linux",
     "e2e/access/test_callers.py": "IPv6",
     "e2e/store/test_disk_troubles.py": "Linux",

@@ -21,7 +21,8 @@ from turnstone.dialects.llama_stack.turns.stream import TurnStream
 from turnstone.dialects.llama_stack_2024.stream import TurnStream2024
 from turnstone.dialects.openai.errors import DOCUMENTED, openai_codes
 from turnstone.domain import errors
-from turnstone.domain.errors.codes import CODES, NOT_FOUND, ErrorCode, code_of
+from turnstone.domain.errors.code_table import CODES, NOT_FOUND, code_of
+from turnstone.domain.errors.codes import ErrorCode
 from turnstone.domain.errors.problem_sentences import field_of, sentence_of
 from turnstone.domain.errors.root import TurnstoneError
 from turnstone.domain.turns.events import Numbered, TurnFailed
@@ -32,7 +33,7 @@ from turnstone.http.errors import FAILURE_STATUS, REFUSED, error_reply, failure_
 
 PRODUCT = [Path(errors.__file__).parents[2], Path(__file__).parents[3] / "functions"]
 # never raised themselves, only as one of their subclasses
-BASES = {TurnstoneError, errors.TurnConflict, errors.LimitReached, errors.ModelError}
+BASES = {TurnstoneError, errors.TurnConflict, errors.LimitReached, errors.ModelError, errors.MemoryProviderError}
 KINDS: tuple[FailureKind, ...] = get_args(FailureKind)
 
 

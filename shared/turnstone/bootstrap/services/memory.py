@@ -91,6 +91,10 @@ class MemoryServices:
         }
         return Documents(DocumentDeps(self.banks, self.records, self.document_sources, texts, kinds))
 
+    def load_kinds(self) -> None:
+        """Build the parts that only banks of some kinds and addresses need."""
+        _ = self._values, self._graphs, self._fetcher
+
     @cached_property
     def document_sources(self) -> DocumentSources:
         from turnstone.services.memory.documents.document_sources import DocumentSources

@@ -10,7 +10,8 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
 from turnstone.domain.errors import SHUTTING_DOWN
-from turnstone.domain.errors.codes import ErrorCode, code_of
+from turnstone.domain.errors.code_table import code_of
+from turnstone.domain.errors.codes import ErrorCode
 from turnstone.domain.models.inference import Continuations
 from turnstone.domain.models.requests import Inferred, TextChunk
 from turnstone.http.dialects import Dialect

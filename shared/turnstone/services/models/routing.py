@@ -44,7 +44,7 @@ class Routing:
     def embedding_route(self, tenant: str) -> ModelRoute | None:
         """Return the route of the embedding model where a client names none, None without one.
 
-        A server without models of its own takes the first configured one whose vectors have a known length, else the
+        Without models of the server's own, it is the first configured one with vectors of a configured length, else the
         first that the tenant has registered.
         """
         if self._configured.embedding is not None:

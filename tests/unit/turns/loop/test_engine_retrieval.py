@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.memory import ScriptedRetrieval
+from tests.fakes.memory.retrieval import ScriptedRetrieval
 from tests.fakes.shields import clean, stops
 from tests.support.engine.shield_steps import KEPT, touchpoints
 from tests.support.engine.turn_loop import (
