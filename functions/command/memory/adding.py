@@ -76,9 +76,9 @@ class Adding:
             KeyboardInterrupt: `withdraw` ends the run.
         """
         kept: dict[str, list[BankFile]] = {}
-        for file in self._bank.files():
-            if file.sha256 is not None:
-                kept.setdefault(file.path, []).append(file)
+        for each in self._bank.files():
+            if each.sha256 is not None:
+                kept.setdefault(each.path, []).append(each)
         for file in files:
             self._interrupts.check()
             self._progress.at(file.path, "sending")

@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from textwrap import indent
 
-from .adding import Outcome
+from .adding import Outcome, Result
 from .banks import Bank, BankFile, Found
 
-RESULTS = ("added", "replaced", "unchanged", "failed")
+RESULTS: tuple[Result, ...] = ("added", "replaced", "unchanged", "failed")
 
 
 def added_lines(bank: Bank, outcomes: Sequence[Outcome]) -> Iterator[str]:

@@ -39,8 +39,7 @@ def sent_file(client: Client, file: LocalFile, digest: str, key: str, check: Cal
     if sha256(first).hexdigest() != digest:
         raise FileChanged
     name = PurePosixPath(file.path).name
-    form = {"purpose": PURPOSE, "file": (name, first, ANY_TYPE)}
-    return str(client.send_form("/files", form, key)["id"])
+    return str(client.send_form("/files", {"purpose": PURPOSE, "file": (name, first, ANY_TYPE)}, key)["id"])
 
 
 def _sent_in_parts(
