@@ -11,11 +11,12 @@ CommandFailed
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import uuid4
 
 import urllib3
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, LocationParseError, NewConnectionError, SSLError
+from urllib3.filepost import encode_multipart_formdata
 
 from turnstone.domain.errors.problem_sentences import sentence_of
 from turnstone.settings.client_settings import ClientSettings
@@ -37,6 +38,8 @@ REMEDIES = {
     "turn_running": "Wait until it has ended, or end it: `turnstone turns list`, `turnstone turns cancel TURN_ID`.",
     "unsupported_client": "This command and the server are of different versions.",
 }
+
+Form: TypeAlias = Mapping[str, str | tuple[str, bytes, str]]  # texts, and files with name, bytes and media type
 
 
 class CommandFailed(Exception):
@@ -119,6 +122,24 @@ class Client:
             return self._answer("POST", path, body, headers)[0]
         return self._answer("POST", path, body, headers)[0]
 
+    def send_form(self, path: str, fields: Form, key: str | None = None) -> Json:
+        """Return the response to a form, sent as `post` sends JSON. Raises CommandFailed."""
+        form, content_type = encode_multipart_formdata(fields)
+        headers = {"idempotency-key": key or uuid4().hex, "content-type": content_type}
+        with suppress(ConnectionLost):
+            return self._answer("POST", path, form, headers)[0]
+        return self._answer("POST", path, form, headers)[0]
+
+    def delete(self, path: str) -> bool:
+        """Delete the resource; return whether it was there. Raises CommandFailed."""
+        try:
+            self._answer("DELETE", path, None, {})
+        except Refused as refusal:
+            if refusal.status != 404:
+                raise
+            return False
+        return True
+
     def posted(self, path: str, body: Json, key: str) -> Iterator[StreamEvent]:
         """Yield the events of the turn that the request starts or resumes; the key makes it safe to repeat."""
         return self._events("POST", path, {**body, "stream": True}, {"idempotency-key": key})
@@ -128,7 +149,7 @@ class Client:
         return self._events("GET", path, None, {"last-event-id": str(after)})
 
     def _answer(
-        self, method: str, path: str, body: Json | None, headers: Mapping[str, str]
+        self, method: str, path: str, body: Json | bytes | None, headers: Mapping[str, str]
     ) -> tuple[Json, Mapping[str, str]]:
         with self._response(method, path, body, headers) as response:
             try:
@@ -154,11 +175,10 @@ class Client:
 
     @contextmanager
     def _response(
-        self, method: str, path: str, body: Json | None, headers: Mapping[str, str]
+        self, method: str, path: str, body: Json | bytes | None, headers: Mapping[str, str]
     ) -> Iterator[urllib3.BaseHTTPResponse]:
         """Yield a successful response, and discard the unread rest of it. Raises CommandFailed."""
-        # UTF-8 is shorter than escapes; lone surrogates become JSON escapes
-        sent = None if body is None else json.dumps(body, ensure_ascii=False).encode(errors="backslashreplace")
+        sent = _encoded(body) if isinstance(body, dict) else body
         try:
             response = self._pool.request(
                 method,
@@ -201,6 +221,11 @@ class Client:
     def _advice(self, code: object) -> str:
         """Return the remedy for an error of this code, empty for most."""
         return WRONG_KEY if code == "unauthenticated" and self.api_key is not None else REMEDIES.get(str(code), "")
+
+
+def _encoded(body: Json) -> bytes:
+    """Return JSON in UTF-8, which is shorter than escapes; lone surrogates become JSON escapes."""
+    return json.dumps(body, ensure_ascii=False).encode(errors="backslashreplace")
 
 
 def _is_problem(problem: object) -> bool:

@@ -16,6 +16,7 @@ from .chat.command import add_chat
 from .doctor import add_doctor
 from .embeddings import add_embeddings
 from .keys import add_keys
+from .memory.command import add_memory
 from .openapi import add_openapi
 from .options import FAILED, INTERRUPTED, CommandParser, Commands
 from .output import OutputFailed, discard_output, end_output
@@ -27,6 +28,7 @@ EPILOG = """Settings are the variables TURNSTONE_… and the file turnstone.toml
 COMMANDS = (
     add_serve,
     add_chat,
+    add_memory,
     add_keys,
     add_turns,
     add_embeddings,

@@ -53,6 +53,7 @@ def runs_of(page: Page) -> list[Run]:
 
 def run_page(page: Page, server: ServerProcess, folder: Path) -> Outcome:
     """Run the page's blocks in the folder, as a user does in the folder of a checkout."""
+    (folder / "docs").symlink_to(ROOT / "docs")
     script = "\n".join(["set -euo pipefail", *(_command(run.block) for run in runs_of(page))])
     script = script.replace(SHOWN_URL, server.url).replace(".venv/bin/", f"{Path(sys.executable).parent}/")
     script = script.replace("pip install", "true pip install")  # the client is here

@@ -22,8 +22,12 @@ RETURN = re.compile(r"turnstone chat --session ([\w-]+/[\w-]+)")
 CTRL_C, CTRL_D = "\x03", "\x04"
 
 
+def command_line(*arguments: str | Path) -> list[str]:
+    return [sys.executable, "-m", "turnstone", *map(str, arguments)]
+
+
 def chat_command(*arguments: str | Path) -> list[str]:
-    return [sys.executable, "-m", "turnstone", "chat", *map(str, arguments)]
+    return command_line("chat", *arguments)
 
 
 def chat_environment(url: str, **more: str) -> dict[str, str]:
@@ -46,7 +50,7 @@ def chatted(url: str, *arguments: str | Path, typed: str = "", **environment: st
 
 
 class Terminal:
-    """A chat at a terminal, while the `with` block lasts.
+    """A command at a terminal, by default a chat, while the `with` block lasts.
 
     Attributes:
         shown: everything it wrote so far.
@@ -56,12 +60,13 @@ class Terminal:
         self,
         url: str,
         *arguments: str | Path,
+        command: str = "chat",
         errors_to: Path | None = None,
         output_to: Path | None = None,
         **environment: str,
     ) -> None:
-        """Prepare a chat; its output and errors go to the terminal, unless a file for them is given."""
-        self._command = chat_command(*arguments)
+        """Prepare the command; its output and errors go to the terminal, unless a file for them is given."""
+        self._command = command_line(command, *arguments)
         self._files = {1: output_to, 2: errors_to}
         self._environment = chat_environment(url, **environment)
         self._read_up_to = 0

@@ -23,7 +23,7 @@ from tests.docs.pages import DOCS, ROOT
 from turnstone import VERSION
 
 PAGE = (DOCS / "operate" / "command-line.md").read_text()
-COMMANDS = ("serve", "chat", "keys", "turns", "embeddings", "backup", "restore", "openapi", "doctor")
+COMMANDS = ("serve", "chat", "memory", "keys", "turns", "embeddings", "backup", "restore", "openapi", "doctor")
 WITHOUT_JSON = {"serve", "openapi"}  # one prints a greeting, the other nothing but JSON
 
 
@@ -112,7 +112,8 @@ def test_wrong_usage_ends_with_2(arguments: tuple[str, ...], capsys: pytest.Capt
 
 @pytest.mark.parametrize("path", PARSERS)
 def test_an_unknown_option_shows_the_usage_of_its_command(path: str, capsys: pytest.CaptureFixture[str]) -> None:
-    required = [action.metavar for action in PARSERS[path]._actions if not action.option_strings and action.required]
+    needed = [action for action in PARSERS[path]._actions if action.required]
+    required = [word for action in needed for word in (*action.option_strings[:1], str(action.metavar))]
     assert status(*path.split(), *required, "--frob") == 2
     errors = capsys.readouterr().err
     assert errors.startswith(f"usage: turnstone {path} [-h]")
