@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 FOLDER = "uploads"
 TRIES = 4
 # takes the caller, the name, the type and the content of a file, and the attempt to store it
-StoreFile = Callable[[Caller, str, str, Iterator[bytes], Attempt], StoredFile]
+CreateStoredFile = Callable[[Caller, str, str, Iterator[bytes], Attempt], StoredFile]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class UploadedObjectDeps:
     banks: Banks
     records: DocumentRecords
     ingesting: Ingesting
-    create_file: StoreFile
+    create_file: CreateStoredFile
     delete_file: Callable[[Caller, str], None]
 
 
