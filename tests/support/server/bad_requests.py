@@ -256,7 +256,7 @@ class World:
         return changes and self._route.path.startswith(VECTOR_STORES)
 
     def _check_store(self, request: Raw, answer: Answered) -> None:
-        """Check that an object of a vector store exists after its change, and none after its removal; restore the store."""
+        """Check that an object exists after its change, and none after its removal; restore the vector store."""
         client = self._server.client
         if request.method == "DELETE":
             assert client.get(self._at(self._route.path)).status == 404
