@@ -99,7 +99,10 @@ class WaitingSupervisor(ManualSupervisor):
 
 
 class WaitingJobs:
-    """Clean-up jobs that run on demand."""
+    """Jobs that run on demand."""
+
+    def __init__(self, name: str) -> None:
+        """Take the name of a thread; there is none."""
 
     def start(self, due: Callable[[], Sequence[Any]], run: Callable[[Any], None]) -> None:
         self._due, self._run = due, run
@@ -185,7 +188,7 @@ class Product:
             patch.setattr(app, "RareRoutes", SharedRareRoutes)
             self.app: ASGIApp = local.build_local_app(chosen, self._server)
         self._supervisor: Any = self._server._supervisor
-        self._jobs: Any = self._server._jobs
+        self._jobs: tuple[Any, ...] = (self._server._ingest_jobs, self._server._jobs)
 
     def settle(self) -> None:
         """Wait until no turn runs or cleans up."""
@@ -204,7 +207,8 @@ class Product:
 
     def work(self) -> None:
         """Run the clean-up jobs that are due."""
-        self._jobs.work()
+        for jobs in self._jobs:
+            jobs.work()
 
     def hand_over(self, agent_id: str, session_id: str, turn_id: str) -> None:
         """Hand off a running turn, as a process does when its time is over."""

@@ -16,7 +16,7 @@ from tests.support.engine.harness import Server
 from turnstone.domain.access.caller import LOCAL_CALLER, Caller
 from turnstone.domain.errors import IdempotencyMismatch, InvalidRequest, NotFound
 from turnstone.domain.memory.banks import NewBank
-from turnstone.domain.memory.documents import DocumentQuery, NewDocument
+from turnstone.domain.memory.documents import DocumentQuery, NewDocument, TextDocument
 from turnstone.domain.memory.filters import parsed
 from turnstone.domain.memory.questions import BankQuestion
 from turnstone.domain.memory.vector_stores import AUTO, PagedEntries
@@ -183,6 +183,7 @@ def test_a_batch_counts_its_own_files_and_cancels_those_in_progress(both: Make) 
     assert tuple(server.core.file_batches.get(LOCAL_CALLER, store, batch.batch_id).counts)[:4] == (0, 1, 0, 2)
     assert found(server, store, "heron", "early") == [("a.txt", "early")]
     server.core.vector_stores.remove_file(LOCAL_CALLER, store, heron)
+    assert server.core.file_batches.create(LOCAL_CALLER, store, news, KEYED).batch == batch
     pages = [
         server.core.file_batches.files(LOCAL_CALLER, store, batch.batch_id, PagedEntries(1, after))
         for after in (None, granite, heron)
@@ -213,6 +214,8 @@ def test_a_bank_of_another_kind_or_caller_is_no_vector_store(both: Make) -> None
     server = both()
     server.core.banks.register(LOCAL_CALLER, NewBank("words", "keyword"), NO_PROVIDER_DATA, ONCE)
     store, heron = created(server), uploaded(server, "a heron")
+    text = TextDocument(NewDocument(heron), "a heron")
+    server.core.documents.insert(LOCAL_CALLER, "words", [text], NO_PROVIDER_DATA, ONCE)
     for caller, name in ((LOCAL_CALLER, "words"), (FOREIGNER, store)):
         for act in (
             lambda who, each: server.core.vector_stores.get(who, each),

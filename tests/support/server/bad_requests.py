@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from tests.support.clients.forms import FORM_TYPE, OF_FORM, FormBody, encoded_form
 from tests.support.server.asgi_client import Answered, Raw, Served, strict_json
+from tests.support.server.bodies.vector_stores import ADDING_FILES, FILE_BATCHES, STORE, VECTOR_STORES, files_in
 from tests.support.server.body_shapes import ENTRY_ID, RIGHT, UNSURE, WRONG
 from tests.support.server.file_bodies import ADD_PART, CONTENT, FILES, UPLOADS
 from tests.support.server.memory_bodies import BANK_ID, DOCUMENT_ID, INSERTED_DOCUMENTS, RAG_QUERY_PATH
@@ -33,7 +34,6 @@ from tests.support.server.valid_bodies import (
     STORED,
     TURN_PATH,
 )
-from tests.support.server.vector_store_bodies import ADDING_FILES, FILE_BATCHES, STORE, VECTOR_STORES, files_in
 from turnstone.domain.refs import SessionRef
 from turnstone.http.route import Route
 
@@ -256,7 +256,7 @@ class World:
         return changes and self._route.path.startswith(VECTOR_STORES)
 
     def _check_store(self, request: Raw, answer: Answered) -> None:
-        """Check that what was made or changed in a vector store is there, and what was removed is gone; restore it."""
+        """Check that an object exists after its change, and none after its removal; restore the vector store."""
         client = self._server.client
         if request.method == "DELETE":
             assert client.get(self._at(self._route.path)).status == 404

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from tests.support.server import file_bodies, memory_bodies, vector_store_bodies
+from tests.support.server import file_bodies, memory_bodies
+from tests.support.server.bodies import vector_stores as vector_store_bodies
 from tests.support.server.body_shapes import (
     CONFIG,
     EMBED,
