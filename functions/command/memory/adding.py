@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from ..client import Refused
 from ..wire import Json
-from .banks import RemoteBank, BankFile
+from .banks import BankFile, RemoteBank
 from .deferred_interrupts import DeferredInterrupts
 from .local_files import LocalFile
 from .progress import Progress
@@ -97,7 +97,7 @@ class FileAdding:
             del self._pending[0]
 
     def withdraw(self) -> None:
-        """Remove what is not complete, after an interrupt. Raises CommandFailed."""
+        """Remove the files that are not complete, after an interrupt. Raises CommandFailed."""
         for pending in self._pending:
             with suppress(Refused):
                 file = self._bank.file(pending.file_id)

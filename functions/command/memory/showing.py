@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from textwrap import indent
 
 from .adding import FileOutcome, Result
-from .banks import RemoteBank, BankFile, Found
+from .banks import BankFile, Found, RemoteBank
 
 RESULTS: tuple[Result, ...] = ("added", "replaced", "unchanged", "failed")
 

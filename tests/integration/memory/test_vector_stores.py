@@ -218,11 +218,11 @@ def test_a_bank_of_another_kind_or_caller_is_no_vector_store(both: Make) -> None
     server.core.documents.insert(LOCAL_CALLER, "words", [text], NO_PROVIDER_DATA, ONCE)
     for caller, name in ((LOCAL_CALLER, "words"), (FOREIGNER, store)):
         for act in (
-            lambda who, each: server.core.vector_stores.get(who, each),
-            lambda who, each: server.core.vector_stores.files(who, each, DocumentQuery(1)),
-            lambda who, each: server.core.vector_stores.file(who, each, heron),
-            lambda who, each: server.core.vector_stores.delete(who, each),
-            lambda who, each: server.core.vector_stores.add_files(who, each, [NewDocument(heron)], ONCE),
+            lambda caller, each: server.core.vector_stores.get(caller, each),
+            lambda caller, each: server.core.vector_stores.files(caller, each, DocumentQuery(1)),
+            lambda caller, each: server.core.vector_stores.file(caller, each, heron),
+            lambda caller, each: server.core.vector_stores.delete(caller, each),
+            lambda caller, each: server.core.vector_stores.add_files(caller, each, [NewDocument(heron)], ONCE),
         ):
             with pytest.raises(NotFound):
                 act(caller, name)

@@ -53,6 +53,7 @@ SHORT = {
     "adapters.tools.mcp.mcp_trouble": "the one error that all modules of MCP raise",
     "adapters.outgoing.failed_attempt": "what two providers' adapters return, beside no client's imports",
     "adapters.tools.none": "where no tools run, none of their adapters is loaded",
+    "ports.extracting": "the port of parsers, which no function loads at its start",
     "dialects.llama_stack.replies": "the routes that create answer without loading turns",
     "dialects.llama_stack_2024.read_requests": "the addresses of 2024's reads, without the bodies of its changes",
     "domain.errors.root": "the root of the tree, which each of its branches imports",
