@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import InvalidRequest
@@ -28,9 +28,11 @@ from turnstone.domain.turns.attempts import Attempt
 from turnstone.services.memory.banks import Banks
 from turnstone.services.memory.documents.document_records import DocumentRecords
 from turnstone.services.memory.documents.documents import Documents
-from turnstone.services.memory.documents.ingesting import Ingesting
-from turnstone.services.memory.searching import Searching
 from turnstone.store.memory.banks import StoredBank
+
+if TYPE_CHECKING:  # a list of stores neither searches nor inserts
+    from turnstone.services.memory.documents.ingesting import Ingesting
+    from turnstone.services.memory.searching import Searching
 
 
 @dataclass(frozen=True, slots=True)
