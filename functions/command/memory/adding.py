@@ -14,17 +14,17 @@ from uuid import uuid4
 
 from ..client import Refused
 from ..wire import Json
-from .banks import Bank, BankFile
-from .interrupts import Interrupts
+from .banks import BankFile, RemoteBank
+from .interrupts import DeferredInterrupts
 from .local_files import LocalFile
-from .progress import Progress
+from .progress import AdditionProgress
 from .uploading import FileChanged, sent_file
 
 SHORTEST_WAIT_S, LONGEST_WAIT_S = 0.1, 1.0
-Result = Literal["added", "replaced", "unchanged", "failed"]
+AdditionResult = Literal["added", "replaced", "unchanged", "failed"]
 
 
-class Outcome(NamedTuple):
+class FileOutcome(NamedTuple):
     """The result for one file.
 
     Attributes:
@@ -33,7 +33,7 @@ class Outcome(NamedTuple):
     """
 
     path: str
-    result: Result
+    result: AdditionResult
     file_id: str | None = None
     error: str | None = None
 
@@ -44,7 +44,7 @@ class Outcome(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Pending:
+class PendingFile:
     """A file that is being inserted, and the bank's earlier files of its path."""
 
     file_id: str
@@ -52,21 +52,23 @@ class Pending:
     earlier: Sequence[BankFile]
 
 
-class Adding:
+class FileAddition:
     """One run of the command.
 
     Attributes:
         outcomes: of the files that have ended.
     """
 
-    def __init__(self, bank: Bank, progress: Progress, interrupts: Interrupts, timeout_s: float) -> None:
-        self.outcomes: list[Outcome] = []
+    def __init__(
+        self, bank: RemoteBank, progress: AdditionProgress, interrupts: DeferredInterrupts, timeout_s: float
+    ) -> None:
+        self.outcomes: list[FileOutcome] = []
         self._bank = bank
         self._client = bank.client
         self._progress = progress
         self._interrupts = interrupts
         self._timeout_s = timeout_s
-        self._pending: list[Pending] = []
+        self._pending: list[PendingFile] = []
 
     def add(self, files: Sequence[LocalFile]) -> None:
         """Add the files.
@@ -85,19 +87,19 @@ class Adding:
             try:
                 self._begin(file, kept.get(file.path, []))
             except (Refused, FileChanged) as problem:
-                self._end(Outcome(file.path, "failed", error=str(problem)))
+                self._end(FileOutcome(file.path, "failed", error=str(problem)))
             except OSError as problem:
-                self._end(Outcome(file.path, "failed", error=f"can't be read: {problem.strerror or problem}"))
+                self._end(FileOutcome(file.path, "failed", error=f"can't be read: {problem.strerror or problem}"))
         while self._pending:
             pending = self._pending[0]
             try:
                 self._follow(pending)
             except Refused as problem:  # such as for a file that another client has removed
-                self._end(Outcome(pending.path, "failed", error=str(problem)))
+                self._end(FileOutcome(pending.path, "failed", error=str(problem)))
             del self._pending[0]
 
     def withdraw(self) -> None:
-        """Remove what is not complete, after an interrupt. Raises CommandFailed."""
+        """Remove incomplete files after an interrupt. Raises CommandFailed."""
         for pending in self._pending:
             with suppress(Refused):
                 file = self._bank.file(pending.file_id)
@@ -115,14 +117,14 @@ class Adding:
                 others = [each for each in kept if each != found]
                 if status == "completed":
                     self._drop(others)
-                    self._end(Outcome(file.path, "unchanged", found.file_id))
+                    self._end(FileOutcome(file.path, "unchanged", found.file_id))
                 else:
-                    self._pending.append(Pending(found.file_id, file.path, others))
+                    self._pending.append(PendingFile(found.file_id, file.path, others))
                 return
         file_id = self._inserted(file, digest)
         self._progress.sent()
         earlier = [each for each in kept if each.file_id != file_id]
-        self._pending.append(Pending(file_id, file.path, earlier))
+        self._pending.append(PendingFile(file_id, file.path, earlier))
 
     def _inserted(self, file: LocalFile, digest: str) -> str:
         """Return the id of the sent file. An earlier run may have sent it, and the file may have been removed since."""
@@ -139,7 +141,7 @@ class Adding:
                 break
         return file_id
 
-    def _follow(self, pending: Pending) -> None:
+    def _follow(self, pending: PendingFile) -> None:
         """Wait until the file is inserted."""
         ends_at, wait_s = time.monotonic() + self._timeout_s, SHORTEST_WAIT_S
         while True:
@@ -153,26 +155,26 @@ class Adding:
                 self._bank.remove(file)
                 reason = file.error or f"the insertion was {file.status}"
                 note = "; the bank keeps the earlier content" if _has_content(pending.earlier) else ""
-                self._end(Outcome(pending.path, "failed", error=reason + note))
+                self._end(FileOutcome(pending.path, "failed", error=reason + note))
                 return
             if time.monotonic() + wait_s > ends_at:
                 reason = f"is not inserted after {self._timeout_s:g} s; the server continues, and so does this command"
-                self._end(Outcome(pending.path, "failed", pending.file_id, f"{reason} when it is run again"))
+                self._end(FileOutcome(pending.path, "failed", pending.file_id, f"{reason} when it is run again"))
                 return
             time.sleep(wait_s)
             wait_s = min(2 * wait_s, LONGEST_WAIT_S)
 
-    def _complete(self, pending: Pending) -> None:
+    def _complete(self, pending: PendingFile) -> None:
         """Remove the earlier contents of a file that is complete."""
         self._drop(pending.earlier)
-        result: Result = "replaced" if _has_content(pending.earlier) else "added"
-        self._end(Outcome(pending.path, result, pending.file_id))
+        result: AdditionResult = "replaced" if _has_content(pending.earlier) else "added"
+        self._end(FileOutcome(pending.path, result, pending.file_id))
 
     def _drop(self, files: Sequence[BankFile]) -> None:
         for file in files:
             self._bank.remove(file)
 
-    def _end(self, outcome: Outcome) -> None:
+    def _end(self, outcome: FileOutcome) -> None:
         self.outcomes.append(outcome)
         self._progress.ended(outcome.path, outcome.result)
 

@@ -34,7 +34,7 @@ class BankFile(NamedTuple):
         return row if self.error is None else {**row, "error": self.error}
 
 
-class Found(NamedTuple):
+class FoundText(NamedTuple):
     """A result of a search.
 
     Attributes:
@@ -48,7 +48,7 @@ class Found(NamedTuple):
     attributes: Mapping[str, Any]
 
 
-class Bank:
+class RemoteBank:
     """A bank of the server."""
 
     def __init__(self, client: Client, state: Json) -> None:
@@ -77,11 +77,11 @@ class Bank:
             self.client.delete(f"/files/{quote(file.file_id, safe='')}")
         self.client.delete(self._file_path(file.file_id))
 
-    def results(self, question: str, limit: int) -> list[Found]:
+    def results(self, question: str, limit: int) -> list[FoundText]:
         """Return the results of a search, the best first. Raises CommandFailed."""
         answer = self.client.post(f"{self._path}/search", {"query": question, "max_num_results": limit})
         return [
-            Found(
+            FoundText(
                 text="\n".join(part["text"] for part in result["content"]),
                 score=result["score"],
                 source=str(result["attributes"].get(PATH) or result["filename"]),
@@ -95,15 +95,15 @@ class Bank:
         return f"{self._path}/files/{quote(file_id, safe='')}"
 
 
-def all_banks(client: Client) -> Iterator[Bank]:
+def all_banks(client: Client) -> Iterator[RemoteBank]:
     """Yield the banks that the caller may see, the oldest first. Raises CommandFailed."""
-    return (Bank(client, state) for state in _listed(client, "/vector_stores"))
+    return (RemoteBank(client, state) for state in _listed(client, "/vector_stores"))
 
 
-def bank_named(client: Client, name: str) -> Bank | None:
+def bank_named(client: Client, name: str) -> RemoteBank | None:
     """Return the bank of that id, or else of that name. Raises CommandFailed if several have the name."""
     try:
-        return Bank(client, client.get(f"/vector_stores/{quote(name, safe='')}")[0])
+        return RemoteBank(client, client.get(f"/vector_stores/{quote(name, safe='')}")[0])
     except Refused as refusal:
         if refusal.status != 404:
             raise
@@ -114,16 +114,16 @@ def bank_named(client: Client, name: str) -> Bank | None:
     return found[0] if found else None
 
 
-def made_bank(client: Client, name: str) -> Bank:
+def made_bank(client: Client, name: str) -> RemoteBank:
     """Return a new bank, the same one for commands that create it at the same time. Raises CommandFailed."""
     body = {"name": name}
-    made = Bank(client, client.post("/vector_stores", body, sha256(f"bank {name}".encode()).hexdigest()))
+    made = RemoteBank(client, client.post("/vector_stores", body, sha256(f"bank {name}".encode()).hexdigest()))
     try:
-        return Bank(client, client.get(f"/vector_stores/{made.bank_id}")[0])
+        return RemoteBank(client, client.get(f"/vector_stores/{made.bank_id}")[0])
     except Refused as refusal:
         if refusal.status != 404:  # the bank of that key has been deleted
             raise
-    return Bank(client, client.post("/vector_stores", body))
+    return RemoteBank(client, client.post("/vector_stores", body))
 
 
 def _listed(client: Client, path: str) -> Iterator[Json]:

@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Any, Self
 
 
-class Interrupts:
+class DeferredInterrupts:
     """Defers the first Ctrl-C within the block until `check`; the second one raises KeyboardInterrupt at once."""
 
     def __init__(self) -> None:

@@ -4,20 +4,20 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from textwrap import indent
 
-from .adding import Outcome, Result
-from .banks import Bank, BankFile, Found
+from .adding import AdditionResult, FileOutcome
+from .banks import BankFile, FoundText, RemoteBank
 
-RESULTS: tuple[Result, ...] = ("added", "replaced", "unchanged", "failed")
+RESULTS: tuple[AdditionResult, ...] = ("added", "replaced", "unchanged", "failed")
 
 
-def added_lines(bank: Bank, outcomes: Sequence[Outcome]) -> Iterator[str]:
+def added_lines(bank: RemoteBank, outcomes: Sequence[FileOutcome]) -> Iterator[str]:
     """Yield one line: the numbers of files by their result, and the bank's name and id."""
     counts = Counter(outcome.result for outcome in outcomes)
     numbers = ", ".join(f"{counts[result]} {result}" for result in RESULTS if counts[result])
     yield f"{bank.name}: {numbers}  id={bank.bank_id}"
 
 
-def bank_lines(banks: Sequence[Bank]) -> Iterator[str]:
+def bank_lines(banks: Sequence[RemoteBank]) -> Iterator[str]:
     """Yield a line for each bank: name, files, id."""
     for bank in banks:
         others = ", ".join(f"{bank.counts[name]} {name}" for name in ("in_progress", "failed") if bank.counts[name])
@@ -31,7 +31,7 @@ def file_lines(files: Sequence[BankFile]) -> Iterator[str]:
         yield f"{file.path}  {file.status}  bytes={file.size_bytes}  id={file.file_id}{reason}"
 
 
-def result_lines(results: Sequence[Found]) -> Iterator[str]:
+def result_lines(results: Sequence[FoundText]) -> Iterator[str]:
     """Yield the source and the score of each result, and its text below."""
     for number, result in enumerate(results, 1):
         yield f"{number}. {result.source}  score={result.score:.2f}"

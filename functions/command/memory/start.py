@@ -13,11 +13,11 @@ from ..chat.screen import visible
 from ..client import Client, CommandFailed
 from ..options import FAILED, INTERRUPTED
 from ..output import print_json, print_line
-from .adding import Adding
-from .banks import Bank, all_banks, bank_named, made_bank
-from .interrupts import Interrupts
+from .adding import FileAddition
+from .banks import RemoteBank, all_banks, bank_named, made_bank
+from .interrupts import DeferredInterrupts
 from .local_files import UnusablePath, chosen_files, path_in_bank
-from .progress import Progress
+from .progress import AdditionProgress
 from .showing import added_lines, bank_lines, file_lines, result_lines
 
 Misuse = Callable[[str], NoReturn]
@@ -42,8 +42,8 @@ def _add(options: argparse.Namespace, client: Client) -> int:
     is_new = bank is None
     bank = bank or made_bank(client, options.bank)
     is_silent = options.quiet or options.json
-    with Interrupts() as interrupts, Progress(sys.stderr, len(files), is_silent=is_silent) as progress:
-        adding = Adding(bank, progress, interrupts, options.timeout)
+    with DeferredInterrupts() as interrupts, AdditionProgress(sys.stderr, len(files), is_silent=is_silent) as progress:
+        adding = FileAddition(bank, progress, interrupts, options.timeout)
         try:
             adding.add(files)
         except KeyboardInterrupt:
@@ -106,7 +106,7 @@ def _remove(options: argparse.Namespace, client: Client) -> int:
     return FAILED if any(row["status"] == "missing" for row in rows) else 0
 
 
-def _existing(client: Client, name: str) -> Bank:
+def _existing(client: Client, name: str) -> RemoteBank:
     """Return the bank of that name or id. Raises CommandFailed."""
     bank = bank_named(client, name)
     if bank is None:
