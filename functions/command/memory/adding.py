@@ -17,11 +17,11 @@ from ..wire import Json
 from .banks import BankFile, RemoteBank
 from .deferred_interrupts import DeferredInterrupts
 from .local_files import LocalFile
-from .progress import Progress
+from .progress import AdditionProgress
 from .uploading import FileChanged, sent_file
 
 SHORTEST_WAIT_S, LONGEST_WAIT_S = 0.1, 1.0
-Result = Literal["added", "replaced", "unchanged", "failed"]
+AdditionResult = Literal["added", "replaced", "unchanged", "failed"]
 
 
 class FileOutcome(NamedTuple):
@@ -33,7 +33,7 @@ class FileOutcome(NamedTuple):
     """
 
     path: str
-    result: Result
+    result: AdditionResult
     file_id: str | None = None
     error: str | None = None
 
@@ -52,14 +52,16 @@ class PendingFile:
     earlier: Sequence[BankFile]
 
 
-class FileAdding:
+class FileAddition:
     """One run of the command.
 
     Attributes:
         outcomes: of the files that have ended.
     """
 
-    def __init__(self, bank: RemoteBank, progress: Progress, interrupts: DeferredInterrupts, timeout_s: float) -> None:
+    def __init__(
+        self, bank: RemoteBank, progress: AdditionProgress, interrupts: DeferredInterrupts, timeout_s: float
+    ) -> None:
         self.outcomes: list[FileOutcome] = []
         self._bank = bank
         self._client = bank.client
@@ -97,7 +99,7 @@ class FileAdding:
             del self._pending[0]
 
     def withdraw(self) -> None:
-        """Remove the files that are not complete, after an interrupt. Raises CommandFailed."""
+        """Remove incomplete files after an interrupt. Raises CommandFailed."""
         for pending in self._pending:
             with suppress(Refused):
                 file = self._bank.file(pending.file_id)
@@ -165,7 +167,7 @@ class FileAdding:
     def _complete(self, pending: PendingFile) -> None:
         """Remove the earlier contents of a file that is complete."""
         self._drop(pending.earlier)
-        result: Result = "replaced" if _has_content(pending.earlier) else "added"
+        result: AdditionResult = "replaced" if _has_content(pending.earlier) else "added"
         self._end(FileOutcome(pending.path, result, pending.file_id))
 
     def _drop(self, files: Sequence[BankFile]) -> None:

@@ -34,7 +34,7 @@ class BankFile(NamedTuple):
         return row if self.error is None else {**row, "error": self.error}
 
 
-class Found(NamedTuple):
+class FoundText(NamedTuple):
     """A result of a search.
 
     Attributes:
@@ -77,11 +77,11 @@ class RemoteBank:
             self.client.delete(f"/files/{quote(file.file_id, safe='')}")
         self.client.delete(self._file_path(file.file_id))
 
-    def results(self, question: str, limit: int) -> list[Found]:
+    def results(self, question: str, limit: int) -> list[FoundText]:
         """Return the results of a search, the best first. Raises CommandFailed."""
         answer = self.client.post(f"{self._path}/search", {"query": question, "max_num_results": limit})
         return [
-            Found(
+            FoundText(
                 text="\n".join(part["text"] for part in result["content"]),
                 score=result["score"],
                 source=str(result["attributes"].get(PATH) or result["filename"]),

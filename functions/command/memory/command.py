@@ -35,7 +35,11 @@ def add_memory(commands: Commands) -> None:
     adding.add_argument("--recursive", action="store_true", help="add the files below folders, except hidden ones")
     adding.add_argument("--quiet", action="store_true", help="print errors only")
     adding.add_argument(
-        "--timeout", type=_seconds, default=600.0, metavar="S", help="seconds to wait for a file (default: 600)"
+        "--timeout",
+        type=_seconds,
+        default=600.0,
+        metavar="TIME",
+        help="seconds to wait for the insertion of a file (default: 600)",
     )
     add_json(adding, ADDED)
 

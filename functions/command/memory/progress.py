@@ -11,7 +11,7 @@ STEPS = 2  # of a file: it is sent, and it is inserted
 CLEAR = "\r\x1b[K"
 
 
-class Progress:
+class AdditionProgress:
     """Shows the files that are sent and inserted, within the block."""
 
     def __init__(self, err: TextIO, total: int, *, is_silent: bool) -> None:

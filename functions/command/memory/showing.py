@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from textwrap import indent
 
-from .adding import FileOutcome, Result
-from .banks import BankFile, Found, RemoteBank
+from .adding import AdditionResult, FileOutcome
+from .banks import BankFile, FoundText, RemoteBank
 
-RESULTS: tuple[Result, ...] = ("added", "replaced", "unchanged", "failed")
+RESULTS: tuple[AdditionResult, ...] = ("added", "replaced", "unchanged", "failed")
 
 
 def added_lines(bank: RemoteBank, outcomes: Sequence[FileOutcome]) -> Iterator[str]:
@@ -31,7 +31,7 @@ def file_lines(files: Sequence[BankFile]) -> Iterator[str]:
         yield f"{file.path}  {file.status}  bytes={file.size_bytes}  id={file.file_id}{reason}"
 
 
-def result_lines(results: Sequence[Found]) -> Iterator[str]:
+def result_lines(results: Sequence[FoundText]) -> Iterator[str]:
     """Yield the source and the score of each result, and its text below."""
     for number, result in enumerate(results, 1):
         yield f"{number}. {result.source}  score={result.score:.2f}"

@@ -13,11 +13,11 @@ from ..chat.screen import visible
 from ..client import Client, CommandFailed
 from ..options import FAILED, INTERRUPTED
 from ..output import print_json, print_line
-from .adding import FileAdding
+from .adding import FileAddition
 from .banks import RemoteBank, all_banks, bank_named, made_bank
 from .deferred_interrupts import DeferredInterrupts
 from .local_files import UnusablePath, chosen_files, path_in_bank
-from .progress import Progress
+from .progress import AdditionProgress
 from .showing import added_lines, bank_lines, file_lines, result_lines
 
 Misuse = Callable[[str], NoReturn]
@@ -42,8 +42,8 @@ def _add(options: argparse.Namespace, client: Client) -> int:
     is_new = bank is None
     bank = bank or made_bank(client, options.bank)
     is_silent = options.quiet or options.json
-    with DeferredInterrupts() as interrupts, Progress(sys.stderr, len(files), is_silent=is_silent) as progress:
-        adding = FileAdding(bank, progress, interrupts, options.timeout)
+    with DeferredInterrupts() as interrupts, AdditionProgress(sys.stderr, len(files), is_silent=is_silent) as progress:
+        adding = FileAddition(bank, progress, interrupts, options.timeout)
         try:
             adding.add(files)
         except KeyboardInterrupt:
