@@ -59,7 +59,8 @@ def test_openais_own_client_is_served_with_all_it_sends(tmp_path: Path, prefix: 
     assert (whole["logprobs"], whole["top_logprobs"], whole["metadata"]) == (True, 1, {"a": "b"})
     assert (streamed["top_k"], streamed["chat_template_kwargs"]) == (3, {"x": 1})
     assert seen["logprobs"] == seen["streamed"] == ["one ", "two"]
-    assert seen["models"] == [[name, "model", 0, "default"] for name in ("calls", "meta-llama/big")]
+    models = [[name, "model", 0, "default"] for name in ("calls", "meta-llama/big")]
+    assert seen["models"] == [*models, ["static", "model", 0, "turnstone-embeddings"]]
     assert seen["retrieved"] == "meta-llama/big"
     assert [each[:4] for each in seen["raised"]] == [
         ["NotFoundError", "invalid_request_error", "model_not_found", None],

@@ -30,7 +30,7 @@ params = {words = ["rude"]}
 [toolgroups."mcp::wiki"]
 mcp_endpoint = "https://wiki.example/mcp"
 """
-BUILT_IN = ["builtin::clock", "builtin::websearch", "builtin::wolfram_alpha"]
+BUILT_IN = ["builtin::clock", "builtin::rag", "builtin::websearch", "builtin::wolfram_alpha"]
 VERSIONS = ("0.1.9", "0.2.0", "0.2.12", "0.2.23", "0.3.5")
 
 

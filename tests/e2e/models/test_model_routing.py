@@ -90,7 +90,7 @@ def test_each_model_is_called_at_the_provider_in_the_file(world: World) -> None:
     assert world.small.headers[0]["authorization"] == "Bearer sk-of-the-operator"
     assert "authorization" not in world.large.headers[0]
     models = {model["identifier"]: model for model in world.client.get("/v1/models")["data"]}
-    assert list(models) == ["instant", "clever", "the/clever-one", "careful"]
+    assert list(models) == ["instant", "static", "clever", "the/clever-one", "careful"]
     assert (models["the/clever-one"]["provider_id"], models["clever"]["metadata"]) == (
         "large",
         {"context_tokens": 8000, "prices": {"input": 0.5, "output": 1.5}},
@@ -152,7 +152,7 @@ def test_a_closed_registry_refuses_unknown_models_when_an_agent_is_made(tmp_path
         answer = client.post("/v1/agents", unknown)
         (problem,) = answer.json()["error"]["detail"]["errors"]
         assert (answer.status_code, problem["loc"]) == (400, ["agent_config", "model"])
-        assert [entry["identifier"] for entry in client.get("/v1/models")["data"]] == ["instant"]
+        assert [entry["identifier"] for entry in client.get("/v1/models")["data"]] == ["static", "instant"]
         registered = {"model_id": "unknown", "provider_id": "p", "provider_model_id": "instant"}
         assert client.post("/v1/models", registered).status_code == 200
         assert client.post("/v1/agents", unknown).status_code == 200

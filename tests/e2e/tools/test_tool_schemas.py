@@ -36,4 +36,4 @@ def test_tools_are_passed_to_the_model_and_listed_with_their_schemas(tmp_path: P
     assert seen["read"] == WEATHER
     assert "input_schema" in seen["refused"]
     assert seen["listed"] == [["current_time", "builtin::clock", CLOCK]] * 3
-    assert seen["groups"] == ["builtin::clock", "builtin::websearch", "builtin::wolfram_alpha"]
+    assert seen["groups"] == ["builtin::clock", "builtin::websearch", "builtin::wolfram_alpha", "builtin::rag"]
