@@ -360,8 +360,8 @@ def _object(**properties: Any) -> Schema:
 
 
 def _tags(routes: Sequence[Route]) -> list[str]:
-    """Return the families of the routes, dialects without a prefix first."""
-    in_order = sorted(routes, key=lambda route: route.dialect.is_in_ids)
+    """Return the families of the routes, by their first path with a version, and dialects without a prefix first."""
+    in_order = sorted(routes, key=lambda route: (route.dialect.is_in_ids, not route.path.startswith("/v")))
     return list(dict.fromkeys(map(_family, in_order)))
 
 
