@@ -34,6 +34,12 @@ def load_source(path: Path) -> dict[str, Any]:
     return source
 
 
+def shared_source(path: Path) -> dict[str, Any]:
+    """Return a template as it is written, its short forms made long; it is shared, so leave it as it is."""
+    source: dict[str, Any] = _loaded(path, path.stat().st_mtime_ns)
+    return source
+
+
 def expand(path: Path, region: str, parameters: dict[str, str]) -> dict[str, Any]:
     """Return the expansion of the template for these parameters; it is shared, so leave it as it is."""
     return _expanded(path, path.stat().st_mtime_ns, region, tuple(sorted(parameters.items())))
