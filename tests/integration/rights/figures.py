@@ -57,9 +57,9 @@ class Sizes(NamedTuple):
         name, policy_bytes = max(resource_policies(made).items(), key=lambda item: item[1])
         return cls(len(made.expanded["Resources"]), len(path_nodes(made)), name, policy_bytes)
 
-    def fit(self, most_resources: int) -> bool:
+    def fit(self, most_resources: int, most_nodes: int = MOST_NODES) -> bool:
         """Return whether all are within our bars."""
-        within = (self.nodes <= MOST_NODES, self.policy_bytes <= MOST_POLICY_BYTES)
+        within = (self.nodes <= most_nodes, self.policy_bytes <= MOST_POLICY_BYTES)
         return self.resources <= most_resources and all(within)
 
 
