@@ -207,6 +207,8 @@ class Cloud:
                 return {"sessionId": "session"}
             case "InvokeCodeInterpreter":
                 return {"stream": Stream({"result": self._of_code(params["name"])})}
+            case "InvokeModel" if "embed" in params["modelId"]:
+                return {"body": Body(json.dumps({"embedding": [0.5] * 256, "inputTextTokenCount": 2}).encode())}
             case "InvokeModel":
                 return {"body": Body(json.dumps({"images": [base64.b64encode(PNG).decode()]}).encode())}
             case "ConverseStream":

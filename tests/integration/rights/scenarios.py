@@ -132,9 +132,9 @@ def _requests(stage: Stage) -> Iterator[Callable[[], Act]]:
     for kind, definition in REGISTERED:
         yield lambda kind=kind, definition=definition: lambda: _registers(stage, kind, definition)
     yield lambda: lambda: _keeps_documents(stage)
-    for model, content in (("default-model", b"hello"), ("local", NOISE.encode())):
+    for model, content in (("default-model", b"hello"), ("local", NOISE.encode()), ("titan", b"hello")):
         yield lambda model=model, content=content: lambda: _ingests_objects(stage, model, content)
-    for model in ("local", "calls"):
+    for model in ("local", "calls", "titan"):
         yield lambda model=model: lambda: _keeps_vector_stores(stage, model)
 
 
@@ -279,7 +279,7 @@ def _registers(stage: Stage, kind: str, definition: dict[str, Any]) -> None:
 
 def _keeps_memory(stage: Stage, text: str) -> None:
     """Register, fill, search and delete a vector database; its log is folded, and a large request is a segment."""
-    for model in ("local", "calls"):
+    for model in ("local", "calls", "titan"):
         name = f"memory-{model}"
         definition = {"vector_db_id": name, "embedding_model": model}
         stage.functions.answer("POST", "/v1/vector-dbs", definition)

@@ -40,6 +40,7 @@ from turnstone.store.sessions.turns import TurnStore
 SECRET = f"arn:aws:secretsmanager:eu-central-1:{ACCOUNT}:secret:"
 MODEL_KEY, PROVIDER_KEY = SECRET + "model-key", SECRET + "provider-key"
 GUARDRAIL, CLAUDE, NOVA = "gr1", "anthropic.claude-x-v1:0", "amazon.nova-canvas-v1:0"
+TITAN = "amazon.titan-embed-text-v2:0"
 OWN_INTERPRETER = "ours-0123456789"
 PARAMETERS = {
     "ModelApiKeySecretArn": MODEL_KEY,
@@ -75,6 +76,10 @@ provider = "local"
 [models.claude]
 provider = "bedrock"
 model = "{claude}"
+[models.titan]
+provider = "bedrock"
+model = "{titan}"
+embedding_dimension = 256
 [models.whole]
 provider = "whole"
 model = "{claude}"
@@ -169,7 +174,7 @@ class Stage:
         self.functions = self._started(file, self.cloud)
 
     def _started(self, file: str, cloud: Cloud) -> Functions:
-        names = {"guardrail": GUARDRAIL, "claude": CLAUDE, "nova": NOVA, "provider_key": PROVIDER_KEY}
+        names = {"guardrail": GUARDRAIL, "claude": CLAUDE, "nova": NOVA, "titan": TITAN, "provider_key": PROVIDER_KEY}
         cloud.texts[PARAMETERS["ModelsParameter"]] = file.format(url=self._url, **names)
         return Functions(full_template(ModelUrl=self._url), cloud)
 
