@@ -25,15 +25,7 @@ PRELOADED = (
     *("mangum", "pydantic.json_schema", "pydantic.main", "sqlite3", "starlette.applications", "uvicorn", "xdist"),
     *("moto.dynamodb.responses", "moto.stepfunctions.parser.backend.execution_worker"),
 )
-OPTIONS = (
-    "-m",
-    "not nightly and not alone",
-    "-p",
-    "no:cacheprovider",
-    "-W",
-    "ignore::pytest.PytestAssertRewriteWarning",
-    "--hypothesis-seed=0",
-)
+OPTIONS = ("-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning", "--hypothesis-seed=0")
 SECONDS_PER_TEST = 15
 MEMORY_BYTES = 6 * 2**30
 
