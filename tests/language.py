@@ -6,7 +6,8 @@ import ast
 import io
 import re
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -71,22 +72,29 @@ class Found(NamedTuple):
 
 def found_in(source: str, file: str, allowed: frozenset[str] = frozenset()) -> Iterator[Found]:
     """Yield the idioms in the names, docstrings, comments and log messages of a module."""
-    tree = ast.parse(source)
-    for line, name in _names(tree):
+    nodes = tuple(ast.walk(ast.parse(source)))
+    for line, name in _names(nodes):
         words = " ".join(re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)).lower()
         yield from (Found(file, line, name, i.instead) for i in _matching(NAMES, words) if name not in allowed)
-    for line, text in (*_comments(source), *_texts(tree)):
+    for line, text in (*_comments(source), *_texts(nodes)):
         without_code = re.sub(r"`[^`]*`", "", text)
         without_allowed = re.sub("|".join(map(re.escape, sorted(allowed))) or "(?!)", "", without_code)
         yield from (Found(file, line, text, i.instead) for i in _matching(PROSE, without_allowed))
 
 
 def _matching(idioms: tuple[Idiom, ...], text: str) -> Iterator[Idiom]:
+    if not _any_of(idioms).search(text):  # most texts have none
+        return iter(())
     return (idiom for idiom in idioms if re.search(rf"\b(?:{idiom.pattern})\b", text, re.IGNORECASE))
 
 
-def _names(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(tree):
+@cache
+def _any_of(idioms: tuple[Idiom, ...]) -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{'|'.join(idiom.pattern for idiom in idioms)})\b", re.IGNORECASE)
+
+
+def _names(nodes: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
+    for node in nodes:
         match node:
             case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()) | ast.arg(arg=name):
                 yield node.lineno, name
@@ -95,18 +103,31 @@ def _names(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def _comments(source: str) -> Iterator[tuple[int, str]]:
+    """Yield the comments of a source, if one may contain an idiom: few do, and tokens take long."""
+    if not any(_any_of(PROSE).search(line.partition("#")[2]) for line in source.splitlines()):
+        return
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
             yield token.start[0], token.string
 
 
-def _texts(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(tree):
+def _texts(nodes: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
+    for node in nodes:
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             if (text := ast.get_docstring(node)) is not None:
                 yield from ((node.body[0].lineno + number, line) for number, line in enumerate(text.split("\n")))
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).startswith(("log.", "logger.")):
-            yield from ((node.lineno, text.value) for text in node.args[:1] if isinstance(text, ast.Constant))
+        elif isinstance(node, ast.Call) and _is_of_a_logger(node.func):
+            match node.args:
+                case [ast.Constant(value=str(text)), *_]:
+                    yield node.lineno, text
+
+
+def _is_of_a_logger(function: ast.expr) -> bool:
+    while isinstance(function, ast.Attribute):
+        if isinstance(function.value, ast.Name):
+            return function.value.id in ("log", "logger")
+        function = function.value
+    return False
 
 
 def modules(root: Path, folders: tuple[str, ...]) -> Iterator[Path]:

@@ -93,6 +93,11 @@ def layer_of(module: str) -> str:
     return module.partition(".")[0]
 
 
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(trees()[path]))
+
+
 def is_route(path: Path) -> bool:
     return path.is_relative_to(EDGE) and any(
         isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "ROUTE"
@@ -105,24 +110,31 @@ def modules() -> frozenset[str]:
     return frozenset(map(address, trees()))
 
 
-def imports_of(path: Path) -> Iterator[str]:
-    """Yield what a module imports, by dotted names; a name that is a module itself with its package's."""
-    for node in ast.walk(trees()[path]):
+@cache
+def imports_of(path: Path) -> tuple[str, ...]:
+    """Return what a module imports, by dotted names; a name that is a module itself with its package's."""
+    found = []
+    for node in nodes(path):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and not node.level:
             for alias in node.names:
                 whole = f"{node.module}.{alias.name}"
-                yield whole if whole.removeprefix("turnstone.") in modules() else str(node.module)
+                found.append(whole if whole.removeprefix("turnstone.") in modules() else str(node.module))
+    return tuple(found)
 
 
-def own_imports() -> Iterator[Import]:
-    for path in trees():
-        for name in imports_of(path):
-            if name.startswith("turnstone."):
-                yield Import(address(path), name.removeprefix("turnstone."))
+@cache
+def own_imports() -> tuple[Import, ...]:
+    return tuple(
+        Import(address(path), name.removeprefix("turnstone."))
+        for path in trees()
+        for name in imports_of(path)
+        if name.startswith("turnstone.")
+    )
 
 
+@cache
 def room_of(module: str) -> str:
     """Return the folder that a module is in; a package counts as one of its own modules."""
     folder = PACKAGE / module.replace(".", "/")
@@ -181,7 +193,7 @@ def test_imports_point_inwards() -> None:
 def test_routes_stand_alone() -> None:
     for path in filter(is_route, trees()):
         assert not [name for name in imports_of(path) if name.startswith("functions")], path
-        relative = [node for node in ast.walk(trees()[path]) if isinstance(node, ast.ImportFrom) and node.level]
+        relative = [node for node in nodes(path) if isinstance(node, ast.ImportFrom) and node.level]
         assert not relative, path
         assert len(path.read_text().splitlines()) <= MAX_ROUTE_LINES, path
 
@@ -201,13 +213,13 @@ def test_subjects_do_not_depend_on_each_other_in_circles() -> None:
 def test_files_folders_and_functions_stay_readable() -> None:
     files = defaultdict(list)
     short = set()
-    for path, tree in trees().items():
+    for path in trees():
         lines = len(path.read_text().splitlines())
         assert lines <= MAX_FILE_LINES, path
         if path.is_relative_to(PACKAGE) and path.stem != "__init__":
             files[path.parent].append(path)
             short |= {address(path)} if lines < MIN_FILE_LINES else set()
-        for node in ast.walk(tree):
+        for node in nodes(path):
             if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 continue
             assert (node.end_lineno or 0) - node.lineno < MAX_FUNCTION_LINES, (path, node.name)
@@ -233,19 +245,19 @@ def imported(statement: ast.stmt) -> str:
 
 
 def test_aws_stays_in_adapters_and_the_environment_in_the_settings() -> None:
-    for path, tree in trees().items():
+    for path in trees():
         if layer_of(address(path)) != "adapters":
             assert not {module.split(".")[0] for module in imports_of(path)} & {"boto3", "botocore"}, path
         if path != PACKAGE / "settings" / "config.py":
-            reads = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+            reads = {node.attr for node in nodes(path) if isinstance(node, ast.Attribute)}
             assert not reads & {"environ", "getenv"}, path
 
 
 def test_only_the_error_table_and_the_guard_of_threads_catch_everything() -> None:
-    for path, tree in trees().items():
+    for path in trees():
         if path in (PACKAGE / "http" / "errors.py", PACKAGE / "domain" / "values" / "outcome.py"):
             continue
-        for node in ast.walk(tree):
+        for node in nodes(path):
             if isinstance(node, ast.ExceptHandler):
                 if isinstance(node.body[-1], ast.Raise) and node.body[-1].exc is None:
                     continue  # tidies up and passes it on
@@ -278,8 +290,8 @@ def acts(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 def test_a_predicate_does_not_act() -> None:
     misnamed = [
         (address(path), node.name)
-        for path, tree in trees().items()
-        for node in ast.walk(tree)
+        for path in trees()
+        for node in nodes(path)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and node.name.lstrip("_").startswith(("is_", "has_"))
         and acts(node)
@@ -295,7 +307,7 @@ def test_no_module_has_a_vague_name() -> None:
 def named_types() -> Iterator[tuple[str, str, bool]]:
     """Yield each public class and type alias with its module, and whether it is a class; no type variables."""
     for path, tree in trees().items():
-        for node in ast.walk(tree):
+        for node in nodes(path):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 yield node.name, address(path), True
         for node in tree.body:
@@ -318,5 +330,5 @@ def test_a_name_stands_for_one_type() -> None:
 
 def test_the_engine_does_not_know_whether_a_turn_was_resumed() -> None:
     for path in (PACKAGE / "engine").glob("*.py"):
-        names = {node.id for node in ast.walk(trees()[path]) if isinstance(node, ast.Name)}
+        names = {node.id for node in nodes(path) if isinstance(node, ast.Name)}
         assert not [name for name in names if "resume" in name]
