@@ -1,4 +1,7 @@
-"""A transaction that is refused leaves moto's table as it was, whatever its operations did before.
+"""moto's tables do in no time what they did before.
+
+A transaction that is refused leaves a table as it was, whatever its operations did before, and a query finds the items
+that it finds in the sorted table.
 
 Covers: tests/fakes/aws/moto_tables
 """
@@ -12,8 +15,9 @@ import botocore.session
 import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
+from moto.dynamodb.models.table import Table
 
-import tests.fakes.aws.moto_tables  # noqa: F401 - the tested code
+from tests.fakes.aws import moto_tables
 from tests.support.aws.dynamo_table import create_table
 
 TABLE = "copied"
@@ -57,3 +61,45 @@ def test_earlier_operations_of_a_refused_transaction_are_undone(dynamo: Any, ope
     assert dynamo.scan(TableName=TABLE)["Items"] == before
     dynamo.transact_write_items(TransactItems=[operation])
     assert dynamo.scan(TableName=TABLE)["Items"] != before
+
+
+QUERIES: dict[str, dict[str, Any]] = {
+    "partition": {"KeyConditionExpression": "pk = :pk", "ExpressionAttributeValues": {":pk": {"S": "p2"}}},
+    "range": {
+        "KeyConditionExpression": "pk = :pk AND sk BETWEEN :from AND :to",
+        "ExpressionAttributeValues": {":pk": {"S": "p1"}, ":from": {"S": "a1"}, ":to": {"S": "b0"}},
+    },
+    "nowhere": {"KeyConditionExpression": "pk = :pk", "ExpressionAttributeValues": {":pk": {"S": "p9"}}},
+    "index": {
+        "IndexName": "open",
+        "KeyConditionExpression": "#open = :open",
+        "ExpressionAttributeNames": {"#open": "open"},
+        "ExpressionAttributeValues": {":open": {"S": "o1"}},
+    },
+    "range of the index": {
+        "IndexName": "open",
+        "KeyConditionExpression": "#open = :open AND pk > :pk",
+        "ExpressionAttributeNames": {"#open": "open"},
+        "ExpressionAttributeValues": {":open": {"S": "o0"}, ":pk": {"S": "p0"}},
+    },
+}
+
+
+@pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES)
+def test_a_query_of_a_partition_is_that_of_the_whole_table(
+    dynamo: Any, query: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(40):
+        own = {"pk": {"S": f"p{number % 3}"}, "sk": {"S": f"{'ba'[number % 2]}{number * 7 % 40}"}}
+        dynamo.put_item(TableName=TABLE, Item={**own, **({"open": {"S": f"o{number % 2}"}} if number % 5 else {})})
+
+    def pages(limit: int, forward: bool) -> list[Any]:
+        paginator = dynamo.get_paginator("query")
+        found = paginator.paginate(TableName=TABLE, Limit=limit, ScanIndexForward=forward, **query)
+        return [(page["Items"], page["Count"], page.get("LastEvaluatedKey")) for page in found]
+
+    ways = [(3, True), (3, False), (100, True), (1, False)]
+    ours = [pages(*way) for way in ways]
+    monkeypatch.setattr(Table, "query", moto_tables.query_the_whole_table)
+    assert [pages(*way) for way in ways] == ours
+    assert query is QUERIES["nowhere"] or len(ours[0]) > 1

@@ -17,6 +17,7 @@ from moto.core.exceptions import JsonRESTError, ServiceException
 from moto.core.responses import ActionResult
 from moto.dynamodb.responses import DynamoHandler
 
+import tests.fakes.aws.moto_tables  # noqa: F401 - transactions and queries that take no time
 from tests.support.aws.dynamo_table import REGION
 
 
