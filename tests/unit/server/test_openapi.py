@@ -12,15 +12,16 @@ import pkgutil
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import cycle
 from pathlib import Path
 from typing import Any, get_args
 from urllib.parse import urlencode
 
 import jsonschema_rs
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from openapi_schema_validator import OAS31Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 from pydantic import ValidationError
@@ -28,6 +29,7 @@ from pydantic_core import from_json
 
 import turnstone.dialects
 from functions.local.routes import ROUTES as SERVED
+from tests.support.cases import generated
 from tests.support.clients.forms import FormBody, encoded
 from tests.support.server.asgi_client import Answered, Raw, Served, served, strict_json
 from tests.support.server.bad_requests import CHANGES, JUNK, changed, named, slots_in, written
@@ -817,23 +819,49 @@ def is_taken_exactly(route: Route, text: str) -> bool:
 # rules that hold between fields, and numbers that JSON allows but no machine
 BEYOND_SCHEMAS = {"value_error", "int_parsing_size", "finite_number"}
 VALUES = [value for value in JUNK if value != 10**400]
+THIRDS = 3
+CASES = 40
+CASES_AT_NIGHT = 300
 
 
 @pytest.mark.parametrize("route", WITH_JSON, ids=named)
 def test_the_document_and_the_server_accept_and_refuse_the_same_bodies(route: Route) -> None:
+    """Each position receives a third of the values, the next position the next third."""
+    check_values(route, [VALUES[first::THIRDS] for first in range(THIRDS)])
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("route", WITH_JSON, ids=named)
+def test_the_document_and_the_server_accept_and_refuse_the_same_values_everywhere(route: Route) -> None:
+    check_values(route, [VALUES])
+
+
+def check_values(route: Route, values: Sequence[Sequence[Any]]) -> None:
+    """Change each position of each valid body; successive positions use successive lists of values."""
     validator_of_body = body_validator(route)
+    in_turn = cycle(values)
     for valid in BODIES[route.method, route.path].valid:
         assert validator_of_body.is_valid(valid)
         for where, _ in enumerate(slots_in({"body": valid})):
-            for way, value in [("remove", None), ("wrap", None), *(("replace", value) for value in VALUES)]:
+            for way, value in [("remove", None), ("wrap", None), *(("replace", value) for value in next(in_turn))]:
                 check_body(route, validator_of_body, changed(valid, [(where, way, value)]))
 
 
 @pytest.mark.parametrize("route", WITH_JSON, ids=named)
 def test_document_and_server_agree_on_bodies_with_several_errors(route: Route) -> None:
+    check_changes(route, CASES)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("route", WITH_JSON, ids=named)
+def test_document_and_server_agree_on_other_bodies_with_several_errors(route: Route, fresh_seed: int) -> None:
+    check_changes(route, CASES_AT_NIGHT, fresh_seed)
+
+
+def check_changes(route: Route, count: int, seed: int | None = None) -> None:
     validator_of_body = body_validator(route)
 
-    @settings(max_examples=100, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    @generated(count, seed)
     @given(CHANGES)
     def check(changes: list[tuple[int, str, Any]]) -> None:
         for valid in BODIES[route.method, route.path].valid:
