@@ -1,4 +1,4 @@
-"""moto's tables do in no time what they did before.
+"""The quick tables of moto are equal to its own ones.
 
 A transaction that is refused leaves a table as it was, whatever its operations did before, and a query finds the items
 that it finds in the sorted table.
