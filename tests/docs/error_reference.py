@@ -6,6 +6,7 @@ Use: python -m tests.docs.error_reference
 import json
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -70,14 +71,17 @@ def page() -> str:
     return INTRODUCTION + "".join(rows) + OPENAI + "".join(openai) + LAST
 
 
-def gateway_answers() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the statuses and bodies that the template has API Gateway itself answer with."""
+@cache
+def gateway_answers() -> tuple[tuple[str, dict[str, Any]], ...]:
+    """Return the statuses and bodies that the template has API Gateway itself answer with."""
+    answers = []
     for auth in ("api_keys", "AWS_IAM"):
         responses = template(Auth=auth).body["x-amazon-apigateway-gateway-responses"]
         for kind, response in responses.items():
             text = response["responseTemplates"]["application/json"]
             otherwise = "4xx" if kind == "DEFAULT_4XX" else "500"
-            yield response.get("statusCode", otherwise), json.loads(CONTEXT_VARIABLE.sub('"why"', text))
+            answers.append((response.get("statusCode", otherwise), json.loads(CONTEXT_VARIABLE.sub('"why"', text))))
+    return tuple(answers)
 
 
 def _sent() -> Iterator[tuple[ErrorCode, int]]:

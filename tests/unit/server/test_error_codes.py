@@ -7,7 +7,7 @@ import ast
 import json
 import pkgutil
 import re
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
@@ -48,13 +48,16 @@ def classes() -> set[type[TurnstoneError]]:
     return {kind for kind in found if kind.__module__.startswith("turnstone.domain.errors")}
 
 
-def calls() -> Iterator[ast.Call]:
-    """Yield every call in the product."""
-    for folder in PRODUCT:
-        for file in folder.rglob("*.py"):
-            for node in ast.walk(ast.parse(file.read_text())):
-                if isinstance(node, ast.Call):
-                    yield node
+@cache
+def calls() -> tuple[ast.Call, ...]:
+    """Return every call in the product."""
+    return tuple(
+        node
+        for folder in PRODUCT
+        for file in folder.rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Call)
+    )
 
 
 def name_of(call: ast.Call) -> str:
