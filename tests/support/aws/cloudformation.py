@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.support.aws.sam_expansion import expand, load_source
+from tests.support.aws.sam_expansion import declared_parameters, expand
 
 ROOT = Path(__file__).parents[3]
 ACCOUNT = "123456789012"
@@ -31,7 +31,7 @@ class Template:
     """
 
     def __init__(self, path: Path, *, region: str = REGION, **parameters: str) -> None:
-        declared = load_source(path)["Parameters"]
+        declared = declared_parameters(path)
         assert not set(parameters) - set(declared), "no such parameter"
         texts = {name: str(parameters.get(name, given.get("Default"))) for name, given in declared.items()}
         self.parameters = {name: _value(given, parameters.get(name)) for name, given in declared.items()}

@@ -34,6 +34,12 @@ def load_source(path: Path) -> dict[str, Any]:
     return source
 
 
+def declared_parameters(path: Path) -> dict[str, Any]:
+    """Return the parameters of a template as they are written; they are shared, so leave them as they are."""
+    declared: dict[str, Any] = _loaded(path, path.stat().st_mtime_ns)["Parameters"]
+    return declared
+
+
 def expand(path: Path, region: str, parameters: dict[str, str]) -> dict[str, Any]:
     """Return the expansion of the template for these parameters; it is shared, so leave it as it is."""
     return _expanded(path, path.stat().st_mtime_ns, region, tuple(sorted(parameters.items())))
