@@ -677,3 +677,11 @@ def test_the_machine_is_given_every_value_of_its_definition() -> None:
 def test_a_stage_is_deployed_again_when_only_a_parameter_changes() -> None:
     """The transform names a deployment by its content; `AlwaysDeploy` gives each a new name."""
     assert load_source(ROOT / "template.yaml")["Resources"]["Api"]["Properties"]["AlwaysDeploy"] is True
+
+
+def test_the_transform_leaves_parameters_conditions_mappings_and_rules_as_they_are() -> None:
+    """So parameters can be judged without it."""
+    source, expanded = load_source(ROOT / "template.yaml"), template().expanded
+    for section in ("Parameters", "Mappings", "Rules"):
+        assert expanded[section] == source[section]
+    assert expanded["Conditions"].items() >= source["Conditions"].items()

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tests.support.aws.sam_expansion import declared_parameters, expand
+from tests.support.aws.sam_expansion import expand, shared_source
 
 ROOT = Path(__file__).parents[3]
 ACCOUNT = "123456789012"
@@ -31,15 +32,22 @@ class Template:
     """
 
     def __init__(self, path: Path, *, region: str = REGION, **parameters: str) -> None:
-        declared = declared_parameters(path)
+        self._path, self._region, self._source = path, region, shared_source(path)
+        declared = self.declared_parameters
         assert not set(parameters) - set(declared), "no such parameter"
-        texts = {name: str(parameters.get(name, given.get("Default"))) for name, given in declared.items()}
+        self._texts = {name: str(parameters.get(name, given.get("Default"))) for name, given in declared.items()}
         self.parameters = {name: _value(given, parameters.get(name)) for name, given in declared.items()}
         assert None not in self.parameters.values(), "a parameter has no value"
-        self.expanded = expand(path, region, texts)
         self._pseudo = _pseudo_parameters(region)
+
+    @cached_property
+    def expanded(self) -> dict[str, Any]:
+        return expand(self._path, self._region, self._texts)
+
+    @cached_property
+    def resources(self) -> dict[str, Any]:
         made = {name: resource for name, resource in self.expanded["Resources"].items() if self._is_made(resource)}
-        self.resources: dict[str, Any] = {name: self._resolved(resource) for name, resource in made.items()}
+        return {name: self._resolved(resource) for name, resource in made.items()}
 
     @property
     def functions(self) -> dict[str, dict[str, Any]]:
@@ -47,7 +55,7 @@ class Template:
 
     @property
     def declared_parameters(self) -> dict[str, Any]:
-        declared: dict[str, Any] = self.expanded["Parameters"]
+        declared: dict[str, Any] = self._source["Parameters"]
         return declared
 
     @property
@@ -81,9 +89,12 @@ class Template:
         return role
 
     def refusals(self) -> list[str]:
-        """Return why CloudFormation would reject the parameters: their names, and the texts of broken rules."""
+        """Return why CloudFormation would reject the parameters: their names, and the texts of broken rules.
+
+        The transform leaves rules, conditions, mappings and parameters as they are, so it is not needed for them.
+        """
         wrong = [name for name, given in self.declared_parameters.items() if not _fits(given, self.parameters[name])]
-        rules = [rule for rule in self.expanded.get("Rules", {}).values() if self._applies(rule)]
+        rules = [rule for rule in self._source.get("Rules", {}).values() if self._applies(rule)]
         asserted = [assertion for rule in rules for assertion in rule["Assertions"]]
         return [*wrong, *(a["AssertDescription"] for a in asserted if not self._holds(a["Assert"]))]
 
@@ -96,7 +107,7 @@ class Template:
     def _holds(self, condition: Any) -> bool:
         match condition:
             case {"Condition": name}:
-                return self._holds(self.expanded["Conditions"][name])
+                return self._holds(self._condition(name))
             case {"Fn::Equals": [left, right]}:
                 return bool(self._resolved(left) == self._resolved(right))
             case {"Fn::Contains": [listed, one]}:
@@ -108,6 +119,10 @@ class Template:
             case {"Fn::Or": inner}:
                 return any(map(self._holds, inner))
         raise NotImplementedError(f"a condition of this kind: {condition!r}")
+
+    def _condition(self, name: str) -> Any:
+        conditions = self._source["Conditions"]
+        return conditions[name] if name in conditions else self.expanded["Conditions"][name]
 
     def _resolved(self, value: Any) -> Any:
         match value:
@@ -133,7 +148,7 @@ class Template:
         return value
 
     def _found_in_map(self, mapping: str, first: str, second: str) -> Any:
-        return self.expanded["Mappings"][mapping][first][second]
+        return self._source["Mappings"][mapping][first][second]
 
     def _substituted(self, text: str, names: Mapping[str, Any]) -> str | dict[str, str]:
         scope = {**self._pseudo, **self.parameters, **{name: _in_text(given) for name, given in names.items()}}

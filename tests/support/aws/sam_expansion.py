@@ -34,10 +34,10 @@ def load_source(path: Path) -> dict[str, Any]:
     return source
 
 
-def declared_parameters(path: Path) -> dict[str, Any]:
-    """Return the parameters of a template as they are written; they are shared, so leave them as they are."""
-    declared: dict[str, Any] = _loaded(path, path.stat().st_mtime_ns)["Parameters"]
-    return declared
+def shared_source(path: Path) -> dict[str, Any]:
+    """Return a template as it is written, its short forms made long; it is shared, so leave it as it is."""
+    source: dict[str, Any] = _loaded(path, path.stat().st_mtime_ns)
+    return source
 
 
 def expand(path: Path, region: str, parameters: dict[str, str]) -> dict[str, Any]:
