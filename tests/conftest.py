@@ -93,10 +93,12 @@ def fresh_seed(pytestconfig: pytest.Config) -> int:
     return int(pytestconfig.option.seed)
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run the slow tests first where several processes share them: all wait for the last test.
 
-    Each process begins with an equal part of the tests in their order: so each part begins with slow ones.
+    Each process begins with an equal part of the tests in their order, without those that `-m` leaves out: so each part
+    begins with slow ones.
     """
     processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     if processes == 1:

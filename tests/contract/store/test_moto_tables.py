@@ -103,3 +103,13 @@ def test_a_query_of_a_partition_is_that_of_the_whole_table(
     monkeypatch.setattr(Table, "query", moto_tables.query_the_whole_table)
     assert [pages(*way) for way in ways] == ours
     assert query is QUERIES["nowhere"] or len(ours[0]) > 1
+
+
+def test_values_of_every_type_are_read_as_they_were_written(dynamo: Any) -> None:
+    held = {
+        "list": {"L": [{"N": "1"}, {"BOOL": False}, {"M": {"deep": {"S": ""}}}]},
+        "map": {"M": {"nothing": {"NULL": True}, "bytes": {"B": b"\x00\xff"}, "empty": {"L": []}}},
+        "texts": {"SS": ["a", "b"]},
+    }
+    dynamo.put_item(TableName=TABLE, Item={**key("typed"), **held})
+    assert dynamo.get_item(TableName=TABLE, Key=key("typed"))["Item"] == {**key("typed"), **held}

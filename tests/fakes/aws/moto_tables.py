@@ -2,7 +2,8 @@
 
 moto copies a whole table for each operation of a transaction, to go back if one is refused, which took most of its
 time. Here a copy shares the items of its table, and an update replaces its item instead of changing it. And moto sorts
-a whole table for each query, which took most of the rest: here a query sorts the items of its partition.
+a whole table for each query, which took most of the rest: here a query sorts the items of its partition. Last, moto
+searches each value of an answer for values of all ten types, under several names: here it takes the one that is there.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from moto.core.serialize import ResponseSerializer
 from moto.dynamodb.models import DynamoDBBackend
 from moto.dynamodb.models.dynamo_type import DynamoType, Item
 from moto.dynamodb.models.table import Table
@@ -20,6 +22,7 @@ INDEX_NAME = 6  # among the arguments of a query behind its key
 CAST_AS_THEY_ARE = ("S", "BOOL")
 _update_item: Callable[..., Any] = DynamoDBBackend.update_item
 query_the_whole_table: Callable[..., Any] = Table.query
+_serialize_structure: Callable[..., None] = ResponseSerializer._serialize_type_structure
 _cast_value: Callable[[DynamoType], Any] = DynamoType.cast_value.fget  # type: ignore[attr-defined]
 
 
@@ -67,7 +70,22 @@ def _cast_quickly(value: DynamoType) -> Any:
     return value.value if value.type in CAST_AS_THEY_ARE else _cast_value(value)
 
 
+def _serialize_the_type_there_is(
+    serializer: ResponseSerializer, serialized: Any, value: Any, shape: Any, key: str
+) -> None:
+    if shape.name != "AttributeValue" or type(value) is not dict or not key:
+        _serialize_structure(serializer, serialized, value, shape, key)
+        return
+    made = serializer.MAP_TYPE()
+    for kind, held in value.items():
+        member = shape.members[kind]
+        member.parent = shape
+        serializer._serialize(made, held, member, kind)
+    serializer._default_serialize(serialized, made, shape, key)
+
+
 Table.__deepcopy__ = _copied  # type: ignore[attr-defined]
 DynamoDBBackend.update_item = _update_in_a_copy  # type: ignore[assignment, method-assign]
 Table.query = _query_a_partition  # type: ignore[assignment, method-assign]
 DynamoType.cast_value = property(_cast_quickly)  # type: ignore[assignment]
+ResponseSerializer._serialize_type_structure = _serialize_the_type_there_is  # type: ignore[method-assign]

@@ -139,6 +139,7 @@ def counted(bench: Bench) -> list[str]:
     found: list[str] = []
     while messages := bench.sqs.receive_message(QueueUrl=bench.queue_url, MaxNumberOfMessages=10).get("Messages"):
         found += [Job.model_validate_json(message["Body"]).session_id for message in messages]
+    bench.sqs.purge_queue(QueueUrl=bench.queue_url)  # received messages would stay, hidden
     return found
 
 

@@ -35,7 +35,8 @@ from moto.stepfunctions.parser.backend.execution_worker import ExecutionWorker
 from moto.stepfunctions.parser.models import StepFunctionsParserBackend, stepfunctions_parser_backends
 from moto.stepfunctions.parser.utils import TMP_THREADS
 
-import tests.fakes.aws.moto_tables  # noqa: F401 - transactions that take no time
+import tests.fakes.aws.moto_machines
+import tests.fakes.aws.moto_tables  # noqa: F401 - definitions parsed once, transactions that take no time
 from tests.support.aws.dynamo_table import create_table
 from turnstone.adapters.aws.dynamodb_items import encoded_key
 from turnstone.ports.records import Key

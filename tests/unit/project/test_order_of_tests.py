@@ -25,6 +25,11 @@ def test_every_process_begins_with_its_share_of_the_slow_tests(monkeypatch: pyte
     assert ordered(10, {1, 2, 8}, 2, monkeypatch) == [1, 8, 0, 3, 4, 2, 5, 6, 7, 9]
 
 
+def test_tests_are_put_in_order_after_others_are_left_out() -> None:
+    """Parts that are equal only with the nightly tests would end with the slow tests of the next part."""
+    assert put_in_order.pytest_impl["trylast"]  # type: ignore[attr-defined]
+
+
 def test_one_process_keeps_the_order(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ordered(4, {2, 3}, 1, monkeypatch) == [0, 1, 2, 3]
 
