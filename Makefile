@@ -33,7 +33,7 @@ READY := $(VENV)/ready
 DEV_READY := $(VENV)/dev-ready
 # The vectors of the default embedding model; without them a server starts, and its embeddings are hashed words.
 EMBEDDINGS := shared/turnstone-embeddings/static.f16
-FETCH := $(BIN)/python -m turnstone embeddings fetch static || true
+FETCH := $(BIN)/python -m turnstone.adapters.embedding.fetching static $(dir $(EMBEDDINGS)) || true
 MUTANTS_READY := $(VENV)/mutants-ready
 SAM_READY := $(SAM)/ready
 LAMBDA := .lambda

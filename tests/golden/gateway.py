@@ -95,6 +95,8 @@ def events(caller: Caller) -> None:
         store_registered(caller.stage.store)
         for name in in_order:
             event = load_event(name)
+            if "httpMethod" not in event:
+                continue  # of a queue or a rule
             function = caller.stage.functions.function_of(event["httpMethod"], event["path"])
             caller.invoke(function, event, f"{name}.json {'while the turn waits' if is_waiting else ''}".strip())
 

@@ -110,6 +110,7 @@ class Core:
             if isinstance(member, ServiceOf):
                 self.load_service(name, for_changes=True)
         self.memory_services.load_kinds()
+        self.cleanup_services.load_clearing()
         return self
 
     def load_service(self, name: str, *, for_changes: bool) -> None:

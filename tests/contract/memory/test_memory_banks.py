@@ -120,6 +120,8 @@ def test_documents_are_inserted_listed_found_and_deleted(server: Served, kind: s
                 "size_bytes": 28,
                 "created_at": page["data"][0]["created_at"],
                 "last_error": None,
+                "progress": None,
+                "file_id": None,
             }
         ],
     }

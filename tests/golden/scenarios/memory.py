@@ -91,3 +91,17 @@ def of_older_clients(world: World) -> None:
         world.post(f"{prefix}/memory-banks/unregister", {"memory_bank_id": "birds"})
     world.send("GET", "/alpha/memory-banks/get?memory_bank_id=birds")
     world.send("POST", "/v1/tool-runtime/rag-tool/insert", {"vector_db_id": "birds", "documents": documents})
+
+
+@scenario("tests/integration/memory/test_turn_memory.py", fails_by=("memory_unusable",))
+def of_turns_whose_bank_is_deleted(world: World) -> None:
+    world.serve()
+    params = {"memory_bank_type": "keyword"}
+    world.post("/v1/memory-banks", {"memory_bank_id": "shore", "params": params})
+    document = {"document_id": "herons", "content": FACTS[0], "metadata": {}}
+    world.post("/v1/memory-banks/shore/documents", {"documents": [document]})
+    bank = {"type": "keyword", "bank_id": "shore"}
+    session = world.session(tools=[{"type": "memory", "memory_bank_configs": [bank]}])
+    for _ in range(2):
+        world.turn(session, "Where do herons nest?", stream=True)
+        world.send("DELETE", "/v1/memory-banks/shore")

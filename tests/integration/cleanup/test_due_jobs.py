@@ -71,7 +71,7 @@ def stored(store: Any, count: int, first: int = 0) -> list[Job]:
 
 
 def cleaning(store: Any, jobs: RecordedJobs, clock: Ticking) -> Cleaning:
-    return Cleaning(JobStore(store), (None,) * 7, jobs, clock)  # type: ignore[arg-type] # nothing is cleaned here
+    return Cleaning(JobStore(store), (None,) * 7, None, jobs, clock)  # type: ignore[arg-type] # nothing is cleaned here
 
 
 def test_all_jobs_that_are_due_are_sent_within_one_sweep(store: SqliteRangeStore) -> None:
@@ -138,8 +138,9 @@ def counted(bench: Bench) -> list[str]:
     """Return the session ids of the messages in the queue, and empty it."""
     found: list[str] = []
     while messages := bench.sqs.receive_message(QueueUrl=bench.queue_url, MaxNumberOfMessages=10).get("Messages"):
+        for message in messages:
+            bench.sqs.delete_message(QueueUrl=bench.queue_url, ReceiptHandle=message["ReceiptHandle"])
         found += [Job.model_validate_json(message["Body"]).session_id for message in messages]
-    bench.sqs.purge_queue(QueueUrl=bench.queue_url)  # received messages would stay, hidden
     return found
 
 

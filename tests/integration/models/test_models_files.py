@@ -59,8 +59,10 @@ WITH_FILE = {
     "Turns2024",
     "RunTurn",
     "Sweeper",
+    *("CleanUp", "Ingest", "VectorStores"),
 }
-LOADING_LATER = {"Memory"}  # at the first text to embed
+# at the first text to embed, or at the first content of another store
+LOADING_LATER = {"CleanUp", "Ingest", "Memory", "VectorStores"}
 pytestmark = pytest.mark.usefixtures("in_a_lambda")
 
 

@@ -40,11 +40,14 @@ def test_a_new_core_has_built_nothing(core: Core) -> None:
     assert built(core) == built(core.foundation) == set()
 
 
+OF_ONE_THREAD = {"_extractor", "uploaded_objects"}  # that of insertions, and a function of the bucket's events
+
+
 def test_a_loaded_core_has_built_every_part_of_every_subject(core: Core) -> None:
     core.load()
     assert built(core) == set(SUBJECTS)
     for subject in (core.foundation, *(getattr(core, name) for name in SUBJECTS)):
-        assert built(subject) == parts(subject), subject
+        assert built(subject) >= parts(subject) - OF_ONE_THREAD, subject
 
 
 @pytest.mark.parametrize("name", SERVICES)

@@ -74,6 +74,10 @@ class CleanupServices:
         others: dict[JobKind, Act] = {"ingest_document": self._ingest}
         return Cleaning(JobStore(ports.store), stores, elsewhere, ports.jobs, ports.clock, others)
 
+    def load_clearing(self) -> None:
+        """Build the clean-up of content at other stores."""
+        _ = self._provided_clearing
+
     @cached_property
     def _provided_clearing(self) -> ProvidedClearing:
         from turnstone.services.memory.provided_clearing import ProvidedClearing

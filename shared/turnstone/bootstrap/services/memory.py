@@ -135,7 +135,7 @@ class MemoryServices:
 
     def load_kinds(self) -> None:
         """Build the parts that only banks of some kinds and addresses need."""
-        _ = self._values, self._graphs, self._fetcher
+        _ = self._values, self._graphs, self._fetcher, self._provided_search
 
     @cached_property
     def document_sources(self) -> DocumentSources:
