@@ -66,16 +66,17 @@ class BankHere:
         self._store = BankStore(store)
         embedding = BankEmbedding(lambda caller, texts, data: _embedded(texts))
 
-        def route(tenant: str, model: str) -> Any:
-            raise AssertionError("no model is routed")
+        def none(*_: str) -> Any:
+            raise AssertionError("no model is routed, and no other store is asked")
 
-        banks = Banks(BankDeps(self._store, AccessRules(owner_only=False), route, embedding, lambda: jobs, clock, ids))
+        rules = AccessRules(owner_only=False)
+        banks = Banks(BankDeps(self._store, rules, none, embedding, lambda: jobs, clock, ids, none))
         self.indexes = Indexes(self.contents, _segments)
         writing = SegmentWriting(self.contents, self.indexes, lambda: jobs, clock, ids)
         merging = Merging(self.contents, self.indexes, writing)
         self.folding = Folding(FoldingDeps(self.contents, writing, merging))
-        self.inserting = Inserting(InsertingDeps(banks, self.contents, self.folding, embedding, clock))
-        self.searching = Searching(SearchingDeps(banks, self.contents, self.indexes, embedding))
+        self.inserting = Inserting(InsertingDeps(banks, self.contents, self.folding, embedding, clock, lambda _: None))
+        self.searching = Searching(SearchingDeps(banks, self.contents, self.indexes, embedding, none))
         self.ref = BankRef(LOCAL_CALLER.tenant, CONTENT, BANK)
 
     def make(self) -> None:
@@ -171,7 +172,12 @@ def search_while_filled(bank: BankHere, chunks: int) -> dict[str, float]:
     bank.search(next(texts))
     quiet_ms, quiet_wall_ms = searched(bank, texts, QUESTIONS, time.thread_time)
     given = list(requests(2_000_000, chunks, FEW_CHUNKS))
-    thread = threading.Thread(target=lambda: [bank.insert(some) for some in given])
+
+    def insert() -> None:
+        for some in given:
+            bank.insert(some)
+
+    thread = threading.Thread(target=insert)
     thread.start()
     during: list[tuple[float, float]] = []
     while thread.is_alive():

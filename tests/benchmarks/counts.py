@@ -96,8 +96,8 @@ def counts_of_operations(folder: Path) -> Iterator[Figure]:
     by_operation: defaultdict[str, list[Bill]] = defaultdict(list)
     for case, bills in counts.bills.items():
         by_operation[case.operation] += bills
-    for operation, bills in by_operation.items():
-        dearest = max(bills, key=lambda bill: (bill.calls, bill.read_units + bill.write_units))
+    for operation, of_operation in by_operation.items():
+        dearest = max(of_operation, key=lambda bill: (bill.calls, bill.read_units + bill.write_units))
         due = DUE.get(operation) or due_of_session(counts.turn_sizes[max(LENGTHS)])
         yield counted(
             f"counts: {operation}: calls", dearest.calls, "", due.calls, "be exactly", note=_in_words(dearest)

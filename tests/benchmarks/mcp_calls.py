@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from tests.benchmarks.figures import Figure, of_times
 from tests.fakes.tools.mcp_server import McpServers
@@ -21,7 +22,7 @@ def mcp_calls(_: Path) -> Iterator[Figure]:
         with loopback_connections(server.port) as connections:
             box = toolbox(server.url(), connections)
             for behaviour, name, works_s in (("does nothing", "nothing", 0.0), ("takes 20 ms", "slow", WORKS_S)):
-                arguments = {"seconds": works_s} if works_s else {}
+                arguments: dict[str, Any] = {"seconds": works_s} if works_s else {}
                 took_s = []
                 for _time in range(WARM_UP + TIMES):
                     began_s = time.monotonic()

@@ -168,7 +168,7 @@ def table_of_rates(comparisons: Iterable[Comparison]) -> str:
 
 def table_of_times(comparisons: Iterable[Comparison]) -> str:
     """Return the times, the servers' processor time, and the clients' share of a core."""
-    rows = [
+    rows: list[tuple[str, ...]] = [
         ("request", "clients", "ours n", "p50 ms", "p99 ms", "CPU s/1,000", "client",
          "peer n", "p50 ms", "p99 ms", "CPU s/1,000", "client", "failed")
     ]  # fmt: skip

@@ -66,7 +66,7 @@ def start_function(module: str, event_path: str | None) -> dict[str, object]:
 
 def start_stream(event_path: str | None) -> dict[str, object]:
     """Return the same of a function that is a web server, as it is when it takes connections."""
-    import stream
+    import stream  # type: ignore[import-not-found] # on the path of the process that this file starts
     import uvicorn
 
     report: dict[str, object] = {}
@@ -79,7 +79,7 @@ def start_stream(event_path: str | None) -> dict[str, object]:
             report.update(await served_event(server.servers[0].sockets[0].getsockname()[1], event_path))
         server.should_exit = True
 
-    uvicorn.Server.startup = startup_and_report
+    uvicorn.Server.startup = startup_and_report  # type: ignore # reports at the right moment
     stream.main(0)
     return report
 

@@ -224,6 +224,7 @@ def test_a_fallback_and_an_open_circuit_are_logged_with_their_cause(tmp_path: Pa
 def test_an_idle_server_is_silent(tmp_path: Path) -> None:
     with served(tmp_path, lease_seconds=0.3, log_format="json") as (server, client):
         client.request("GET", "/v1/version")
+        wait_until(lambda: '"GET /v1/version' in server.log, 5, "the request was not logged")  # after its answer
         before = len(server.log)
         time.sleep(2)
         assert server.log[before:] == ""
