@@ -49,7 +49,7 @@ class CloudResources:
                 return self.table
             case {"Ref": "Bucket"}:
                 return self.bucket
-            case {"Ref": "Jobs"}:
+            case {"Ref": "Jobs" | "Ingestions"}:
                 return NO_QUEUE
         assert isinstance(value, str | int), f"{name} is {value!r}, which has no value here"
         return str(value)

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from tests.fakes.web.issuer import AUDIENCE, ISSUER, Issuer
-from tests.smoke.artefact import RUNTIME, BuiltFunction, CloudResources, built_template
+from tests.smoke.artefact import ROOT, RUNTIME, BuiltFunction, CloudResources, built_template
 from tests.smoke.conftest import Show
 from tests.smoke.interface_emulator import InvokedFunction
-from tests.support.aws.aws_events import load_event, store_registered, store_what_events_name
+from tests.support.aws.aws_events import ACCOUNT, load_event, store_registered, store_what_events_name
 from tests.support.aws.emulator import EmulatorProcess
 from tests.support.server.servers import HOST
 from turnstone.adapters.aws.dynamodb import DynamoRangeStore
@@ -28,6 +28,7 @@ from turnstone.services.access.api_keys import ApiKeys
 from turnstone.store.access.api_keys import ApiKeyStore
 
 WARM_INVOCATIONS = 20
+PDF = ROOT / "docs" / "guide" / "herons.pdf"
 FUNCTIONS = {
     "create_agent": "CreateAgent",
     "get_agent": "GetAgent",
@@ -91,7 +92,7 @@ def test_nothing_is_installed_where_the_functions_run() -> None:
 
 
 def test_every_function_is_tried() -> None:
-    others = {"DeleteAgent", "DeleteSession", "CleanUp", "RunTurn", "Sweeper", "Unserved", "Authorize"}
+    others = {"DeleteAgent", "DeleteSession", "CleanUp", "Ingest", "RunTurn", "Sweeper", "Unserved", "Authorize"}
     assert {*FUNCTIONS.values(), *others} == set(built_template().functions)
 
 
@@ -109,6 +110,27 @@ def test_an_inserted_chunk_is_found_with_the_packages_of_the_layer(stored: Cloud
         assert function.invoke(load_event("insert_chunks")).answer["statusCode"] == 200
         found = json.loads(function.invoke(load_event("query_chunks")).answer["body"])
     assert [chunk["content"] for chunk in found["chunks"]] == ["Herons nest in colonies."]
+
+
+def test_a_pdf_in_the_bucket_is_found_once_its_messages_are_worked_off(
+    emulator: EmulatorProcess, stored: CloudResources
+) -> None:
+    key = f"uploads/{ACCOUNT}/birds/herons.pdf"
+    emulator.client("s3").put_object(Bucket=stored.bucket, Key=key, Body=PDF.read_bytes())
+    sqs = emulator.client("sqs")
+    queue_url = sqs.create_queue(QueueName=stored.bucket)["QueueUrl"]
+    uploaded, worked_off = load_event("ingest_upload"), load_event("ingest")
+    event = json.loads(uploaded["Records"][0]["body"])
+    event["detail"]["object"]["key"] = key
+    uploaded["Records"][0]["body"] = json.dumps(event)
+    with InvokedFunction(BuiltFunction("Ingest"), stored, TURNSTONE_INGEST_QUEUE_URL=queue_url) as ingest:
+        assert ingest.invoke(uploaded).answer == {"batchItemFailures": []}
+        (message,) = sqs.receive_message(QueueUrl=queue_url, WaitTimeSeconds=5)["Messages"]
+        worked_off["Records"][0]["body"] = message["Body"]
+        assert ingest.invoke(worked_off).answer == {"batchItemFailures": []}
+    with InvokedFunction(BuiltFunction("Memory"), stored) as memory:
+        found = json.loads(memory.invoke(load_event("query_chunks")).answer["body"])
+    assert "heron" in found["chunks"][0]["content"]
 
 
 def test_an_unserved_method_is_named(stored: CloudResources) -> None:

@@ -189,7 +189,7 @@ def is_waiting(stack: Stack, path: str, turn_id: str) -> bool:
 def test_the_other_routes_answer(client: httpx.Client) -> None:
     assert created(client.get("/v1/health")) == {"status": "OK"}
     assert "version" in created(client.get("/v1/version"))
-    assert [model["identifier"] for model in created(client.get("/v1/models"))["data"]] == ["offline"]
+    assert [model["identifier"] for model in created(client.get("/v1/models"))["data"]] == ["offline", "static"]
     assert "current_time" in {tool["identifier"] for tool in created(client.get("/v1/tools"))["data"]}
     created(client.post("/v1/models", json={"model_id": "meta-llama/Llama-3.3-70B-Instruct"}))
     assert created(client.get("/v1/models/meta-llama/Llama-3.3-70B-Instruct"))["provider_id"] == "default"
