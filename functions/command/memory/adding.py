@@ -146,8 +146,8 @@ class FileAddition:
         ends_at, wait_s = time.monotonic() + self._timeout_s, SHORTEST_WAIT_S
         while True:
             self._interrupts.check()
-            self._progress.at(pending.path, "inserting")
             file = self._bank.file(pending.file_id)
+            self._progress.at(pending.path, "inserting", file.error if file.status == "in_progress" else None)
             if file.status == "completed":
                 self._complete(pending)
                 return
@@ -158,8 +158,10 @@ class FileAddition:
                 self._end(FileOutcome(pending.path, "failed", error=reason + note))
                 return
             if time.monotonic() + wait_s > ends_at:
-                reason = f"is not inserted after {self._timeout_s:g} s; the server continues, and so does this command"
-                self._end(FileOutcome(pending.path, "failed", pending.file_id, f"{reason} when it is run again"))
+                cause = f" ({file.error})" if file.error else ""
+                reason = f"is not inserted after {self._timeout_s:g} s{cause}; the server continues"
+                note = "`turnstone memory list --bank` shows the status, and this command can be run again"
+                self._end(FileOutcome(pending.path, "failed", pending.file_id, f"{reason}; {note}"))
                 return
             time.sleep(wait_s)
             wait_s = min(2 * wait_s, LONGEST_WAIT_S)

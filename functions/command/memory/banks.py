@@ -34,6 +34,14 @@ class BankFile(NamedTuple):
         return row if self.error is None else {**row, "error": self.error}
 
 
+class OtherBank(NamedTuple):
+    """A bank of the kind keyword, keyvalue or graph."""
+
+    bank_id: str
+    name: str
+    kind: str
+
+
 class FoundText(NamedTuple):
     """A result of a search.
 
@@ -77,6 +85,13 @@ class RemoteBank:
             self.client.delete(f"/files/{quote(file.file_id, safe='')}")
         self.client.delete(self._file_path(file.file_id))
 
+    def delete(self) -> None:
+        """Delete the bank, and of its files on the server those that this command added. Raises CommandFailed."""
+        for file in self.files():
+            if file.sha256 is not None:
+                self.client.delete(f"/files/{quote(file.file_id, safe='')}")
+        self.client.delete(self._path)
+
     def results(self, question: str, limit: int) -> list[FoundText]:
         """Return the results of a search, the best first. Raises CommandFailed."""
         answer = self.client.post(f"{self._path}/search", {"query": question, "max_num_results": limit})
@@ -98,6 +113,15 @@ class RemoteBank:
 def all_banks(client: Client) -> Iterator[RemoteBank]:
     """Yield the banks that the caller may see, the oldest first. Raises CommandFailed."""
     return (RemoteBank(client, state) for state in _listed(client, "/vector_stores"))
+
+
+def other_banks(client: Client) -> list[OtherBank]:
+    """Return the banks of other kinds, which have no files. Raises CommandFailed."""
+    listed = client.get("/memory-banks")[0]["data"]
+    others = [bank for bank in listed if bank["memory_bank_type"] != "vector"]
+    return [
+        OtherBank(bank["identifier"], bank["name"] or bank["identifier"], bank["memory_bank_type"]) for bank in others
+    ]
 
 
 def bank_named(client: Client, name: str) -> RemoteBank | None:

@@ -11,17 +11,19 @@ from ..options import Commands, add_json, name_of
 DESCRIPTION = "Banks of documents on a running server, which agents search with the toolgroup builtin::rag."
 EPILOG = """TURNSTONE_URL and TURNSTONE_API_KEY are the defaults of --url and --api-key."""
 ADD = """Add files to a bank, which is created if it is missing. A file that the bank has already is not sent again, and
-a changed one replaces its earlier content: the bank keeps the path of each file, as it is given here, and its SHA-256.
+a changed one replaces its earlier content: the bank keeps the path of each file, relative to the working folder if it
+is below that, and its SHA-256.
 A file that fails is removed, with the reason on standard error. Exit status 1 if a file failed."""
 SEARCH = "Print the parts of documents that fit a question, the best first, each with its score and its source."
 LIST = "List the banks, or the files of a bank."
-REMOVE = "Remove files from a bank. Exit status 1 if one of them is not in it."
+REMOVE = "Remove files from a bank, or the bank. Exit status 1 if one of the files is not in it."
 ADDED = "an object with bank_id, bank, is_new and files; of each file path, status, file_id, and error if it failed"
 FOUND = "an array; of each result text, score, source, file_id and attributes"
 LISTED = (
-    "an array; of each bank bank_id, bank and the numbers of its files, of each file path, status, size_bytes, file_id"
+    "an array; of each bank bank_id, bank, kind and, of vectors, the numbers of its files; of each file path, status,"
+    " size_bytes, file_id"
 )
-REMOVED = "an object with bank_id, bank and files; of each file path and status: removed or missing"
+REMOVED = "an object with bank_id, bank and is_removed, or files; of each file path and status: removed or missing"
 
 
 def add_memory(commands: Commands) -> None:
@@ -53,8 +55,9 @@ def add_memory(commands: Commands) -> None:
     _add_bank(listing, required=False)
     add_json(listing, LISTED)
 
-    removing = verbs.add_parser("remove", help="remove files from a bank", description=REMOVE, epilog=EPILOG)
-    removing.add_argument("files", nargs="+", metavar="FILE", help="path in the list of the bank, or the file's id")
+    removing = verbs.add_parser("remove", help="remove files, or a bank", description=REMOVE, epilog=EPILOG)
+    removing.add_argument("files", nargs="*", metavar="FILE", help="path in the list of the bank, or the file's id")
+    removing.add_argument("--all", action="store_true", help="remove the bank, with all files that were added here")
     _add_bank(removing, required=True)
     add_json(removing, REMOVED)
 

@@ -49,8 +49,10 @@ def chosen_files(arguments: Sequence[Path], *, is_recursive: bool) -> list[Local
 
 
 def path_in_bank(path: str | Path) -> str:
-    """Return the path by which a bank keeps a file: as it was given, without `./` and the like."""
-    return Path(os.path.normpath(path)).as_posix()
+    """Return the path by which a bank keeps a file: below the working folder the relative one, else as it was given."""
+    given = Path(os.path.normpath(path))
+    folder = Path.cwd()
+    return (given.relative_to(folder) if given.is_relative_to(folder) else given).as_posix()
 
 
 def _below(argument: Path, *, is_recursive: bool) -> Iterator[Path]:

@@ -20,6 +20,7 @@ class AdditionProgress:
         self._is_silent = is_silent
         self._is_bar = not is_silent and err.isatty()
         self._steps = self._ended = 0
+        self._problems: set[tuple[str, str]] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -34,8 +35,12 @@ class AdditionProgress:
         if self._is_bar:
             print(CLEAR, end="", file=self._err, flush=True)
 
-    def at(self, path: str, activity: str) -> None:
-        """Show the current file."""
+    def at(self, path: str, activity: str, problem: str | None = None) -> None:
+        """Show the current file, and once the problem that delays it."""
+        if problem is not None and not self._is_silent and (path, problem) not in self._problems:
+            self._problems.add((path, problem))
+            start = CLEAR if self._is_bar else ""
+            print(f"{start}{visible(path)} is tried again: {visible(problem)}", file=self._err, flush=True)
         if self._is_bar:
             done = BAR_CHARACTERS * self._steps // (STEPS * self._total)
             bar = "█" * done + "░" * (BAR_CHARACTERS - done)

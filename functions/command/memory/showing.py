@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from textwrap import indent
 
 from .adding import AdditionResult, FileOutcome
-from .banks import BankFile, FoundText, RemoteBank
+from .banks import BankFile, FoundText, OtherBank, RemoteBank
 
 RESULTS: tuple[AdditionResult, ...] = ("added", "replaced", "unchanged", "failed")
 
@@ -22,6 +22,11 @@ def bank_lines(banks: Sequence[RemoteBank]) -> Iterator[str]:
     for bank in banks:
         others = ", ".join(f"{bank.counts[name]} {name}" for name in ("in_progress", "failed") if bank.counts[name])
         yield f"{bank.name}  files={bank.counts['completed']}{others and f' ({others})'}  id={bank.bank_id}"
+
+
+def other_bank_lines(banks: Sequence[OtherBank]) -> Iterator[str]:
+    """Yield a line for each bank without files: name, kind, id."""
+    return (f"{bank.name}  kind={bank.kind}  id={bank.bank_id}" for bank in banks)
 
 
 def file_lines(files: Sequence[BankFile]) -> Iterator[str]:

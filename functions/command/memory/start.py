@@ -14,17 +14,19 @@ from ..client import Client, CommandFailed
 from ..options import FAILED, INTERRUPTED
 from ..output import print_json, print_line
 from .adding import FileAddition
-from .banks import RemoteBank, all_banks, bank_named, made_bank
+from .banks import RemoteBank, all_banks, bank_named, made_bank, other_banks
 from .deferred_interrupts import DeferredInterrupts
 from .local_files import UnusablePath, chosen_files, path_in_bank
 from .progress import AdditionProgress
-from .showing import added_lines, bank_lines, file_lines, result_lines
+from .showing import added_lines, bank_lines, file_lines, other_bank_lines, result_lines
 
 Misuse = Callable[[str], NoReturn]
 
 
 def run_memory(options: argparse.Namespace, misuse: Misuse) -> int:
     """Run the verb and return its exit status; `misuse` ends the process with a message about the usage."""
+    if options.verb == "remove" and options.all == bool(options.files):
+        misuse("name files to remove, or --all for the bank with all of them")
     verbs = {"add": _add, "search": _search, "list": _list, "remove": _remove}
     try:
         with closing(Client(load_client_settings(options.url, options.api_key))) as client:
@@ -74,11 +76,14 @@ def _search(options: argparse.Namespace, client: Client) -> int:
 
 def _list(options: argparse.Namespace, client: Client) -> int:
     if options.bank is None:
-        banks = list(all_banks(client))
+        banks, others = list(all_banks(client)), other_banks(client)
         if options.json:
-            print_json([{"bank_id": bank.bank_id, "bank": bank.name, **bank.counts} for bank in banks])
+            rows = [{"bank_id": bank.bank_id, "bank": bank.name, "kind": "vector", **bank.counts} for bank in banks]
+            rows += [{"bank_id": bank.bank_id, "bank": bank.name, "kind": bank.kind} for bank in others]
+            print_json(rows)
         else:
             _print(bank_lines(banks))
+            _print(other_bank_lines(others))
         return 0
     files = list(_existing(client, options.bank).files())
     if options.json:
@@ -90,6 +95,13 @@ def _list(options: argparse.Namespace, client: Client) -> int:
 
 def _remove(options: argparse.Namespace, client: Client) -> int:
     bank = _existing(client, options.bank)
+    if options.all:
+        bank.delete()
+        if options.json:
+            print_json({"bank_id": bank.bank_id, "bank": bank.name, "is_removed": True})
+        else:
+            print_line(visible(f"removed the bank {bank.name}"))
+        return 0
     kept = list(bank.files())
     rows = []
     for name in dict.fromkeys(options.files):
@@ -110,6 +122,10 @@ def _existing(client: Client, name: str) -> RemoteBank:
     """Return the bank of that name or id. Raises CommandFailed."""
     bank = bank_named(client, name)
     if bank is None:
+        for other in other_banks(client):
+            if name in (other.bank_id, other.name):
+                problem = f"{name!r} is a {other.kind} bank, which has no files; the routes below /v1/memory-banks"
+                raise CommandFailed(f"{problem} read and change its documents.")
         raise CommandFailed(f"there is no bank {name!r}. `turnstone memory list` prints the banks.")
     return bank
 

@@ -30,6 +30,12 @@ def test_a_file_named_twice_is_taken_once() -> None:
     assert paths("./b.txt", "b.txt", "notes/../b.txt") == ["b.txt"]
 
 
+def test_a_file_has_one_path_however_it_is_named(folder: Path) -> None:
+    assert paths("b.txt", str(folder / "b.txt")) == ["b.txt"]
+    assert path_in_bank("../b.txt") == "../b.txt"
+    assert path_in_bank("/etc/hosts") == "/etc/hosts"
+
+
 def test_a_folder_is_taken_only_on_request_and_without_hidden_files() -> None:
     assert paths("notes/", is_recursive=True) == ["notes/c.md", "notes/deep/a.md"]
     assert paths("notes/.hidden") == ["notes/.hidden"]

@@ -73,7 +73,7 @@ class Document(Frozen):
         chunks: the number of those found.
         size_bytes: of the document as it was sent.
         created_at: the time of its first insertion.
-        last_error: of the newest insertion, if that failed.
+        last_error: of the newest insertion, if that failed, or of its last try while it is in progress.
         chunking: chosen for this document; None for its bank's.
         file_id: the uploaded file that it was made of, if any.
         filename: the name of that file.

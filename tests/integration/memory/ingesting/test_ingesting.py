@@ -19,7 +19,7 @@ from tests.support.engine.harness import Harness, Server
 from turnstone.domain.access.caller import LOCAL_CALLER, Caller
 from turnstone.domain.errors import IdempotencyMismatch, InvalidRequest, ModelBusy, ModelRefused, NotFound
 from turnstone.domain.memory.banks import BankKind, BankRef, Chunking, NewBank
-from turnstone.domain.memory.documents import Document, IngestProgress, NewDocument
+from turnstone.domain.memory.documents import Document, DocumentProblem, IngestProgress, NewDocument
 from turnstone.domain.memory.questions import BankQuestion
 from turnstone.domain.models.requests import Embedded, EmbeddingRequest
 from turnstone.domain.provider_data import NO_PROVIDER_DATA
@@ -304,12 +304,17 @@ def test_a_failure_that_may_pass_is_tried_again_later(both: Make, monkeypatch: p
     embeddings.before = failing(ModelBusy("too many requests"))
     document = added(server, uploaded(server, b"high water"))
     run(server)
-    assert got(server, document.document_id).status == "in_progress"
+    waiting = got(server, document.document_id)
+    assert (waiting.status, waiting.last_error) == (
+        "in_progress",
+        DocumentProblem(code="server_error", message="too many requests"),
+    )
     run(server)  # not due
     assert got(server, document.document_id).progress == IngestProgress(tries=1)
     embeddings.before = lambda: None
     ended(server)
-    assert got(server, document.document_id).status == "completed"
+    completed = got(server, document.document_id)
+    assert (completed.status, completed.last_error) == ("completed", None)
 
 
 def test_a_failure_that_does_not_pass_ends_after_some_tries(both: Make, monkeypatch: pytest.MonkeyPatch) -> None:

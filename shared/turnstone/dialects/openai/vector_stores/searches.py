@@ -68,10 +68,13 @@ class SearchVectorStore(StrictRequest):
                 raise InvalidRequest(f"{name}: must have a text", ("query",))
         return texts
 
-    def _mode(self) -> SearchMode:
-        """Return the indexes to search. Without a ranker nothing is fused: the order is that of vectors alone."""
+    def _mode(self) -> SearchMode | None:
+        """Return the indexes to search, None for the best that the bank has.
+
+        Without a ranker nothing is fused: the order is that of vectors alone.
+        """
         if self.ranking_options.ranker != "none":
-            return self.search_mode or "hybrid"
+            return self.search_mode
         if self.search_mode == "hybrid":
             problem = "'none' fuses no scores; leave search_mode out, or send 'vector' or 'keyword'"
             raise InvalidRequest(f"ranking_options.ranker: {problem}", ("ranking_options", "ranker"))

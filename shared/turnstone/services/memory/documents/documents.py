@@ -162,7 +162,7 @@ class Documents:
     def cancel(self, caller: Caller, bank_id: str, document_id: str) -> Document:
         """Cancel the insertion if it is in progress; return the document. Raises NotFound."""
         ref = self._ref(caller, bank_id)
-        ended = {"status": "cancelled", "next_attributes": None, "progress": None}
+        ended = {"status": "cancelled", "next_attributes": None, "progress": None, "last_error": None}
         document = self._records.existing(ref, document_id).document
         self._end(ref, document_id, document.insertion_id, lambda found: found.model_copy(update=ended))
         return self._records.existing(ref, document_id).document
@@ -170,7 +170,7 @@ class Documents:
     def cancel_all(self, caller: Caller, bank_id: str, document_ids: Sequence[str], kind: BankKind | None) -> None:
         """Cancel the insertions of these documents that are in progress. Raises NotFound: no such bank."""
         ref = self._ref(caller, bank_id, kind)
-        ended = {"status": "cancelled", "next_attributes": None, "progress": None}
+        ended = {"status": "cancelled", "next_attributes": None, "progress": None, "last_error": None}
 
         def act(some: Sequence[str]) -> None:
             running = [each for each in self._records.found(ref, some).values() if each.document.status == IN_PROGRESS]

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from turnstone.domain.access.caller import Caller
-from turnstone.domain.errors import Conflict, Forbidden, InvalidRequest, NotFound
+from turnstone.domain.errors import Conflict, Forbidden, InvalidRequest, NotFound, StoreUnavailable
 from turnstone.domain.files.stored_files import StoredFile
 from turnstone.domain.jobs import Job
 from turnstone.domain.memory.banks import SEARCHED, BankRef
@@ -309,6 +309,7 @@ class Ingesting:
             return
         at = self._records.clock.now()
         if postponed.is_failure:
+            self._note_problem(ref, ingestion, str(postponed))
             delay = min(FIRST_DELAY * 2 ** max(progress.tries - 1, 0), LONGEST_DELAY)
             cause = type(postponed.__cause__).__name__
             log.warning("insertion %s continues in %s, after %s", ingestion.insertion_id, delay, cause)
@@ -316,6 +317,21 @@ class Ingesting:
         again = later(job, at) if job.due_at <= at else job.again_at(at)
         if self._deps.job_store.settle(job, put_job(again)):
             sent(self._deps.jobs(), again)
+
+    def _note_problem(self, ref: BankRef, ingestion: Ingestion, message: str) -> None:
+        """Show the reason why an insertion is not completed yet; the next run that ends removes it."""
+        problem = DocumentProblem(code="server_error", message=message)
+
+        def act() -> None:
+            found = self._records.found(ref, [ingestion.document_id]).get(ingestion.document_id)
+            if found is None or found.document.insertion_id != ingestion.insertion_id:
+                return
+            if found.document.status == "in_progress" and found.document.last_error != problem:
+                noted = found.document.model_copy(update={"last_error": problem})
+                self._records.contents.write(ref, update(ref, found, noted, self._records.ids.new_id()))
+
+        with suppress(NotFound, StoreUnavailable):  # for readers only: the insertion continues without it
+            until_written(act, on=(Conflict,))
 
     def _settle(self, job: Job, ref: BankRef, ingestion: Ingestion, *, has_pages: bool) -> None:
         """End the job of an insertion that has ended, and have its leftovers removed."""
