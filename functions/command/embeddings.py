@@ -40,4 +40,4 @@ def _fetch(options: argparse.Namespace) -> None:
     if not fetched:
         print_line(f"the files of {model} are there")
     if package := lacks_package(model):
-        print_line(f"{model} needs {package}, too: pip install '.[{model}]'")
+        print_line(f"{model} needs {package}, too: pip install -e '.[{model}]'")

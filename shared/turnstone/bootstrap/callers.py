@@ -67,5 +67,7 @@ def table_named(name: str) -> RangeStore:
         from turnstone.adapters.aws.aws_clients import AwsClients
         from turnstone.adapters.aws.dynamodb import DynamoRangeStore
     except ModuleNotFoundError as missing:
-        raise InvalidSettings(f"TURNSTONE_TABLE: needs the package {missing.name}, pip install '.[aws]'") from missing
+        raise InvalidSettings(
+            f"TURNSTONE_TABLE: needs the package {missing.name}, pip install -e '.[aws]'"
+        ) from missing
     return DynamoRangeStore(AwsClients().client("dynamodb"), name)

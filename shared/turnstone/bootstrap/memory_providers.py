@@ -48,7 +48,7 @@ def local_bank_providers(catalogue: Catalogue | None, aws: Callable[[], AwsClien
     for name, entry in ({} if catalogue is None else catalogue.memory).items():
         package, extra = PACKAGES.get(entry.type, ("", ""))
         if package and find_spec(package) is None:
-            raise InvalidFile(f"memory.{name}: needs the package {package}, pip install '.[{extra}]'")
+            raise InvalidFile(f"memory.{name}: needs the package {package}, pip install -e '.[{extra}]'")
         if entry.type == "pgvector" and entry.url_env and text_of_variable(entry.url_env) is None:
             raise InvalidFile(f"memory.{name}.url_env: {entry.url_env} is not set")
 

@@ -144,5 +144,5 @@ def _aws_clients() -> AwsClients:
     try:
         from turnstone.adapters.aws.aws_clients import AwsClients
     except ModuleNotFoundError as missing:
-        raise InvalidFile(f"a provider on AWS needs the package {missing.name}, pip install '.[aws]'") from missing
+        raise InvalidFile(f"a provider on AWS needs the package {missing.name}, pip install -e '.[aws]'") from missing
     return AwsClients()

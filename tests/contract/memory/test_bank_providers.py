@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from moto import mock_aws
+from pydantic_core import from_json, to_json
 
 from tests.fakes.aws.vector_queries import answer_queries
 from tests.support.clients.forms import encoded
@@ -148,6 +149,31 @@ def test_banks_of_all_providers_answer_alike(server: Served) -> None:
         assert client.send("DELETE", f"/v1/memory-banks/bank{number}").json() is None
         refused = client.query(f"bank{number}")
         assert (refused.status, refused.json()["code"]) == (404, "bank_not_found")
+
+
+def test_searches_without_a_mode_use_what_each_provider_has_and_a_requested_one_is_refused_by_its_field(
+    server: Served,
+) -> None:
+    client = Client(server)
+    text = "Which terns dive?"
+    searches: tuple[tuple[str, str, dict[str, Any]], ...] = (
+        ("/v1/vector_stores/{bank}/search", "search_mode", {"query": text}),
+        ("/v1/vector-io/query", "params.mode", {"query": text, "vector_db_id": "{bank}"}),
+        ("/v1/tool-runtime/rag-tool/query", "query_config.mode", {"content": text, "vector_db_ids": ["{bank}"]}),
+    )
+    for number, provider_id in enumerate(PROVIDERS):
+        bank = f"bank{number}"
+        client.register(provider_id, bank)
+        client.insert("tern", TEXTS["tern"], bank)
+        for path, field, body in searches:
+            given = from_json(to_json(body).replace(b"{bank}", bank.encode()))
+            found = client.send("POST", path.format(bank=bank), given)
+            assert (found.status, TEXTS["tern"] in found.body.decode()) == (200, True), (provider_id, path)
+            *outer, last = field.split(".")
+            requested = {**given, **({outer[0]: {last: "hybrid"}} if outer else {last: "hybrid"})}
+            answer = client.send("POST", path.format(bank=bank), requested)
+            is_own = provider_id == "turnstone-memory"
+            assert (answer.status, is_own or answer.refusal().startswith(field)) == (200 if is_own else 400, True)
 
 
 @pytest.mark.parametrize("provider_id", PROVIDERS[1:])

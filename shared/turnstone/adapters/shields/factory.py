@@ -68,6 +68,8 @@ class EveryShieldKind:
         try:
             from turnstone.adapters.shields.bedrock_guardrail import bedrock_shield
         except ModuleNotFoundError as missing:
-            message = f"provider_id: {registered.provider_id!r} needs the package {missing.name}, pip install '.[aws]'"
+            message = (
+                f"provider_id: {registered.provider_id!r} needs the package {missing.name}, pip install -e '.[aws]'"
+            )
             raise InvalidRequest(message, ("provider_id",)) from missing
         return bedrock_shield(self._bedrock, registered.provider_resource_id, params)

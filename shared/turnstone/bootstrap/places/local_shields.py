@@ -24,5 +24,5 @@ def _bedrock() -> Any:
     try:
         from turnstone.adapters.aws.aws_clients import AwsClients
     except ModuleNotFoundError as missing:
-        raise ShieldFailed(f"Bedrock needs the package {missing.name}, pip install '.[aws]'") from missing
+        raise ShieldFailed(f"Bedrock needs the package {missing.name}, pip install -e '.[aws]'") from missing
     return AwsClients().client("bedrock-runtime")

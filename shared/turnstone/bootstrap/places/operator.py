@@ -119,7 +119,9 @@ def _on_aws(settings: TableSettings) -> tuple[RangeStore, Supervisor]:
         from turnstone.adapters.aws.s3 import S3BlobStore
         from turnstone.adapters.aws.step_functions import StepFunctionsSupervisor
     except ModuleNotFoundError as missing:
-        raise InvalidSettings(f"TURNSTONE_TABLE: needs the package {missing.name}, pip install '.[aws]'") from missing
+        raise InvalidSettings(
+            f"TURNSTONE_TABLE: needs the package {missing.name}, pip install -e '.[aws]'"
+        ) from missing
     from turnstone.store.layout.keys import turn_key_of
     from turnstone.store.layout.oversize import AHEAD_BYTES, OversizeStore
 

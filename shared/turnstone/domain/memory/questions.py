@@ -26,6 +26,14 @@ class ReciprocalRank(NamedTuple):
 Ranker = Weighted | ReciprocalRank
 
 
+class QuestionFields(NamedTuple):
+    """Where a request has the parts of its question: the locations that a refusal names."""
+
+    mode: tuple[str, ...] = ("params", "mode")
+    ranker: tuple[str, ...] = ("params", "ranker")
+    max_chunks: tuple[str, ...] = ("params", "max_chunks")
+
+
 class BankQuestion(NamedTuple):
     """A question to one bank, or to several as one.
 
@@ -36,6 +44,7 @@ class BankQuestion(NamedTuple):
         filters: a parsed filter over the attributes of documents and the metadata of chunks, see `memory/filters`.
         threshold: the least score of a hit.
         max_tokens: of all hits together: the first hit that exceeds it ends the result. None for no limit.
+        fields: of the request.
     """
 
     text: str
@@ -47,6 +56,7 @@ class BankQuestion(NamedTuple):
     threshold: float = 0.0
     max_tokens: int | None = None
     tokens: int | None = None
+    fields: QuestionFields = QuestionFields()
 
 
 class BankQuery(NamedTuple):

@@ -11,13 +11,14 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, ValidationError
 
 from turnstone.domain.errors import InvalidRequest
-from turnstone.domain.memory.questions import Ranker, ReciprocalRank, SearchMode, Weighted
+from turnstone.domain.memory.questions import QuestionFields, Ranker, ReciprocalRank, SearchMode, Weighted
 from turnstone.domain.tools.memory_tools import JoinedQuery, WrittenQuery
 from turnstone.domain.values.frozen import NullMeansDefault
 from turnstone.domain.values.numbers import Count, count_schema
 
 MOST_TOKENS = 1_000_000
 MOST_CHUNKS = 1_000
+FIELDS = QuestionFields(("query_config", "mode"), ("query_config", "ranker"), ("query_config", "max_chunks"))
 CONTENT = "{chunk.content}"
 _PLACEHOLDERS = re.compile(r"\{(index|chunk\.content|metadata)\}")
 DEFAULT_TEMPLATE = "Result {index}\nContent: {chunk.content}\nMetadata: {metadata}\n"

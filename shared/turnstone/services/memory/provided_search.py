@@ -41,14 +41,14 @@ class ProvidedSearch:
         for bank in banks:
             name, provider = bank.provider_id, self._deps.providers.of(bank.provider_id)
             if question.mode not in (None, "vector"):
-                problem = f"{name!r}, which stores {bank.bank_id!r}, searches by vectors only; choose 'vector'"
-                raise Unsupported(f"params.mode: {problem}", ("params", "mode"))
+                problem = f"{name!r}, which stores {bank.bank_id!r}, searches by vectors only; leave it out"
+                raise _unsupported(question.fields.mode, problem)
             if question.ranker != Weighted():
                 problem = f"{name!r}, which stores {bank.bank_id!r}, has one score for each chunk; leave it out"
-                raise Unsupported(f"params.ranker: {problem}", ("params", "ranker"))
+                raise _unsupported(question.fields.ranker, problem)
             if question.max_chunks > provider.most_hits:
                 problem = f"{name!r}, which stores {bank.bank_id!r}, finds {provider.most_hits} at most"
-                raise Unsupported(f"params.max_chunks: {problem}", ("params", "max_chunks"))
+                raise _unsupported(question.fields.max_chunks, problem)
             if question.filters is not None:
                 provider.refuse_filters(question.filters)
 
@@ -83,6 +83,10 @@ class ProvidedSearch:
                 return counting[: question.max_chunks]
             limit = min(2 * limit, provider.most_hits)
         raise StoreUnavailable("the memory bank changes faster than it can be read, try again")
+
+
+def _unsupported(location: tuple[str, ...], problem: str) -> Unsupported:
+    return Unsupported(f"{'.'.join(location)}: {problem}", location)
 
 
 def _is_before(began_at: datetime, listed: CurrentInsertion) -> bool:

@@ -155,7 +155,9 @@ class Searching:
         """Return the question to each bank, with the vector that it needs, in the mode that the banks have."""
         for bank in banks:
             if bank.space is None and question.mode == "vector":
-                raise InvalidRequest(f"mode: {bank.bank_id!r} has no vectors; choose 'keyword'", ("params", "mode"))
+                location = question.fields.mode
+                problem = f"{bank.bank_id!r} has no vectors; choose 'keyword'"
+                raise InvalidRequest(f"{'.'.join(location)}: {problem}", location)
         has_vectors = any(bank.space is not None for bank in banks)
         question = question._replace(mode=(question.mode or "hybrid") if has_vectors else "keyword")
         if question.mode == "keyword" or not question.text.strip():

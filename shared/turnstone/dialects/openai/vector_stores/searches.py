@@ -14,13 +14,14 @@ from turnstone.dialects.openai.vector_stores.chunking import whole
 from turnstone.dialects.openai.vector_stores.store_files import StoreText
 from turnstone.domain.errors import InvalidRequest, Unsupported
 from turnstone.domain.memory.filters import parsed
-from turnstone.domain.memory.questions import BankQuestion, ReciprocalRank, SearchMode, Weighted
+from turnstone.domain.memory.questions import BankQuestion, QuestionFields, ReciprocalRank, SearchMode, Weighted
 from turnstone.domain.memory.vector_stores import StoreHit
 from turnstone.domain.values.frozen import Frozen, JsonValue, Many
 from turnstone.domain.values.numbers import Flag
 
 MOST_QUERIES = 16
 MOST_RESULTS, USUAL_RESULTS = 50, 10
+FIELDS = QuestionFields(("search_mode",), ("ranking_options", "ranker"), ("max_num_results",))
 
 
 class RankingOptions(StrictRequest):
@@ -56,6 +57,7 @@ class SearchVectorStore(StrictRequest):
                 filters,
                 ranker,
                 self.ranking_options.score_threshold,
+                fields=FIELDS,
             )
             for text in self._texts()
         ]
@@ -69,7 +71,7 @@ class SearchVectorStore(StrictRequest):
         return texts
 
     def _mode(self) -> SearchMode | None:
-        """Return the indexes to search, None for the best that the bank has.
+        """Return the indexes to search, None for those that the store has.
 
         Without a ranker nothing is fused: the order is that of vectors alone.
         """

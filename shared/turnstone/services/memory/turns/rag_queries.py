@@ -13,7 +13,7 @@ from turnstone.domain.memory.questions import BankQuestion
 from turnstone.domain.messages.messages import UserMessage
 from turnstone.domain.provider_data import ProviderData
 from turnstone.domain.tools.memory_tools import WrittenQuery
-from turnstone.domain.tools.rag_settings import RagSettings
+from turnstone.domain.tools.rag_settings import FIELDS, RagSettings
 from turnstone.domain.tools.tool_runs import ToolResult
 from turnstone.domain.turns.retrieval import QuerySource
 from turnstone.services.memory.banks import Banks
@@ -54,7 +54,8 @@ class RagQueries:
             source = QuerySource((UserMessage(content=text),))
             written = self._deps.queries.query(caller.tenant, generator, source, no_tool, provider_data)
         most = min(settings.max_chunks, settings.max_tokens_in_context)  # a chunk has one token at least
-        question = BankQuestion(written.text, None, settings.chosen_mode, most, ranker=settings.fusion)
+        mode, ranker = settings.chosen_mode, settings.fusion
+        question = BankQuestion(written.text, None, mode, most, ranker=ranker, fields=FIELDS)
         hits = self._deps.searching.search_banks(caller, banks, question, provider_data) if banks else ()
         return answer_of(hits, text, settings)
 

@@ -17,7 +17,7 @@ from turnstone.domain.memory.lent_banks import RAG_INSERT, RAG_SEARCH, LentBanks
 from turnstone.domain.memory.questions import BankQuestion, Hit
 from turnstone.domain.memory.texts.excerpts import document_of, excerpts_within
 from turnstone.domain.messages.messages import UserMessage
-from turnstone.domain.tools.rag_settings import RagSettings, rag_settings
+from turnstone.domain.tools.rag_settings import FIELDS, RagSettings, rag_settings
 from turnstone.domain.tools.tool_runs import ToolAsker, ToolInvocation, ToolResult
 from turnstone.domain.tools.tools import ToolDef, ToolParameter
 from turnstone.domain.turns.retrieval import QuerySource
@@ -92,6 +92,7 @@ class RagToolbox:
             settings.chosen_mode,
             min(settings.max_chunks, settings.max_tokens_in_context),
             ranker=settings.fusion,
+            fields=FIELDS,
         )
         recalled = [RecalledBank(bank.stored, view=bank.view) for bank in opened]
         hits = hits_of(self._recalling, tenant, recalled, question, invocation.asker.provider_data)
