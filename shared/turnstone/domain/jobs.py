@@ -12,6 +12,8 @@ JobKind = Literal[
     "end_session",
     "clean_completion",
     "clean_bank",
+    "clean_provided_bank",
+    "clean_batch",
     "clean_segments",
     "end_bank",
     "clean_insertion",
@@ -28,7 +30,8 @@ class Job(Frozen):
         order: the order key of its agent, session or stored chat completion in their list; of a memory bank or a file,
             the id of its content.
         name: the id of a memory bank that expires; the provider of the content of a deleted one, empty for this
-            server's own store; the record that leads to the content of an insertion; or the id of an insertion.
+            server's own store; the record that leads to the content of an insertion; or the id of an insertion, or of
+            a batch of them.
         since: the time of its first cause.
         due_at: the time of its next run.
     """

@@ -23,7 +23,7 @@ from turnstone.domain.errors import StoreUnavailable
 from turnstone.domain.jobs import Job
 from turnstone.edge.sweep import ScheduledSweep
 from turnstone.ports.records import MAX_OPERATIONS
-from turnstone.services.cleanup.cleaning import Cleaning
+from turnstone.services.cleanup.cleaning import CleanedStores, Cleaning
 from turnstone.store.cleanup.jobs import JobStore, put_job
 from turnstone.store.cleanup.sweeps import SweepLease, SweepStore
 
@@ -71,7 +71,7 @@ def stored(store: Any, count: int, first: int = 0) -> list[Job]:
 
 
 def cleaning(store: Any, jobs: RecordedJobs, clock: Ticking) -> Cleaning:
-    return Cleaning(JobStore(store), (None,) * 7, None, jobs, clock)  # type: ignore[arg-type] # nothing is cleaned here
+    return Cleaning(JobStore(store), CleanedStores(*(None,) * 7), jobs, clock)  # type: ignore[arg-type] # nothing is cleaned here
 
 
 def test_all_jobs_that_are_due_are_sent_within_one_sweep(store: SqliteRangeStore) -> None:

@@ -31,7 +31,7 @@ from turnstone.domain.models.stored_completions import CompletionsQuery, StoredC
 from turnstone.ports.records import Get, Key, KeyPage, Operation, Range, Record, RecordPage
 from turnstone.ports.storage import RangeStore
 from turnstone.services.access.access import AccessRules
-from turnstone.services.cleanup.cleaning import LATE_PAYLOADS, CleanedStores, Cleaning, ClearingElsewhere
+from turnstone.services.cleanup.cleaning import LATE_PAYLOADS, CleanedStores, Cleaning
 from turnstone.services.models.stored_completions import COMPLETIONS_AT_ONCE, StoredCompletionDeps, StoredCompletions
 from turnstone.store.agents.agents import AgentStore
 from turnstone.store.cleanup.jobs import JobStore
@@ -125,8 +125,7 @@ class World:
             InsertionStore(self.store),
             FileContents(self.store),
         )
-        elsewhere = ClearingElsewhere(lambda job: None, lambda job: None)
-        return Cleaning(JobStore(self.store), stores, elsewhere, self.jobs, self.clock)
+        return Cleaning(JobStore(self.store), stores, self.jobs, self.clock)
 
     def payloads(self) -> list[Path]:
         return [path for path in self.blobs.rglob("*") if path.is_file()]

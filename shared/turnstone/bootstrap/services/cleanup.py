@@ -50,7 +50,7 @@ class CleanupServices:
 
     @cached_property
     def cleaning(self) -> Cleaning:
-        from turnstone.services.cleanup.cleaning import CleanedStores, Cleaning, ClearingElsewhere
+        from turnstone.services.cleanup.cleaning import CleanedStores, Cleaning
         from turnstone.store.cleanup.jobs import JobStore
         from turnstone.store.files.contents import FileContents
         from turnstone.store.memory.banks import BankStore
@@ -60,19 +60,20 @@ class CleanupServices:
 
         ports = self._foundation.ports
         stores = CleanedStores(
-            self._foundation.session_store,
-            self._foundation.agent_store,
-            StoredCompletionStore(ports.store),
-            BankStore(ports.store),
-            BankContents(ports.store),
-            InsertionStore(ports.store),
-            FileContents(ports.store),
+            sessions=self._foundation.session_store,
+            agents=self._foundation.agent_store,
+            completions=StoredCompletionStore(ports.store),
+            banks=BankStore(ports.store),
+            contents=BankContents(ports.store),
+            insertions=InsertionStore(ports.store),
+            files=FileContents(ports.store),
         )
-        elsewhere = ClearingElsewhere(
-            lambda job: self._provided_clearing.clear_bank(job), lambda job: self._provided_clearing.clear_batch(job)
-        )
-        others: dict[JobKind, Act] = {"ingest_document": self._ingest}
-        return Cleaning(JobStore(ports.store), stores, elsewhere, ports.jobs, ports.clock, others)
+        others: dict[JobKind, Act] = {
+            "clean_batch": lambda job, until: self._provided_clearing.clear_batch(job, until),
+            "clean_provided_bank": lambda job, until: self._provided_clearing.clear_bank(job, until),
+            "ingest_document": self._ingest,
+        }
+        return Cleaning(JobStore(ports.store), stores, ports.jobs, ports.clock, others)
 
     def load_clearing(self) -> None:
         """Build the clean-up of content at other stores."""
@@ -80,11 +81,16 @@ class CleanupServices:
 
     @cached_property
     def _provided_clearing(self) -> ProvidedClearing:
-        from turnstone.services.memory.provided_clearing import ProvidedClearing
+        from turnstone.services.memory.provided_clearing import ProvidedClearing, ProvidedClearingDeps
+        from turnstone.store.cleanup.jobs import JobStore
         from turnstone.store.memory.provided import ProvidedStore
 
         ports = self._foundation.ports
-        return ProvidedClearing(ProvidedStore(ports.store), ports.bank_providers)
+        return ProvidedClearing(
+            ProvidedClearingDeps(
+                ProvidedStore(ports.store), ports.bank_providers, JobStore(ports.store), ports.jobs, ports.clock
+            )
+        )
 
     def _ingest(self, job: Job, until: datetime) -> None:
         self._ingesting().ingesting.ingest(job, until)

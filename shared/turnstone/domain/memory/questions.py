@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from turnstone.domain.errors import InvalidRequest
+
 if TYPE_CHECKING:
     from turnstone.domain.memory.documents import DocumentChunk
 
 SearchMode = Literal["vector", "keyword", "hybrid"]
+LONGEST_QUESTION = 32_768  # characters; a search of a whole body of 6 MB takes a processor half a minute (measured)
 
 
 class Weighted(NamedTuple):
@@ -75,6 +78,13 @@ class BankQuery(NamedTuple):
     entities: tuple[str, ...] = ()
     depth: int | None = None
     given: frozenset[str] = frozenset()
+
+
+def check_question(text: str, location: tuple[str | int, ...]) -> None:
+    """Raise InvalidRequest, naming the field, for a text that is too long to search for."""
+    if len(text) > LONGEST_QUESTION:
+        problem = f"must have at most {LONGEST_QUESTION:,} characters, not {len(text):,}"
+        raise InvalidRequest(f"{'.'.join(map(str, location))}: {problem}", location)
 
 
 class Hit(NamedTuple):

@@ -13,7 +13,7 @@ from itertools import islice
 from types import MappingProxyType
 from typing import NamedTuple
 
-from turnstone.domain.errors import Conflict, MemoryProviderError
+from turnstone.domain.errors import Conflict
 from turnstone.domain.jobs import Job, JobKind
 from turnstone.domain.memory.banks import BankRef
 from turnstone.ports.records import MAX_OPERATIONS, Key
@@ -25,7 +25,6 @@ from turnstone.store.files.contents import ContentRef, FileContents, removed
 from turnstone.store.memory.banks import BankStore, cleaning_of, removal
 from turnstone.store.memory.contents import BankContents, Unlisted
 from turnstone.store.memory.insertions import InsertionStore
-from turnstone.store.memory.provided import BATCH
 from turnstone.store.models.stored_completions import StoredCompletionStore
 from turnstone.store.sessions.sessions import SessionStore, job_of
 
@@ -53,28 +52,18 @@ class CleanedStores(NamedTuple):
     files: FileContents
 
 
-class ClearingElsewhere(NamedTuple):
-    """Removal of content of banks that other stores have. Each raises MemoryProviderError."""
-
-    clear_bank: Callable[[Job], None]
-    clear_batch: Callable[[Job], None]
-
-
 class Cleaning:
     def __init__(
         self,
         store: JobStore,
         stores: CleanedStores,
-        elsewhere: ClearingElsewhere,
         jobs: Jobs,
         clock: Clock,
         others: Mapping[JobKind, Act] = MappingProxyType({}),
     ) -> None:
         """Take the acts for jobs of other kinds: each does a part of a job, and more until a time."""
         self._store = store
-        self._elsewhere = elsewhere
-        self._sessions, self._agents, self._completions, self._banks, self._contents = stores[:5]
-        self._insertions, self._files = stores[5:]
+        self._stores = stores
         self._jobs = jobs
         self._clock = clock
         self._sent: dict[str, Key] = {}
@@ -134,42 +123,30 @@ class Cleaning:
         return count
 
     def _clean_session(self, job: Job, until: datetime) -> None:
-        if not self._try_clear(partial(self._sessions.clear, job, RECORDS_AT_ONCE), job, until):
+        if not self._try_clear(partial(self._stores.sessions.clear, job, RECORDS_AT_ONCE), job, until):
             return
-        cleaning = self._banks.delete_of_session(job.session_ref, self._clock.now())
+        cleaning = self._stores.banks.delete_of_session(job.session_ref, self._clock.now())
         if cleaning is not None:
             sent(self._jobs, cleaning)
         self._finish(job)
 
     def _clean_agent(self, job: Job, until: datetime) -> None:
-        while parted := self._sessions.part_with(job, SESSIONS_AT_ONCE, self._clock.now()):
+        while parted := self._stores.sessions.part_with(job, SESSIONS_AT_ONCE, self._clock.now()):
             sent(self._jobs, *parted)
             if self._clock.now() >= until:
                 self._reschedule(job, self._clock.now())
                 return
-        while not self._agents.clear(job, RECORDS_AT_ONCE):
+        while not self._stores.agents.clear(job, RECORDS_AT_ONCE):
             pass
         self._finish(job)
 
     def _clean_completion(self, job: Job, _until: datetime) -> None:
-        while not self._completions.clear(job, RECORDS_AT_ONCE):
+        while not self._stores.completions.clear(job, RECORDS_AT_ONCE):
             pass
         self._finish(job)
 
     def _clean_bank(self, job: Job, until: datetime) -> None:
-        is_elsewhere = bool(job.name)
-        if not is_elsewhere or self._try_elsewhere(self._elsewhere.clear_bank, job):
-            self._clean(partial(self._banks.clear, job, RECORDS_AT_ONCE), job, until)
-
-    def _try_elsewhere(self, clear: Callable[[Job], None], job: Job) -> bool:
-        """Remove content from another store; if it fails, run the job again later. Return whether it is removed."""
-        try:
-            clear(job)
-        except MemoryProviderError as failed:
-            log.warning("content of a deleted or changed memory bank is not removed yet: %s", failed)
-            self._reschedule(job, self._clock.now() + RECHECK_AFTER)
-            return False
-        return True
+        self._clean(partial(self._stores.banks.clear, job, RECORDS_AT_ONCE), job, until)
 
     def _clean_segments(self, job: Job, until: datetime) -> None:
         """Remove segments that are no longer listed, or never were."""
@@ -179,7 +156,7 @@ class Cleaning:
             if now >= until:
                 self._reschedule(job, now)
                 return
-            left = self._contents.clear_unlisted(ref, now - LATE_PAYLOADS, RECORDS_AT_ONCE)
+            left = self._stores.contents.clear_unlisted(ref, now - LATE_PAYLOADS, RECORDS_AT_ONCE)
         if left is Unlisted.YOUNG:
             self._reschedule(job, self._clock.now() + LATE_PAYLOADS)
         else:
@@ -187,19 +164,15 @@ class Cleaning:
 
     def _clean_insertion(self, job: Job, until: datetime) -> None:
         """Remove content of a bank's document that counts no more, if so, or never did."""
-        if job.name.startswith(f"{BATCH}:"):
-            if self._try_elsewhere(self._elsewhere.clear_batch, job):
-                self._store.settle(job)
-            return
-        if self._try_clear(partial(self._insertions.clear, job, RECORDS_AT_ONCE), job, until):
+        if self._try_clear(partial(self._stores.insertions.clear, job, RECORDS_AT_ONCE), job, until):
             self._store.settle(job)
 
     def _clean_file(self, job: Job, until: datetime) -> None:
         """Remove a cancelled or deleted content; end one that has expired; remove unused parts of any other."""
         ref, now = ContentRef(job.tenant, job.order), self._clock.now()
-        header = self._files.header(ref)
+        header = self._stores.files.header(ref)
         if header is None:
-            self._clean(partial(self._files.clear, ref, RECORDS_AT_ONCE), job, until)
+            self._clean(partial(self._stores.files.clear, ref, RECORDS_AT_ONCE), job, until)
         elif header.is_over(now):
             # from now on, because a piece may be under way
             clearing = later(job, now).model_copy(update={"since": now})
@@ -211,7 +184,7 @@ class Cleaning:
             if is_ours:
                 sent(self._jobs, clearing)
         elif header.is_whole:
-            self._files.clear_unlisted(ref, header)
+            self._stores.files.clear_unlisted(ref, header)
             self._store.settle(job)
         else:
             self._reschedule(job, header.ends_at or now)
@@ -238,7 +211,7 @@ class Cleaning:
 
     def _end_session(self, job: Job, _until: datetime) -> None:
         ref, now = job.session_ref, self._clock.now()
-        session = self._sessions.header(ref)
+        session = self._stores.sessions.header(ref)
         if session is None or session.ends_at is None:
             self._store.settle(job)
             return
@@ -247,7 +220,7 @@ class Cleaning:
             return
         cleaning = job_of("clean_session", ref, session, now)
         try:
-            is_ours = self._store.settle(job, *self._sessions.removal(ref, session), put_job(cleaning))
+            is_ours = self._store.settle(job, *self._stores.sessions.removal(ref, session), put_job(cleaning))
         except Conflict:
             self._reschedule(job, now)  # it changed just now: run again
             return
@@ -256,7 +229,7 @@ class Cleaning:
 
     def _end_bank(self, job: Job, _until: datetime) -> None:
         """Remove a bank that was not used for long enough, unless another job does that since its expiry changed."""
-        stored, now = self._banks.find(job.tenant, job.name), self._clock.now()
+        stored, now = self._stores.banks.find(job.tenant, job.name), self._clock.now()
         is_ours = stored is not None and (stored.content_id, stored.expiry) == (job.order, job.since.isoformat())
         if stored is None or not is_ours or stored.ends_at is None:
             self._store.settle(job)

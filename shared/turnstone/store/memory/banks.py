@@ -190,8 +190,10 @@ def _creation(tenant: str, stored: StoredBank) -> list[Operation]:
 def cleaning_of(tenant: str, stored: StoredBank, now: datetime) -> Job:
     """Return the job that removes the content of a bank which is deleted now."""
     provider_id = stored.bank.provider_id
-    name = "" if provider_id == EMBEDDED_PROVIDER else provider_id
-    return Job(kind="clean_bank", tenant=tenant, order=stored.content_id, name=name, since=now, due_at=now)
+    job = Job(kind="clean_bank", tenant=tenant, order=stored.content_id, since=now, due_at=now)
+    if provider_id == EMBEDDED_PROVIDER:
+        return job
+    return job.model_copy(update={"kind": "clean_provided_bank", "name": provider_id})
 
 
 def removal(tenant: str, stored: StoredBank, *, if_unused: bool = False) -> list[Operation]:

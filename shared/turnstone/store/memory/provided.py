@@ -25,7 +25,6 @@ from turnstone.store.layout.keys import job_key
 
 READ_AT_ONCE = 100
 LATEST_WRITER = timedelta(minutes=15)  # its insertions are removed after that
-BATCH = "batch"  # the beginning of the name of a job that removes the insertions of one
 NEW, OLD = "new", "old"
 
 
@@ -74,13 +73,12 @@ class ProvidedStore:
 
     def take(self, job: Job) -> Batch | None:
         """Return the batch of the job, whose writer can't complete it any more; None if it has ended."""
-        batch_id = job.name.partition(":")[2]
-        key = batch_key(job.tenant, job.order, batch_id)
+        key = batch_key(job.tenant, job.order, job.name)
         record = self._store.get(key)
         if record is None:
             return None
         fields = from_json(record.body)
-        batch = Batch(batch_id, fields["provider"], tuple(InsertionRef(*each) for each in fields["insertions"]), job)
+        batch = Batch(job.name, fields["provider"], tuple(InsertionRef(*each) for each in fields["insertions"]), job)
         if record.attributes["state"] == NEW:
             try:
                 self._store.write([Put(key, record.body, {"state": OLD}, when=(AttributeIs("state", NEW),))])
@@ -94,7 +92,7 @@ class ProvidedStore:
 
     def clear(self, job: Job) -> None:
         """Remove the record of a batch whose insertions are removed."""
-        key = batch_key(job.tenant, job.order, job.name.partition(":")[2])
+        key = batch_key(job.tenant, job.order, job.name)
         self._store.clear(key.pk, 1, key.sk)
 
 
@@ -102,10 +100,10 @@ def new_batch(
     ref: BankRef, batch_id: str, provider_id: str, insertions: Iterable[InsertionRef], now: datetime
 ) -> Batch:
     job = Job(
-        kind="clean_insertion",
+        kind="clean_batch",
         tenant=ref.tenant,
         order=ref.content_id,
-        name=f"{BATCH}:{batch_id}",
+        name=batch_id,
         since=now,
         due_at=now + LATEST_WRITER,
     )

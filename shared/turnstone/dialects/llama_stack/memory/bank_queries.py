@@ -10,10 +10,15 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from turnstone.dialects.llama_stack.memory.documents import document_named_by, metadata_of
-from turnstone.dialects.llama_stack.memory.vector_io import ByNumber, QueryParams, ranker_of, searched_text
+from turnstone.dialects.llama_stack.memory.vector_io import (
+    ByNumber,
+    QueryParams,
+    SearchedContent,
+    question_in,
+    ranker_of,
+)
 from turnstone.domain.memory.filters import parsed
 from turnstone.domain.memory.questions import BankQuery, BankQuestion, Hit
-from turnstone.domain.values.content import Content
 from turnstone.domain.values.frozen import Frozen, JsonValue, Many, NullMeansDefault
 
 MOST_NAMES = 100
@@ -31,7 +36,7 @@ class BankQueryParams(QueryParams):
 
 
 class QueryMemoryBank(NullMeansDefault):
-    query: Content
+    query: SearchedContent
     params: BankQueryParams = BankQueryParams.model_construct()
 
     def to_query(self) -> BankQuery:
@@ -39,7 +44,7 @@ class QueryMemoryBank(NullMeansDefault):
         params = self.params
         is_named = bool(params.keys or params.entities)
         question = BankQuestion(
-            searched_text(self.query, ("query",), may_be_empty=is_named),
+            question_in(self.query, ("query",), may_be_empty=is_named),
             None,
             params.chosen_mode,
             params.max_chunks,

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from turnstone.dialects.llama_stack.memory.documents import MemoryDocument
 from turnstone.dialects.llama_stack.memory.memory_banks import CHUNK_TOKENS, ChunkTokens, chunking_of
-from turnstone.dialects.llama_stack.memory.vector_io import searched_text
+from turnstone.dialects.llama_stack.memory.vector_io import SearchedContent, question_in
 from turnstone.domain.memory.documents import TextDocument
 from turnstone.domain.tools.rag_settings import RagSettings
 from turnstone.domain.values.content import Content
@@ -32,13 +32,13 @@ class InsertRagDocuments(NullMeansDefault):
 
 
 class QueryRag(NullMeansDefault):
-    content: Content
+    content: SearchedContent
     vector_db_ids: Annotated[Many[str], Field(max_length=MOST_BANKS)]
     query_config: RagSettings = RagSettings.model_construct()
 
     def text(self) -> str:
         """Return the text of the question. Raises Unsupported for an image, InvalidRequest without a text."""
-        return searched_text(self.content, ("content",))
+        return question_in(self.content, ("content",))
 
 
 class RagResult(Frozen):

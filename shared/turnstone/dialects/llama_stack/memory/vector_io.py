@@ -13,7 +13,15 @@ from pydantic_core import PydanticCustomError
 from turnstone.dialects.llama_stack.memory.documents import metadata_of
 from turnstone.domain.errors import InvalidRequest, Unsupported
 from turnstone.domain.memory.insertions import GivenChunk
-from turnstone.domain.memory.questions import BankQuestion, Hit, ReciprocalRank, SearchMode, Weighted
+from turnstone.domain.memory.questions import (
+    LONGEST_QUESTION,
+    BankQuestion,
+    Hit,
+    ReciprocalRank,
+    SearchMode,
+    Weighted,
+    check_question,
+)
 from turnstone.domain.values.content import Content, ImageItem, items_of, text_of
 from turnstone.domain.values.frozen import Frozen, JsonObject, Many, NullMeansDefault
 
@@ -29,6 +37,7 @@ def _whole(value: Any) -> Any:
 ByNumber = BeforeValidator(_whole)  # follows the limits, which it would hide from the JSON schema
 Whole = Annotated[int, ByNumber]
 Number = Annotated[float, ByType()]
+SearchedContent = Annotated[Content, Field(description=f"A text of {LONGEST_QUESTION:,} characters at most.")]
 
 
 class InsertedChunk(NullMeansDefault):
@@ -40,7 +49,7 @@ class InsertedChunk(NullMeansDefault):
         """Return the chunk. Raises Unsupported for an image."""
         document_id = self.metadata.get("document_id")
         return GivenChunk(
-            searched_text(self.content, ("chunks", index, "content")),
+            text_in(self.content, ("chunks", index, "content")),
             self.metadata,
             document_id if isinstance(document_id, str) else "",
             self.embedding,
@@ -83,14 +92,14 @@ class QueryParams(NullMeansDefault):
 
 class QueryChunks(NullMeansDefault):
     vector_db_id: str
-    query: Content
+    query: SearchedContent
     params: QueryParams = QueryParams.model_construct()
 
     def to_question(self) -> BankQuestion:
         """Return the question. Raises Unsupported for an image."""
         params = self.params
         return BankQuestion(
-            searched_text(self.query, ("query",)),
+            question_in(self.query, ("query",)),
             None,
             params.chosen_mode,
             params.max_chunks,
@@ -128,7 +137,14 @@ def ranker_of(given: RrfRanker | WeightedRanker | None) -> Weighted | Reciprocal
     return Weighted()
 
 
-def searched_text(content: Content, location: tuple[str | int, ...], *, may_be_empty: bool = False) -> str:
+def question_in(content: Content, location: tuple[str | int, ...], *, may_be_empty: bool = False) -> str:
+    """Return the text of a question. Raises Unsupported for an image, InvalidRequest without a text or if too long."""
+    text = text_in(content, location, may_be_empty=may_be_empty)
+    check_question(text, location)
+    return text
+
+
+def text_in(content: Content, location: tuple[str | int, ...], *, may_be_empty: bool = False) -> str:
     """Return the text of a content. Raises Unsupported for an image, InvalidRequest without a text."""
     name = ".".join(map(str, location))
     if any(isinstance(item, ImageItem) for item in items_of(content)):

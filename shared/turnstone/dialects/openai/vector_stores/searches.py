@@ -14,7 +14,15 @@ from turnstone.dialects.openai.vector_stores.chunking import whole
 from turnstone.dialects.openai.vector_stores.store_files import StoreText
 from turnstone.domain.errors import InvalidRequest, Unsupported
 from turnstone.domain.memory.filters import parsed
-from turnstone.domain.memory.questions import BankQuestion, QuestionFields, ReciprocalRank, SearchMode, Weighted
+from turnstone.domain.memory.questions import (
+    LONGEST_QUESTION,
+    BankQuestion,
+    QuestionFields,
+    ReciprocalRank,
+    SearchMode,
+    Weighted,
+    check_question,
+)
 from turnstone.domain.memory.vector_stores import StoreHit
 from turnstone.domain.values.frozen import Frozen, JsonValue, Many
 from turnstone.domain.values.numbers import Flag
@@ -22,6 +30,8 @@ from turnstone.domain.values.numbers import Flag
 MOST_QUERIES = 16
 MOST_RESULTS, USUAL_RESULTS = 50, 10
 FIELDS = QuestionFields(("search_mode",), ("ranking_options", "ranker"), ("max_num_results",))
+# The limit is checked apart from the type, so that an error names the field as the request has it.
+SearchedText = Annotated[str, Field(json_schema_extra={"maxLength": LONGEST_QUESTION})]
 
 
 class RankingOptions(StrictRequest):
@@ -32,9 +42,12 @@ class RankingOptions(StrictRequest):
 
 
 class SearchVectorStore(StrictRequest):
-    """A search; of several queries, a chunk has the score of the one that it answers best."""
+    """A search; of several queries, a chunk has the score of the one that it answers best.
 
-    query: str | Annotated[Many[str], Field(min_length=1, max_length=MOST_QUERIES)]
+    All queries together have 32,768 characters at most.
+    """
+
+    query: SearchedText | Annotated[Many[SearchedText], Field(min_length=1, max_length=MOST_QUERIES)]
     filters: JsonValue = None
     max_num_results: Annotated[int, Field(ge=1, le=MOST_RESULTS), BeforeValidator(whole)] = USUAL_RESULTS
     ranking_options: RankingOptions = RankingOptions.model_construct()
@@ -42,7 +55,12 @@ class SearchVectorStore(StrictRequest):
     search_mode: SearchMode | None = None
 
     def to_questions(self) -> list[BankQuestion]:
-        """Return the questions. Raises InvalidRequest for a filter or a blank query, Unsupported to rewrite it."""
+        """Return the questions.
+
+        Raises:
+            InvalidRequest: for a filter, or a query that is blank or too long.
+            Unsupported: to rewrite the query.
+        """
         if self.rewrite_query:
             problem = "this server searches for the query as it is; send false, or leave it out"
             raise Unsupported(f"rewrite_query: {problem}", ("rewrite_query",))
@@ -65,9 +83,10 @@ class SearchVectorStore(StrictRequest):
     def _texts(self) -> Sequence[str]:
         texts = (self.query,) if isinstance(self.query, str) else self.query
         for number, text in enumerate(texts):
+            location = ("query",) if isinstance(self.query, str) else ("query", number)
             if not text.strip():
-                name = "query" if isinstance(self.query, str) else f"query.{number}"
-                raise InvalidRequest(f"{name}: must have a text", ("query",))
+                raise InvalidRequest(f"{'.'.join(map(str, location))}: must have a text", ("query",))
+        check_question("".join(texts), ("query",))
         return texts
 
     def _mode(self) -> SearchMode | None:

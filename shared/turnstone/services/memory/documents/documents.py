@@ -31,6 +31,9 @@ from turnstone.domain.turns.attempts import Attempt
 from turnstone.ports.records import Operation
 from turnstone.services.memory.banks import Banks
 from turnstone.services.memory.documents.document_records import (
+    KIND as DOCUMENT,
+)
+from turnstone.services.memory.documents.document_records import (
     ChunkStorage,
     DocumentRecords,
     KindContent,
@@ -109,7 +112,7 @@ class Documents:
         for document_id, each in newest.items():
             found = before.get(document_id)
             if _is_same(found, each) and found and found.document.attributes != each.given.new.attributes:
-                self.set_attributes(caller, bank_id, document_id, each.given.new.attributes)
+                self._describe(stored, ref, document_id, each.given.new.attributes, partial(_is_same, given=each))
         contents.complete(ref, attempt, self._records.clock.now())
 
     def begin(self, ref: BankRef, new: NewDocument) -> Document:
@@ -198,10 +201,45 @@ class Documents:
         Raises NotFound, as all methods do for a bank of another kind, unless any kind is allowed.
         """
         stored = self._deps.banks.visible(caller, bank_id, kind)
-        ref, content = _ref_of(caller, stored), self._content(stored)
+        document = self._describe(stored, _ref_of(caller, stored), document_id, attributes, lambda _: True)
+        if document is None:
+            raise NotFound(DOCUMENT, document_id)
+        return document
 
-        def act() -> Document:
-            found = self._records.existing(ref, document_id)
+    def describe_insertion(
+        self, caller: Caller, bank_id: str, document_id: str, attributes: Mapping[str, Any], insertion_id: str
+    ) -> Document | None:
+        """Replace the attributes of the document of an insertion; None if another replaced it, or it was removed.
+
+        Raises NotFound: the bank was deleted.
+        """
+        stored = self._deps.banks.visible(caller, bank_id)
+        return self._describe(
+            stored,
+            _ref_of(caller, stored),
+            document_id,
+            attributes,
+            lambda found: found.document.insertion_id == insertion_id,
+        )
+
+    def _describe(
+        self,
+        stored: StoredBank,
+        ref: BankRef,
+        document_id: str,
+        attributes: Mapping[str, Any],
+        is_same: Callable[[StoredDocument], bool],
+    ) -> Document | None:
+        """Replace the attributes, only while the document is the one that is meant; None if it is not, or is gone.
+
+        An insertion that came in between has attributes of its own, which count as the later ones.
+        """
+        content = self._content(stored)
+
+        def act() -> Document | None:
+            found = self._records.found(ref, [document_id]).get(document_id)
+            if found is None or not is_same(found):
+                return None
             changes: dict[str, Any] = {"attributes": dict(attributes), "next_attributes": None}
             document = found.document.model_copy(update=changes)
             if document != found.document:

@@ -123,9 +123,10 @@ class Ingesting:
             document = added[new.document_id]
             attributes = document.attributes if document.next_attributes is None else document.next_attributes
             if attributes != new.attributes:
-                added[new.document_id] = self._deps.documents.set_attributes(
-                    caller, bank_id, new.document_id, new.attributes
+                described_now = self._deps.documents.describe_insertion(
+                    caller, bank_id, new.document_id, new.attributes, document.insertion_id
                 )
+                added[new.document_id] = described_now or document
         contents.complete(ref, attempt, self._records.clock.now())
         return tuple(added[new.document_id] for new in news)
 

@@ -10,6 +10,7 @@ from turnstone.domain.agents.agents import SamplingParams
 from turnstone.domain.errors import MemoryUnusable
 from turnstone.domain.memory.memory_query import MemoryQuery
 from turnstone.domain.memory.query_templates import TooMuchWork, parsed_template
+from turnstone.domain.memory.questions import LONGEST_QUESTION
 from turnstone.domain.memory.texts.chunking import first_tokens
 from turnstone.domain.messages.messages import Message, UserMessage
 from turnstone.domain.models.requests import InferenceRequest, Inferred
@@ -68,7 +69,7 @@ class QueryMaking:
                 return self._written(tenant, generator, source, provider_data)
             case CalledQuery(tool=name):
                 values = {"query": joined(source.messages), "messages": shown_messages(source)}
-                return MemoryQuery(text=first_tokens(call(name, values).strip(), LONGEST_QUERY))
+                return MemoryQuery(text=_cut(call(name, values)))
 
     def _written(
         self, tenant: str, generator: WrittenQuery, source: QuerySource, provider_data: ProviderData
@@ -94,14 +95,19 @@ class QueryMaking:
             if isinstance(chunk, Inferred):
                 answer = chunk
         assert answer is not None, "an Inference ends with Inferred"  # noqa: S101 - the port's promise
-        text = first_tokens(text_of(answer.message.content).strip(), LONGEST_QUERY)
+        text = _cut(text_of(answer.message.content))
         usage = measured(request, answer)
         return MemoryQuery(text=text or joined(source.messages), usage=usage, model=generator.model)
 
 
 def joined(messages: Sequence[Message], separator: str = " ") -> str:
     """Return the texts of the messages as one."""
-    return first_tokens(separator.join(text_of(message.content) for message in messages), LONGEST_QUERY)
+    return _cut(separator.join(text_of(message.content) for message in messages))
+
+
+def _cut(text: str) -> str:
+    """Return the beginning of the text, as long as a question may be."""
+    return first_tokens(text.strip()[:LONGEST_QUESTION].rstrip(), LONGEST_QUERY)
 
 
 def shown_messages(source: QuerySource) -> list[dict[str, Any]]:

@@ -1,0 +1,93 @@
+"""Limits of requests to memory: what would keep a processor busy is refused by its field, before any work.
+
+Covers: dialects/llama_stack/memory, dialects/openai/vector_stores/searches, domain/memory/questions
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.server.asgi_client import Answered, Raw, Served, served
+
+LONGEST = 32_768
+BUSY_S = 5.0
+NOTED = {"vector_db_id": "birds"}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("limits")) as serving:
+        for kind in ("vector", "keyword", "keyvalue", "graph"):
+            params = {"memory_bank_type": kind} | ({"embedding_model": "offline"} if kind == "vector" else {})
+            name = "birds" if kind == "vector" else kind
+            made = sent(serving, "/v1/memory-banks", {"memory_bank_id": name, "params": params})
+            assert made.status == 200, made.body
+        yield serving
+
+
+def sent(server: Served, path: str, body: Any) -> Answered:
+    return server.client.send(Raw("POST", path.encode(), (json.dumps(body).encode(),)))
+
+
+def question(length: int) -> str:
+    """Return a text of that many characters, of different words."""
+    return " ".join(f"heron{number}" for number in range(length // 6))[:length]
+
+
+@pytest.mark.parametrize(
+    ("path", "field", "more"),
+    [
+        ("/v1/vector-io/query", "query", NOTED),
+        ("/v1/tool-runtime/rag-tool/query", "content", {"vector_db_ids": ["birds"]}),
+        ("/v1/memory-banks/birds/query", "query", {}),
+        ("/v1/memory-banks/keyword/query", "query", {}),
+        ("/v1/memory-banks/keyvalue/query", "query", {}),
+        ("/v1/memory-banks/graph/query", "query", {}),
+        ("/v1/vector_stores/birds/search", "query", {}),
+    ],
+)
+def test_a_question_beyond_the_limit_is_refused_by_its_field(
+    server: Served, path: str, field: str, more: dict[str, Any]
+) -> None:
+    assert sent(server, path, {field: question(LONGEST), **more}).status == 200
+    refused = sent(server, path, {field: question(LONGEST + 1), **more})
+    assert refused.status == 400
+    assert f"{field}: must have at most 32,768 characters, not 32,769" in refused.body.decode()
+
+
+def test_several_questions_have_the_limit_together(server: Served) -> None:
+    halves = [question(LONGEST // 2), question(LONGEST // 2)]
+    assert sent(server, "/v1/vector_stores/birds/search", {"query": halves}).status == 200
+    refused = sent(server, "/v1/vector_stores/birds/search", {"query": [*halves, "x"]})
+    assert (refused.status, refused.json()["error"]["param"]) == (400, "query")
+
+
+@pytest.mark.parametrize(
+    "character",
+    [
+        "\N{ARABIC LIGATURE SALLALLAHOU ALAYHE WASALLAM}",
+        "\N{SQUARE ERA NAME HEISEI}",
+        "a\N{COMBINING GRAVE ACCENT}",
+        "é ",
+    ],
+)
+def test_a_question_that_grows_when_it_is_normalized_does_not_keep_the_server_busy(
+    server: Served, character: str
+) -> None:
+    begun = time.monotonic()
+    body = {"query": character * (LONGEST // len(character))}
+    answer = sent(server, "/v1/vector_stores/birds/search", body)
+    assert answer.status == 200, answer.body
+    assert time.monotonic() - begun < BUSY_S
+
+
+def test_the_limit_is_documented(server: Served) -> None:
+    shapes = server.client.get("/openapi.json").json()["components"]["schemas"]
+    for shape, field in (("QueryChunks", "query"), ("QueryRag", "content"), ("QueryMemoryBank", "query")):
+        assert "32,768 characters" in shapes[shape]["properties"][field]["description"]
+    assert f'"maxLength": {LONGEST}' in json.dumps(shapes["SearchVectorStore"]["properties"]["query"])
