@@ -210,6 +210,23 @@ def test_failures_are_one_line(server: ServerProcess, folder: Path) -> None:
     assert len(err.splitlines()) == 1
 
 
+def test_a_bank_is_removed_with_its_files_and_one_of_another_kind_is_named(server: ServerProcess, folder: Path) -> None:
+    as_json(server, folder, "add", "terns.txt", str(folder / "terns.txt"), "--bank", "brief")
+    bank_id = first_bank(server, folder, "brief")
+    (file_id,) = ids_in(server, bank_id)
+    assert as_json(server, folder, "remove", "--all", "--bank", "brief")["is_removed"]
+    assert bank_id not in ids_at(server, "/v1/vector_stores")
+    assert file_id not in ids_at(server, "/v1/files")
+    assert ended(server, folder, "remove", "--bank", "birds")[0] == 2
+    with PlainClient(server.url) as client:
+        body = {"memory_bank_id": "words", "params": {"memory_bank_type": "keyword"}}
+        client.post("/v1/memory-banks", body).json()
+    listed = as_json(server, folder, "list")
+    assert {"bank_id": "words", "bank": "words", "kind": "keyword"} in listed
+    status, _, err = ended(server, folder, "search", "fish", "--bank", "words")
+    assert (status, "is a keyword bank" in err) == (1, True)
+
+
 def first_bank(server: ServerProcess, folder: Path, name: str) -> str:
     """Return the id of the bank."""
     (bank_id,) = [each["bank_id"] for each in as_json(server, folder, "list") if each["bank"] == name]
