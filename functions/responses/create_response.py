@@ -2,7 +2,7 @@
 
 from turnstone.dialects.openai.responses.replies import ResponseEvent, ResponseObject
 from turnstone.dialects.openai.responses.requests import CreateResponse
-from turnstone.dialects.openai.responses.shown import Shown
+from turnstone.dialects.openai.responses.shown import ShownResponse
 from turnstone.dialects.openai.responses.stream import ResponseStream, encoder_of
 from turnstone.domain.turns.turns import TurnStatus
 from turnstone.edge.gateway import LambdaHandler
@@ -15,10 +15,10 @@ from turnstone.http.route import Route
 def create_response(request: Request) -> TurnReply | TurnStreamReply:
     body = parse(request, CreateResponse)
     responses = request.use_cases.responses
-    broadcast, asked = responses.start(request.caller, body.to_new(), request.attempt)
+    broadcast, sent = responses.start(request.caller, body.to_new(), request.attempt)
     if body.stream:
-        return TurnStreamReply(broadcast, ResponseStream(Shown(broadcast.ref, asked)))
-    encode = encoder_of(broadcast.ref, asked, responses.events_of)
+        return TurnStreamReply(broadcast, ResponseStream(ShownResponse(broadcast.ref, sent)))
+    encode = encoder_of(broadcast.ref, sent, responses.events_of)
     return TurnReply(broadcast, encode, shows_failures=True, dialect=RESPONSES)
 
 

@@ -16,5 +16,5 @@ def get_response(request: Request) -> FileReply:
 
 
 PATH = "/v1/openai/v1/responses/{response_id}"
-ROUTE = Route("GET", PATH, get_response, ResponseObject, dialect=RESPONSES)
+ROUTE = Route("GET", PATH, get_response, ResponseObject, dialect=RESPONSES, stores=False)
 handler = LambdaHandler(__name__, ROUTE, loads="responses")

@@ -22,10 +22,9 @@ if TYPE_CHECKING:
     from turnstone.bootstrap.services.memory import MemoryServices
     from turnstone.bootstrap.services.models import ModelServices
     from turnstone.bootstrap.services.registries import OwnToolgroups, Registries
-    from turnstone.bootstrap.services.responses import ResponseServices
     from turnstone.bootstrap.services.sessions import SessionServices
     from turnstone.bootstrap.services.turn_memory import TurnMemoryServices
-    from turnstone.bootstrap.services.turns import TurnServices
+    from turnstone.bootstrap.services.turns import ResponseServices, TurnServices
     from turnstone.bootstrap.services.usage import UsageServices
     from turnstone.bootstrap.services.vector_stores import VectorStoreServices
     from turnstone.services.threads.slots import QueueLimits
@@ -157,7 +156,7 @@ class Core:
 
     @cached_property
     def response_services(self) -> ResponseServices:
-        from turnstone.bootstrap.services.responses import ResponseServices
+        from turnstone.bootstrap.services.turns import ResponseServices
 
         return ResponseServices(self.foundation, lambda: self.turn_services, lambda: self.cleanup_services)
 

@@ -55,7 +55,7 @@ class Dialect(NamedTuple):
 LLAMA_STACK = Dialect("llama_stack", DETAIL)
 LLAMA_STACK_2024 = Dialect("llama_stack_2024", DETAIL, is_in_ids=True)
 OPENAI = Dialect("openai", OPENAI_ENVELOPE, "/v1/openai/", MODEL_IS_A_RESOURCE)
-RESPONSES = Dialect("responses", RESPONSES_ENVELOPE, "/v1/openai/", MODEL_IS_A_RESOURCE)
+RESPONSES = Dialect("openai_responses", RESPONSES_ENVELOPE, "/v1/openai/", MODEL_IS_A_RESOURCE)
 # paths that clients of both APIs use
 SHARED = Dialect("shared", SHARED_ENVELOPE, "/v1/", MODEL_IS_A_RESOURCE)
 

@@ -58,7 +58,7 @@ class SharedEnvelope(OpenAIEnvelope):
 
 
 class ResponsesEnvelope(OpenAIEnvelope):
-    """The envelope of OpenAI's Responses API, in which a place in a list is in brackets, such as `input[0].role`."""
+    """The envelope of OpenAI's Responses API, whose locations have indices in brackets, such as `input[0].role`."""
 
     def invalid(self, problems: Sequence[Mapping[str, Any]], code: ErrorCode) -> bytes:
         return super().invalid([{**each, "loc": _in_brackets(each["loc"])} for each in problems], code)

@@ -1,4 +1,4 @@
-"""Ids of responses, conversations and items: each contains the address of what it names, so no record maps them.
+"""Ids of responses, conversations and items: each contains the address of the named value, so no record maps them.
 
 A response is a turn, a conversation a session. The bytes of an id hold each name of the address: a UUID as a zero and
 its 16 bytes, any other text as its length and its UTF-8.
@@ -21,14 +21,14 @@ FIRST_INPUT = 0x8000  # the index of the first input item; those of the output a
 
 
 class ItemAddress(NamedTuple):
-    """The turn of an item, and its place among the items of that turn."""
+    """The turn of an item, and its position among the items of that turn."""
 
     turn_id: str
-    place: int
+    position: int
 
     @property
     def is_input(self) -> bool:
-        return self.place >= FIRST_INPUT
+        return self.position >= FIRST_INPUT
 
 
 def response_id(ref: TurnRef) -> str:

@@ -12,8 +12,8 @@ from turnstone.domain.errors import ContentLost, InvalidRequest, NotFound
 from turnstone.domain.lists import ListQuery
 from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.responses.addresses import RESPONSE_KIND, turn_of
-from turnstone.domain.responses.asked import Asked, NewResponse, StoredResponse
 from turnstone.domain.responses.lists import ResponsesQuery
+from turnstone.domain.responses.requests import NewResponse, SentRequest, StoredResponse
 from turnstone.domain.sessions.sessions import Session
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.turns.events import Numbered
@@ -30,7 +30,7 @@ from turnstone.services.turns.turns import Turns
 from turnstone.store.agents.agents import AgentStore
 from turnstone.store.agents.implicit import IMPLICIT, is_implicit
 from turnstone.store.layout.listing import ListEntry
-from turnstone.store.responses.responses import ResponseStore, get_asked, listed_in
+from turnstone.store.responses.responses import ResponseStore, get_request, listed_in
 from turnstone.store.sessions.turns import TurnStore
 
 MOST_BEFORE_FIRST = 10_000  # the clients take an empty page for the end of a list
@@ -63,7 +63,7 @@ class Started(NamedTuple):
     """A response that has begun: the broadcast of its turn, and its request."""
 
     broadcast: TurnBroadcast
-    asked: Asked
+    sent: SentRequest
 
 
 class Responses:
@@ -94,7 +94,7 @@ class Responses:
             if new.previous is None or missing.kind == RESPONSE_KIND:
                 raise
             raise NotFound(RESPONSE_KIND, new.previous) from missing
-        return Started(broadcast, fitting.asked or self._store.asked(broadcast.ref))
+        return Started(broadcast, fitting.sent or self._store.sent(broadcast.ref))
 
     def read(self, caller: Caller, text: str) -> StoredResponse:
         """Return the response of that id. Raises NotFound, ContentLost."""
@@ -141,10 +141,10 @@ class Responses:
     def _visited(self, caller: Caller, ref: TurnRef) -> StoredResponse:
         visited = self._deps.turn_store.visit(ref)
         check_session(self._deps.rules, caller, visited.session, visited.agent_owner, self._deps.clock.now())
-        asked = self._store.asked(ref)
+        sent = self._store.sent(ref)
         state, _ = visited.turn()
         state.check_content()
-        return StoredResponse(ref, state, asked)
+        return StoredResponse(ref, state, sent)
 
     def _listed(self, caller: Caller, listing: Listing) -> Iterator[StoredResponse]:
         """Yield the responses; those deleted in the meantime, and those whose content is lost, are left out."""
@@ -183,5 +183,5 @@ class Responses:
                 "model: the response to continue was answered by another agent; name that one, or send its items",
                 ("model",),
             )
-        read = (get_asked(previous),)
+        read = (get_request(previous),)
         return previous.session, Opening(turn_without_config(new), turn_id=previous.turn_id, reads=read)

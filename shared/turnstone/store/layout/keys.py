@@ -132,13 +132,13 @@ def completion_list_key(tenant: str, completion_id: str) -> Key:
     return Key(completion_list(tenant), component(completion_id))
 
 
-def asked_key(ref: TurnRef) -> Key:
+def request_key(ref: TurnRef) -> Key:
     """Return the key of the request of the turn's response."""
-    return Key(session_partition(ref), f"asked:{component(ref.turn_id)}")
+    return Key(session_partition(ref), f"request:{component(ref.turn_id)}")
 
 
-def all_asked(ref: SessionRef) -> Range:
-    return Range(session_partition(ref), start="asked:", end="asked:~")
+def all_requests(ref: SessionRef) -> Range:
+    return Range(session_partition(ref), start="request:", end="request:~")
 
 
 def response_list(tenant: str) -> str:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from turnstone.domain.errors import Conflict, NotFound
 from turnstone.domain.responses.addresses import RESPONSE_KIND, response_id
-from turnstone.domain.responses.asked import Asked, ListedResponse
+from turnstone.domain.responses.requests import ListedResponse, SentRequest
 from turnstone.ports.records import Absent, Delete, Get, Put, RevIs
-from turnstone.store.layout.keys import all_asked, asked_key, response_list, response_list_key
+from turnstone.store.layout.keys import all_requests, request_key, response_list, response_list_key
 from turnstone.store.layout.listing import ListEntry, entries_of, put_entry
 
 if TYPE_CHECKING:
@@ -25,13 +25,13 @@ class ResponseStore:
     def __init__(self, store: RangeStore) -> None:
         self._store = store
 
-    def asked(self, ref: TurnRef) -> Asked:
+    def sent(self, ref: TurnRef) -> SentRequest:
         """Return the request of the turn's response. Raises NotFound, ContentLost."""
-        return asked_of(self._store.get(asked_key(ref)), ref)
+        return request_in(self._store.get(request_key(ref)), ref)
 
     def delete(self, ref: TurnRef) -> bool:
         """Hide the response from every reader; return whether its session has no other. Raises NotFound."""
-        record = self._store.get(asked_key(ref))
+        record = self._store.get(request_key(ref))
         if record is None:
             raise NotFound(RESPONSE_KIND, response_id(ref))
         try:
@@ -40,31 +40,31 @@ class ResponseStore:
             )
         except Conflict as conflict:
             raise NotFound(RESPONSE_KIND, response_id(ref)) from conflict
-        return not self._store.range(all_asked(ref)._replace(limit=1)).records
+        return not self._store.range(all_requests(ref)._replace(limit=1)).records
 
     def entries(self, tenant: str, after: str | None, limit: int, *, is_reverse: bool) -> Iterator[ListEntry]:
         """Yield the entries of the tenant's list after that position, read lazily."""
         return entries_of(self._store, response_list(tenant), after, limit, is_reverse=is_reverse)
 
 
-def get_asked(ref: TurnRef) -> Get:
+def get_request(ref: TurnRef) -> Get:
     """Return the read of the request of the turn's response."""
-    return Get(asked_key(ref))
+    return Get(request_key(ref))
 
 
-def asked_of(record: Record | None, ref: TurnRef) -> Asked:
+def request_in(record: Record | None, ref: TurnRef) -> SentRequest:
     """Return the request in the record. Raises NotFound without one."""
     if record is None:
         raise NotFound(RESPONSE_KIND, response_id(ref))
-    return Asked.model_validate_json(record.body)
+    return SentRequest.model_validate_json(record.body)
 
 
-def put_response(ref: TurnRef, asked: Asked, listed: ListedResponse) -> tuple[Put, Put]:
+def put_response(ref: TurnRef, sent: SentRequest, listed: ListedResponse) -> tuple[Put, Put]:
     """Return the writes of a new response beside its turn."""
     shown = listed.model_dump(mode="json", exclude={"stamp"})
     entry = put_entry(response_list_key(ref.tenant, ref.turn_id), shown, listed.stamp)
     return (
-        Put(asked_key(ref), asked.model_dump_json(exclude_defaults=True).encode(), when=(Absent(),)),
+        Put(request_key(ref), sent.model_dump_json(exclude_defaults=True).encode(), when=(Absent(),)),
         entry._replace(attributes={"ttl": int(listed.ends_at.timestamp())}),
     )
 

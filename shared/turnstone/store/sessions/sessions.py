@@ -256,8 +256,9 @@ class SessionStore:
 def creation(ref: SessionRef, session: Session, now: datetime) -> tuple[Operation, ...]:
     """Return the writes of a new session besides its header; the first conflicts if the agent is gone."""
     agent_stays = Check(agent_key(ref.tenant, ref.agent_id), (AttributeIs("status", ACTIVE),))
+    checks = () if is_implicit(ref.agent_id) else (agent_stays,)
     return (
-        *(() if is_implicit(ref.agent_id) else (agent_stays,)),
+        *checks,
         put_entry(session_list_key(ref.tenant, ref.agent_id, session.order), _shown(session), session.stamp),
         *([put_job(job_of("end_session", ref, session, now, session.ends_at))] if session.ends_at else ()),
     )

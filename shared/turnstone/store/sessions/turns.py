@@ -179,8 +179,8 @@ class TurnStore:
             self._directory.learn_readable(ref.tenant, found.pop())
         newest_first = records_within(self._store, segments_read, newest)
         has_session = bool(newest_first) and newest_first[0].key == session_key(ref)
-        is_known = agent_record is not None or is_implicit(ref.agent_id)
-        if not is_known or not (has_session or new):
+        has_agent = agent_record is not None or is_implicit(ref.agent_id)
+        if not has_agent or not (has_session or new):
             raise NotFound("agent", ref.agent_id) if new else NotFound("session", ref.session_id)
         stored = answering_agent(agent_record, ref.agent_id)
         turn_record = found.pop(0) if turn_id is not None else None

@@ -1,4 +1,4 @@
-"""A response folded from the events of its turn: what a stream tells, and the response as it is in the end.
+"""A response folded from the events of its turn: the events of its stream, and the response itself.
 
 The fold depends on the events and on the request alone, without a clock or random ids: the same events make the same
 response in any process.
@@ -15,7 +15,7 @@ from turnstone.dialects.openai.responses.output_items import (
     OpenReasoning,
     OpenRefusal,
 )
-from turnstone.dialects.openai.responses.shown import Shown
+from turnstone.dialects.openai.responses.shown import ShownResponse
 from turnstone.domain.models.requests import ArgumentsChunk, CallBegun, Piece, ReasoningChunk
 from turnstone.domain.turns.events import (
     Numbered,
@@ -38,7 +38,7 @@ JUDGED_WHOLE = ("user-input", "assistant-output")
 class ResponseFold:
     """The response so far, fed with each event once and in order."""
 
-    def __init__(self, shown: Shown) -> None:
+    def __init__(self, shown: ShownResponse) -> None:
         self._shown = shown
         self._turn_id = shown.ref.turn_id
         self._items: list[OpenItem] = []
@@ -47,7 +47,7 @@ class ResponseFold:
         self._calls: dict[int, OpenFunctionCall] = {}
         self.response: dict[str, Any] = shown.begun()
 
-    def heard(self, event: TurnEvent) -> Iterator[Event]:
+    def received(self, event: TurnEvent) -> Iterator[Event]:
         """Yield the events of the response, without their numbers, that this event of the turn causes."""
         match event:
             case TurnStarted():
@@ -58,7 +58,7 @@ class ResponseFold:
             case StepDetailed(piece=piece):
                 yield from self._detailed(piece)
             case StepProgressed(delta=TextDelta(text=text)) if text:
-                yield from self._said(OpenMessage, text)
+                yield from self._text(OpenMessage, text)
             case StepCompleted(step_details=InferenceStep() as step):
                 yield from self._inferred(step)
             case TurnCompleted(state=state):
@@ -72,9 +72,9 @@ class ResponseFold:
         match piece:
             case ReasoningChunk(text=text):
                 if text:
-                    yield from self._said(OpenReasoning, text)
+                    yield from self._text(OpenReasoning, text)
             case CallBegun(index=index, call_id=call_id, name=name):
-                if self._shown.is_clients(name) and not (index and self._shown.asked.takes_one_call):
+                if self._shown.is_clients(name) and not (index and self._shown.sent.takes_one_call):
                     yield from self._fall_silent()
                     self._calls[index] = OpenFunctionCall(self._turn_id, len(self._items), call_id, name)
                     yield from self._begun(self._calls[index])
@@ -82,7 +82,7 @@ class ResponseFold:
                 if index in self._calls and text:
                     yield from self._calls[index].grown(text)
 
-    def _said(self, kind: type[OpenMessage] | type[OpenReasoning], text: str) -> Iterator[Event]:
+    def _text(self, kind: type[OpenMessage] | type[OpenReasoning], text: str) -> Iterator[Event]:
         if type(self._spoken) is not kind:
             yield from self._fall_silent()
             self._spoken = kind(self._turn_id, len(self._items))
@@ -135,7 +135,7 @@ class ResponseFold:
         yield {"type": f"response.{self.response['status']}", "response": self.response}
 
     def _failed(self, event: TurnFailed) -> Iterator[Event]:
-        if event.status is None or event.state is None:  # this stream ends, and the turn may go on
+        if event.status is None or event.state is None:  # only this stream ends
             code, message = event.failure.code.value, event.failure.message
             yield {"type": "error", "code": code, "message": message, "param": None}
             return
@@ -148,11 +148,11 @@ class ResponseFold:
         return [each.item for each in sorted(self._ended, key=lambda each: each.index) if not each.is_dropped]
 
 
-def response_of(shown: Shown, state: TurnState, events: Iterable[Numbered]) -> dict[str, Any]:
+def response_of(shown: ShownResponse, state: TurnState, events: Iterable[Numbered]) -> dict[str, Any]:
     """Return the response of a turn in this state, from the events of the turn so far."""
     fold = ResponseFold(shown)
     for each in events:
-        for _ in fold.heard(each.event):
+        for _ in fold.received(each.event):
             pass
     if state.status.is_terminal:
         return fold.response

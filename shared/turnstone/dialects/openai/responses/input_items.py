@@ -18,7 +18,7 @@ from turnstone.domain.messages.messages import (
     UserMessage,
 )
 from turnstone.domain.responses.addresses import FIRST_INPUT, item_id
-from turnstone.domain.responses.asked import Given
+from turnstone.domain.responses.requests import Given
 from turnstone.domain.tools.tools import ToolCall, call_from_json
 from turnstone.domain.values.frozen import JsonObject, Many
 
@@ -32,14 +32,14 @@ PREFIXES: Mapping[str, str] = {
 KINDS = ", ".join(PREFIXES)
 
 
-class Item(StrictRequest):
+class InputItem(StrictRequest):
     """Fields of every item. The id and the status are those of the item in an earlier output."""
 
     id: str | None = None
     status: Status | None = None
 
 
-class SpokenItem(Item):
+class SpokenItem(InputItem):
     """A message of anyone but the model."""
 
     type: Literal["message"] = "message"
@@ -47,7 +47,7 @@ class SpokenItem(Item):
     content: str | Annotated[Many[Part], Field(min_length=1)]
 
 
-class AnswerItem(Item):
+class AnswerItem(InputItem):
     """A message of the model."""
 
     type: Literal["message"] = "message"
@@ -56,14 +56,14 @@ class AnswerItem(Item):
     phase: Literal["commentary", "final_answer"] | None = None
 
 
-class FunctionCallItem(Item):
+class FunctionCallItem(InputItem):
     type: Literal["function_call"]
     call_id: Annotated[str, Field(min_length=1)]
     name: Annotated[str, Field(min_length=1)]
     arguments: str
 
 
-class FunctionCallOutputItem(Item):
+class FunctionCallOutputItem(InputItem):
     type: Literal["function_call_output"]
     call_id: Annotated[str, Field(min_length=1)]
     output: str | Annotated[Many[Part], Field(min_length=1)]
@@ -75,7 +75,7 @@ class ReasoningPart(StrictRequest):
     text: str
 
 
-class ReasoningItem(Item):
+class ReasoningItem(InputItem):
     """Reasoning of an earlier output, which no model gets again."""
 
     type: Literal["reasoning"]
@@ -101,7 +101,7 @@ def _kind(fields: Any) -> str | None:
     return kind if isinstance(kind, str) else None
 
 
-def _known(fields: Any) -> Any:
+def _served_kind(fields: Any) -> Any:
     kind = _kind(fields) if isinstance(fields, dict) else None
     if kind is not None and kind not in (*PREFIXES, "answer"):
         raise ValueError(f"type: items of the type {repr(kind)[:80]} are not served here; those are {KINDS}")
@@ -115,12 +115,12 @@ AnyItem = Annotated[
     | Annotated[FunctionCallOutputItem, Tag("function_call_output")]
     | Annotated[ReasoningItem, Tag("reasoning")],
     Discriminator(_kind, custom_error_type="item_type", custom_error_message="type: an item needs a type or a role"),
-    BeforeValidator(_known),
+    BeforeValidator(_served_kind),
 ]
 SomeItem = SpokenItem | AnswerItem | FunctionCallItem | FunctionCallOutputItem | ReasoningItem
 
 
-class Conversation(NamedTuple):
+class GivenInput(NamedTuple):
     """Input as a model gets it.
 
     Attributes:
@@ -144,14 +144,14 @@ def stored_items(items: Iterable[SomeItem]) -> tuple[JsonObject, ...]:
 
 
 def shown_items(stored: Sequence[Mapping[str, Any]], turn_id: str) -> list[dict[str, Any]]:
-    """Return the stored items with ids; those without one have the id of their place in the turn's input."""
+    """Return the stored items with ids; those without one get that of their position in the turn's input."""
     return [
         {**item, "id": item.get("id") or item_id(PREFIXES[str(item["type"])], turn_id, FIRST_INPUT + index)}
         for index, item in enumerate(stored)
     ]
 
 
-def conversation_of(items: Iterable[SomeItem]) -> Conversation:
+def given_input(items: Iterable[SomeItem]) -> GivenInput:
     """Return the items as messages. Calls belong to the message of the model before them, or to one of their own."""
     messages: list[Message] = []
     given: list[Given] = []
@@ -173,7 +173,7 @@ def conversation_of(items: Iterable[SomeItem]) -> Conversation:
                     given.append(Given(index, item.call_id))
             case _:  # reasoning, which no model gets again
                 continue
-    return Conversation(tuple(messages), tuple(given))
+    return GivenInput(tuple(messages), tuple(given))
 
 
 def _add_call(messages: list[Message], call: ToolCall) -> None:

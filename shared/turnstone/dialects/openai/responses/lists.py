@@ -13,14 +13,14 @@ from turnstone.dialects.json_objects import after_entries, before_entries
 from turnstone.dialects.openai.pages import HAS_MORE, OF_LIST, PageRule, Query, only_value, refuse_cursor
 from turnstone.dialects.openai.responses.folding import response_of
 from turnstone.dialects.openai.responses.input_items import shown_items
-from turnstone.dialects.openai.responses.replies import EXAMPLE_ID, ListedResponseObject
+from turnstone.dialects.openai.responses.replies import EXAMPLE_ID, EXAMPLE_INPUT, ListedResponseObject
 from turnstone.dialects.openai.responses.requests import SERVED_INCLUDES
-from turnstone.dialects.openai.responses.shown import Shown
+from turnstone.dialects.openai.responses.shown import ShownResponse
 from turnstone.dialects.openai.responses.stream import EventsOf
 from turnstone.domain.errors import InvalidRequest, NotFound
 from turnstone.domain.responses.addresses import turn_of
-from turnstone.domain.responses.asked import StoredResponse
 from turnstone.domain.responses.lists import MOST_RESPONSES, ItemsQuery, ResponsesQuery
+from turnstone.domain.responses.requests import StoredResponse
 from turnstone.domain.values.frozen import Frozen
 
 USUAL_RESPONSES, USUAL_ITEMS, MOST_ITEMS = 50, 20, 100
@@ -49,8 +49,12 @@ class ResponseList(Frozen):
 
     object: OF_LIST = "list"
     data: Annotated[tuple[ListedResponseObject, ...], Field(description="The responses, in the requested order.")]
-    first_id: Annotated[str, Field(description="The id of the first entry, empty if there is none.")]
-    last_id: Annotated[str, Field(description="The id to continue behind, empty if there is none.")]
+    first_id: Annotated[
+        str, Field(description="The id of the first entry, empty if there is none.", examples=[EXAMPLE_ID])
+    ]
+    last_id: Annotated[
+        str, Field(description="The id to continue behind, empty if there is none.", examples=[EXAMPLE_ID])
+    ]
     has_more: HAS_MORE
 
 
@@ -58,9 +62,16 @@ class InputItemList(Frozen):
     """A part of the input of a response."""
 
     object: OF_LIST = "list"
-    data: Annotated[tuple[dict[str, Any], ...], Field(description="The items as they were sent, with ids.")]
-    first_id: Annotated[str, Field(description="The id of the first item, empty if there is none.")]
-    last_id: Annotated[str, Field(description="The id of the last item, empty if there is none.")]
+    data: Annotated[
+        tuple[dict[str, Any], ...],
+        Field(description="The items as they were sent, with ids.", examples=[[EXAMPLE_INPUT]]),
+    ]
+    first_id: Annotated[
+        str, Field(description="The id of the first item, empty if there is none.", examples=[EXAMPLE_ITEM_ID])
+    ]
+    last_id: Annotated[
+        str, Field(description="The id of the last item, empty if there is none.", examples=[EXAMPLE_ITEM_ID])
+    ]
     has_more: HAS_MORE
 
 
@@ -109,8 +120,8 @@ def refuse_includes(named: Iterable[str]) -> None:
 def listed_wires(listed: Iterable[StoredResponse], events_of: EventsOf) -> Iterator[tuple[str, bytes]]:
     """Yield the id and the JSON of each response, with its input."""
     for stored in listed:
-        response = response_of(Shown(stored.ref, stored.asked), stored.state, events_of(stored.state))
-        response["input"] = shown_items(stored.asked.input, stored.ref.turn_id)
+        response = response_of(ShownResponse(stored.ref, stored.sent), stored.state, events_of(stored.state))
+        response["input"] = shown_items(stored.sent.input, stored.ref.turn_id)
         yield response["id"], to_json(response)
 
 
@@ -121,24 +132,24 @@ def list_tail(first_id: str, last_id: str, has_more: bool) -> bytes:
 
 def input_items(stored: StoredResponse, query: ItemsQuery) -> InputItemList:
     """Return the requested part of the response's input. Raises InvalidRequest for an unknown cursor."""
-    return items_page(shown_items(stored.asked.input, stored.ref.turn_id), query)
+    return items_page(shown_items(stored.sent.input, stored.ref.turn_id), query)
 
 
 def items_page(items: Sequence[Mapping[str, Any]], query: ItemsQuery) -> InputItemList:
     """Return the requested part of the items, which are in the order of time. Raises InvalidRequest."""
     ordered = list(reversed(items)) if query.is_newest_first else list(items)
     if query.after is not None:
-        ordered = ordered[_place(ordered, query.after, "after") + 1 :]
+        ordered = ordered[_position(ordered, query.after, "after") + 1 :]
     if query.before is not None:
-        ordered = ordered[: _place(ordered, query.before, "before")]
+        ordered = ordered[: _position(ordered, query.before, "before")]
     page = ordered[: query.limit]
     ids = [str(item["id"]) for item in page] or [""]
     data = tuple(dict(item) for item in page)
     return InputItemList(data=data, first_id=ids[0], last_id=ids[-1], has_more=len(ordered) > len(page))
 
 
-def _place(items: Sequence[Mapping[str, Any]], item_id: str, name: str) -> int:
-    for place, item in enumerate(items):
+def _position(items: Sequence[Mapping[str, Any]], item_id: str, name: str) -> int:
+    for position, item in enumerate(items):
         if item["id"] == item_id:
-            return place
+            return position
     raise InvalidRequest(f"{name}: no item here has this id", ("query", name))

@@ -17,7 +17,7 @@ class OpenItem:
     """An item that has begun.
 
     Attributes:
-        index: its place in the output.
+        index: its position in the output.
         is_dropped: whether the response leaves it out in the end: a call that can't be answered.
     """
 

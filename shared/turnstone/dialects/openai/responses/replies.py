@@ -10,6 +10,20 @@ from pydantic import Field
 from turnstone.domain.values.frozen import Frozen
 
 EXAMPLE_ID = "resp_CXJlc3BvbnNlcwABmQAAAABwAIAAAAAAAAAAAAGZAAAAAHAAgAAAAAAAAAE"
+EXAMPLE_MESSAGE = {
+    "id": "msg_019900000000700080000000000000010000",
+    "type": "message",
+    "role": "assistant",
+    "status": "completed",
+    "content": [{"type": "output_text", "text": "Good morning!", "annotations": [], "logprobs": []}],
+}
+EXAMPLE_INPUT = {
+    "id": "msg_019900000000700080000000000000018000",
+    "type": "message",
+    "role": "user",
+    "status": "completed",
+    "content": [{"type": "input_text", "text": "hello"}],
+}
 
 
 class ResponseErrorObject(Frozen):
@@ -75,7 +89,10 @@ class ResponseObject(Frozen):
     ]
     output: Annotated[
         tuple[dict[str, Any], ...],
-        Field(description="The output items: messages, reasoning and function calls, in the order of the model."),
+        Field(
+            description="The output items: messages, reasoning and function calls, in the order of the model.",
+            examples=[[EXAMPLE_MESSAGE]],
+        ),
     ]
     usage: Annotated[ResponseUsageObject | None, Field(description="Its tokens; null before its end.")]
     instructions: Annotated[str | None, Field(description="Of the request.", examples=[None])]
@@ -106,7 +123,9 @@ class ResponseObject(Frozen):
 class ListedResponseObject(ResponseObject):
     """A response in a list, with its input."""
 
-    input: Annotated[tuple[dict[str, Any], ...], Field(description="The input items, with ids.")]
+    input: Annotated[
+        tuple[dict[str, Any], ...], Field(description="The input items, with ids.", examples=[[EXAMPLE_INPUT]])
+    ]
 
 
 class ResponseEvent(Frozen):

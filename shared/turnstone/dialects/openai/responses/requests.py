@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from turnstone.dialects.openai.chat.stored_completions import Metadata
-from turnstone.dialects.openai.responses.input_items import AnyItem, conversation_of, items_in, stored_items
-from turnstone.dialects.openai.responses.tools import Choice, Tools, allowed, tool_extras
+from turnstone.dialects.openai.responses.input_items import AnyItem, given_input, items_in, stored_items
+from turnstone.dialects.openai.responses.tools import ResponseTools, ToolChoiceField, allowed, tool_extras
 from turnstone.dialects.openai.strict import StrictRequest, refuse
 from turnstone.domain.agents.agents import (
     AgentConfig,
@@ -21,7 +21,7 @@ from turnstone.domain.agents.agents import (
     ToolConfig,
     TopP,
 )
-from turnstone.domain.responses.asked import Asked, NewResponse
+from turnstone.domain.responses.requests import NewResponse, SentRequest
 from turnstone.domain.values.frozen import JsonObject, Many
 from turnstone.domain.values.numbers import Count, Flag
 
@@ -60,7 +60,7 @@ SERVED_INCLUDES = ("message.input_image.image_url",)
 ANY_OBJECT = {"type": "object"}
 
 
-class StreamOptions(StrictRequest):
+class ResponseStreamOptions(StrictRequest):
     include_obfuscation: Flag = False
 
     @field_validator("include_obfuscation")
@@ -71,7 +71,7 @@ class StreamOptions(StrictRequest):
         return value
 
 
-class Reasoning(StrictRequest):
+class ReasoningOptions(StrictRequest):
     effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
     summary: None = None
     generate_summary: None = None
@@ -86,11 +86,11 @@ class Reasoning(StrictRequest):
         return value
 
 
-class PlainFormat(StrictRequest):
+class TextPlainFormat(StrictRequest):
     type: Literal["text", "json_object"]
 
 
-class SchemaFormat(StrictRequest):
+class TextSchemaFormat(StrictRequest):
     type: Literal["json_schema"]
     name: str
     schema_: JsonObject = Field(alias="schema")
@@ -99,7 +99,7 @@ class SchemaFormat(StrictRequest):
 
 
 class TextConfig(StrictRequest):
-    format: Annotated[PlainFormat | SchemaFormat, Field(discriminator="type")] | None = None
+    format: Annotated[TextPlainFormat | TextSchemaFormat, Field(discriminator="type")] | None = None
     verbosity: Literal["low", "medium", "high"] | None = None
 
 
@@ -109,17 +109,17 @@ class CreateResponse(StrictRequest):
     instructions: str | None = None
     previous_response_id: str | None = None
     stream: Flag = False
-    stream_options: StreamOptions | None = None
+    stream_options: ResponseStreamOptions | None = None
     store: Flag = True
     background: Flag = False
     temperature: Annotated[float, Field(ge=0, le=2, strict=True)] | None = None
     top_p: Annotated[float, Field(gt=0, le=1, strict=True)] | None = None
     max_output_tokens: Count | None = None
-    tools: Tools = ()
-    tool_choice: Choice = "auto"
+    tools: ResponseTools = ()
+    tool_choice: ToolChoiceField = "auto"
     parallel_tool_calls: Flag = True
     text: TextConfig | None = None
-    reasoning: Reasoning | None = None
+    reasoning: ReasoningOptions | None = None
     metadata: Metadata | None = None
     include: Many[str] = ()
     truncation: Literal["auto", "disabled"] = "auto"
@@ -177,22 +177,22 @@ class CreateResponse(StrictRequest):
     def to_new(self) -> NewResponse:
         """Return the request."""
         items = items_in(self.input)
-        conversation = conversation_of(items)
+        given = given_input(items)
         named = AGENT.fullmatch(self.model)
         tools, choice = allowed(self.tools, self.tool_choice)
-        asked = Asked(
+        sent = SentRequest(
             echo=self._echo(),
             functions=tuple(tool.name for tool in tools),
             input=stored_items(items),
             takes_one_call=not self.parallel_tool_calls,
         )
         return NewResponse(
-            messages=conversation.messages,
+            messages=given.messages,
             config=self._config([tool.to_tool() for tool in tools], choice),
-            asked=asked,
+            sent=sent,
             agent_id=named[1] if named else None,
             changed=self._changed,
-            given=conversation.given,
+            given=given.given,
             previous=self.previous_response_id,
             extras=self._extras(),
             tool_extras=tool_extras(tools),
@@ -233,9 +233,9 @@ class CreateResponse(StrictRequest):
 
     def _format(self) -> JsonSchemaFormat | None:
         match self.text.format if self.text else None:
-            case SchemaFormat(schema_=schema):
+            case TextSchemaFormat(schema_=schema):
                 return JsonSchemaFormat(json_schema=schema)
-            case PlainFormat(type="json_object"):
+            case TextPlainFormat(type="json_object"):
                 return JsonSchemaFormat(json_schema=ANY_OBJECT)
         return None
 
@@ -251,10 +251,10 @@ class CreateResponse(StrictRequest):
         if self.text is not None and self.text.verbosity is not None:
             extras["verbosity"] = self.text.verbosity
         match self.text.format if self.text else None:
-            case SchemaFormat() as told:
+            case TextSchemaFormat() as told:
                 schema = told.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"type"})
                 extras["response_format"] = {"type": "json_schema", "json_schema": schema}
-            case PlainFormat(type="json_object"):
+            case TextPlainFormat(type="json_object"):
                 extras["response_format"] = {"type": "json_object"}
         return extras
 

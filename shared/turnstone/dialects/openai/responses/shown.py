@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.responses.addresses import response_id
-from turnstone.domain.responses.asked import Asked
+from turnstone.domain.responses.requests import SentRequest
 from turnstone.domain.turns.turns import TurnState, TurnStatus
 from turnstone.domain.usage.usage import TokenUsage
 from turnstone.domain.values.ids import moment_of
@@ -16,15 +16,15 @@ CODES: Mapping[str, str] = {"model_busy": "rate_limit_exceeded", "limit_reached"
 NO_END = {"error": None, "incomplete_details": None, "completed_at": None, "usage": None, "output": ()}
 
 
-class Shown(NamedTuple):
+class ShownResponse(NamedTuple):
     """A response to show: its turn, and its request."""
 
     ref: TurnRef
-    asked: Asked
+    sent: SentRequest
 
     def is_clients(self, name: str) -> bool:
         """Return whether the client runs the tool."""
-        return name in self.asked.functions
+        return name in self.sent.functions
 
     def begun(self) -> dict[str, Any]:
         """Return the response without any output."""
@@ -49,7 +49,7 @@ class Shown(NamedTuple):
             "object": "response",
             "created_at": _seconds(moment_of(self.ref.turn_id)),
             "status": status,
-            **self.asked.echo,
+            **self.sent.echo,
             **end,
         }
 

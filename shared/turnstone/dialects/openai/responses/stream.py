@@ -10,9 +10,9 @@ from pydantic_core import to_json
 
 from turnstone.dialects.openai.responses.folding import ResponseFold, response_of
 from turnstone.dialects.openai.responses.output_items import Event
-from turnstone.dialects.openai.responses.shown import Shown
+from turnstone.dialects.openai.responses.shown import ShownResponse
 from turnstone.domain.refs import TurnRef
-from turnstone.domain.responses.asked import Asked, StoredResponse
+from turnstone.domain.responses.requests import SentRequest, StoredResponse
 from turnstone.domain.turns.events import Numbered
 from turnstone.domain.turns.turns import TurnState
 
@@ -24,28 +24,28 @@ class ResponseStream:
 
     reads_details = True
 
-    def __init__(self, shown: Shown) -> None:
+    def __init__(self, shown: ShownResponse) -> None:
         self._fold = ResponseFold(shown)
         self._number = 0
 
     def encode(self, numbered: Numbered, /) -> bytes:
-        return b"".join(map(self._data, self._fold.heard(numbered.event)))
+        return b"".join(map(self._data, self._fold.received(numbered.event)))
 
     def stopped(self, message: str, /) -> bytes:
         return self._data({"type": "error", "code": "server_stopping", "message": message, "param": None})
 
     def _data(self, event: Event) -> bytes:
         kind = str(event["type"])
-        told = to_json({**event, "sequence_number": self._number})
+        data = to_json({**event, "sequence_number": self._number})
         self._number += 1
-        return b"event: " + kind.encode() + b"\ndata: " + told + b"\n\n"
+        return b"event: " + kind.encode() + b"\ndata: " + data + b"\n\n"
 
 
 def whole(stored: StoredResponse, events_of: EventsOf) -> bytes:
     """Return the JSON of the response."""
-    return to_json(response_of(Shown(stored.ref, stored.asked), stored.state, events_of(stored.state)))
+    return to_json(response_of(ShownResponse(stored.ref, stored.sent), stored.state, events_of(stored.state)))
 
 
-def encoder_of(ref: TurnRef, asked: Asked, events_of: EventsOf) -> Callable[[TurnState], bytes]:
+def encoder_of(ref: TurnRef, sent: SentRequest, events_of: EventsOf) -> Callable[[TurnState], bytes]:
     """Return the function that writes the response of a turn in its state."""
-    return lambda state: whole(StoredResponse(ref, state, asked), events_of)
+    return lambda state: whole(StoredResponse(ref, state, sent), events_of)

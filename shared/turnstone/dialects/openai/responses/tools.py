@@ -15,7 +15,7 @@ from turnstone.domain.values.object_schemas import ObjectSchema
 NOT_SERVED = "tools of the type {kind} are not served here; use function"
 
 
-class FunctionTool(StrictRequest):
+class DeclaredFunction(StrictRequest):
     type: Literal["function"]
     name: Annotated[str, Field(min_length=1)]
     description: str | None = None
@@ -37,8 +37,8 @@ def _served(fields: Any) -> Any:
     return fields
 
 
-AnyTool = Annotated[FunctionTool, BeforeValidator(_served)]
-Tools = Annotated[Many[AnyTool], Field(max_length=MAX_TOOLS)]
+AnyTool = Annotated[DeclaredFunction, BeforeValidator(_served)]
+ResponseTools = Annotated[Many[AnyTool], Field(max_length=MAX_TOOLS)]
 
 
 class ChosenFunction(StrictRequest):
@@ -54,22 +54,22 @@ class AllowedTools(StrictRequest):
     tools: Annotated[Many[ChosenFunction], Field(min_length=1)]
 
 
-def _known_choice(choice: Any) -> Any:
+def _served_choice(choice: Any) -> Any:
     kind = choice.get("type") if isinstance(choice, dict) else None
     if isinstance(kind, str) and kind not in ("function", "allowed_tools"):
         raise ValueError("type: " + NOT_SERVED.format(kind=repr(kind)[:80]))
     return choice
 
 
-Choice = Annotated[
+ToolChoiceField = Annotated[
     Literal["none", "auto", "required"] | Annotated[ChosenFunction | AllowedTools, Field(discriminator="type")],
-    BeforeValidator(_known_choice),
+    BeforeValidator(_served_choice),
 ]
 
 
 def allowed(
-    tools: Sequence[FunctionTool], choice: str | ChosenFunction | AllowedTools
-) -> tuple[tuple[FunctionTool, ...], str]:
+    tools: Sequence[DeclaredFunction], choice: str | ChosenFunction | AllowedTools
+) -> tuple[tuple[DeclaredFunction, ...], str]:
     """Return the tools that may be called, and the choice among them. Raises ValueError for one that is missing."""
     names = {tool.name for tool in tools}
     chosen = () if isinstance(choice, str) else (choice,) if isinstance(choice, ChosenFunction) else choice.tools
@@ -77,11 +77,11 @@ def allowed(
         if each.name not in names:
             raise ValueError(f"tool_choice: names {each.name!r}, but there is no such tool in tools")
     if isinstance(choice, AllowedTools):
-        wanted = {each.name for each in choice.tools}
-        return tuple(tool for tool in tools if tool.name in wanted), choice.mode
+        permitted = {each.name for each in choice.tools}
+        return tuple(tool for tool in tools if tool.name in permitted), choice.mode
     return tuple(tools), choice.name if isinstance(choice, ChosenFunction) else choice
 
 
-def tool_extras(tools: Sequence[FunctionTool]) -> Mapping[str, Any]:
+def tool_extras(tools: Sequence[DeclaredFunction]) -> Mapping[str, Any]:
     """Return the fields of tools that only servers of OpenAI's API take, by the tools' names."""
     return {tool.name: {"function": {"strict": True}} for tool in tools if tool.strict}

@@ -13,7 +13,7 @@ from turnstone.domain.turns.turns import TurnState
 from turnstone.domain.values.frozen import Frozen, JsonObject
 
 
-class Asked(Frozen):
+class SentRequest(Frozen):
     """The request of a response.
 
     Attributes:
@@ -33,10 +33,10 @@ class Given(NamedTuple):
     """An answer to a call of an earlier response.
 
     Attributes:
-        place: index of its item in the input.
+        position: of its item in the input.
     """
 
-    place: int
+    position: int
     call_id: str
 
 
@@ -45,7 +45,7 @@ class NewResponse(NamedTuple):
 
     Attributes:
         agent_id: the agent that answers, None for the model alone.
-        config: of the request; with an agent, only what is changed of the agent's.
+        config: of the request; with an agent, only the fields of `changed` apply.
         changed: the fields of `config` that replace the agent's.
         given: the answers to calls that the input itself does not contain.
         previous: id of the response to continue, None for a new conversation.
@@ -54,7 +54,7 @@ class NewResponse(NamedTuple):
 
     messages: tuple[Message, ...]
     config: AgentConfig
-    asked: Asked
+    sent: SentRequest
     agent_id: str | None = None
     changed: frozenset[str] = frozenset()
     given: tuple[Given, ...] = ()
@@ -65,7 +65,7 @@ class NewResponse(NamedTuple):
     @property
     def policy(self) -> LoopPolicy:
         """The rules of its loop."""
-        return RESPONSES.model_copy(update={"calls_per_inference": 1}) if self.asked.takes_one_call else RESPONSES
+        return RESPONSES.model_copy(update={"calls_per_inference": 1}) if self.sent.takes_one_call else RESPONSES
 
     def config_of(self, agent: AgentConfig) -> AgentConfig:
         """Return the configuration that it runs with, of an agent with that configuration."""
@@ -84,7 +84,7 @@ class StoredResponse(NamedTuple):
 
     ref: TurnRef
     state: TurnState
-    asked: Asked
+    sent: SentRequest
 
 
 class ListedResponse(Frozen):
