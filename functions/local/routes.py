@@ -17,6 +17,7 @@ from ..turns import routes as turns
 from ..unserved import methods
 from ..usage import family as usage
 from ..vector_stores import family as vector_stores
+from ..webhooks import family as webhooks
 
 FAMILIES = (
     agents,
@@ -34,6 +35,7 @@ FAMILIES = (
     memory,
     files,
     vector_stores,
+    webhooks,
     changes,
     streams,
     reads,

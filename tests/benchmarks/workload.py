@@ -10,6 +10,7 @@ from random import Random
 from tests.benchmarks.histories import BEGAN_AT, CONFIG, answer, question
 from tests.fakes.jobs import RecordedJobs
 from tests.fakes.models.scripted import Scripted, ScriptedInference, call
+from tests.fakes.receiver import ScriptedReceiver
 from tests.fakes.shields import ScriptedShields
 from tests.support.engine.harness import Held
 from turnstone.adapters.machine.local_supervisor import LocalSupervisor
@@ -187,6 +188,7 @@ class Workload:
             shields=ScriptedShields(),
             embeddings=OfflineEmbeddings(),
             bank_providers=ConfiguredProviders({}, {}),
+            webhook_sender=ScriptedReceiver(),
         )
         core = Core(ports, Settings(context_tokens=self._budget_tokens), is_on_lambda=True)
         try:

@@ -31,7 +31,8 @@ _OPEN = "SELECT pk, sk FROM items WHERE open = ? AND (pk, sk) > (?, ?) ORDER BY 
 _CLEAR = "DELETE FROM items WHERE rowid IN (SELECT rowid FROM items WHERE pk = ? LIMIT ?)"
 
 _EXPIRED = """SELECT rowid FROM items
-    WHERE (pk LIKE '%|idempotency:%' OR sk LIKE 'idempotency:%' OR pk LIKE '%|completion:%' OR pk LIKE '%|completions')
+    WHERE (pk LIKE '%|idempotency:%' OR sk LIKE 'idempotency:%' OR pk LIKE '%|completion:%' OR pk LIKE '%|completions'
+        OR pk LIKE '%|webhook:%')
         AND json_extract(attributes, '$.ttl') <= ?
     LIMIT ?"""
 _LAST_ROW = "SELECT max(rowid) FROM items"
@@ -131,7 +132,7 @@ class SqliteRangeStore:
             return self._clear(pk, min(limit, RECORDS_IN_NEED), sk)
 
     def drop_expired(self, now: datetime) -> int:
-        """Delete expired records of idempotency keys and chat completions, as a DynamoDB table does by `ttl`.
+        """Delete expired idempotency keys, chat completions and deliveries, as a DynamoDB table does by `ttl`.
 
         Returns the number of deleted records, EXPIRED_AT_ONCE at most. The search takes no lock; the removal takes one.
         """
