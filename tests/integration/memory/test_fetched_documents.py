@@ -16,16 +16,16 @@ from tests.fakes.models.openai_server import ModelServer
 from tests.fakes.web.web_server import HOST, WebAnswer, WebRequest, WebServer
 from tests.support.documents.made import DOCX, PDF, docx_with, paragraph, pdf_with
 from tests.support.engine.either_store import Make
-from tests.support.engine.harness import attempt, opens_turn
+from tests.support.engine.harness import LEASE_S, attempt, completes_turn, opens_turn, turn_in
 from tests.support.server.asgi_client import Served, served
 from turnstone.adapters.extracting.extractor import DocumentExtractor
 from turnstone.adapters.extracting.reading_process import ReadingProcesses
 from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.errors import InvalidRequest, Overloaded
 from turnstone.domain.memory.documents import SourceBody
-from turnstone.domain.messages.messages import UserMessage
+from turnstone.domain.messages.messages import UserMessage, message_text
 from turnstone.domain.turns.turn_settings import TurnDocument
-from turnstone.domain.turns.turns import NewTurn
+from turnstone.domain.turns.turns import NewTurn, TurnStatus
 from turnstone.services.memory.documents.document_sources import DocumentSources
 from turnstone.services.memory.turns.turn_texts import TurnTexts
 
@@ -171,3 +171,26 @@ def test_nothing_is_fetched_without_a_slot(make: Make) -> None:
     with server.core.executor.permit("other"), pytest.raises(Overloaded):
         server.turns.start(LOCAL_CALLER, ref, new, attempt())
     assert (server.states(ref), web.requests) == ([], [])
+
+
+def test_a_process_that_takes_a_turn_over_shows_the_texts_that_were_fetched_for_it(make: Make) -> None:
+    """Also a text that was read from a document, which the heir neither fetches nor reads again."""
+    server, heir = make("ok"), make("ok")
+    web, none = Web(), Web()
+    server.core.turn_memory_services.texts = texts_of(web)
+    heir.core.turn_memory_services.texts = texts_of(none)
+    ref = server.session()
+    paper = f"data:{PDF};base64,{b64encode(pdf_with('Closed on Sundays.')).decode()}"
+    documents = (*at(ADDRESS, None), TurnDocument(content="", address=paper, mime_type=PDF))
+    new = NewTurn(messages=(UserMessage(content="Hi"),), documents=documents)
+    server.store.before(completes_turn, server.store.die)
+    broadcast = server.turns.start(LOCAL_CALLER, ref, new, attempt())
+    server.drain(broadcast)
+    server.clock.advance(LEASE_S)  # type: ignore[attr-defined] # in tests it is a fake
+    run = heir.core.recovery.reconcile(broadcast.ref).run
+    assert run is not None
+    turn_in(heir.drain(run))
+    assert heir.states(ref)[0].status is TurnStatus.COMPLETED
+    shown = [message_text(each.inference.requests[-1].messages[-1]) for each in (server, heir)]
+    assert shown == ["Hi\ntext 1\nhere\nClosed on Sundays."] * 2
+    assert (web.requests, none.requests) == ([ADDRESS], [])

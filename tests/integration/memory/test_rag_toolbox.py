@@ -7,13 +7,14 @@ Covers: services/memory/turns/rag_toolbox, domain/tools/rag_settings, domain/mem
 from __future__ import annotations
 
 import json
+from itertools import count
 from typing import Any
 
 import pytest
 
 from tests.fakes.models.scripted import ScriptedReply, call, calls
 from tests.support.engine.either_store import Make
-from tests.support.engine.harness import Server, attempt, outline, turn_in
+from tests.support.engine.harness import LEASE_S, Server, StoreCall, attempt, outline, saves_step, turn_in
 from turnstone.domain.access.caller import LOCAL_CALLER, Caller
 from turnstone.domain.agents.agents import AgentConfig, TurnOverrides
 from turnstone.domain.errors import InvalidRequest, MemoryUnusable
@@ -26,6 +27,7 @@ from turnstone.domain.refs import SessionRef
 from turnstone.domain.registry.registry import BUILTIN, Toolgroup
 from turnstone.domain.tools.rag_settings import rag_settings
 from turnstone.domain.tools.tools import ToolResponse
+from turnstone.domain.turns.events import StepCompleted
 from turnstone.domain.turns.turn_settings import TurnDocument
 from turnstone.domain.turns.turns import NewTurn, ToolExecutionStep
 from turnstone.domain.values.content import text_of
@@ -284,3 +286,30 @@ def test_a_search_costs_one_round_trip_once_its_banks_were_read(make: Make) -> N
     others = [each for each in server.store.calls[before:] if any(key.startswith(("seg:", "id:")) for key in each.keys)]
     assert len(reads) == 1
     assert others == reads
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_search_is_one_step_whichever_process_continues_the_turn(make: Make, moment: str) -> None:
+    """The first process dies before, or right after, it has stored the answer of the search."""
+    server, heir = make(SEARCH), make("ok")
+    filled(server, "shore", TERNS)
+    ref = server.session(toolgroups=[rag("shore")])
+    writes = count(1)
+
+    def is_second(call: StoreCall) -> bool:
+        return saves_step(call) and next(writes) == 2
+
+    getattr(server.store, moment)(is_second, server.store.die)
+    new = NewTurn(messages=(UserMessage(content="Tell me."),))
+    broadcast = server.turns.start(LOCAL_CALLER, ref, new, attempt())
+    server.drain(broadcast)
+    server.clock.advance(LEASE_S)  # type: ignore[attr-defined] # in tests it is a fake
+    run = heir.core.recovery.reconcile(broadcast.ref).run
+    assert run is not None
+    events = heir.drain(run)
+    (step,) = [step for step in turn_in(events).steps if isinstance(step, ToolExecutionStep)]
+    (response,) = step.tool_responses
+    assert TERNS in text_of(response.content)
+    completed = [each for each in events if isinstance(each, StepCompleted) and each.step_type == "tool_execution"]
+    assert len(completed) == 1
+    server.assert_whole(ref)
