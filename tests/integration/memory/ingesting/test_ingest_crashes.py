@@ -1,9 +1,10 @@
-"""Any one call of a port fails during the insertion of a file, with the process or without: nothing is halved or lost.
+"""Any one call of a port fails during an insertion or a fold, with the process or without: nothing is halved or lost.
 
 The document is found wholly, as before or as new, at each moment; another process ends the insertion; and in the end no
 record and no payload is left that nothing leads to.
 
-Covers: services/memory/documents/ingesting, services/memory/documents/ingest_runs, store/memory/ingestions
+Covers: services/memory/documents/ingesting, services/memory/documents/ingest_runs, store/memory/ingestions,
+services/memory/folding, services/memory/merging, services/memory/segment_writing
 """
 
 from __future__ import annotations
@@ -30,14 +31,17 @@ from tests.integration.crash_matrix.faults import (
 )
 from tests.integration.crash_matrix.leftovers import blobs_named_by
 from tests.support.cases import NIGHTLY
+from tests.support.engine.banks import manifest_of
 from tests.support.engine.harness import CountingStore, FakeClock, ManualSupervisor, ProcessDied, Server
 from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.errors import NotFound, StoreUnavailable
 from turnstone.domain.memory.banks import Chunking, NewBank
 from turnstone.domain.memory.documents import NewDocument
+from turnstone.domain.memory.insertions import GivenChunk
 from turnstone.domain.memory.questions import BankQuestion
 from turnstone.domain.provider_data import NO_PROVIDER_DATA
 from turnstone.domain.turns.attempts import Attempt
+from turnstone.services.memory import folding, merging
 from turnstone.services.memory.documents import ingest_runs
 from turnstone.settings.config import Settings
 from turnstone.store.layout.oversize import OversizeStore
@@ -214,3 +218,80 @@ def over(make: Make, case: Case, fault: Fault | None = None) -> Iterator[tuple[W
         yield world, server, new.file_id
     finally:
         world.database.close()
+
+
+# ---- folds and merges
+
+
+BEFORE, ADDED = ("low", "water"), ("rising", "high", "slack")
+FIVE_MINUTES_S, STEP_S = 300, 30
+
+
+@pytest.fixture
+def folding_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fold each insertion, and merge two segments."""
+    monkeypatch.setattr(folding, "FOLDED_FROM", 2)
+    monkeypatch.setattr(folding, "ONE_IN", 1)
+    monkeypatch.setattr(merging, "MERGED", 2)
+
+
+@pytest.mark.usefixtures("folding_early")
+def test_a_death_at_any_call_of_a_fold_changes_no_answer_and_leaves_nothing_after_five_minutes(make: Make) -> None:
+    with over_segment(make) as (world, server):
+        world.faults.begin()
+        insert_text(server, "tide", ADDED)
+        world.faults.end()
+        assert len(segments_of(server)) == 1, "nothing was folded and merged"
+        calls = world.faults.calls
+    assert {"write", "put"} < {call.verb for call in calls}
+    for call, moment in product(calls, Moment):
+        fault = Fault(call, moment, Blow.DEATH)
+        with over_segment(make, fault) as (world, server):
+            world.faults.begin()
+            with suppress(ProcessDied):
+                insert_text(server, "tide", ADDED)
+            world.faults.end()
+            assert world.faults.has_struck, str(fault)
+            heir = world.process()
+            answers = hits_of(heir)
+            assert sorted(text for text, _ in answers) in (sorted(BEFORE), sorted(BEFORE + ADDED)), str(fault)
+            for _ in range(0, FIVE_MINUTES_S, STEP_S):
+                world.clock.advance(STEP_S)
+                for job in heir.core.cleaning.due():
+                    heir.core.cleaning.run_for(job, timedelta(hours=1))
+            assert hits_of(world.process()) == answers, str(fault)
+            assert world.leftovers(heir) == [], str(fault)
+            assert segments_stored(world) == segments_of(heir), str(fault)
+
+
+@contextmanager
+def over_segment(make: Make, fault: Fault | None = None) -> Iterator[tuple[World, Server]]:
+    """Yield a world, and a process, with a bank of one segment."""
+    world = World(make(), Case(is_new=True, is_claiming=False), fault)
+    server = world.process()
+    try:
+        server.core.banks.register(LOCAL_CALLER, NewBank(BANK, "vector", "scripted"), NO_PROVIDER_DATA, FIRST)
+        insert_text(server, "ebb", BEFORE)
+        yield world, server
+    finally:
+        world.database.close()
+
+
+def insert_text(server: Server, document_id: str, texts: tuple[str, ...]) -> None:
+    given = [GivenChunk(text, {}, document_id) for text in texts]
+    server.core.inserting.insert_chunks(LOCAL_CALLER, BANK, given, NO_PROVIDER_DATA, FIRST)
+
+
+def hits_of(server: Server) -> list[tuple[str, float]]:
+    question = BankQuestion(" ".join(BEFORE + ADDED), None, "keyword", 100)
+    hits = server.core.searching.search(LOCAL_CALLER, BANK, question, NO_PROVIDER_DATA)
+    return [(hit.chunk.text, round(hit.score, 6)) for hit in hits]
+
+
+def segments_of(server: Server) -> set[str]:
+    """Return the names of the segments that the bank lists."""
+    return {segment.name for segment in manifest_of(server).segments}
+
+
+def segments_stored(world: World) -> set[str]:
+    return {record.key.sk.split(":")[1] for record in world.database.records() if record.key.sk.startswith("seg:")}
