@@ -142,6 +142,21 @@ def test_an_unusable_vector_is_refused_by_its_chunk(server: Served, vector: Any,
     assert found(server, "good") == []
 
 
+@pytest.mark.parametrize(("word", "shown"), [("NaN", "JSON"), ("-Infinity", "JSON"), ("1e999", "finite")])
+def test_a_vector_that_is_not_finite_is_refused(server: Served, word: str, shown: str) -> None:
+    vector = ",".join([word] * registered(server).json()["embedding_dimension"])
+    chunk = f'{{"content": "bad", "metadata": {{}}, "embedding": [{vector}]}}'
+    body = f'{{"vector_db_id": "birds", "chunks": [{chunk}]}}'.encode()
+    answer = server.client.send(
+        Raw("POST", b"/v1/vector-io/insert", (body,), ((b"content-type", b"application/json"),))
+    )
+    assert answer.status == 400
+    (wrong,) = answer.json()["error"]["detail"]["errors"]
+    assert shown in wrong["msg"]
+    assert wrong["loc"] == ([] if shown == "JSON" else ["chunks", 0, "embedding", 0])
+    assert found(server, "bad") == []
+
+
 @pytest.mark.parametrize(
     ("body", "field"),
     [

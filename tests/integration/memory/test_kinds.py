@@ -155,6 +155,8 @@ def test_a_walk_finds_the_nearest_edges_first_and_a_cycle_once(both: Make) -> No
         "Alga feeds Snail.",
         "Fox hunts Snail.",
     ]
+    around_two = texts(recalled(other, entities=["Tern", "shrimp"], depth=2))
+    assert around_two == [*near, "Shrimp eats Alga.", "Alga feeds Snail.", "Fox hunts Snail."]
     hits = recalled(other, entities=["Tern", "shrimp"], depth=3)
     assert texts(hits)[-1] == "An owl hunts foxes at night."
     assert [hit.score for hit in hits] == [1, 1, 1, 0.5, 0.5, 1 / 3]
