@@ -70,8 +70,8 @@ QUERIES = "questions are not empty, and each kind of banks has parameters and fi
 BEYOND_SCHEMAS = {
     "create_agent": TOOLS,
     "llama_stack_2024_create_agent": TOOLS,
-    "llama_stack_2024_create_turn": "there are no memory banks for attachments, and only a waiting turn takes answers",
-    "create_session": "there are no vector databases yet that could be named",
+    "llama_stack_2024_create_turn": "attachments are texts or may be fetched, and only a waiting turn takes answers",
+    "create_session": "a vector database that is named has to exist",
     "create_turn": TOOLS,
     "get_usage": "days have to be in their order and not too many, and a session needs its agent",
     "list_chat_completion_messages": "a page begins after what was issued",

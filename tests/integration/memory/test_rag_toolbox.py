@@ -7,6 +7,7 @@ Covers: services/memory/turns/rag_toolbox, domain/tools/rag_settings, domain/mem
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from itertools import count
 from typing import Any
 
@@ -17,9 +18,11 @@ from tests.support.engine.either_store import Make
 from tests.support.engine.harness import LEASE_S, Server, StoreCall, attempt, outline, saves_step, turn_in
 from turnstone.domain.access.caller import LOCAL_CALLER, Caller
 from turnstone.domain.agents.agents import AgentConfig, TurnOverrides
-from turnstone.domain.errors import InvalidRequest, MemoryUnusable
+from turnstone.domain.errors import InvalidRequest, MemoryUnusable, NotFound
 from turnstone.domain.memory.banks import NewBank
+from turnstone.domain.memory.documents import DocumentQuery
 from turnstone.domain.memory.insertions import GivenChunk
+from turnstone.domain.memory.questions import BankQuery, BankQuestion
 from turnstone.domain.memory.texts.chunking import count_tokens
 from turnstone.domain.messages.messages import UserMessage
 from turnstone.domain.provider_data import NO_PROVIDER_DATA
@@ -224,6 +227,41 @@ def test_a_registered_toolgroup_lends_banks_that_every_caller_may_see(make: Make
     assert "no memory bank 'birds'" in text_of(refused.content)
     (found,) = answers(server, server.session(toolgroups=["ours"]))
     assert TERNS in text_of(found.content)
+
+
+def test_a_hidden_bank_costs_the_calls_of_a_missing_one(make: Make) -> None:
+    """Otherwise the time of a refusal would show which banks there are."""
+    server = make()
+    filled(server, "birds", SECRET, by=ANN)
+    ref = session_of(server, LOCAL_CALLER, RAG)
+    core, question = server.core, BankQuestion("terns", None)
+
+    def turn(bank: str, *toolgroups: Any, **more: Any) -> None:
+        overrides = TurnOverrides.model_validate({"toolgroups": toolgroups} if toolgroups else {})
+        answers(server, ref, BOB, overrides=overrides, **more)
+
+    acts: tuple[Callable[[str], object], ...] = (
+        lambda bank: core.searching.search(BOB, bank, question, NO_PROVIDER_DATA),
+        lambda bank: core.recalling.query(BOB, bank, BankQuery(question), NO_PROVIDER_DATA),
+        lambda bank: core.rag_queries.query(BOB, [bank], "terns", rag_settings({}), NO_PROVIDER_DATA),
+        lambda bank: core.vector_stores.search(BOB, bank, [question], NO_PROVIDER_DATA),
+        lambda bank: core.vector_stores.get(BOB, bank),
+        lambda bank: core.documents.get(BOB, bank, "birds-0"),
+        lambda bank: core.documents.list(BOB, bank, DocumentQuery(9)),
+        lambda bank: core.documents.drop(BOB, bank, "birds-0"),
+        lambda bank: core.banks.delete(BOB, bank),
+        lambda bank: core.inserting.insert_chunks(BOB, bank, [GivenChunk("a", {})], NO_PROVIDER_DATA, attempt()),
+        lambda bank: core.sessions.create(BOB, ref.agent_id, "s", attempt(), bank),
+        lambda bank: session_of(server, BOB, rag(bank)) and turn(bank, rag(bank)),
+    )
+    for number, act in enumerate(acts):
+        costs = []
+        for bank in ("birds", "nests"):
+            before = len(server.store.calls)
+            with pytest.raises((NotFound, InvalidRequest)):
+                act(bank)
+            costs.append([(each.verb, len(each.keys)) for each in server.store.calls[before:]])
+        assert costs[0] == costs[1], number
 
 
 @pytest.mark.parametrize("given", [3, [3], [""], {"a": 1}, [["shore"]]])

@@ -203,6 +203,18 @@ def test_an_agent_lends_no_bank_that_its_creator_may_not_see_whichever_came_firs
             start(server, session_of(server, BOB, agent_id), by=BOB)
 
 
+def test_a_bank_that_another_user_registers_under_a_name_is_lent_though_the_earlier_one_was_hidden(make: Make) -> None:
+    server, other = make("ok"), make()
+    filled(server, TERNS, bank="birds", by=ANN)
+    agent_id = agent_of(server, BOB, tools=[memory("birds")])
+    ref = session_of(server, BOB, agent_id)
+    with pytest.raises(MemoryUnusable):
+        start(server, ref, by=BOB)
+    other.core.banks.delete(ANN, "birds", "vector")
+    filled(other, KNOTS, bank="birds", by=BOB)
+    assert KNOTS in str(step_of(turn_in(start(server, ref, by=BOB))).inserted_context)
+
+
 def test_a_bank_of_another_tenant_is_not_found(make: Make) -> None:
     server = make()
     filled(server, TERNS, by=Caller(tenant="other", principal="local"))

@@ -23,12 +23,15 @@ class Lending:
     def refuse_unusable(self, tenant: str, named: Sequence[NamedBank]) -> None:
         """Raise MemoryUnusable, naming the field, for a bank that its namers can't lend.
 
-        A bank that this process has read before is not read again: `open` does that.
+        A bank that this process has read before is not read again, as `open` does that, unless it would be refused:
+        it may have changed since, and a hidden bank takes the time of a missing one.
         """
-        found = {each.bank_id: self._reads.remembered(tenant, each.bank_id) for each in named if not each.is_optional}
-        if unread := [bank_id for bank_id, stored in found.items() if stored is None]:
-            found |= self._reads.find(tenant, unread)
-        self._check(tenant, [each for each in named if not each.is_optional], found)
+        required = [each for each in named if not each.is_optional]
+        names = list(dict.fromkeys(each.bank_id for each in required))
+        try:
+            self._check(tenant, required, {name: self._reads.remembered(tenant, name) for name in names})
+        except MemoryUnusable:
+            self._check(tenant, required, self._reads.find(tenant, names))
 
     def open(self, tenant: str, banks: LentBanks, bank_ids: Iterable[str]) -> list[OpenedBank]:
         """Return these banks with their content, in this order, without optional ones that are not there.
