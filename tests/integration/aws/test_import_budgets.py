@@ -206,6 +206,16 @@ NOT_NEEDED = {
     AUTHORIZER: ("http.server.app", "dialects", "engine", "store.sessions.turns", "domain.agents.agents"),
 }
 
+OF_SEARCHES = (
+    "services.memory.searching",
+    "services.memory.turns",
+    "adapters.retrieval",
+    "adapters.extracting",
+    "adapters.vectors",
+)
+OF_BANKS = ("services.memory", "store.memory")
+KNOWS_BANKS = {"memory.family", "vector_stores.family", JOBS, INGEST, SWEEPER}
+
 # ---- modules that the first request may load, all of Python's own library
 
 AT_FIRST_REQUEST = {"encodings.idna", "stringprep", "unicodedata"}  # a name of a host, encoded for the first time
@@ -395,6 +405,9 @@ def assert_loads_what_it_needs(function: Function, start: Started) -> None:
     of_callers = {"turnstone.settings.auth_settings"} if function.module == AUTHORIZER else set[str]()
     assert within(start, ("settings.auth_settings",)) == of_callers
     assert not within(start, NOT_NEEDED.get(function.module, ())), "its routes do without"
+    assert not within(start, OF_SEARCHES), "no start searches or reads a document"
+    if function.module not in KNOWS_BANKS:
+        assert not within(start, OF_BANKS), "it reads banks when a turn has some, or not at all"
 
 
 def is_answered(function: Function, answer: Mapping[str, Any]) -> bool:
