@@ -71,6 +71,23 @@ def test_counts_are_those_of_the_documents_at_any_time(both: Make) -> None:
     assert server.core.files.get(LOCAL_CALLER, heron).file_id == heron
 
 
+def test_a_store_with_many_files_and_a_list_of_stores_are_read_in_two_round_trips(both: Make) -> None:
+    server = both()
+    heron = uploaded(server, "a heron")
+    store, *_ = (created(server) for _ in range(20))
+    added(server, store, heron)
+    for begin in range(0, 300, 100):
+        news = [NewDocument(f"d{begin + number}", file_id=heron) for number in range(100)]
+        server.core.vector_stores.add_files(LOCAL_CALLER, store, news, ONCE)
+    calls = server.store.calls
+    calls.clear()
+    assert counts(server, store)[0] == 301
+    assert [call.verb for call in calls] == ["get", "gather"], "the bank, then the documents up to a megabyte"
+    calls.clear()
+    assert len(server.core.vector_stores.list(LOCAL_CALLER, PagedEntries(20)).stores) == 20
+    assert [(call.verb, len(call.keys)) for call in calls] == [("range", 1), ("gather", 20)]
+
+
 def test_a_repeated_creation_makes_one_store_with_its_files_once(both: Make) -> None:
     server = both()
     heron = uploaded(server, "a heron")
