@@ -171,6 +171,16 @@ def test_wrong_settings_are_refused_by_name(server: Served, config: Any, field: 
     assert perf_counter() - started < 1.0
 
 
+def test_a_template_that_makes_too_much_of_a_question_is_refused(server: Served) -> None:
+    filled(server)
+    loops = "{% for m in messages %}" + "{{ question }}" * 100 + "{% endfor %}"
+    generator = {"type": "llm", "model": "offline", "template": loops}
+    assert queried(server, "mud", query_generator_config=generator).status == 200
+    refused = queried(server, "mud " * 500, query_generator_config=generator)
+    assert refused.status == 400
+    assert "query_generator_config.template" in refused.refusal()
+
+
 def test_a_question_without_text_is_refused(server: Served) -> None:
     filled(server)
     for content in ("", "  \n", [], [{"type": "image", "image": {"url": {"uri": "http://a/b.png"}}}]):
