@@ -39,6 +39,7 @@ from turnstone.domain.turns.events import StepCompleted, TurnFailed
 from turnstone.domain.turns.turn_settings import TurnDocument
 from turnstone.domain.turns.turns import MemoryRetrievalStep, NewTurn, Turn, TurnStatus
 from turnstone.ports.records import Range
+from turnstone.services.memory.folding import AT_ONCE_FROM
 
 TERNS = "Terns breed on the gravel of the northern shore."
 KNOTS = "Knots winter on mudflats, far from where they breed."
@@ -152,10 +153,11 @@ def test_a_bank_made_again_under_its_name_is_found_with_its_new_content(both: Ma
         server.core.banks.delete(LOCAL_CALLER, "shore", "vector")
 
 
-def test_a_retrieval_costs_two_round_trips_once_its_bank_was_read(both: Make) -> None:
-    """One that reads the bank, and one that stores the step."""
+@pytest.mark.parametrize("others", [0, AT_ONCE_FROM])
+def test_a_retrieval_costs_two_round_trips_once_its_bank_was_read(both: Make, others: int) -> None:
+    """One that reads the bank, and one that stores the step: from the log and from segments with pages of texts."""
     server = both("a", "b", "c", "d")
-    filled(server, TERNS, KNOTS)
+    filled(server, TERNS, KNOTS, *(f"A stint was seen on day {number}." for number in range(others)))
     calls = []
     for tools in ([], [memory("shore")]):
         ref = server.session(tools=tools)
