@@ -191,6 +191,40 @@ def test_a_turn_is_found_in_any_session_of_its_agent_and_in_no_other_agents(clie
     assert client.refused("/agents/turn/get", other).status_code == 404
 
 
+def test_attachments_and_banks_are_read_in_one_step_before_the_first_inference(
+    client: Client2024, model: ModelServer
+) -> None:
+    """In the order of that contract, with one step id, in a stream and in the turn that is read later."""
+    client.post("/v1/memory-banks", {"memory_bank_id": "shore", "params": {"memory_bank_type": "keyword"}})
+    knots = {"document_id": "knots", "content": "Knots probe the mud.", "mime_type": "text/plain"}
+    client.post("/v1/memory-banks/shore/documents", {"documents": [knots]})
+    memory = {"type": "memory", "memory_bank_configs": [{"type": "keyword", "bank_id": "shore"}]}
+    session = client.session(memory)
+    attached = [{"content": "Terns dive for fish near the mud.", "mime_type": "text/plain"}]
+    events = client.stream({**session, "messages": [user("Who likes mud?")], "attachments": attached})
+    order = [(each["event_type"], each.get("step_type")) for each in events]
+    assert order[:4] == [
+        ("turn_start", None),
+        ("step_start", "memory_retrieval"),
+        ("step_complete", "memory_retrieval"),
+        ("step_start", "inference"),
+    ]
+    assert order[-1] == ("turn_complete", None)
+    assert [each[1] for each in order].count("memory_retrieval") == 2
+    step = events[2]["step_details"]
+    assert events[1]["step_id"] == events[2]["step_id"] == step["step_id"]
+    read = client.post("/agents/session/get", {}, **session)
+    of_session = read["memory_bank"]["identifier"]
+    assert step["memory_bank_ids"] == ["shore", of_session]
+    assert step["vector_db_ids"] == f"shore,{of_session}"
+    for text in ("Knots probe the mud.", "Terns dive for fish near the mud."):
+        assert text in step["inserted_context"]
+        assert text in model.requests[-1]["messages"][-1]["content"]
+    assert events[-1]["turn"]["steps"][0] == step
+    turn = {"agent_id": session["agent_id"], "turn_id": events[-1]["turn"]["turn_id"]}
+    assert client.get("/agents/turn/get", **turn) == events[-1]["turn"]
+
+
 def test_an_unsupported_feature_is_refused_by_its_name(client: Client2024) -> None:
     memory = {"type": "memory", "memory_bank_configs": [{"type": "a", "bank_id": "b"}]}
     refused = client.refused("/agents/create", {"agent_config": {**CONFIG, "tools": [memory]}})
