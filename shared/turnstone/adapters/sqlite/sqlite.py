@@ -31,8 +31,8 @@ _OPEN = "SELECT pk, sk FROM items WHERE open = ? AND (pk, sk) > (?, ?) ORDER BY 
 _CLEAR = "DELETE FROM items WHERE rowid IN (SELECT rowid FROM items WHERE pk = ? LIMIT ?)"
 
 _EXPIRED = """SELECT rowid FROM items
-    WHERE (pk LIKE '%|idempotency:%' OR sk LIKE 'idempotency:%' OR pk LIKE '%|completion:%' OR pk LIKE '%|completions')
-        AND json_extract(attributes, '$.ttl') <= ?
+    WHERE (pk LIKE '%|idempotency:%' OR sk LIKE 'idempotency:%' OR pk LIKE '%|completion:%' OR pk LIKE '%|completions'
+        OR pk LIKE '%|upload:%' OR sk LIKE 'removed:%') AND json_extract(attributes, '$.ttl') <= ?
     LIMIT ?"""
 _LAST_ROW = "SELECT max(rowid) FROM items"
 _POINTERS = """SELECT body FROM items
@@ -131,7 +131,9 @@ class SqliteRangeStore:
             return self._clear(pk, min(limit, RECORDS_IN_NEED), sk)
 
     def drop_expired(self, now: datetime) -> int:
-        """Delete expired records of idempotency keys and chat completions, as a DynamoDB table does by `ttl`.
+        """Delete expired records of idempotency keys, chat completions, uploads and removed documents.
+
+        A DynamoDB table does the same by `ttl`.
 
         Returns the number of deleted records, EXPIRED_AT_ONCE at most. The search takes no lock; the removal takes one.
         """
