@@ -44,7 +44,17 @@ STORE_FILES, BATCHES = f"{STORES}/{{vector_store_id}}/files", f"{STORES}/{{vecto
 OF_STORES = (STORES, STORE_FILES, BATCHES)
 IDS_OF = {STORED: "completion_id", FILES: "file_id", UPLOADS: "upload_id"}
 IDS_OF |= {STORES: "vector_store_id", BATCHES: "batch_id"}
-KEYED = ("/v1/agents", "/v1/agents/{agent_id}/session", *REGISTRIES, *BANKS, FILES, UPLOADS, PARTS, *OF_STORES, WEBHOOKS)
+KEYED = (
+    "/v1/agents",
+    "/v1/agents/{agent_id}/session",
+    *REGISTRIES,
+    *BANKS,
+    FILES,
+    UPLOADS,
+    PARTS,
+    *OF_STORES,
+    WEBHOOKS,
+)
 INGESTED_WITHIN_S = 20.0
 
 
@@ -106,7 +116,9 @@ class Tenant:
             assert answer.status == 200, answer
             self.secrets |= set(IDS.findall(answer.body))
             made = answer.json() or {}
-            self.ids |= {name: made[name] for name in ("agent_id", "session_id", "turn_id", "webhook_id") if name in made}
+            self.ids |= {
+                name: made[name] for name in ("agent_id", "session_id", "turn_id", "webhook_id") if name in made
+            }
             if path in IDS_OF:
                 self.ids[IDS_OF[path]] = made["id"]
             if made.get("steps"):
