@@ -25,8 +25,6 @@ Misuse = Callable[[str], NoReturn]
 
 def run_memory(options: argparse.Namespace, misuse: Misuse) -> int:
     """Run the verb and return its exit status; `misuse` ends the process with a message about the usage."""
-    if options.verb == "remove" and options.all == bool(options.files):
-        misuse("name files to remove, or --all for the bank with all of them")
     verbs = {"add": _add, "search": _search, "list": _list, "remove": _remove}
     try:
         with closing(Client(load_client_settings(options.url, options.api_key))) as client:
@@ -94,6 +92,8 @@ def _list(options: argparse.Namespace, client: Client) -> int:
 
 
 def _remove(options: argparse.Namespace, client: Client) -> int:
+    if options.all == bool(options.files):
+        raise UnusablePath("name files to remove, or --all for the bank with all of them")
     bank = _existing(client, options.bank)
     if options.all:
         bank.delete()

@@ -47,23 +47,16 @@ from turnstone.domain.provider_data import NO_PROVIDER_DATA
 from turnstone.ports.memory import SegmentQuestion
 from turnstone.ports.records import Range
 from turnstone.services.cleanup.cleaning import LATE_PAYLOADS
-from turnstone.services.memory import folding, merging
+from turnstone.services.memory import folding
 from turnstone.store.memory.contents import BankChange, Unlisted
+
+pytestmark = pytest.mark.usefixtures("small_segments")
 
 WORDS = [
     f"{first}{last}" for first in ("tern", "knot", "plover", "stint", "ruff") for last in ("", "s", "wing", "nest")
 ]
 SEGMENTS = NumpySegments()
 QUESTIONS = ("ternwing nest", "plovers", "ruff stint knots", "nothing of it")
-
-
-@pytest.fixture(autouse=True)
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fold and merge after a few chunks, as a large bank does after thousands."""
-    monkeypatch.setattr(folding, "FOLDED_FROM", 6)
-    monkeypatch.setattr(merging, "MERGED", 3)
-    monkeypatch.setattr(merging, "SMALLEST", 2)
-    monkeypatch.setattr(folding, "ONE_IN", 2)
 
 
 def text_of(random: Random) -> str:

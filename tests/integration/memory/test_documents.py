@@ -32,20 +32,13 @@ from turnstone.domain.memory.questions import BankQuestion
 from turnstone.domain.provider_data import NO_PROVIDER_DATA
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.ports.records import Range
-from turnstone.services.memory import folding, merging
+from turnstone.services.memory import folding
+
+pytestmark = pytest.mark.usefixtures("small_segments")
 
 BANK = "shore"
 FIRST = Attempt(fingerprint="body")
 SMALL = Chunking(tokens=3, overlap=0)
-
-
-@pytest.fixture(autouse=True)
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fold and merge after a few chunks, as a large bank does after thousands."""
-    monkeypatch.setattr(folding, "FOLDED_FROM", 6)
-    monkeypatch.setattr(merging, "MERGED", 3)
-    monkeypatch.setattr(merging, "SMALLEST", 2)
-    monkeypatch.setattr(folding, "ONE_IN", 2)
 
 
 @pytest.fixture(params=[64, 2], ids=["logged", "at once"])

@@ -21,7 +21,8 @@ from turnstone.domain.memory.filters import parsed
 from turnstone.domain.memory.insertions import GivenChunk
 from turnstone.domain.memory.questions import Hit, ReciprocalRank, Weighted
 from turnstone.domain.provider_data import NO_PROVIDER_DATA
-from turnstone.services.memory import folding, merging
+
+pytestmark = pytest.mark.usefixtures("small_segments")
 
 WORDS = [f"{first}{last}" for first in ("tern", "knot", "plover", "stint", "ruff", "å") for last in ("", "s", "wing")]
 RANKERS = (Weighted(), Weighted(0.3), ReciprocalRank())
@@ -43,15 +44,6 @@ def stores(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[Serv
     yield [next(maker)() for maker in makers]
     for maker in makers:
         maker.close()
-
-
-@pytest.fixture(autouse=True)
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fold and merge after a few chunks, as a large bank does after thousands."""
-    monkeypatch.setattr(folding, "FOLDED_FROM", 6)
-    monkeypatch.setattr(folding, "ONE_IN", 2)
-    monkeypatch.setattr(merging, "MERGED", 3)
-    monkeypatch.setattr(merging, "SMALLEST", 2)
 
 
 def filled(server: Server, at_once: int) -> None:
