@@ -14,6 +14,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -37,12 +38,12 @@ class McpServer:
         return f"http://{HOST}:{self.port}{path}"
 
     def kill(self) -> None:
-        """End it as the kernel ends one that took too much memory; returns when its port is free."""
+        """End it as the kernel ends one that took too much memory; returns when all of its connections are closed."""
         os.kill(self.pid, signal.SIGKILL)
-        while True:
-            with socket.socket() as probe:
-                if probe.connect_ex((HOST, self.port)) != 0:
-                    return
+        with suppress(ProcessLookupError):
+            while True:
+                os.kill(self.pid, 0)
+                time.sleep(0.001)
 
 
 class McpServers:

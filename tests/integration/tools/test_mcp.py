@@ -14,6 +14,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from threading import Event
 from typing import Any
 
 import pytest
@@ -292,6 +294,31 @@ def test_a_restarted_server_is_called_again(way: str, servers: McpServers) -> No
         second.kill()
         servers.start(first.port)
         assert box.tools(ASKER)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_call_made_before_the_end_of_a_connection_is_noticed_runs_in_another(way: str, servers: McpServers) -> None:
+    first = servers.start()
+    with loopback_connections(first.port) as connections, ThreadPoolExecutor(1) as threads:
+        box = toolbox(first.url(way), connections)
+        call(box, "add", a=1, b=1)
+        with held(connections):
+            made = threads.submit(call, box, "add", a=1, b=2)
+            until(lambda: made.running())
+            first.kill()
+            servers.start(first.port)
+        assert text_in_result(made.result(PATIENCE_S)) == "3"
+
+
+@contextmanager
+def held(connections: McpConnections) -> Iterator[None]:
+    """Keep the event loop of connections from noticing anything within the block."""
+    loop, _ = connections._started()
+    holds, released = Event(), Event()
+    loop.call_soon_threadsafe(lambda: (holds.set(), released.wait(PATIENCE_S)))
+    assert holds.wait(PATIENCE_S)
+    yield
+    released.set()
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -19,7 +19,7 @@ from turnstone import VERSION
 from turnstone.adapters.tools.mcp.mcp_limits import McpLimits
 from turnstone.adapters.tools.mcp.mcp_peer import McpPeer
 from turnstone.adapters.tools.mcp.mcp_tools import McpListing, listing_of
-from turnstone.adapters.tools.mcp.mcp_transport import AnsweringTransport
+from turnstone.adapters.tools.mcp.mcp_transport import BROKEN, AnsweringTransport
 from turnstone.adapters.tools.mcp.mcp_trouble import McpTrouble
 
 Way = Literal["streamable", "sse"]
@@ -92,7 +92,13 @@ class McpConnection:
             raise McpTrouble(f"it no longer lists a tool {name!r}", is_unsent=True)
         client = await self._ready
         meta: Any = {IDEMPOTENCY_KEY: idempotency_key}
-        return await self._send(client.call_tool(names[name], dict(arguments), meta=meta))
+        sent_before = self._wire.calls_sent
+        try:
+            return await self._send(client.call_tool(names[name], dict(arguments), meta=meta))
+        except McpTrouble as trouble:
+            if self._wire.calls_sent > sent_before:  # this call, or one beside it
+                raise
+            raise McpTrouble(str(trouble), is_unsent=True) from trouble
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
@@ -245,7 +251,7 @@ class McpConnection:
         if error is None or _is_closed(error):
             if self.way == "sse" and self._wire.trouble is not None:
                 return self._wire.trouble
-            return McpTrouble(TOO_LARGE if "exceeded" in str(error) else "the connection broke before it answered")
+            return McpTrouble(TOO_LARGE if "exceeded" in str(error) else BROKEN)
         if isinstance(error, MCPError) and error.code != PARSE_ERROR:
             recognised = self._wire.trouble_in(error.data)
             server_text = " ".join(error.message.split())[:MAX_MESSAGE_CHARS]  # on one line: logs show it, too

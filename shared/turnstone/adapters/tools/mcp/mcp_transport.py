@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from typing import Protocol
 
@@ -20,6 +20,7 @@ from turnstone.domain.errors import FetchRefused, TurnstoneError
 NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
 EVENTS = "text/event-stream"
 JSON = "application/json"
+BROKEN = "the connection broke before it answered"
 SESSION = "mcp-session-id"
 NOT_HERE = (404, 405)
 REFUSALS = (401, 403)
@@ -27,6 +28,7 @@ KEPT_HEADERS = ("content-type", SESSION)
 _CODE = -32000
 # the guard ends a body of four times that length, and with it all pending answers
 MUCH_BYTES = 4 * 1024 * 1024
+POSTS_S = 1.0
 DRAIN_S = 0.5
 DRAIN_BYTES = 64 * 1024
 
@@ -42,6 +44,7 @@ class AnsweringTransport(httpx2.AsyncBaseTransport):
 
     Attributes:
         trouble: the last failure of a POST.
+        calls_sent: the number of tool calls passed on to the server, whatever became of them.
         trouble_opening: the last failure of a GET, which opens a stream of events.
         refuses_posts: whether no POST was ever accepted, as by a server that supports only SSE.
     """
@@ -57,12 +60,32 @@ class AnsweringTransport(httpx2.AsyncBaseTransport):
         self._on_events = on_events
         self._mark = secrets.token_hex(8)
         self._takes_posts = False
+        self._are_events_over = False
+        self._posts = 0
+        self._no_posts = asyncio.Event()
+        self._no_posts.set()
+        self.calls_sent = 0
         self.trouble: McpTrouble | None = None
         self.trouble_opening: McpTrouble | None = None
         self.refuses_posts = False
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         request.headers["accept-encoding"] = "identity"  # a small compressed answer could expand without limit
+        if request.method != "POST":
+            return await self._answered(request)
+        if self._are_events_over and _answered_in_events(request):
+            return self._failed(request, McpTrouble(BROKEN, is_unsent=True))
+        self.calls_sent += json.loads(request.content).get("method") == "tools/call"
+        self._posts += 1
+        self._no_posts.clear()
+        try:
+            return await self._answered(request)
+        finally:
+            self._posts -= 1
+            if not self._posts:
+                self._no_posts.set()
+
+    async def _answered(self, request: httpx2.Request) -> httpx2.Response:
         try:
             response = await self._inner.handle_async_request(request)
             return await self._checked(request, response)
@@ -73,10 +96,18 @@ class AnsweringTransport(httpx2.AsyncBaseTransport):
         except httpx2.TimeoutException:
             return self._failed(request, McpTrouble("it was silent for too long"))
         except httpx2.TransportError:
-            return self._failed(request, McpTrouble("the connection broke before it answered"))
+            return self._failed(request, McpTrouble(BROKEN))
 
     async def aclose(self) -> None:
         await self._inner.aclose()
+
+    async def _before_end_of_events(self) -> None:
+        """Return when POSTs under way are answered, which shows whether their calls were refused unread."""
+        self._are_events_over = True
+        self._on_events(is_over=False)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(POSTS_S):
+                await self._no_posts.wait()
 
     def trouble_in(self, error_data: object) -> McpTrouble | None:
         """Return this transport's failure behind a JSON-RPC error; None if the error is the server's own."""
@@ -95,7 +126,9 @@ class AnsweringTransport(httpx2.AsyncBaseTransport):
             self._takes_posts = self._takes_posts or request.method == "POST"
             events: httpx2.AsyncByteStream = response.stream  # type: ignore[assignment] # as above
             is_get = request.method == "GET"
-            response.stream = _Watched(events, self._on_events) if is_get else _Drained(events)
+            response.stream = (
+                _Watched(events, self._on_events, self._before_end_of_events) if is_get else _Drained(events)
+            )
             return response
         body = await self._body(response)
         if body is None:
@@ -126,7 +159,7 @@ class AnsweringTransport(httpx2.AsyncBaseTransport):
             return self._failed(request, McpTrouble("it sends callers to another address, which is not followed"))
         if status in NOT_HERE and request.method == "POST" and not self._takes_posts:
             self.refuses_posts = True
-        if status == 404 and SESSION in request.headers:
+        if status == 404 and (SESSION in request.headers or _answered_in_events(request)):
             return self._failed(request, McpTrouble("it has forgotten the session", is_unsent=True), status)
         if status in REFUSALS:  # whatever its body: it may also be an error
             return self._failed(request, McpTrouble(f"it answered with status {status}", refused=status), status)
@@ -153,9 +186,12 @@ class AnsweringTransport(httpx2.AsyncBaseTransport):
 class _Watched(httpx2.AsyncByteStream):
     """A stream of events with callbacks for much data and for its end."""
 
-    def __init__(self, stream: httpx2.AsyncByteStream, on_events: OnEvents) -> None:
+    def __init__(
+        self, stream: httpx2.AsyncByteStream, on_events: OnEvents, before_end: Callable[[], Awaitable[None]]
+    ) -> None:
         self._stream = stream
         self._on_events = on_events
+        self._before_end = before_end
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         size_bytes = 0
@@ -165,6 +201,10 @@ class _Watched(httpx2.AsyncByteStream):
                 if size_bytes > MUCH_BYTES:
                     self._on_events(is_over=False)
                 yield chunk
+            await self._before_end()
+        except (httpx2.TransportError, TurnstoneError):
+            await self._before_end()
+            raise
         finally:
             self._on_events(is_over=True)
 
@@ -206,10 +246,15 @@ def _whole(request: httpx2.Request, response: httpx2.Response, body: bytes) -> h
 
 def _expects_answer(request: httpx2.Request) -> bool:
     """Return whether a POST is a JSON-RPC request, or one that only needs to be accepted."""
-    if EVENTS not in request.headers.get("accept", ""):
-        return False  # over SSE, the stream opened by a GET carries the answers
+    if _answered_in_events(request):
+        return False
     sent = json.loads(request.content)
     return "id" in sent and "method" in sent
+
+
+def _answered_in_events(request: httpx2.Request) -> bool:
+    """Return whether a POST belongs to the SSE transport: the stream opened by a GET carries its answer."""
+    return request.method == "POST" and EVENTS not in request.headers.get("accept", "")
 
 
 def _is_rpc_error(body: bytes) -> bool:
