@@ -7,6 +7,7 @@ from ..inference import family as inference
 from ..llama_stack_2024 import changes, reads, streams
 from ..memory import family as memory
 from ..models import family as models
+from ..responses import family as responses
 from ..server import family as server
 from ..sessions import routes as sessions
 from ..shields import family as shields
@@ -31,6 +32,7 @@ FAMILIES = (
     usage,
     inference,
     stored_completions,
+    responses,
     memory,
     files,
     vector_stores,

@@ -100,8 +100,8 @@ BACKGROUNDS = (
         (
             ours(
                 "store/sessions/sessions.py",
-                '(AttributeIs("status", ACTIVE),)),\n        put_entry',
-                "()),\n        put_entry",
+                '(AttributeIs("status", ACTIVE),))\n    checks',
+                "())\n    checks",
             ),
         ),
         (f"{OPENED}test_without_its_agent_no_session_is_created",),

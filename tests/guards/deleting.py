@@ -78,8 +78,8 @@ DELETIONS = (
         (
             ours(
                 "store/sessions/sessions.py",
-                '(AttributeIs("status", ACTIVE),)),\n        put_entry',
-                "()),\n        put_entry",
+                '(AttributeIs("status", ACTIVE),))\n    checks',
+                "())\n    checks",
             ),
         ),
         (f"{DELETION}test_a_session_whose_agent_is_deleted_during_its_creation_does_not_begin",),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from turnstone.bootstrap.services.registries import OwnToolgroups, Registries
     from turnstone.bootstrap.services.sessions import SessionServices
     from turnstone.bootstrap.services.turn_memory import TurnMemoryServices
-    from turnstone.bootstrap.services.turns import TurnServices
+    from turnstone.bootstrap.services.turns import ResponseServices, TurnServices
     from turnstone.bootstrap.services.usage import UsageServices
     from turnstone.bootstrap.services.vector_stores import VectorStoreServices
     from turnstone.services.threads.slots import QueueLimits
@@ -74,6 +74,7 @@ class Core:
     shields = ServiceOf(lambda core: core.registries.shields)
     inferring = ServiceOf(lambda core: core.model_services.inferring)
     stored_completions = ServiceOf(lambda core: core.model_services.stored_completions)
+    responses = ServiceOf(lambda core: core.response_services.responses)
     banks = ServiceOf(lambda core: core.memory_services.banks)
     inserting = ServiceOf(lambda core: core.memory_services.inserting)
     documents = ServiceOf(lambda core: core.memory_services.documents)
@@ -152,6 +153,12 @@ class Core:
         from turnstone.bootstrap.services.models import ModelServices
 
         return ModelServices(self.foundation, lambda: self.registries)
+
+    @cached_property
+    def response_services(self) -> ResponseServices:
+        from turnstone.bootstrap.services.turns import ResponseServices
+
+        return ResponseServices(self.foundation, lambda: self.turn_services, lambda: self.cleanup_services)
 
     @cached_property
     def memory_services(self) -> MemoryServices:

@@ -30,6 +30,7 @@ def build_request(state: TurnState, deps: EngineDeps) -> InferenceRequest:
         tool_prompt_format=deps.config.tool_config.tool_prompt_format,
         system_message_behavior=deps.config.tool_config.system_message_behavior,
         extras=state.extras,
+        tool_extras=state.tool_extras,
         reads_details=state.keeps_details,
         takes_batches=not state.keeps_details,
     )

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from turnstone.dialects.openai.errors import OPENAI_ENVELOPE, SHARED_ENVELOPE
+from turnstone.dialects.openai.errors import OPENAI_ENVELOPE, RESPONSES_ENVELOPE, SHARED_ENVELOPE
 from turnstone.domain import errors
 from turnstone.http.envelopes import DETAIL, ErrorEnvelope
 
@@ -55,6 +55,7 @@ class Dialect(NamedTuple):
 LLAMA_STACK = Dialect("llama_stack", DETAIL)
 LLAMA_STACK_2024 = Dialect("llama_stack_2024", DETAIL, is_in_ids=True)
 OPENAI = Dialect("openai", OPENAI_ENVELOPE, "/v1/openai/", MODEL_IS_A_RESOURCE)
+RESPONSES = Dialect("openai_responses", RESPONSES_ENVELOPE, "/v1/openai/", MODEL_IS_A_RESOURCE)
 # paths that clients of both APIs use
 SHARED = Dialect("shared", SHARED_ENVELOPE, "/v1/", MODEL_IS_A_RESOURCE)
 

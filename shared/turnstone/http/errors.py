@@ -16,7 +16,6 @@ from turnstone.domain.errors.code_table import code_of
 from turnstone.domain.errors.codes import ErrorCode
 from turnstone.domain.values.outcome import Raised, Returned, guarded
 from turnstone.http.dialects import LLAMA_STACK, Dialect
-from turnstone.http.envelopes import DETAIL
 from turnstone.http.replies import Answer, Reply
 from turnstone.http.request import InvalidBody, Request
 
@@ -182,13 +181,14 @@ def message_of(error: BaseException) -> str:
     return "internal server error"
 
 
-def failure_reply(failure: Failure) -> Reply:
+def failure_reply(failure: Failure, dialect: Dialect = LLAMA_STACK) -> Reply:
     """Return the reply for a turn without an answer; a retry finds the same turn, useful only if it continues."""
     status = FAILURE_STATUS[failure.kind]
     headers = RETRY_SOON if status == 503 else {**NO_RETRY, **_retry_after(failure.retry_after_s)}
     if status == 400:  # which clients never repeat
         headers = {}
-    return Reply(DETAIL.refusal(status, failure.message, failure.code), status, headers, about={"error": failure.kind})
+    body = dialect.envelope.refusal(status, failure.message, failure.code)
+    return Reply(body, status, headers, about={"error": failure.kind})
 
 
 def refusal_reply(

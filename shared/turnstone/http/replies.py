@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
+from turnstone.http.dialects import LLAMA_STACK, Dialect
 from turnstone.http.request import ids_in
 
 if TYPE_CHECKING:  # a function loads what its own routes need
@@ -59,10 +60,17 @@ def turn_json(state: TurnState) -> bytes:
 
 
 class TurnReply(NamedTuple):
-    """The turn, once it has ended or waits for its client, written from its state with its dialect's `encode`."""
+    """The turn, once it has ended or waits for its client, written from its state with its dialect's `encode`.
+
+    Attributes:
+        shows_failures: whether `encode` also writes a turn that ended without an answer; else that is an error.
+        dialect: of the errors.
+    """
 
     broadcast: TurnBroadcast
     encode: Callable[[TurnState], bytes] = turn_json
+    shows_failures: bool = False
+    dialect: Dialect = LLAMA_STACK
 
 
 class TurnStreamReply(NamedTuple):

@@ -18,6 +18,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "/v1/openai/v1/completions": ("/v1/completions",),
     "/v1/openai/v1/embeddings": ("/v1/embeddings",),
     "/v1/openai/v1/files": ("/v1/files",),
+    "/v1/openai/v1/responses": ("/v1/responses",),
     "/v1/openai/v1/uploads": ("/v1/uploads",),
     "/v1/openai/v1/vector_stores": ("/v1/vector_stores",),
     "/agents": ("/alpha/agents",),

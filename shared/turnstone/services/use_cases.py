@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # a function loads the services that its route uses, and no o
     from turnstone.services.models.inferring import Inferring
     from turnstone.services.models.registry import Models, Providers
     from turnstone.services.models.stored_completions import StoredCompletions
+    from turnstone.services.responses.responses import Responses
     from turnstone.services.sessions.session_context import SessionContexts
     from turnstone.services.sessions.sessions import Sessions
     from turnstone.services.shields.shields import Shields
@@ -99,6 +100,9 @@ class UseCases(Protocol):
 
     @property
     def stored_completions(self) -> StoredCompletions: ...
+
+    @property
+    def responses(self) -> Responses: ...
 
     @property
     def banks(self) -> Banks: ...

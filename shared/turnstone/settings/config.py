@@ -74,6 +74,7 @@ class Settings(BaseModel):
         summaries: let the model summarise turns that no longer fit its context window.
         graph_model: the model that reads edges from texts inserted into graph banks; None for none.
         stored_completion_ttl_s: the lifetime of a stored chat completion.
+        responses_ttl_s: the lifetime of a response's conversation after its last use.
         max_running_turns: slots for turns and direct requests to models, tools and shields.
         max_tenant_turns: slots for one tenant; None for three quarters of them.
         max_infer_iters: the upper limit of the field of this name in agents and turns.
@@ -95,6 +96,7 @@ class Settings(BaseModel):
     await_seconds: Seconds = Field(default=DAY_S, gt=0, le=YEAR_S)
     ephemeral_ttl_s: Seconds = Field(default=DAY_S, gt=0, le=YEAR_S)
     stored_completion_ttl_s: Seconds = Field(default=30 * DAY_S, gt=0, le=YEAR_S)
+    responses_ttl_s: Seconds = Field(default=30 * DAY_S, gt=0, le=YEAR_S)
     lease_seconds: Seconds = Field(default=30, ge=0.3, le=3_600)
     max_running_turns: int = Field(default=64, ge=1, le=4_096)
     max_tenant_turns: int | None = Field(default=None, ge=1, le=4_096)

@@ -59,11 +59,20 @@ STREAMING = {
     "llama_stack_2024.get_session",
 }
 CALLING_MODELS = {"Models", "Inference", "Memory", "Ingest", "VectorStores"}
-RUNNING_TURNS = {"CreateTurn", "ResumeTurn", "Turns2024", "RunTurn", "Sweeper"}
-SENDING_JOBS = {"DeleteAgent", "Agents2024", "DeleteSession", "StoredCompletions", "CleanUp", "Sweeper", "Memory"}
-SENDING_JOBS |= {"Files", "Ingest", "VectorStores"}
+RUNNING_TURNS = {"CreateTurn", "Responses", "ResumeTurn", "Turns2024", "RunTurn", "Sweeper"}
+SENDING_JOBS = {
+    "Responses",
+    "DeleteAgent",
+    "Agents2024",
+    "DeleteSession",
+    "StoredCompletions",
+    "CleanUp",
+    "Sweeper",
+    "Memory",
+}
+SENDING_JOBS |= {"Responses", "Files", "Ingest", "VectorStores"}
 SENDING_INSERTIONS = {"Sweeper", "Ingest", "VectorStores"}
-OPENING_SESSIONS = {"CreateSession", "Agents2024"}
+OPENING_SESSIONS = {"Responses", "CreateSession", "Agents2024"}
 KEY_ARN = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:model-key-AbCdEf"
 AUTHS = {
     "api_keys": {"Auth": "api_keys"},
@@ -540,6 +549,7 @@ def test_every_setting_exists_and_the_required_ones_are_set() -> None:
         assert (name in SENDING_INSERTIONS) == ("ingest_queue_url" in given)
         assert (name in OPENING_SESSIONS) == ("ephemeral_ttl_s" in given)
         assert (name == "Inference") == ("stored_completion_ttl_s" in given)
+        assert (name == "Responses") == ("responses_ttl_s" in given)
 
 
 def sources(made: Template) -> list[dict[str, Any]]:
@@ -672,6 +682,7 @@ def test_defaults_of_the_template_are_those_of_the_settings() -> None:
         "AwaitSeconds": "await_seconds",
         "EphemeralTtlSeconds": "ephemeral_ttl_s",
         "StoredCompletionTtlSeconds": "stored_completion_ttl_s",
+        "ResponsesTtlSeconds": "responses_ttl_s",
     }
     for parameter, field in named.items():
         assert LambdaSettings.model_fields[field].default == made.parameters[parameter]

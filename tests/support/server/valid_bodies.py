@@ -9,6 +9,7 @@ from datetime import date
 from typing import Any
 
 from tests.support.server import file_bodies, memory_bodies
+from tests.support.server.bodies import responses as response_bodies
 from tests.support.server.bodies import vector_stores as vector_store_bodies
 from tests.support.server.body_shapes import (
     CONFIG,
@@ -510,6 +511,13 @@ BODIES = {
     ("GET", STORED + "/{completion_id}/messages"): Bodies(
         UNREAD.valid, by_query=lambda query: completions_grade(query, COMPLETION_ID + "-[0-9]+")
     ),
+    ("POST", response_bodies.RESPONSES): Bodies(
+        response_bodies.VALID, lambda body, _: response_bodies.create_grade(body)
+    ),
+    ("GET", response_bodies.RESPONSES): Bodies(UNREAD.valid, by_query=response_bodies.responses_grade),
+    ("GET", response_bodies.RESPONSE): UNREAD,
+    ("DELETE", response_bodies.RESPONSE): UNREAD,
+    ("GET", response_bodies.INPUT_ITEMS): Bodies(UNREAD.valid, by_query=response_bodies.items_grade),
     ("POST", "/v1/inference/completion"): Bodies(COMPLETIONS, completion_grade),
     ("POST", "/v1/openai/v1/completions"): Bodies(OPENAI_COMPLETIONS, openai_completion_grade),
     ("POST", "/v1/inference/embeddings"): Bodies(EMBEDS, lambda body, _: EMBED(body)),

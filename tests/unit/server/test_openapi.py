@@ -229,12 +229,16 @@ STORES = "/v1/openai/v1/vector_stores"
 CREATING_FILES = ("/v1/openai/v1/files", UPLOADS, f"{UPLOADS}/{{upload_id}}/parts", STORES)
 CREATING_FILES += (f"{STORES}/{{vector_store_id}}/files", f"{STORES}/{{vector_store_id}}/file_batches")
 
+RESPONSES_QUERY = ("after", "limit", "order", "model")
+ITEMS_QUERY = ("after", "before", "limit", "order", "include", "include[]")
 READERS = {
     "bank_in_query": ("memory_bank_id",),
     "completions_in_query": COMPLETIONS_QUERY,
     "documents_in_query": DOCUMENTS_QUERY,
     "files_in_query": FILES_QUERY,
     "files_in_store_query": STORE_FILES_QUERY,
+    "items_in_query": ITEMS_QUERY,
+    "responses_in_query": RESPONSES_QUERY,
     "stores_in_query": STORES_QUERY,
     "usage_in_query": USAGE_QUERY,
 }
@@ -268,7 +272,7 @@ def test_every_parameter_is_declared(route: Route) -> None:
     reads_or_deletes = route.method == "POST" and route.path.endswith(("/get", "/delete"))
     stores_nothing = ("/v1/inference/", "/v1/openai/", "/v1/tool-runtime/invoke")
     reads_or_deletes |= route.method == "POST" and route.path.endswith(("/query", "/unregister"))
-    is_creating = route.method == "POST" and route.path in CREATING_FILES
+    is_creating = route.method == "POST" and route.path in (*CREATING_FILES, "/v1/openai/v1/responses")
     assert route.stores == (is_creating or (not route.path.startswith(stores_nothing) and not reads_or_deletes))
 
 
@@ -747,8 +751,8 @@ ERRORS = [
 @pytest.mark.parametrize("route", [route for route in ROUTES if TurnReply in answers_of(route)], ids=named)
 def test_every_error_has_its_answer_in_the_document(route: Route) -> None:
     assert set(STATUS) - {errors.NotServed} <= {kind for error in ERRORS for kind in type(error).__mro__}
-    replies = [failure_reply(Failure(kind=kind, message="why")) for kind in FAILURE_STATUS]
-    for reply in [*map(error_reply, ERRORS), *replies]:
+    replies = [failure_reply(Failure(kind=kind, message="why"), route.dialect) for kind in FAILURE_STATUS]
+    for reply in [*(error_reply(error, route.dialect) for error in ERRORS), *replies]:
         answer = Answered(reply.status, {"content-type": "application/json", **reply.headers}, reply.body)
         check_answer(route, answer, CLOSED_SIGNED)
 

@@ -35,17 +35,6 @@ GROUPS: tuple[Group, ...] = (
     ),
     (
         OWN_API,
-        TURN,
-        """
-        POST /responses responses.create
-        GET /responses responses.list,responses.connect
-        GET /responses/{response_id} responses.retrieve
-        DELETE /responses/{response_id} responses.delete
-        GET /responses/{response_id}/input_items responses.input_items.list
-        """,
-    ),
-    (
-        OWN_API,
         SESSION,
         """
         POST /conversations conversations.create

@@ -57,7 +57,15 @@ class SharedEnvelope(OpenAIEnvelope):
         return _object(detail=TEXT, code={"$ref": "#/components/schemas/ErrorCode"}, **schema["properties"])
 
 
+class ResponsesEnvelope(OpenAIEnvelope):
+    """The envelope of OpenAI's Responses API, whose locations have indices in brackets, such as `input[0].role`."""
+
+    def invalid(self, problems: Sequence[Mapping[str, Any]], code: ErrorCode) -> bytes:
+        return super().invalid([{**each, "loc": _in_brackets(each["loc"])} for each in problems], code)
+
+
 OPENAI_ENVELOPE = OpenAIEnvelope()
+RESPONSES_ENVELOPE = ResponsesEnvelope()
 SHARED_ENVELOPE = SharedEnvelope()
 
 
@@ -74,3 +82,14 @@ def openai_codes() -> list[str]:
 
 def _object(**properties: Any) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+def _in_brackets(location: Sequence[str | int]) -> tuple[str, ...]:
+    """Return the location with each index as a part of the name before it."""
+    names: list[str] = []
+    for part in location:
+        if isinstance(part, int) and names:
+            names[-1] += f"[{part}]"
+        else:
+            names.append(str(part))
+    return tuple(names)

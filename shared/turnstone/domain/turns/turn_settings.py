@@ -36,6 +36,7 @@ class TurnSettings(Frozen):
             determine the configuration, because the agent cannot change.
         policy: the rules of its loop.
         extras: fields for providers that accept them, as in `InferenceRequest.extras`.
+        tool_extras: likewise fields of tools, by their names.
         documents: shown to the model beside the turn's last user message.
         attachments: texts that its run adds to the session's bank, before it reads memory.
         named_by: the owner and access list of its request, if that names memory banks.
@@ -49,6 +50,7 @@ class TurnSettings(Frozen):
     config: AgentConfig | None = None
     policy: LoopPolicy = AGENTS
     extras: JsonObject = {}
+    tool_extras: JsonObject = {}
     documents: tuple[TurnDocument, ...] = ()
     attachments: tuple[TurnDocument, ...] = ()
     named_by: Ownership | None = None

@@ -245,12 +245,12 @@ class Endpoint:
                     await send_chunks(content_type, drawn, send, line, answer.headers)
             case PiecesReply(pieces):
                 await send_chunks(JSON, self._drawn(pieces, receive, _tenant_of(line)), send, line)
-            case TurnReply(broadcast, encode):
+            case TurnReply(broadcast=broadcast):
                 from turnstone.http.streams.turn_answers import outcome  # only where turns are answered
 
                 line.about.update(_ids_of(broadcast))
                 with self._leaving(partial(self._hand_off, broadcast), scope):
-                    await send_whole(await outcome(broadcast, encode, self._hosting.base(scope)), send, line)
+                    await send_whole(await outcome(answer, self._hosting.base(scope)), send, line)
             case TurnStreamReply(broadcast, encoder, is_cursor):
                 from turnstone.http.streams.sse import sse_chunks
 

@@ -1,7 +1,6 @@
 """A turn's broadcast as a whole answer, once the turn ends or waits for its client."""
 
 import asyncio
-from collections.abc import Callable
 from contextlib import aclosing
 from urllib.parse import quote
 
@@ -11,17 +10,17 @@ from turnstone.domain.turns.events import TurnAwaitsInput, TurnCompleted, TurnFa
 from turnstone.domain.turns.failures import Failure
 from turnstone.domain.turns.turns import TurnState, TurnStatus
 from turnstone.http.errors import RETRY_SOON, failure_reply, refusal_reply
-from turnstone.http.replies import Reply, turn_json
+from turnstone.http.replies import Reply, TurnReply
 from turnstone.http.streams.receiving import received
-from turnstone.services.streams.broadcast import TurnBroadcast
 
 
-async def outcome(broadcast: TurnBroadcast, encode: Callable[[TurnState], bytes] = turn_json, base: str = "") -> Reply:
+async def outcome(reply: TurnReply, base: str = "") -> Reply:
     """Return the whole answer for a turn, once it has ended or waits for its client.
 
     Args:
         base: what precedes the API's paths in this request's URL.
     """
+    broadcast, encode, shows_failures, dialect = reply
     try:
         async with aclosing(received(broadcast)) as batches:
             async for news in batches:
@@ -31,8 +30,11 @@ async def outcome(broadcast: TurnBroadcast, encode: Callable[[TurnState], bytes]
                             return _with_status(Reply(encode(state)), TurnStatus.COMPLETED)
                         case TurnAwaitsInput(state=state):
                             return _with_status(Reply(encode(state)), TurnStatus.AWAITING_INPUT)
+                        case TurnFailed(state=TurnState() as state, status=str()) if shows_failures:
+                            return Reply(encode(state))
                         case TurnFailed(failure=failure, status=status):
-                            return _with_status(failure_reply(_with_url(failure, broadcast.ref, base)), status)
+                            failed = failure_reply(_with_url(failure, broadcast.ref, base), dialect)
+                            return _with_status(failed, status)
                         case _:
                             continue
     except asyncio.CancelledError:
@@ -41,8 +43,8 @@ async def outcome(broadcast: TurnBroadcast, encode: Callable[[TurnState], bytes]
             f"the server is shutting down; turn {ref.turn_id!r} continues later: "
             f"read it with GET {base}{turn_path(ref)}, or send the request again with the same Idempotency-Key"
         )
-        return refusal_reply(ErrorCode.TURN_CONTINUES, message, RETRY_SOON)
-    return refusal_reply(ErrorCode.INTERNAL_ERROR, "internal server error")
+        return refusal_reply(ErrorCode.TURN_CONTINUES, message, RETRY_SOON, dialect)
+    return refusal_reply(ErrorCode.INTERNAL_ERROR, "internal server error", dialect=dialect)
 
 
 def turn_path(ref: TurnRef) -> str:

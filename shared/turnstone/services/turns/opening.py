@@ -52,6 +52,7 @@ class CheckedOpening(NamedTuple):
         old: the ended state of the turn that held the lock, None without one.
         ended: the change that ends it.
         beside: the writes besides those of the turn.
+        own: those of them that are a dialect's.
     """
 
     ref: SessionRef
@@ -66,7 +67,7 @@ class CheckedOpening(NamedTuple):
     ended: Change | None
     remembered: tuple[Put, ...]
     beside: tuple[Operation, ...]
-    opening: Opening
+    own: tuple[Put, ...]
 
     @property
     def segments(self) -> tuple[Segment, ...]:
@@ -128,14 +129,15 @@ class Opener:
             old = self._ended_holder(ref.turn(lock.order), is_overdue=lock.is_overdue(now), now=now)
             ended = closed(session, old, view.open_segment)
         session = session.used(now)
-        beside: tuple[Operation, ...] = opening.beside
+        own = (*opening.beside, *opening.beside_turn(ref.turn(state.order)))
+        beside: tuple[Operation, ...] = own
         if not session.rev:
             from turnstone.store.sessions.sessions import creation  # only where a session is created with its turn
 
             beside = (*creation(ref, session, now), *beside)
         remembered = put_remembered(ref, attempt, {"turn_id": state.turn_id}, now, view.remembered)
         return CheckedOpening(
-            ref, view, session, state, config, banks, equipment, attempt, old, ended, remembered, beside, opening
+            ref, view, session, state, config, banks, equipment, attempt, old, ended, remembered, beside, own
         )
 
     def run(self, checked: CheckedOpening) -> TurnBroadcast:
@@ -184,7 +186,7 @@ class Opener:
                 checked.ref, change._replace(remembered=checked.remembered, beside=checked.beside)
             )
         except Conflict as conflict:
-            if any(put.key == conflict.key for put in checked.opening.beside):
+            if any(put.key == conflict.key for put in checked.own):
                 raise BesideConflict(conflict) from conflict
             raise
 

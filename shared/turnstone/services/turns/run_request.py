@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.errors import Conflict
@@ -18,7 +18,7 @@ from turnstone.domain.turns.turn_settings import TurnDocument
 from turnstone.domain.turns.turns import NewTurn, TurnState
 from turnstone.engine.steps import PromptSource
 from turnstone.ports.models import Inference
-from turnstone.ports.records import Put
+from turnstone.ports.records import Get, Put
 from turnstone.ports.supervision import Supervisor
 from turnstone.ports.system import Clock, IdGenerator
 from turnstone.services.shields.shielding import Shieldings
@@ -28,7 +28,7 @@ from turnstone.services.tools.toolboxes import Toolboxes
 from turnstone.services.turns.leases import LeaseKeeper
 from turnstone.services.turns.summarizing import Summarizer
 from turnstone.services.usage.limits import Limits
-from turnstone.store.sessions.turns import TurnStore
+from turnstone.store.sessions.turns import SessionView, TurnStore
 
 if TYPE_CHECKING:  # few turns have memory
     from turnstone.ports.memory import TurnMemories
@@ -84,12 +84,25 @@ class Opening(NamedTuple):
         patience_s: the longest wait for the end of the session's running turn; by default the request is refused.
         create: the session, which is stored together with the turn unless it exists; its id is that of the request.
         beside: writes of a dialect's own records, made together with those of the turn, or not at all.
+        beside_turn: returns further such writes, whose keys contain the turn's.
+        turn_id: an earlier turn of the session, for `fit`.
+        reads: records of a dialect, for `fit`.
+        fit: returns the turn that fits the session as read, with all that was read for it; called for each try of the
+            opening. Raises errors of the request.
     """
 
     new: NewTurn
     patience_s: float = 0.0
     create: Session | None = None
     beside: tuple[Put, ...] = ()
+    beside_turn: Callable[[TurnRef], tuple[Put, ...]] = lambda _: ()
+    turn_id: str | None = None
+    reads: tuple[Get, ...] = ()
+    fit: Callable[[SessionView], NewTurn] | None = None
+
+    def fitted(self, view: SessionView) -> Self:
+        """Return the opening with the turn that fits the session."""
+        return self if self.fit is None else self._replace(new=self.fit(view))
 
 
 class BesideConflict(Exception):

@@ -121,7 +121,7 @@ class Turns:
             if responses:
                 return self._resume_by_messages(ref, view, responses, attempt, now)
             with _repeatable(view, attempt):
-                return self._opener.run(self._opener.checked(ref, view, fetched(), attempt, now))
+                return self._opener.run(self._opener.checked(ref, view, fetched().fitted(view), attempt, now))
 
         return _settled(act, attempt)
 
@@ -146,7 +146,7 @@ class Turns:
             if earlier := self._earlier_ref(ref, view, attempt, now, is_own=opening.create is not None):
                 return self._found(earlier)
             with _repeatable(view, attempt):
-                checked = self._opener.checked(ref, view, fetched(), attempt, now)
+                checked = self._opener.checked(ref, view, fetched().fitted(view), attempt, now)
                 if self._queued is None:
                     return self._opener.queue(checked)
                 try:
@@ -198,7 +198,9 @@ class Turns:
         """
         if opening.patience_s:
             self._queues().refuse_overtaking(ref, opening.patience_s)
-        view = self._store.view(ref, self._deps.read_tokens, attempt, new=opening.create)
+        view = self._store.view(
+            ref, self._deps.read_tokens, attempt, opening.turn_id, new=opening.create, beside=opening.reads
+        )
         now = self._deps.clock.now()
         check_session(self._rules, caller, view.session, view.agent_owner, now)
         return view, now

@@ -132,6 +132,25 @@ def completion_list_key(tenant: str, completion_id: str) -> Key:
     return Key(completion_list(tenant), component(completion_id))
 
 
+def request_key(ref: TurnRef) -> Key:
+    """Return the key of the request of the turn's response."""
+    return Key(session_partition(ref), f"request:{component(ref.turn_id)}")
+
+
+def all_requests(ref: SessionRef) -> Range:
+    return Range(session_partition(ref), start="request:", end="request:~")
+
+
+def response_list(tenant: str) -> str:
+    """Return the partition of a tenant's list of responses."""
+    return f"{component(tenant)}|responses"
+
+
+def response_list_key(tenant: str, order: str) -> Key:
+    """Return the key of a response in the list, in the order of the turns."""
+    return Key(response_list(tenant), component(order))
+
+
 def idempotency_key(scope: str | SessionRef, hashed: str) -> Key:
     """Return the key of a remembered answer: of the tenant, or of its session, while that exists."""
     if isinstance(scope, SessionRef):

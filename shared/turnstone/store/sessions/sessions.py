@@ -18,7 +18,8 @@ from turnstone.domain.turns.lost_turns import lost_turn, newer_turn
 from turnstone.domain.turns.turns import TurnStatus
 from turnstone.ports.records import AttributeIs, Check, Delete, Get, Operation, Range, Record, RevIs
 from turnstone.ports.storage import RangeStore
-from turnstone.store.agents.agents import ACTIVE, owner_of_agent
+from turnstone.store.agents.agents import ACTIVE
+from turnstone.store.agents.implicit import is_implicit, owner_of_answering
 from turnstone.store.cleanup.jobs import put_job
 from turnstone.store.layout.contention import retried
 from turnstone.store.layout.idempotency import Once
@@ -215,9 +216,9 @@ class SessionStore:
         ranges = [turns] if turn_ids is None else []
         of_session = [Get(session_key(ref)), Get(agent_key(ref.tenant, ref.agent_id))]
         (header, agent, *records), first_pages = self._store.gather([*of_session, *turn_reads], ranges)
-        if header is None or agent is None:
+        if header is None or (agent is None and not is_implicit(ref.agent_id)):
             raise NotFound("session", ref.session_id)
-        stamp = owner_of_agent(agent, ref.agent_id)
+        stamp = owner_of_answering(agent, ref.agent_id)
         found = [record for record in records if record is not None]
         if turn_ids is None:
             chained = (r for page in pages(self._store, turns, first_pages[0]) for r in page.records)
@@ -248,14 +249,16 @@ class SessionStore:
             if header is not None and entry.fields["session_id"] == ref.session_id:
                 shown = {**entry.fields, "agent_id": ref.agent_id, "order": entry.order, "stamp": entry.stamp}
                 session = Session.model_validate({**shown, "rev": header.rev})
-                return session, owner_of_agent(agent, ref.agent_id)
+                return session, owner_of_answering(agent, ref.agent_id)
         raise lost
 
 
 def creation(ref: SessionRef, session: Session, now: datetime) -> tuple[Operation, ...]:
     """Return the writes of a new session besides its header; the first conflicts if the agent is gone."""
+    agent_stays = Check(agent_key(ref.tenant, ref.agent_id), (AttributeIs("status", ACTIVE),))
+    checks = () if is_implicit(ref.agent_id) else (agent_stays,)
     return (
-        Check(agent_key(ref.tenant, ref.agent_id), (AttributeIs("status", ACTIVE),)),
+        *checks,
         put_entry(session_list_key(ref.tenant, ref.agent_id, session.order), _shown(session), session.stamp),
         *([put_job(job_of("end_session", ref, session, now, session.ends_at))] if session.ends_at else ()),
     )

@@ -47,7 +47,7 @@ from turnstone.ports.records import (
     Update,
 )
 from turnstone.ports.storage import RangeStore
-from turnstone.store.agents.agents import agent_of, owner_of_agent
+from turnstone.store.agents.implicit import answering_agent, is_implicit, owner_of_answering
 from turnstone.store.layout.frames import stamp
 from turnstone.store.layout.idempotency import get_remembered
 from turnstone.store.layout.keys import (
@@ -77,7 +77,9 @@ log = logging.getLogger(__name__)
 class SessionView(NamedTuple):
     """A session as read in one round trip: its header, its agent, its newest segments, oldest first.
 
-    `turn_record` is the record of the requested turn, None if it is missing.
+    Attributes:
+        turn_record: the record of the requested turn, None if it is missing.
+        beside: the requested records of a dialect, in the order of the request.
     """
 
     session: Session
@@ -86,6 +88,7 @@ class SessionView(NamedTuple):
     segments: tuple[Segment, ...]
     remembered: Record | None = None
     turn_record: Record | None = None
+    beside: tuple[Record | None, ...] = ()
 
     @property
     def state(self) -> TurnState | None:
@@ -156,34 +159,39 @@ class TurnStore:
         attempt: Attempt | None = None,
         turn_id: str | None = None,
         new: Session | None = None,
+        beside: Sequence[Get] = (),
     ) -> SessionView:
         """Return the data to begin or resume a turn, from one round trip; with the `new` session if none is stored.
+
+        Records of a dialect are read `beside` it.
 
         Raises NotFound for session or agent.
         """
         segments_read = header_and_segments(ref, segments_within(budget_tokens))
         remembered_key = get_remembered(ref, attempt) if attempt else ()
         turn_read = (Get(turn_key(ref, turn_id)),) if turn_id is not None else ()
-        beside = (Get(directory_key(ref.tenant)),) if self._directory else ()
+        directory_read = (Get(directory_key(ref.tenant)),) if self._directory else ()
         (agent_record, *found), (newest,) = self._store.gather(
-            [Get(agent_key(ref.tenant, ref.agent_id)), *turn_read, *remembered_key, *beside],
+            [Get(agent_key(ref.tenant, ref.agent_id)), *turn_read, *remembered_key, *beside, *directory_read],
             [segments_read],
         )
         if self._directory:
             self._directory.learn_readable(ref.tenant, found.pop())
         newest_first = records_within(self._store, segments_read, newest)
         has_session = bool(newest_first) and newest_first[0].key == session_key(ref)
-        if agent_record is None or not (has_session or new):
+        has_agent = agent_record is not None or is_implicit(ref.agent_id)
+        if not has_agent or not (has_session or new):
             raise NotFound("agent", ref.agent_id) if new else NotFound("session", ref.session_id)
-        stored = agent_of(agent_record, ref.agent_id)
+        stored = answering_agent(agent_record, ref.agent_id)
         turn_record = found.pop(0) if turn_id is not None else None
         return SessionView(
             session=session_of(newest_first[0]) if has_session or new is None else new,
             agent=stored.agent,
             agent_owner=stored.stamp,
             segments=_segments_in(newest_first[1:]),
-            remembered=found[0] if found else None,
+            remembered=found[0] if remembered_key else None,
             turn_record=turn_record,
+            beside=tuple(found[len(remembered_key) :]),
         )
 
     def find_session(self, tenant: str, agent_id: str, turn_id: str) -> str | None:
@@ -215,9 +223,10 @@ class TurnStore:
         turn, agent_record_key = turn_key(ref, ref.turn_id), agent_key(ref.tenant, ref.agent_id)
         gets = [Get(session_key(ref)), Get(turn, self._held_bytes), Get(agent_record_key)]
         (header, record, agent), _ = self._store.gather(gets, [])
-        if header is None or agent is None:
+        if header is None or (agent is None and not is_implicit(ref.agent_id)):
             raise NotFound("session", ref.session_id)
-        return Visited(session_of(header), owner_of_agent(agent, ref.agent_id), partial(self._abridged, ref, record))
+        owner = owner_of_answering(agent, ref.agent_id)
+        return Visited(session_of(header), owner, partial(self._abridged, ref, record))
 
     def commit(self, ref: SessionRef, change: Change) -> Change:
         """Apply the transition and return it with its new revisions. Raises Conflict after a concurrent change."""

@@ -1,0 +1,83 @@
+"""Content of input messages: texts and images."""
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field, field_validator, model_validator
+
+from turnstone.dialects.openai.strict import StrictRequest
+from turnstone.domain.values.content import Content, Image, ImageItem, TextItem, Url
+from turnstone.domain.values.frozen import Many
+
+BY_VALUE = re.compile(r"data:image/[\w.+-]+;base64,")
+FILES = "this server passes no files on to models; send texts and images by address or by value"
+
+
+class InputText(StrictRequest):
+    type: Literal["input_text", "output_text", "text"]
+    text: str
+    annotations: Many[dict[str, Any]] = ()
+    logprobs: Many[dict[str, Any]] = ()
+
+
+class Refusal(StrictRequest):
+    type: Literal["refusal"]
+    refusal: str
+
+
+class InputImage(StrictRequest):
+    type: Literal["input_image"]
+    image_url: str | None = None
+    detail: Literal["auto", "low", "high", "original"] = "auto"
+    file_id: None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def refuse_files(cls, fields: Any) -> Any:
+        if isinstance(fields, dict) and fields.get("file_id") is not None:
+            raise ValueError(f"file_id: {FILES}")
+        if isinstance(fields, dict) and fields.get("image_url") is None:
+            raise ValueError("image_url: an image needs an address, or its data as a data URL")
+        return fields
+
+
+class InputFile(StrictRequest):
+    """A file, which is refused in any form."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    type: Literal["input_file"]
+
+    @field_validator("type")
+    @classmethod
+    def refuse_files(cls, _: str) -> str:
+        raise ValueError(FILES)
+
+
+Part = Annotated[InputText | Refusal | InputImage | InputFile, Field(discriminator="type")]
+Texts = Annotated[InputText | Refusal, Field(discriminator="type")]
+
+
+def content_of(content: str | tuple[InputText | Refusal | InputImage | InputFile, ...]) -> Content:
+    """Return the content for a model; a data URL becomes an image by value."""
+    if isinstance(content, str):
+        return content
+    if len(content) == 1 and not isinstance(content[0], InputImage):
+        return _text(content[0])
+    return tuple(
+        ImageItem(image=_image(part.image_url or "")) if isinstance(part, InputImage) else TextItem(text=_text(part))
+        for part in content
+    )
+
+
+def text_of_parts(content: str | tuple[InputText | Refusal, ...]) -> str:
+    """Return the text of an assistant's content, whose parts continue each other."""
+    return content if isinstance(content, str) else "".join(map(_text, content))
+
+
+def _text(part: InputText | Refusal | InputFile) -> str:
+    return part.refusal if isinstance(part, Refusal) else part.text if isinstance(part, InputText) else ""
+
+
+def _image(url: str) -> Image:
+    return Image(data=url) if BY_VALUE.match(url) else Image(url=Url(uri=url))

@@ -1,0 +1,155 @@
+"""Lists of responses and of input items on OpenAI's wire.
+
+Source: the types of `openai` 3.54.0; the list of responses is Llama Stack's, whose entries have their `input`.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+from pydantic_core import to_json
+
+from turnstone.dialects.json_objects import after_entries, before_entries
+from turnstone.dialects.openai.pages import HAS_MORE, OF_LIST, PageRule, Query, only_value, refuse_cursor
+from turnstone.dialects.openai.responses.folding import response_of
+from turnstone.dialects.openai.responses.input_items import shown_items
+from turnstone.dialects.openai.responses.replies import EXAMPLE_ID, EXAMPLE_INPUT, ListedResponseObject
+from turnstone.dialects.openai.responses.requests import SERVED_INCLUDES
+from turnstone.dialects.openai.responses.shown import ShownResponse
+from turnstone.dialects.openai.responses.stream import EventsOf
+from turnstone.domain.errors import InvalidRequest, NotFound
+from turnstone.domain.responses.addresses import turn_of
+from turnstone.domain.responses.lists import MOST_RESPONSES, ItemsQuery, ResponsesQuery
+from turnstone.domain.responses.requests import StoredResponse
+from turnstone.domain.values.frozen import Frozen
+
+USUAL_RESPONSES, USUAL_ITEMS, MOST_ITEMS = 50, 20, 100
+EXAMPLE_ITEM_ID = "msg_019900000000700080000000000000008000"
+LONGEST_ID = 512
+RESPONSE_PAGES = PageRule(
+    "response", r"resp_[A-Za-z0-9_-]+", EXAMPLE_ID, "desc", USUAL_RESPONSES, MOST_RESPONSES, is_cut=True
+)
+ITEM_PAGES = PageRule("item", rf".{{1,{LONGEST_ID}}}", EXAMPLE_ITEM_ID, "desc", USUAL_ITEMS, MOST_ITEMS, is_cut=False)
+INCLUDES = {"enum": [*SERVED_INCLUDES, ""]}
+RESPONSES_QUERY: dict[str, dict[str, Any]] = {
+    **RESPONSE_PAGES.query,
+    "model": {"description": "Only those of this model.", "schema": {"type": "string"}},
+}
+ITEMS_QUERY: dict[str, dict[str, Any]] = {
+    **ITEM_PAGES.query,
+    "before": {**ITEM_PAGES.query["after"], "description": "End before the item of this id."},
+    "include": {"description": "Details to show; all that are served are shown anyway.", "schema": INCLUDES},
+    "include[]": {"description": "The same, as OpenAI's client writes several.", "schema": INCLUDES},
+}
+LIST_HEAD = before_entries({"object": "list"}, "data")
+
+
+class ResponseList(Frozen):
+    """A part of the list of responses."""
+
+    object: OF_LIST = "list"
+    data: Annotated[tuple[ListedResponseObject, ...], Field(description="The responses, in the requested order.")]
+    first_id: Annotated[
+        str, Field(description="The id of the first entry, empty if there is none.", examples=[EXAMPLE_ID])
+    ]
+    last_id: Annotated[
+        str, Field(description="The id to continue behind, empty if there is none.", examples=[EXAMPLE_ID])
+    ]
+    has_more: HAS_MORE
+
+
+class InputItemList(Frozen):
+    """A part of the input of a response."""
+
+    object: OF_LIST = "list"
+    data: Annotated[
+        tuple[dict[str, Any], ...],
+        Field(description="The items as they were sent, with ids.", examples=[[EXAMPLE_INPUT]]),
+    ]
+    first_id: Annotated[
+        str, Field(description="The id of the first item, empty if there is none.", examples=[EXAMPLE_ITEM_ID])
+    ]
+    last_id: Annotated[
+        str, Field(description="The id of the last item, empty if there is none.", examples=[EXAMPLE_ITEM_ID])
+    ]
+    has_more: HAS_MORE
+
+
+class ResponseDeleted(Frozen):
+    """The response is gone."""
+
+    id: Annotated[str, Field(description="The id of the deleted response.", examples=[EXAMPLE_ID])]
+    object: Annotated[Literal["response"], Field(description="What this is.", examples=["response"])] = "response"
+    deleted: Annotated[Literal[True], Field(description="Always true.", examples=[True])] = True
+
+
+def responses_in_query(query: Query) -> ResponsesQuery:
+    """Return the requested part of the list. Raises InvalidRequest."""
+    after = only_value(query, "after")
+    try:
+        order = None if after is None else turn_of("", after).turn_id
+    except NotFound as unknown:
+        raise refuse_cursor() from unknown
+    return ResponsesQuery(
+        limit=RESPONSE_PAGES.limit(query),
+        after=order,
+        model=only_value(query, "model"),
+        is_newest_first=RESPONSE_PAGES.is_newest_first(query),
+    )
+
+
+def items_in_query(query: Query) -> ItemsQuery:
+    """Return the requested part of a list of items. Raises InvalidRequest."""
+    refuse_includes([*query.get("include", ()), *query.get("include[]", ())])
+    return ItemsQuery(
+        limit=ITEM_PAGES.limit(query),
+        after=only_value(query, "after"),
+        before=only_value(query, "before"),
+        is_newest_first=ITEM_PAGES.is_newest_first(query),
+    )
+
+
+def refuse_includes(named: Iterable[str]) -> None:
+    """Raise InvalidRequest for details that are not served."""
+    for each in named:
+        if each and each not in SERVED_INCLUDES:
+            message = f"include: {each!r} is not served here; those are {', '.join(SERVED_INCLUDES)}"
+            raise InvalidRequest(message, ("query", "include"))
+
+
+def listed_wires(listed: Iterable[StoredResponse], events_of: EventsOf) -> Iterator[tuple[str, bytes]]:
+    """Yield the id and the JSON of each response, with its input."""
+    for stored in listed:
+        response = response_of(ShownResponse(stored.ref, stored.sent), stored.state, events_of(stored.state))
+        response["input"] = shown_items(stored.sent.input, stored.ref.turn_id)
+        yield response["id"], to_json(response)
+
+
+def list_tail(first_id: str, last_id: str, has_more: bool) -> bytes:
+    """Return the JSON of a list after the entries."""
+    return after_entries({"first_id": first_id, "last_id": last_id, "has_more": has_more})
+
+
+def input_items(stored: StoredResponse, query: ItemsQuery) -> InputItemList:
+    """Return the requested part of the response's input. Raises InvalidRequest for an unknown cursor."""
+    return items_page(shown_items(stored.sent.input, stored.ref.turn_id), query)
+
+
+def items_page(items: Sequence[Mapping[str, Any]], query: ItemsQuery) -> InputItemList:
+    """Return the requested part of the items, which are in the order of time. Raises InvalidRequest."""
+    ordered = list(reversed(items)) if query.is_newest_first else list(items)
+    if query.after is not None:
+        ordered = ordered[_position(ordered, query.after, "after") + 1 :]
+    if query.before is not None:
+        ordered = ordered[: _position(ordered, query.before, "before")]
+    page = ordered[: query.limit]
+    ids = [str(item["id"]) for item in page] or [""]
+    data = tuple(dict(item) for item in page)
+    return InputItemList(data=data, first_id=ids[0], last_id=ids[-1], has_more=len(ordered) > len(page))
+
+
+def _position(items: Sequence[Mapping[str, Any]], item_id: str, name: str) -> int:
+    for position, item in enumerate(items):
+        if item["id"] == item_id:
+            return position
+    raise InvalidRequest(f"{name}: no item here has this id", ("query", name))

@@ -1,0 +1,272 @@
+"""The request body of a response. Each parameter is honoured, or refused by its name.
+
+Source: `Responses.create` of `openai` 3.54.0; `max_infer_iters` is Llama Stack's.
+"""
+
+import re
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, ValidationInfo, field_validator, model_validator
+
+from turnstone.dialects.openai.chat.stored_completions import Metadata
+from turnstone.dialects.openai.responses.input_items import AnyItem, given_input, items_in, stored_items
+from turnstone.dialects.openai.responses.tools import ResponseTools, ToolChoiceField, allowed, tool_extras
+from turnstone.dialects.openai.strict import StrictRequest, refuse
+from turnstone.domain.agents.agents import (
+    AgentConfig,
+    Greedy,
+    JsonSchemaFormat,
+    SamplingParams,
+    Strategy,
+    ToolConfig,
+    TopP,
+)
+from turnstone.domain.responses.requests import NewResponse, SentRequest
+from turnstone.domain.values.frozen import JsonObject, Many
+from turnstone.domain.values.numbers import Count, Flag
+
+AGENT = re.compile(r"agent/(.+)", re.DOTALL)
+LATER = "is not served yet; leave it out"
+REFUSED = {
+    "access_programs": "this server has no such programs; leave it out",
+    "background_options": "this server runs no responses at other times; leave it out",
+    "context_management": "this server compacts no context on request; leave it out",
+    "conversation": LATER,
+    "image": "this server compresses no images; leave it out",
+    "max_tool_calls": LATER,
+    "moderation": "shields of an agent judge its messages; leave it out",
+    "prompt": "this server keeps no prompts; send their text as instructions",
+    "prompt_cache_options": "this server configures no caches of providers; leave it out",
+}
+NOT_YET = {
+    "background": (True, "responses run within their request here; leave it out, or send false"),
+    "store": (False, "responses are stored here; leave it out, or send true"),
+    "truncation": ("disabled", "older messages that exceed the model's context are left out; send auto"),
+}
+EXTRAS = (
+    "parallel_tool_calls",
+    "prompt_cache_key",
+    "prompt_cache_retention",
+    "safety_identifier",
+    "service_tier",
+    "user",
+)
+ECHOED = (
+    *("background", "instructions", "max_output_tokens", "metadata", "model", "parallel_tool_calls"),
+    *("previous_response_id", "prompt_cache_key", "prompt_cache_retention", "safety_identifier", "service_tier"),
+    *("store", "temperature", "top_logprobs", "top_p", "truncation", "user"),
+)
+SERVED_INCLUDES = ("message.input_image.image_url",)
+ANY_OBJECT = {"type": "object"}
+
+
+class ResponseStreamOptions(StrictRequest):
+    include_obfuscation: Flag = False
+
+    @field_validator("include_obfuscation")
+    @classmethod
+    def refuse_padding(cls, value: bool) -> bool:
+        if value:
+            raise ValueError("this server does not pad its events; leave it out")
+        return value
+
+
+class ReasoningOptions(StrictRequest):
+    effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
+    summary: None = None
+    generate_summary: None = None
+    context: Literal["auto"] | None = None
+    mode: Literal["standard"] | None = None
+
+    @field_validator("summary", "generate_summary", mode="before")
+    @classmethod
+    def refuse_summary(cls, value: Any) -> Any:
+        if value is not None:
+            raise ValueError("reasoning is shown as the model wrote it, without a summary; leave it out")
+        return value
+
+
+class TextPlainFormat(StrictRequest):
+    type: Literal["text", "json_object"]
+
+
+class TextSchemaFormat(StrictRequest):
+    type: Literal["json_schema"]
+    name: str
+    schema_: JsonObject = Field(alias="schema")
+    description: str | None = None
+    strict: Flag | None = None
+
+
+class TextConfig(StrictRequest):
+    format: Annotated[TextPlainFormat | TextSchemaFormat, Field(discriminator="type")] | None = None
+    verbosity: Literal["low", "medium", "high"] | None = None
+
+
+class CreateResponse(StrictRequest):
+    model: str
+    input: str | Annotated[Many[AnyItem], Field(min_length=1)]
+    instructions: str | None = None
+    previous_response_id: str | None = None
+    stream: Flag = False
+    stream_options: ResponseStreamOptions | None = None
+    store: Flag = True
+    background: Flag = False
+    temperature: Annotated[float, Field(ge=0, le=2, strict=True)] | None = None
+    top_p: Annotated[float, Field(gt=0, le=1, strict=True)] | None = None
+    max_output_tokens: Count | None = None
+    tools: ResponseTools = ()
+    tool_choice: ToolChoiceField = "auto"
+    parallel_tool_calls: Flag = True
+    text: TextConfig | None = None
+    reasoning: ReasoningOptions | None = None
+    metadata: Metadata | None = None
+    include: Many[str] = ()
+    truncation: Literal["auto", "disabled"] = "auto"
+    top_logprobs: Literal[0] | None = None
+    service_tier: str | None = None
+    prompt_cache_key: str | None = None
+    prompt_cache_retention: Literal["in_memory", "24h"] | None = None
+    safety_identifier: str | None = None
+    user: str | None = None
+    max_infer_iters: Count | None = None
+    access_programs: None = None
+    background_options: None = None
+    context_management: None = None
+    conversation: None = None
+    image: None = None
+    max_tool_calls: None = None
+    moderation: None = None
+    prompt: None = None
+    prompt_cache_options: None = None
+
+    @field_validator(*REFUSED, mode="before")
+    @classmethod
+    def refuse_without_effect(cls, value: Any, field: ValidationInfo) -> Any:
+        return refuse(value, field, REFUSED)
+
+    @field_validator(*NOT_YET)
+    @classmethod
+    def refuse_other_ways(cls, value: Any, field: ValidationInfo) -> Any:
+        refused, reason = NOT_YET[str(field.field_name)]
+        if value == refused:
+            raise ValueError(reason)
+        return value
+
+    @field_validator("include")
+    @classmethod
+    def refuse_unserved(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for each in value:
+            if each not in SERVED_INCLUDES:
+                raise ValueError(f"{each!r} is not served here; those are {', '.join(SERVED_INCLUDES)}")
+        return value
+
+    @model_validator(mode="after")
+    def agree(self) -> Self:
+        if self.stream_options is not None and not self.stream:
+            raise ValueError("stream_options: has no effect unless stream is true; leave it out")
+        names = [tool.name for tool in self.tools]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"tools: two are named {name!r}; rename one")
+        _, choice = allowed(self.tools, self.tool_choice)
+        if choice == "required" and not names and not AGENT.fullmatch(self.model):
+            raise ValueError("tool_choice: there is no tool to choose; add one, or leave it out")
+        return self
+
+    def to_new(self) -> NewResponse:
+        """Return the request."""
+        items = items_in(self.input)
+        given = given_input(items)
+        named = AGENT.fullmatch(self.model)
+        tools, choice = allowed(self.tools, self.tool_choice)
+        sent = SentRequest(
+            echo=self._echo(),
+            functions=tuple(tool.name for tool in tools),
+            input=stored_items(items),
+            takes_one_call=not self.parallel_tool_calls,
+        )
+        return NewResponse(
+            messages=given.messages,
+            config=self._config([tool.to_tool() for tool in tools], choice),
+            sent=sent,
+            agent_id=named[1] if named else None,
+            changed=self._changed,
+            given=given.given,
+            previous=self.previous_response_id,
+            extras=self._extras(),
+            tool_extras=tool_extras(tools),
+        )
+
+    def _config(self, tools: list[Any], choice: str) -> AgentConfig:
+        limit = {} if self.max_infer_iters is None else {"max_infer_iters": self.max_infer_iters}
+        return AgentConfig(
+            model=self.model,
+            instructions=self.instructions or "",
+            sampling_params=self._sampling(),
+            response_format=self._format(),
+            client_tools=tuple(tools),
+            tool_config=ToolConfig(tool_choice=choice),
+            **limit,
+        )
+
+    @property
+    def _changed(self) -> frozenset[str]:
+        """The fields of the configuration that replace those of an agent."""
+        sampled = (self.temperature, self.top_p, self.max_output_tokens)
+        changes = {
+            "instructions": self.instructions is not None,
+            "sampling_params": any(each is not None for each in sampled),
+            "response_format": self.text is not None and self.text.format is not None,
+            "client_tools": bool(self.tools),
+            "tool_config": self.tool_choice != "auto",
+            "max_infer_iters": self.max_infer_iters is not None,
+        }
+        return frozenset(name for name, is_changed in changes.items() if is_changed)
+
+    def _sampling(self) -> SamplingParams:
+        """Return the sampling; an omitted field has the model's own default."""
+        strategy: Strategy = TopP(temperature=self.temperature or None, top_p=self.top_p)
+        if self.temperature == 0:
+            strategy = Greedy()
+        return SamplingParams(strategy=strategy, max_tokens=self.max_output_tokens or 0)
+
+    def _format(self) -> JsonSchemaFormat | None:
+        match self.text.format if self.text else None:
+            case TextSchemaFormat(schema_=schema):
+                return JsonSchemaFormat(json_schema=schema)
+            case TextPlainFormat(type="json_object"):
+                return JsonSchemaFormat(json_schema=ANY_OBJECT)
+        return None
+
+    def _extras(self) -> dict[str, Any]:
+        """Return the fields for servers of OpenAI's API, in the terms of its chat completions."""
+        extras: dict[str, Any] = self.model_dump(
+            mode="json", exclude_unset=True, exclude_none=True, include=set(EXTRAS)
+        )
+        if not self.tools:
+            extras.pop("parallel_tool_calls", None)
+        if self.reasoning is not None and self.reasoning.effort is not None:
+            extras["reasoning_effort"] = self.reasoning.effort
+        if self.text is not None and self.text.verbosity is not None:
+            extras["verbosity"] = self.text.verbosity
+        match self.text.format if self.text else None:
+            case TextSchemaFormat() as told:
+                schema = told.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"type"})
+                extras["response_format"] = {"type": "json_schema", "json_schema": schema}
+            case TextPlainFormat(type="json_object"):
+                extras["response_format"] = {"type": "json_object"}
+        return extras
+
+    def _echo(self) -> JsonObject:
+        """Return the fields of the response that repeat the request."""
+        text = self.text.model_dump(mode="json", by_alias=True, exclude_none=True) if self.text else {}
+        choice = self.tool_choice
+        return {
+            **self.model_dump(mode="json", include=set(ECHOED)),
+            "metadata": self.metadata or {},
+            "tools": [tool.to_echo() for tool in self.tools],
+            "tool_choice": choice if isinstance(choice, str) else choice.model_dump(mode="json"),
+            "text": {"format": {"type": "text"}, **text},
+            "reasoning": self.reasoning.model_dump(mode="json") if self.reasoning else None,
+        }

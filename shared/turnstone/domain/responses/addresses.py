@@ -1,0 +1,105 @@
+"""Ids of responses, conversations and items: each contains the address of the named value, so no record maps them.
+
+A response is a turn, a conversation a session. The bytes of an id hold each name of the address: a UUID as a zero and
+its 16 bytes, any other text as its length and its UTF-8.
+"""
+
+import re
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from typing import NamedTuple
+from uuid import UUID
+
+from turnstone.domain.errors import NotFound
+from turnstone.domain.refs import SessionRef, TurnRef
+
+RESPONSE, CONVERSATION = "resp_", "conv_"
+RESPONSE_KIND, CONVERSATION_KIND = "response", "conversation"
+UUID_BYTES = 16
+MOST_TEXT_BYTES = 255
+ITEM = re.compile(r"([a-z]+)_([0-9a-f]{32})([0-9a-f]{4})")
+FIRST_INPUT = 0x8000  # the index of the first input item; those of the output are below
+
+
+class ItemAddress(NamedTuple):
+    """The turn of an item, and its position among the items of that turn."""
+
+    turn_id: str
+    position: int
+
+    @property
+    def is_input(self) -> bool:
+        return self.position >= FIRST_INPUT
+
+
+def response_id(ref: TurnRef) -> str:
+    """Return the id of the turn's response."""
+    return RESPONSE + _encoded(ref.agent_id, ref.session_id, ref.turn_id)
+
+
+def conversation_id(ref: SessionRef) -> str:
+    """Return the id of the session's conversation."""
+    return CONVERSATION + _encoded(ref.agent_id, ref.session_id)
+
+
+def turn_of(tenant: str, text: str) -> TurnRef:
+    """Return the turn of a response's id, in the tenant. Raises NotFound for a text that is no such id."""
+    names = _names_in(text, RESPONSE, 3)
+    if names is None:
+        raise NotFound(RESPONSE_KIND, text)
+    agent_id, session_id, turn_id = names
+    return TurnRef(tenant=tenant, agent_id=agent_id, session_id=session_id, turn_id=turn_id)
+
+
+def session_of(tenant: str, text: str) -> SessionRef:
+    """Return the session of a conversation's id, in the tenant. Raises NotFound for a text that is no such id."""
+    names = _names_in(text, CONVERSATION, 2)
+    if names is None:
+        raise NotFound(CONVERSATION_KIND, text)
+    agent_id, session_id = names
+    return SessionRef(tenant=tenant, agent_id=agent_id, session_id=session_id)
+
+
+def item_id(kind: str, turn_id: str, index: int) -> str:
+    """Return the id of an item of the turn, which is a UUID; `kind` is a prefix such as `msg`."""
+    return f"{kind}_{UUID(turn_id).hex}{index:04x}"
+
+
+def item_address(text: str) -> ItemAddress | None:
+    """Return the address in an item's id, None for a text that is no such id."""
+    found = ITEM.fullmatch(text)
+    return None if found is None else ItemAddress(str(UUID(found[2])), int(found[3], 16))
+
+
+def _encoded(*names: str) -> str:
+    return urlsafe_b64encode(b"".join(map(_framed, names))).decode().rstrip("=")
+
+
+def _framed(name: str) -> bytes:
+    """Return the bytes of one name. Raises ValueError for an empty or a long one."""
+    try:
+        if str(UUID(name)) == name:
+            return b"\0" + UUID(name).bytes
+    except ValueError:
+        pass  # a name of another form
+    text = name.encode()
+    if not 0 < len(text) <= MOST_TEXT_BYTES:
+        raise ValueError(f"a name in an id must have 1 to {MOST_TEXT_BYTES} bytes")
+    return bytes((len(text),)) + text
+
+
+def _names_in(text: str, prefix: str, count: int) -> list[str] | None:
+    """Return the names in an id, None unless this module would write exactly that id of them."""
+    encoded = text.removeprefix(prefix)
+    if encoded == text or not re.fullmatch(r"[A-Za-z0-9_-]+", encoded):
+        return None
+    try:
+        left = urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4))
+        names = []
+        while left:
+            size = left[0] or UUID_BYTES
+            part = left[1 : 1 + size]
+            names.append(part.decode() if left[0] else str(UUID(bytes=part)))
+            left = left[1 + size :]
+        return names if len(names) == count and _encoded(*names) == encoded else None
+    except ValueError:
+        return None

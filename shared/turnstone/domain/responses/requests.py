@@ -1,0 +1,102 @@
+"""The request of a response, as stored beside its turn and shown with it."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from turnstone.domain.access.access import Ownership
+from turnstone.domain.agents.agents import AgentConfig
+from turnstone.domain.messages.messages import Message
+from turnstone.domain.refs import TurnRef
+from turnstone.domain.turns.loop_policies import RESPONSES, LoopPolicy
+from turnstone.domain.turns.turns import TurnState
+from turnstone.domain.values.frozen import Frozen, JsonObject
+
+
+class SentRequest(Frozen):
+    """The request of a response.
+
+    Attributes:
+        echo: the fields of the response that repeat the request, in the dialect's terms.
+        functions: the names of the tools that the client runs.
+        input: the input items as sent; ids are added when they are read.
+        takes_one_call: whether only the first call of each inference counts.
+    """
+
+    echo: JsonObject = {}
+    functions: tuple[str, ...] = ()
+    input: tuple[JsonObject, ...] = ()
+    takes_one_call: bool = False
+
+
+class Given(NamedTuple):
+    """An answer to a call of an earlier response.
+
+    Attributes:
+        position: of its item in the input.
+    """
+
+    position: int
+    call_id: str
+
+
+class NewResponse(NamedTuple):
+    """A caller's request of a response.
+
+    Attributes:
+        agent_id: the agent that answers, None for the model alone.
+        config: of the request; with an agent, only the fields of `changed` apply.
+        changed: the fields of `config` that replace the agent's.
+        given: the answers to calls that the input itself does not contain.
+        previous: id of the response to continue, None for a new conversation.
+        tool_extras: see `TurnSettings`.
+    """
+
+    messages: tuple[Message, ...]
+    config: AgentConfig
+    sent: SentRequest
+    agent_id: str | None = None
+    changed: frozenset[str] = frozenset()
+    given: tuple[Given, ...] = ()
+    previous: str | None = None
+    extras: Mapping[str, Any] = {}
+    tool_extras: Mapping[str, Any] = {}
+
+    @property
+    def policy(self) -> LoopPolicy:
+        """The rules of its loop."""
+        return RESPONSES.model_copy(update={"calls_per_inference": 1}) if self.sent.takes_one_call else RESPONSES
+
+    def config_of(self, agent: AgentConfig) -> AgentConfig:
+        """Return the configuration that it runs with, of an agent with that configuration."""
+        if self.agent_id is None:
+            return self.config
+        changes = {name: getattr(self.config, name) for name in self.changed}
+        if "client_tools" in changes:
+            added = {tool.name for tool in self.config.client_tools}
+            kept = (tool for tool in agent.client_tools if tool.name not in added)
+            changes["client_tools"] = (*kept, *self.config.client_tools)
+        return agent.model_copy(update=changes)
+
+
+class StoredResponse(NamedTuple):
+    """A response as stored: its turn, and its request."""
+
+    ref: TurnRef
+    state: TurnState
+    sent: SentRequest
+
+
+class ListedResponse(Frozen):
+    """The list entry of a response. `order` is its turn, and its position."""
+
+    agent_id: str
+    session_id: str
+    order: str
+    model: str
+    ends_at: datetime
+    stamp: Ownership = Ownership.model_construct()
+
+    def ref_in(self, tenant: str) -> TurnRef:
+        """Return its turn."""
+        return TurnRef(tenant=tenant, agent_id=self.agent_id, session_id=self.session_id, turn_id=self.order)

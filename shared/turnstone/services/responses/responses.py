@@ -1,0 +1,187 @@
+"""Responses: start one, read, list and delete them. Each is a turn with the record of its request."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import NamedTuple
+from uuid import UUID
+
+from turnstone.domain.access.access import owner_of
+from turnstone.domain.access.caller import Caller
+from turnstone.domain.errors import ContentLost, InvalidRequest, NotFound
+from turnstone.domain.lists import ListQuery
+from turnstone.domain.refs import SessionRef, TurnRef
+from turnstone.domain.responses.addresses import RESPONSE_KIND, turn_of
+from turnstone.domain.responses.lists import ResponsesQuery
+from turnstone.domain.responses.requests import NewResponse, SentRequest, StoredResponse
+from turnstone.domain.sessions.sessions import Session
+from turnstone.domain.turns.attempts import Attempt
+from turnstone.domain.turns.events import Numbered
+from turnstone.domain.turns.turns import TurnState
+from turnstone.ports.system import Clock, IdGenerator
+from turnstone.services.access.access import AccessRules, check_session
+from turnstone.services.access.visible_list import Listing
+from turnstone.services.cleanup.deleting import Deleting
+from turnstone.services.responses.fitting import Fitting, turn_without_config
+from turnstone.services.streams.broadcast import TurnBroadcast
+from turnstone.services.streams.replay import numbered
+from turnstone.services.turns.run_request import Opening
+from turnstone.services.turns.turns import Turns
+from turnstone.store.agents.agents import AgentStore
+from turnstone.store.agents.implicit import IMPLICIT, is_implicit
+from turnstone.store.layout.listing import ListEntry
+from turnstone.store.responses.responses import ResponseStore, get_request, listed_in
+from turnstone.store.sessions.turns import TurnStore
+
+MOST_BEFORE_FIRST = 10_000  # the clients take an empty page for the end of a list
+SESSION_NAME = "response"
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseDeps:
+    """Dependencies of responses.
+
+    Attributes:
+        kept_for_s: the lifetime of a conversation after its last use.
+        ephemeral_for_s: that of a session of an agent that keeps none.
+        deleting: returns the service that deletes sessions, which only deletion needs.
+    """
+
+    turns: Turns
+    turn_store: TurnStore
+    store: ResponseStore
+    agents: AgentStore
+    rules: AccessRules
+    clock: Clock
+    ids: IdGenerator
+    kept_for_s: float
+    ephemeral_for_s: float
+    deleting: Callable[[], Deleting]
+
+
+class Started(NamedTuple):
+    """A response that has begun: the broadcast of its turn, and its request."""
+
+    broadcast: TurnBroadcast
+    sent: SentRequest
+
+
+class Responses:
+    def __init__(self, deps: ResponseDeps) -> None:
+        self._deps = deps
+        self._store = deps.store
+
+    def start(self, caller: Caller, new: NewResponse, attempt: Attempt) -> Started:
+        """Begin the response as the next turn of its conversation.
+
+        Raises:
+            NotFound: the response to continue, or the agent.
+            InvalidRequest: an answer has no call, or the turn requests a feature that is not available.
+            TurnConflict: the response to continue is not the newest of its conversation, or runs.
+            Overloaded, LimitReached: as `Turns.start` does.
+        """
+        previous = None if new.previous is None else turn_of(caller.tenant, new.previous)
+        ends_at = self._deps.clock.now() + timedelta(seconds=self._deps.kept_for_s)
+        fitting = Fitting(new, previous, owner_of(caller), ends_at)
+        try:
+            if previous is None:
+                ref, opening = self._first(caller, new, attempt)
+            else:
+                ref, opening = self._next(new, previous)
+            fitted = opening._replace(beside_turn=fitting.records, fit=fitting.turn)
+            broadcast = self._deps.turns.start(caller, ref, fitted, attempt)
+        except NotFound as missing:
+            if new.previous is None or missing.kind == RESPONSE_KIND:
+                raise
+            raise NotFound(RESPONSE_KIND, new.previous) from missing
+        return Started(broadcast, fitting.sent or self._store.sent(broadcast.ref))
+
+    def read(self, caller: Caller, text: str) -> StoredResponse:
+        """Return the response of that id. Raises NotFound, ContentLost."""
+        ref = turn_of(caller.tenant, text)
+        try:
+            return self._visited(caller, ref)
+        except NotFound as missing:
+            raise NotFound(RESPONSE_KIND, text) from missing
+
+    def list(self, caller: Caller, query: ResponsesQuery) -> tuple[Listing, Iterator[StoredResponse]]:
+        """Return the part of the list, and its responses, read from the store on iteration."""
+        now = self._deps.clock.now()
+
+        def is_shown(entry: ListEntry) -> bool:
+            listed = listed_in(entry)
+            is_queried = now < listed.ends_at and query.model in (None, listed.model)
+            return is_queried and self._deps.rules.may_see(caller, entry.stamp)
+
+        entries = self._store.entries(caller.tenant, query.after, query.limit, is_reverse=query.is_newest_first)
+        listing = Listing(entries, ListQuery(limit=query.limit, cursor=query.after), is_shown, MOST_BEFORE_FIRST)
+        return listing, self._listed(caller, listing)
+
+    def delete(self, caller: Caller, text: str) -> None:
+        """Delete the response; what later ones took over stays in their context. Raises NotFound, Forbidden.
+
+        A conversation of its own that has no other response is deleted with it.
+        """
+        ref = turn_of(caller.tenant, text)
+        try:
+            visited = self._deps.turn_store.visit(ref)
+            check_session(self._deps.rules, caller, visited.session, visited.agent_owner, self._deps.clock.now())
+        except NotFound as missing:
+            raise NotFound(RESPONSE_KIND, text) from missing
+        self._deps.rules.check_deletion(caller, visited.session.stamp, RESPONSE_KIND, text)
+        was_last = self._store.delete(ref)
+        if was_last and is_implicit(ref.agent_id):
+            self._deps.deleting().delete_session(caller, ref.session)
+
+    @staticmethod
+    def events_of(state: TurnState) -> tuple[Numbered, ...]:
+        """Return the events of the turn so far, with details, for the dialect that makes items of them."""
+        return numbered(state, is_detailed=True)
+
+    def _visited(self, caller: Caller, ref: TurnRef) -> StoredResponse:
+        visited = self._deps.turn_store.visit(ref)
+        check_session(self._deps.rules, caller, visited.session, visited.agent_owner, self._deps.clock.now())
+        sent = self._store.sent(ref)
+        state, _ = visited.turn()
+        state.check_content()
+        return StoredResponse(ref, state, sent)
+
+    def _listed(self, caller: Caller, listing: Listing) -> Iterator[StoredResponse]:
+        """Yield the responses; those deleted in the meantime, and those whose content is lost, are left out."""
+        for entry in listing:
+            try:
+                yield self._visited(caller, listed_in(entry).ref_in(caller.tenant))
+            except (NotFound, ContentLost):
+                continue
+
+    def _first(self, caller: Caller, new: NewResponse, attempt: Attempt) -> tuple[SessionRef, Opening]:
+        """Return the opening of a conversation's first response. Raises NotFound for the agent."""
+        agent_id, lives_for_s = new.agent_id or IMPLICIT, self._deps.kept_for_s
+        if new.agent_id is not None:
+            is_kept, stamp = self._deps.agents.keeps_sessions(caller.tenant, agent_id)
+            self._deps.rules.check_sight(caller, stamp, "agent", agent_id)
+            lives_for_s = lives_for_s if is_kept else self._deps.ephemeral_for_s
+        now = self._deps.clock.now()
+        # a request sent again with its key finds the session that it created
+        session_id = str(UUID(attempt.key)) if attempt.key else self._deps.ids.new_id()
+        session = Session(
+            agent_id=agent_id,
+            session_id=session_id,
+            session_name=SESSION_NAME,
+            started_at=now,
+            order=self._deps.ids.order_key(now, None),
+            stamp=owner_of(caller),
+            lives_for_s=lives_for_s,
+        )
+        ref = SessionRef(tenant=caller.tenant, agent_id=agent_id, session_id=session_id)
+        return ref, Opening(turn_without_config(new), create=session)
+
+    def _next(self, new: NewResponse, previous: TurnRef) -> tuple[SessionRef, Opening]:
+        """Return the opening of the response after that one. Raises InvalidRequest for another agent's."""
+        if previous.agent_id != (new.agent_id or IMPLICIT):
+            raise InvalidRequest(
+                "model: the response to continue was answered by another agent; name that one, or send its items",
+                ("model",),
+            )
+        read = (get_request(previous),)
+        return previous.session, Opening(turn_without_config(new), turn_id=previous.turn_id, reads=read)

@@ -1,0 +1,74 @@
+"""Responses in the store: the request of each beside its turn, and a small projection in the list of its tenant.
+
+The request is in the partition of its session and is removed with it. The projection has a time to live.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from turnstone.domain.errors import Conflict, NotFound
+from turnstone.domain.responses.addresses import RESPONSE_KIND, response_id
+from turnstone.domain.responses.requests import ListedResponse, SentRequest
+from turnstone.ports.records import Absent, Delete, Get, Put, RevIs
+from turnstone.store.layout.keys import all_requests, request_key, response_list, response_list_key
+from turnstone.store.layout.listing import ListEntry, entries_of, put_entry
+
+if TYPE_CHECKING:
+    from turnstone.domain.refs import TurnRef
+    from turnstone.ports.records import Record
+    from turnstone.ports.storage import RangeStore
+
+
+class ResponseStore:
+    def __init__(self, store: RangeStore) -> None:
+        self._store = store
+
+    def sent(self, ref: TurnRef) -> SentRequest:
+        """Return the request of the turn's response. Raises NotFound, ContentLost."""
+        return request_in(self._store.get(request_key(ref)), ref)
+
+    def delete(self, ref: TurnRef) -> bool:
+        """Hide the response from every reader; return whether its session has no other. Raises NotFound."""
+        record = self._store.get(request_key(ref))
+        if record is None:
+            raise NotFound(RESPONSE_KIND, response_id(ref))
+        try:
+            self._store.write(
+                [Delete(record.key, (RevIs(record.rev),)), Delete(response_list_key(ref.tenant, ref.turn_id))]
+            )
+        except Conflict as conflict:
+            raise NotFound(RESPONSE_KIND, response_id(ref)) from conflict
+        return not self._store.range(all_requests(ref)._replace(limit=1)).records
+
+    def entries(self, tenant: str, after: str | None, limit: int, *, is_reverse: bool) -> Iterator[ListEntry]:
+        """Yield the entries of the tenant's list after that position, read lazily."""
+        return entries_of(self._store, response_list(tenant), after, limit, is_reverse=is_reverse)
+
+
+def get_request(ref: TurnRef) -> Get:
+    """Return the read of the request of the turn's response."""
+    return Get(request_key(ref))
+
+
+def request_in(record: Record | None, ref: TurnRef) -> SentRequest:
+    """Return the request in the record. Raises NotFound without one."""
+    if record is None:
+        raise NotFound(RESPONSE_KIND, response_id(ref))
+    return SentRequest.model_validate_json(record.body)
+
+
+def put_response(ref: TurnRef, sent: SentRequest, listed: ListedResponse) -> tuple[Put, Put]:
+    """Return the writes of a new response beside its turn."""
+    shown = listed.model_dump(mode="json", exclude={"stamp"})
+    entry = put_entry(response_list_key(ref.tenant, ref.turn_id), shown, listed.stamp)
+    return (
+        Put(request_key(ref), sent.model_dump_json(exclude_defaults=True).encode(), when=(Absent(),)),
+        entry._replace(attributes={"ttl": int(listed.ends_at.timestamp())}),
+    )
+
+
+def listed_in(entry: ListEntry) -> ListedResponse:
+    """Return the response of a list entry."""
+    return ListedResponse.model_validate({**entry.fields, "stamp": entry.stamp})
