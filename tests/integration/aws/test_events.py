@@ -115,6 +115,11 @@ SHOWN = {
     "update_chat_completion": {"id", "input_messages", "metadata"},
     "delete_chat_completion": {"id", "deleted"},
     "list_chat_completion_messages": {"data", "first_id", "last_id", "has_more"},
+    "create_response": {"id", "object", "output", "usage"},
+    "list_responses": {"data", "has_more", "first_id", "last_id"},
+    "get_response": {"id", "object", "output", "usage"},
+    "delete_response": {"id", "deleted"},
+    "list_input_items": {"data", "has_more", "first_id", "last_id"},
     "embed_contents": {"embeddings"},
     "create_embedding": {"data", "usage"},
     "create_agent_2024": {"agent_id"},
@@ -140,8 +145,8 @@ MAKES_OWN = {"create_agent", "create_agent_2024", "register_model", "register_sh
 MAKES_OWN |= {"register_vector_db", "register_memory_bank", "register_bank", "create_file", "create_upload"}
 MAKES_OWN |= {"create_vector_store"}
 LISTS = {"list_agents", "list_chat_completions", "list_models", "list_openai_models", "list_shields", "list_toolgroups"}
-LISTS |= {"list_vector_dbs", "list_memory_banks", "list_banks", "list_files", "list_vector_stores"}
-PRIVATE_LISTS = {"list_agents", "list_chat_completions", "list_files", "list_vector_stores"}
+LISTS |= {"list_responses", "list_vector_dbs", "list_memory_banks", "list_banks", "list_files", "list_vector_stores"}
+PRIVATE_LISTS = {"list_agents", "list_chat_completions", "list_responses", "list_files", "list_vector_stores"}
 FOR_ALL = {"health", "version", "get_openapi", "get_docs", "get_root", "list_providers", "get_provider"}
 FOR_ALL |= {"list_tools", "get_tool", "list_runtime_tools", "invoke_tool"}
 FOR_ALL |= {
@@ -149,6 +154,7 @@ FOR_ALL |= {
     "create_completion",
     "chat_completion",
     "create_chat_completion",
+    "create_response",
     "embed_contents",
     "create_embedding",
 }
@@ -262,7 +268,7 @@ def assert_another_account_finds_nothing(bench: Bench, name: str, handler: Lambd
     answer = handler(event, Context())
     if name in LISTS:
         assert (
-            name not in ("list_agents", "list_chat_completions", "list_files", "list_vector_stores")
+            name not in ("list_agents", "list_chat_completions", "list_responses", "list_files", "list_vector_stores")
             or json.loads(answer["body"])["data"] == []
         )
         assert "meta-llama" not in answer["body"]
@@ -287,6 +293,10 @@ def test_an_unserved_route_is_answered_by_a_function_of_its_own() -> None:
     assert "telemetry.query_traces" in json.loads(answer["body"])["detail"]
     unknown = load_event("unserved") | {"path": "/v1/nothing"}
     assert handler(unknown, Context())["statusCode"] == 404
+    handler = LambdaHandler("another module", *unserved.ROUTES, others=unserved.OTHERS)
+    for path, status in (("compact", 501), ("resp_a", 405)):  # beside a served path, and a method that it lacks
+        event = load_event("unserved") | {"httpMethod": "POST", "path": f"/v1/responses/{path}"}
+        assert handler(event, Context())["statusCode"] == status
 
 
 @pytest.mark.usefixtures("environment")

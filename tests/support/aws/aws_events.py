@@ -12,6 +12,7 @@ from turnstone.dialects.llama_stack.models import RegisterModel
 from turnstone.dialects.llama_stack.shields import RegisterShield
 from turnstone.dialects.llama_stack.tool_requests import RegisterToolgroup
 from turnstone.dialects.openai.chat.stored_completions import stored_wire
+from turnstone.dialects.openai.responses.requests import CreateResponse
 from turnstone.domain.access.access import Ownership
 from turnstone.domain.agents.agents import Agent, AgentConfig
 from turnstone.domain.files.stored_files import FileUpload, StoredFile
@@ -20,8 +21,9 @@ from turnstone.domain.memory.documents import Document
 from turnstone.domain.memory.vector_stores import FileBatch
 from turnstone.domain.messages.messages import CompletionMessage, UserMessage
 from turnstone.domain.models.stored_completions import StoredCompletion
-from turnstone.domain.refs import SessionRef
+from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.registry.registry import Model, Shield, Toolgroup
+from turnstone.domain.responses.requests import ListedResponse
 from turnstone.domain.sessions.sessions import Session
 from turnstone.domain.tools.tool_runs import ProducedFile
 from turnstone.domain.tools.tools import ToolCall, ToolDef
@@ -38,6 +40,7 @@ from turnstone.store.memory.documents import StoredDocument, creation
 from turnstone.store.memory.file_batches import FileBatchStore
 from turnstone.store.models.stored_completions import StoredCompletionStore
 from turnstone.store.registry.registry import RegistryStore
+from turnstone.store.responses.responses import put_response
 from turnstone.store.sessions.sessions import SessionStore
 from turnstone.store.sessions.turns import TurnStore
 
@@ -99,6 +102,7 @@ def store_what_events_name(store: RangeStore, *, is_waiting: bool) -> SessionRef
     _store_files(store)
     _store_vector_store(store)
     AttachmentStore(store).put(ref, attachment_id, ProducedFile("a.txt", "text/plain", b"a file"))
+    _store_response(store, ref.turn(ids["turn_id"]))
     state = running.turns[0].with_step(_step(ids, is_waiting=is_waiting))
     response = state.turn.steps[-1].model_response  # type: ignore[union-attr] # the only step is an inference
     if is_waiting:
@@ -106,6 +110,19 @@ def store_what_events_name(store: RangeStore, *, is_waiting: bool) -> SessionRef
     else:
         turns.commit(ref, closed(running.session, state.completed(response, AT), turns.view(ref, 1_000).open_segment))
     return ref
+
+
+def _store_response(store: RangeStore, ref: TurnRef) -> None:
+    request = CreateResponse.model_validate({"model": "offline", "input": "hello"}).to_new().sent
+    listed = ListedResponse(
+        agent_id=ref.agent_id,
+        session_id=ref.session_id,
+        order=ref.turn_id,
+        model="offline",
+        ends_at=FAR_AWAY,
+        stamp=OWNED,
+    )
+    store.write(put_response(ref, request, listed))
 
 
 def _store_bank(store: RangeStore, content_id: str) -> None:

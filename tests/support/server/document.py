@@ -18,14 +18,14 @@ SIGNED = openapi_document(ROUTES, SIGV4)
 
 
 def closed(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the document with objects closed to undeclared fields, the form in which a server's answers are judged."""
+    """Return the document with objects closed to undeclared fields, except those open by declaration, to judge answers."""
     shut = copy.deepcopy(dict(document))
 
     def shut_objects(schema: Any) -> None:
         for inner in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
             shut_objects(inner)
         if isinstance(schema, dict) and schema.get("type") == "object" and "properties" in schema:
-            schema["additionalProperties"] = False
+            schema.setdefault("additionalProperties", False)
 
     shut_objects(shut["components"])
     return shut

@@ -141,7 +141,7 @@ def check_answer(route: Route, answer: Answered, document: Mapping[str, Any] = C
         validator(response["headers"][name]["schema"]).validate(answer.headers[name])
     texts = answer.body.decode().split("\n\n")[:-1] if kind == "text/event-stream" else [answer.body.decode()]
     for text in texts:
-        data = re.sub(r"^(id: \d+\n)?data: ", "", text)
+        data = re.sub(r"^(id: \d+\n|event: [\w.]+\n)?data: ", "", text)
         assert data != "[DONE]" or text is texts[-1]
         if data != "[DONE]":
             validator(schema).validate(strict_json(data))
@@ -229,6 +229,7 @@ STORES = "/v1/openai/v1/vector_stores"
 CREATING_FILES = ("/v1/openai/v1/files", UPLOADS, f"{UPLOADS}/{{upload_id}}/parts", STORES)
 CREATING_FILES += (f"{STORES}/{{vector_store_id}}/files", f"{STORES}/{{vector_store_id}}/file_batches")
 
+RESPONSES = "/v1/openai/v1/responses"
 RESPONSES_QUERY = ("after", "limit", "order", "model")
 ITEMS_QUERY = ("after", "before", "limit", "order", "include", "include[]")
 READERS = {
@@ -272,7 +273,7 @@ def test_every_parameter_is_declared(route: Route) -> None:
     reads_or_deletes = route.method == "POST" and route.path.endswith(("/get", "/delete"))
     stores_nothing = ("/v1/inference/", "/v1/openai/", "/v1/tool-runtime/invoke")
     reads_or_deletes |= route.method == "POST" and route.path.endswith(("/query", "/unregister"))
-    is_creating = route.method == "POST" and route.path in (*CREATING_FILES, "/v1/openai/v1/responses")
+    is_creating = route.method == "POST" and route.path in (*CREATING_FILES, RESPONSES)
     assert route.stores == (is_creating or (not route.path.startswith(stores_nothing) and not reads_or_deletes))
 
 
@@ -458,6 +459,7 @@ def test_every_answer_of_a_served_app_matches_the_document(checked: CheckedClien
     check_vector_dbs(checked)
     check_memory_banks(checked)
     check_models(checked)
+    check_responses(checked)
     check_stored(checked)
     check_files(checked)
     check_vector_stores(checked)
@@ -502,7 +504,7 @@ def test_every_answer_of_a_served_app_matches_the_document(checked: CheckedClien
 
 
 NAMES = {"model_id": "meta/llama", "toolgroup_id": "mcp::a", "identifier": "guard/8b", "vector_db_id": "birds"}
-NAMES |= {"completion_id": "unknown", "memory_bank_id": "shore", "document_id": "unknown"}
+NAMES |= {"response_id": "unknown", "completion_id": "unknown", "memory_bank_id": "shore", "document_id": "unknown"}
 NAMES |= {"file_id": "unknown", "upload_id": "unknown", "vector_store_id": "unknown", "batch_id": "unknown"}
 NAMES |= {"tool_name": "current_time", "provider_id": "default", "attachment_id": "0" * 32}
 
@@ -552,6 +554,20 @@ def check_stored(checked: CheckedClient) -> None:
         assert checked.fetch("GET", url).status == 200
     assert checked.fetch("GET", path + "/messages", query="?order=up").status == 400
     assert [checked.fetch("POST", path, body).status for body in ({"metadata": None}, {})] == [200, 400]
+    assert [checked.fetch("DELETE", path).status for _ in range(2)] == [200, 404]
+
+
+def check_responses(checked: CheckedClient) -> None:
+    (whole, full), path = BODIES["POST", RESPONSES].valid, RESPONSES + "/{response_id}"
+    assert checked.fetch("POST", RESPONSES, full).status == 200
+    assert checked.fetch("POST", RESPONSES, {**full, "stream": False, "stream_options": None}).status == 200
+    checked.ids["response_id"] = checked.fetch("POST", RESPONSES, whole).json()["id"]
+    assert checked.fetch("POST", RESPONSES, {}).status == 400
+    assert checked.fetch("GET", RESPONSES, query="?limit=1").json()["has_more"] is True
+    assert checked.fetch("GET", RESPONSES, query="?limit=0").status == 400
+    for url in (path, path + "/input_items"):
+        assert checked.fetch("GET", url).status == 200
+    assert checked.fetch("GET", path + "/input_items", query="?order=up").status == 400
     assert [checked.fetch("DELETE", path).status for _ in range(2)] == [200, 404]
 
 

@@ -73,12 +73,19 @@ GROUPS: tuple[Group, ...] = (
         """,
     ),
     (
-        PREFIXES,
+        # each is served below both prefixes, as the served ones of responses
+        ("/v1/openai/v1",),
         TURN,
         """
         POST /responses/{response_id}/cancel responses.cancel
         POST /responses/compact responses.compact
         POST /responses/input_tokens responses.input_tokens.count
+        """,
+    ),
+    (
+        PREFIXES,
+        TURN,
+        """
         DELETE /conversations/{conversation_id}/items/{item_id} conversations.items.delete
         """,
     ),

@@ -22,7 +22,7 @@ from turnstone.domain.values.numbers import counts_up_to
 from turnstone.http.document.field_texts import add_field_texts
 from turnstone.http.document.links import PARAMETER, links_of
 from turnstone.http.document.wire_schemas import Schema, WireSchemas, build_wire_schemas
-from turnstone.http.envelopes import DETAIL, ErrorEnvelope
+from turnstone.http.envelopes import ErrorEnvelope
 from turnstone.http.errors import FAILURE_STATUS, STATUS
 from turnstone.http.replies import TurnReply, TurnStreamReply
 from turnstone.http.route import FileBytes, NoContent, Null, Route
@@ -140,10 +140,9 @@ def openapi_document(
             same = {**operation, "operationId": f"{own}_{alias.split('/')[1]}", "x-same-as": own}
             paths.setdefault(alias, {})[route.method.lower()] = same
     used = {
-        _refusal_name(status, envelope): _refusal(status, envelope, security_schemes)
+        _refusal_name(status, route.dialect.envelope): _refusal(status, route.dialect.envelope, security_schemes)
         for route in routes
         for status in _refused_with(route, security_schemes)
-        for envelope in [_envelope(status, route.dialect.envelope, security_schemes)]
     }
     bounded = {name: _with_bound(schema, max_infer_iters) for name, schema in schemas.named.items()}
     named = {**bounded, **_envelopes(routes, schemas), **_streams(routes, schemas)}
@@ -207,9 +206,8 @@ def _operation(route: Route, schemas: WireSchemas, security_schemes: Mapping[str
         content = {kind: {"schema": schemas.read[route.body]}}
         operation["requestBody"] = {"required": route.method != "GET", "content": content}
     refusals = {
-        str(status): {"$ref": f"#/components/responses/{_refusal_name(status, envelope)}"}
+        str(status): {"$ref": f"#/components/responses/{_refusal_name(status, route.dialect.envelope)}"}
         for status in _refused_with(route, security_schemes)
-        for envelope in [_envelope(status, route.dialect.envelope, security_schemes)]
     }
     operation["responses"] = {**_success(route, schemas), **refusals}
     if route.is_open and security_schemes:
@@ -290,11 +288,6 @@ def _refused_with(route: Route, security_schemes: Mapping[str, Schema]) -> list[
 
 def _refusal_name(status: int, envelope: ErrorEnvelope) -> str:
     return envelope.name + REFUSALS[status][0]
-
-
-def _envelope(status: int, envelope: ErrorEnvelope, security_schemes: Mapping[str, Schema]) -> ErrorEnvelope:
-    """Return the envelope of an error; an authorizing gateway's own 403 is the same on every path."""
-    return DETAIL if status == 403 and security_schemes else envelope
 
 
 def _refusal(status: int, envelope: ErrorEnvelope, security_schemes: Mapping[str, Schema]) -> Schema:

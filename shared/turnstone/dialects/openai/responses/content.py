@@ -3,7 +3,7 @@
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, field_validator, model_validator
+from pydantic import ConfigDict, Discriminator, Field, Tag, field_validator
 
 from turnstone.dialects.openai.strict import StrictRequest
 from turnstone.domain.values.content import Content, Image, ImageItem, TextItem, Url
@@ -11,6 +11,16 @@ from turnstone.domain.values.frozen import Many
 
 BY_VALUE = re.compile(r"data:image/[\w.+-]+;base64,")
 FILES = "this server passes no files on to models; send texts and images by address or by value"
+
+
+def _form(value: Any) -> str:
+    """Return the tag of a text, or of a list; a union with tags names the problems of one member only."""
+    return "text" if isinstance(value, str) else "list"
+
+
+Form = Discriminator(_form)
+AsText = Annotated[str, Tag("text")]
+AsList = Tag("list")
 
 
 class InputText(StrictRequest):
@@ -27,18 +37,16 @@ class Refusal(StrictRequest):
 
 class InputImage(StrictRequest):
     type: Literal["input_image"]
-    image_url: str | None = None
+    image_url: str
     detail: Literal["auto", "low", "high", "original"] = "auto"
     file_id: None = None
 
-    @model_validator(mode="before")
+    @field_validator("file_id", mode="before")
     @classmethod
-    def refuse_files(cls, fields: Any) -> Any:
-        if isinstance(fields, dict) and fields.get("file_id") is not None:
-            raise ValueError(f"file_id: {FILES}")
-        if isinstance(fields, dict) and fields.get("image_url") is None:
-            raise ValueError("image_url: an image needs an address, or its data as a data URL")
-        return fields
+    def refuse_files(cls, value: Any) -> Any:
+        if value is not None:
+            raise ValueError(FILES)
+        return value
 
 
 class InputFile(StrictRequest):
@@ -56,6 +64,7 @@ class InputFile(StrictRequest):
 
 Part = Annotated[InputText | Refusal | InputImage | InputFile, Field(discriminator="type")]
 Texts = Annotated[InputText | Refusal, Field(discriminator="type")]
+AnyContent = Annotated[AsText | Annotated[Many[Part], Field(min_length=1), AsList], Form]
 
 
 def content_of(content: str | tuple[InputText | Refusal | InputImage | InputFile, ...]) -> Content:
@@ -65,7 +74,7 @@ def content_of(content: str | tuple[InputText | Refusal | InputImage | InputFile
     if len(content) == 1 and not isinstance(content[0], InputImage):
         return _text(content[0])
     return tuple(
-        ImageItem(image=_image(part.image_url or "")) if isinstance(part, InputImage) else TextItem(text=_text(part))
+        ImageItem(image=_image(part.image_url)) if isinstance(part, InputImage) else TextItem(text=_text(part))
         for part in content
     )
 

@@ -8,7 +8,15 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
-from turnstone.dialects.openai.responses.content import Part, Texts, content_of, text_of_parts
+from turnstone.dialects.openai.responses.content import (
+    AnyContent,
+    AsList,
+    AsText,
+    Form,
+    Texts,
+    content_of,
+    text_of_parts,
+)
 from turnstone.dialects.openai.strict import StrictRequest
 from turnstone.domain.messages.messages import (
     CompletionMessage,
@@ -42,17 +50,17 @@ class InputItem(StrictRequest):
 class SpokenItem(InputItem):
     """A message of anyone but the model."""
 
-    type: Literal["message"] = "message"
+    type: Literal["message"] | None = None
     role: Literal["user", "system", "developer"]
-    content: str | Annotated[Many[Part], Field(min_length=1)]
+    content: AnyContent
 
 
 class AnswerItem(InputItem):
     """A message of the model."""
 
-    type: Literal["message"] = "message"
+    type: Literal["message"] | None = None
     role: Literal["assistant"]
-    content: str | Many[Texts]
+    content: Annotated[AsText | Annotated[Many[Texts], AsList], Form]
     phase: Literal["commentary", "final_answer"] | None = None
 
 
@@ -66,7 +74,7 @@ class FunctionCallItem(InputItem):
 class FunctionCallOutputItem(InputItem):
     type: Literal["function_call_output"]
     call_id: Annotated[str, Field(min_length=1)]
-    output: str | Annotated[Many[Part], Field(min_length=1)]
+    output: AnyContent
     name: str | None = None
 
 
@@ -94,7 +102,7 @@ class ReasoningItem(InputItem):
 def _kind(fields: Any) -> str | None:
     """Return the tag of an item; a message may leave its type out."""
     if not isinstance(fields, dict):
-        return "answer" if isinstance(fields, AnswerItem) else getattr(fields, "type", None)
+        return "answer" if isinstance(fields, AnswerItem) else getattr(fields, "type", None) or "message"
     kind = fields.get("type") or ("message" if "role" in fields else None)
     if kind == "message" and fields.get("role") == "assistant":
         return "answer"
@@ -185,7 +193,7 @@ def _add_call(messages: list[Message], call: ToolCall) -> None:
 
 
 def _stored(item: SomeItem) -> JsonObject:
-    sent = {"type": item.type, **item.model_dump(mode="json", exclude_unset=True, exclude_none=True)}
+    sent = {"type": item.type or "message", **item.model_dump(mode="json", exclude_unset=True, exclude_none=True)}
     if isinstance(item, SpokenItem | AnswerItem) and isinstance(item.content, str):
         kind = "output_text" if isinstance(item, AnswerItem) else "input_text"
         sent["content"] = [{"type": kind, "text": item.content}]

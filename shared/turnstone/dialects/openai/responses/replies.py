@@ -5,7 +5,7 @@ Source: the types of `openai` 3.54.0.
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from turnstone.domain.values.frozen import Frozen
 
@@ -130,6 +130,8 @@ class ListedResponseObject(ResponseObject):
 
 class ResponseEvent(Frozen):
     """An event of a response's stream; further fields depend on its type."""
+
+    model_config = ConfigDict(extra="allow")
 
     type: Annotated[str, Field(description="What happened.", examples=["response.output_text.delta"])]
     sequence_number: Annotated[int, Field(description="Counts the events of the stream from 0.", examples=[4])]

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from turnstone.dialects.openai.chat.stored_completions import Metadata
+from turnstone.dialects.openai.responses.content import AsList, AsText, Form
 from turnstone.dialects.openai.responses.input_items import AnyItem, given_input, items_in, stored_items
 from turnstone.dialects.openai.responses.tools import ResponseTools, ToolChoiceField, allowed, tool_extras
 from turnstone.dialects.openai.strict import StrictRequest, refuse
@@ -105,7 +106,7 @@ class TextConfig(StrictRequest):
 
 class CreateResponse(StrictRequest):
     model: str
-    input: str | Annotated[Many[AnyItem], Field(min_length=1)]
+    input: Annotated[AsText | Annotated[Many[AnyItem], Field(min_length=1), AsList], Form]
     instructions: str | None = None
     previous_response_id: str | None = None
     stream: Flag = False
