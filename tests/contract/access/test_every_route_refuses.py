@@ -58,6 +58,8 @@ FOR_ALL: Mapping[tuple[str, str], int] = {
     ("POST", "/v1/openai/v1/chat/completions"): 200,
     ("POST", "/v1/openai/v1/embeddings"): 200,
     ("GET", "/v1/openai/v1/chat/completions"): 200,  # only what the stranger may see
+    ("GET", "/v1/openai/v1/responses"): 200,  # likewise
+    ("POST", "/v1/openai/v1/responses"): 200,
     ("GET", "/v1/openai/v1/files"): 200,  # likewise
     ("POST", "/v1/openai/v1/files"): 200,
     ("POST", "/v1/openai/v1/uploads"): 200,

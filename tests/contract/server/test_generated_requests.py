@@ -110,11 +110,14 @@ BEYOND_SCHEMAS = {
     "create_chat_completion": "some fields are for servers of OpenAI's API, which the offline model is none of",
     "create_completion": "some fields are for servers of OpenAI's API, which the offline model is none of",
     "infer_completion": "the offline model takes no grammar",
+    "create_response": "choices among tools hold between fields, and answers have calls",
+    "list_input_items": "a page begins and ends at items that there are",
     "create_embedding": "vectors have the dimensions that the offline model makes, and it takes no user",
     "embed_contents": "vectors have the dimensions that the offline model makes",
 }
 STREAMS = {"chat_completion": "ChatCompletionStream", "create_chat_completion": "CreateChatCompletionStream"}
 STREAMS |= {"infer_completion": "InferCompletionStream", "create_completion": "CreateCompletionStream"}
+STREAMS |= {"create_response": "CreateResponseStream"}
 STREAMS |= {"llama_stack_2024_create_turn": "CreateTurn2024Stream"}
 # operations that call MCP servers, here at generated addresses without a server
 CALL_OTHERS = {"get_tool", "invoke_tool", "list_runtime_tools", "list_tools"}

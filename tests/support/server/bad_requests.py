@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 
 from tests.support.clients.forms import FORM_TYPE, OF_FORM, FormBody, encoded_form
 from tests.support.server.asgi_client import Answered, Raw, Served, strict_json
+from tests.support.server.bodies.responses import RESPONSES
+from tests.support.server.bodies.responses import VALID as RESPONSE_BODIES
 from tests.support.server.bodies.vector_stores import ADDING_FILES, FILE_BATCHES, STORE, VECTOR_STORES, files_in
 from tests.support.server.body_shapes import ENTRY_ID, RIGHT, UNSURE, WRONG
 from tests.support.server.file_bodies import ADD_PART, CONTENT, FILES, UPLOADS
@@ -105,6 +107,7 @@ def cases(draw: st.DrawFn, route: Route) -> Case:
 
 
 REGISTERED_BY = ("model_id", "toolgroup_id", "shield_id", "vector_db_id", "memory_bank_id")
+OPENAI_OBJECTS = (STORED, RESPONSES, FILES, UPLOADS)
 TO_VECTOR_DBS = ("/v1/vector-io", "/v1/tool-runtime/rag-tool")
 REGISTERS_2024 = "/memory-banks/register"
 TO_BANKS = ("/memory/", "/memory-banks/get", "/memory-banks/unregister")
@@ -197,9 +200,8 @@ class World:
             self._make_agent()
             self._begin_again()
             return
-        if answer.status == 200 and request.method != "GET" and self._route.path.startswith((STORED, FILES, UPLOADS)):
-            is_file = not self._route.path.startswith(STORED)
-            (self._check_files if is_file else self._check_stored)(request, answer, has_changed=before != after)
+        if answer.status == 200 and request.method != "GET" and self._route.path.startswith(OPENAI_OBJECTS):
+            self._check_object(request, answer, has_changed=before != after)
             return
         if answer.status == 200 and (self._changes_store or self._removes_model):
             (self._check_store if self._changes_store else self._check_registered)(request, answer)
@@ -224,6 +226,14 @@ class World:
         if "/turn" in self._route.path:
             self._begin_again()
 
+    def _check_object(self, request: Raw, answer: Answered, *, has_changed: bool) -> None:
+        if self._route.path.startswith(RESPONSES):
+            self._check_responses(request, answer)
+        elif self._route.path.startswith(STORED):
+            self._check_stored(request, answer, has_changed=has_changed)
+        else:
+            self._check_files(request, answer, has_changed=has_changed)
+
     def _check_stored(self, request: Raw, answer: Answered, *, has_changed: bool) -> None:
         """Check that a chat completion is stored, changed or gone, as requested."""
         client = self._server.client
@@ -237,6 +247,16 @@ class World:
             self._store()
         else:
             assert client.get(self._at(self._route.path)).body == answer.body
+
+    def _check_responses(self, request: Raw, answer: Answered) -> None:
+        """Check that a response is stored or gone, as requested."""
+        client = self._server.client
+        if request.method == "DELETE":
+            assert client.get(self._at(self._route.path)).status == 404
+            self._respond()
+            return
+        made = set(re.findall(rb'"id":"(resp_[^"]+)"', answer.body))
+        assert [client.get(f"{RESPONSES}/{each.decode()}").status for each in made] == [200]
 
     def _check_files(self, request: Raw, answer: Answered, *, has_changed: bool) -> None:
         """Check that a file or an upload is stored, changed or gone; then restore both."""
@@ -282,6 +302,9 @@ class World:
         self._ids["upload_id"] = client.post(UPLOADS, BODIES["POST", UPLOADS].valid[0]).json()["id"]
         part = client.post(self._at(f"{UPLOADS}/{{upload_id}}/parts"), ADD_PART).json()
         self._pending = [part["id"]]
+
+    def _respond(self) -> None:
+        self._ids["response_id"] = self._server.client.post(RESPONSES, RESPONSE_BODIES[0]).json()["id"]
 
     def _store(self) -> None:
         body = {"model": "offline", "messages": [{"role": "user", "content": "hi"}], "store": True}
@@ -339,6 +362,8 @@ class World:
         self._ids["session_id"] = session["session_id"]
         if "{completion_id}" in self._route.path:
             self._store()
+        if "{response_id}" in self._route.path:
+            self._respond()
         if self._route.path.startswith((FILES, UPLOADS)):
             self._store_files()
         if self._route.path.startswith(VECTOR_STORES):
@@ -383,7 +408,7 @@ class World:
     @property
     def _deletes(self) -> bool:
         return self._route.method == "DELETE" and not self._route.path.startswith(
-            (*REGISTRIES, OPENAI_MODELS, STORED, FILES, STORE)
+            (*REGISTRIES, OPENAI_MODELS, STORED, RESPONSES, FILES, STORE)
         )
 
     @property
@@ -494,6 +519,9 @@ def check_success(answer: Answered) -> None:
     events = [strict_json(event) for event in data]
     if "delta" in events[-1]:
         assert events[-1]["stop_reason"]
+        return
+    if "sequence_number" in events[-1]:
+        assert events[-1]["type"] in ("response.completed", "response.incomplete")
         return
     last = events[-1]["event"]
     assert last.get("payload", last)["event_type"] in ("turn_complete", "turn_awaiting_input", "complete")

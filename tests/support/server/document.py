@@ -18,7 +18,7 @@ SIGNED = openapi_document(ROUTES, SIGV4)
 
 
 def closed(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the document with objects closed to undeclared fields, except those open by declaration, to judge answers."""
+    """Return the document with objects closed to undeclared fields, unless declared open; answers are judged by it."""
     shut = copy.deepcopy(dict(document))
 
     def shut_objects(schema: Any) -> None:

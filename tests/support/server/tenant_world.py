@@ -20,9 +20,10 @@ from turnstone.store.layout.keys import attachment_key
 
 SESSION = "/v1/agents/{agent_id}/session/{session_id}"
 REGISTRIES = ("/v1/models", "/v1/toolgroups", "/v1/shields", "/v1/vector-dbs")
-IDS = re.compile(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|call_[0-9a-f]{32}")
+IDS = re.compile(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|call_[0-9a-f]{32}|resp_[A-Za-z0-9_-]+")
 MARK = re.compile(r"mark[\w-]*")
 STORED = "/v1/openai/v1/chat/completions"
+RESPONSES = "/v1/openai/v1/responses"
 THINGS = ("agent", "session", "turn", "model", "group", "shield", "stored")
 PARAMETER = re.compile(r"{(\w+)}")
 SERVERS_OWN = {"tool_name": "current_time", "provider_id": "default"}
@@ -41,9 +42,19 @@ PARTS = f"{UPLOADS}/{{upload_id}}/parts"
 STORES = "/v1/openai/v1/vector_stores"
 STORE_FILES, BATCHES = f"{STORES}/{{vector_store_id}}/files", f"{STORES}/{{vector_store_id}}/file_batches"
 OF_STORES = (STORES, STORE_FILES, BATCHES)
-IDS_OF = {STORED: "completion_id", FILES: "file_id", UPLOADS: "upload_id"}
+IDS_OF = {STORED: "completion_id", RESPONSES: "response_id", FILES: "file_id", UPLOADS: "upload_id"}
 IDS_OF |= {STORES: "vector_store_id", BATCHES: "batch_id"}
-KEYED = ("/v1/agents", "/v1/agents/{agent_id}/session", *REGISTRIES, *BANKS, FILES, UPLOADS, PARTS, *OF_STORES)
+KEYED = (
+    RESPONSES,
+    "/v1/agents",
+    "/v1/agents/{agent_id}/session",
+    *REGISTRIES,
+    *BANKS,
+    FILES,
+    UPLOADS,
+    PARTS,
+    *OF_STORES,
+)
 INGESTED_WITHIN_S = 20.0
 
 
@@ -96,7 +107,7 @@ class Tenant:
     def _make(self) -> None:
         for path in (
             *("/v1/agents", "/v1/agents/{agent_id}/session", SESSION + "/turn", SESSION + "/turn"),
-            *(*REGISTRIES, STORED, *BANKS, FILES, UPLOADS, PARTS, *OF_STORES),
+            *(*REGISTRIES, STORED, RESPONSES, *BANKS, FILES, UPLOADS, PARTS, *OF_STORES),
         ):
             if path in OF_STORES:
                 written = json.dumps(self.bodies[path]).replace("@file_id@", self.ids["file_id"])
@@ -173,6 +184,12 @@ def _bodies(mark: str, text: str) -> Mapping[str, Any]:
             "model": "offline",
             "messages": [{"role": "user", "content": stored}],
             "store": True,
+            "metadata": {"of": stored[:500]},
+        },
+        RESPONSES: {
+            "model": "offline",
+            "input": stored,
+            "instructions": stored,
             "metadata": {"of": stored[:500]},
         },
         "/v1/models": {"model_id": f"{mark}-model", "metadata": {model: model}},

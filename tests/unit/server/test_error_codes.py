@@ -27,7 +27,7 @@ from turnstone.domain.errors.problem_sentences import field_of, sentence_of
 from turnstone.domain.errors.root import TurnstoneError
 from turnstone.domain.turns.events import Numbered, TurnFailed
 from turnstone.domain.turns.failures import FAILURE_CODES, Failure, FailureKind, turn_failure
-from turnstone.http.dialects import OPENAI, SHARED
+from turnstone.http.dialects import OPENAI, RESPONSES, SHARED
 from turnstone.http.envelopes import DETAIL
 from turnstone.http.errors import FAILURE_STATUS, REFUSED, error_reply, failure_reply, refusal_reply
 
@@ -165,6 +165,7 @@ def test_every_route_writes_errors_in_an_envelope_with_a_code() -> None:
     assert {type(r.dialect.envelope) for r in ROUTES} == {
         type(DETAIL),
         type(OPENAI.envelope),
+        type(RESPONSES.envelope),
         type(SHARED.envelope),
     }
     for envelope in {route.dialect.envelope for route in ROUTES}:

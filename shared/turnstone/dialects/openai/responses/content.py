@@ -30,7 +30,7 @@ class InputText(StrictRequest):
     logprobs: Many[dict[str, Any]] = ()
 
 
-class Refusal(StrictRequest):
+class RefusalPart(StrictRequest):
     type: Literal["refusal"]
     refusal: str
 
@@ -62,12 +62,12 @@ class InputFile(StrictRequest):
         raise ValueError(FILES)
 
 
-Part = Annotated[InputText | Refusal | InputImage | InputFile, Field(discriminator="type")]
-Texts = Annotated[InputText | Refusal, Field(discriminator="type")]
+Part = Annotated[InputText | RefusalPart | InputImage | InputFile, Field(discriminator="type")]
+Texts = Annotated[InputText | RefusalPart, Field(discriminator="type")]
 AnyContent = Annotated[AsText | Annotated[Many[Part], Field(min_length=1), AsList], Form]
 
 
-def content_of(content: str | tuple[InputText | Refusal | InputImage | InputFile, ...]) -> Content:
+def content_of(content: str | tuple[InputText | RefusalPart | InputImage | InputFile, ...]) -> Content:
     """Return the content for a model; a data URL becomes an image by value."""
     if isinstance(content, str):
         return content
@@ -79,13 +79,13 @@ def content_of(content: str | tuple[InputText | Refusal | InputImage | InputFile
     )
 
 
-def text_of_parts(content: str | tuple[InputText | Refusal, ...]) -> str:
+def text_of_parts(content: str | tuple[InputText | RefusalPart, ...]) -> str:
     """Return the text of an assistant's content, whose parts continue each other."""
     return content if isinstance(content, str) else "".join(map(_text, content))
 
 
-def _text(part: InputText | Refusal | InputFile) -> str:
-    return part.refusal if isinstance(part, Refusal) else part.text if isinstance(part, InputText) else ""
+def _text(part: InputText | RefusalPart | InputFile) -> str:
+    return part.refusal if isinstance(part, RefusalPart) else part.text if isinstance(part, InputText) else ""
 
 
 def _image(url: str) -> Image:
