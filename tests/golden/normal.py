@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 
-# UUIDs, and the hexadecimal numbers of hashes, nonces, request ids and names of images
+# ids of responses and of their items, UUIDs, and the hexadecimal numbers of hashes, nonces, request ids and images
 TOKEN = re.compile(
-    r"(?<![0-9A-Za-z])(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{64}|[0-9a-f]{32}|[0-9a-f]{24}"
+    r"(?<![0-9A-Za-z])(?:resp_[0-9A-Za-z_-]{40,}|(?<=_)[0-9a-f]{36}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{64}|[0-9a-f]{32}|[0-9a-f]{24}"
     r"|[0-9a-f]{16}|(?<=photogen-)[0-9a-f]{12})(?![0-9A-Za-z])"
 )
+RESPONSE = "resp_"
 LABELS = {36: "id", 64: "sha", 32: "hex", 24: "request", 16: "mark", 12: "image"}
 
 
@@ -52,13 +53,19 @@ class Normaliser:
         if token in self._constant:
             return token
         if token not in self._labels:
-            kind = LABELS[len(token)]
+            kind = _kind(token)
             self._counts[kind] = self._counts.get(kind, 0) + 1
             self._labels[token] = f"<{kind} {self._counts[kind]}>"
         return self._labels[token]
 
     def _masked(self, token: str) -> str:
-        return token if token in self._constant else self._labels.get(token, f"<{LABELS[len(token)]}>")
+        return token if token in self._constant else self._labels.get(token, f"<{_kind(token)}>")
+
+
+def _kind(token: str) -> str:
+    if token.startswith(RESPONSE):
+        return "response"
+    return LABELS[len(token)] if len(token) != 36 or "-" in token else "item"
 
 
 def tokens_in(text: str) -> list[str]:

@@ -83,6 +83,10 @@ SERVED_OF_OPENAI = {
     ("GET", "/vector_stores/some-name/file_batches/some-name"),
     ("POST", "/vector_stores/some-name/file_batches/some-name/cancel"),
     ("GET", "/vector_stores/some-name/file_batches/some-name/files"),
+    ("POST", "/responses"),
+    ("GET", "/responses/some-name"),
+    ("DELETE", "/responses/some-name"),
+    ("GET", "/responses/some-name/input_items"),
     ("GET", "/models"),
     ("GET", "/models/some-name"),
     ("DELETE", "/models/some-name"),
@@ -128,6 +132,8 @@ WORKS = {
     "models.register",
     "models.retrieve",
     "models.unregister",
+    "responses.create",
+    "responses.list",
     "providers.list",
     "shields.list",
     "vector_dbs.list",
@@ -179,6 +185,9 @@ REFUSED = {
     "vector_stores.file_batches.retrieve": "memory bank 'some-name' not found",
     "vector_stores.file_batches.cancel": "memory bank 'some-name' not found",
     "vector_stores.file_batches.list_files": "memory bank 'some-name' not found",
+    "responses.retrieve": "response 'some-name' not found",
+    "responses.delete": "response 'some-name' not found",
+    "responses.input_items.list": "response 'some-name' not found",
     "vector_io.insert": "memory bank 'some-name' not found",
     "vector_io.query": "Field required",
     "shields.delete": "registered shield 'some-name' not found",
@@ -284,6 +293,8 @@ def check_unserved(name: str, request: dict[str, Any], body: str) -> None:
 
 
 def reason_in(body: str) -> str:
+    if body.startswith("event: "):
+        return ""  # a stream that has begun
     match json.loads(body):
         case {"error": {"message": str(message)}}:
             return message

@@ -216,6 +216,8 @@ OPENAI: Mapping[str, Any] = {
     "embeddings": [VECTORS, [[3.0, 0.0, 0.0]]],
     "completion": [True, True, "stop", "stop"],
     "stored_chat_completions": [True, False, "Hello.", NOT_FOUND],
+    "responses": ["Hello.", "Hello.", "Hello.", True, [*NOT_FOUND, True]],
+    "response_parsed": "Oslo",
     "refused": {
         "n": [*BAD, True],
         "no_messages": [*BAD, True],
@@ -224,7 +226,7 @@ OPENAI: Mapping[str, Any] = {
         "no_key": [*NO_KEY, True],
     },
     "unserved_methods_are_named": {
-        "responses": [*UNSERVED, True],
+        "conversations": [*UNSERVED, True],
         "videos": [*UNSERVED, True],
     },
     "asynchronous_client": ["Hello.", True],

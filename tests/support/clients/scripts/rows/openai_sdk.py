@@ -162,6 +162,23 @@ def stored_chat_completions(client: OpenAI) -> Any:
 
 
 @under_both
+def responses(client: OpenAI) -> Any:
+    first = client.responses.create(model=MODEL, input="hello")
+    with client.responses.stream(model=MODEL, input="hello", previous_response_id=first.id) as stream:
+        texts = [event.delta for event in stream if event.type == "response.output_text.delta"]
+        final = stream.get_final_response()
+    read = client.responses.retrieve(final.id)
+    client.responses.delete(final.id)
+    gone = refusal(lambda: client.responses.retrieve(final.id))
+    return [first.output_text, "".join(texts), read.output_text, read.previous_response_id == first.id, gone]
+
+
+@under_both
+def response_parsed(client: OpenAI) -> Any:
+    return client.responses.parse(model=MODEL, input="json", text_format=Place).output_parsed.city
+
+
+@under_both
 def refused(client: OpenAI) -> Any:
     create = client.chat.completions.create
     stranger = OpenAI(base_url=client.base_url, api_key="wrong", max_retries=0)
@@ -177,7 +194,7 @@ def refused(client: OpenAI) -> Any:
 @under_both
 def unserved_methods_are_named(client: OpenAI) -> Any:
     return {
-        "responses": refusal(lambda: client.responses.create(model=MODEL, input="hello"), "responses.create"),
+        "conversations": refusal(client.conversations.create, "conversations.create"),
         "videos": refusal(lambda: client.videos.list(), "videos.list"),
     }
 
