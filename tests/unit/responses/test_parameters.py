@@ -1,0 +1,120 @@
+"""Every parameter of `Responses.create` of OpenAI's client has an effect, or is refused by its name.
+
+Covers: dialects/openai/responses/requests
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from tests.support.needs import need_clients
+from tests.support.server.servers import ROOT
+from turnstone.dialects.openai.responses.requests import REFUSED, CreateResponse
+from turnstone.domain.agents.agents import Greedy, TopP
+from turnstone.domain.responses.requests import NewResponse
+
+SOURCE = ROOT / ".clients/openai/openai/resources/responses/responses.py"
+OF_THE_CALL = {"self", "extra_headers", "extra_query", "extra_body", "timeout"}
+TOOL = {"type": "function", "name": "add", "parameters": {"type": "object", "properties": {}}, "strict": True}
+SCHEMA = {"type": "json_schema", "name": "a", "schema": {"type": "object"}, "strict": True}
+
+
+def sent(**more: Any) -> NewResponse:
+    return CreateResponse.model_validate({"model": "m", "input": "hello", **more}).to_new()
+
+
+# a value of each parameter that has an effect, with what it does
+HONOURED: dict[str, tuple[Any, Any]] = {
+    "background": (False, lambda new: new.sent.echo["background"] is False),
+    "include": (["message.input_image.image_url"], lambda new: new.messages),
+    "input": ("other", lambda new: new.messages[0].content == "other"),
+    "instructions": ("Be kind.", lambda new: new.config.instructions == new.sent.echo["instructions"] == "Be kind."),
+    "max_output_tokens": (7, lambda new: new.config.sampling_params.max_tokens == 7),
+    "metadata": ({"a": "b"}, lambda new: new.sent.echo["metadata"] == {"a": "b"}),
+    "model": ("agent/x", lambda new: new.agent_id == "x"),
+    "parallel_tool_calls": (False, lambda new: new.policy.calls_per_inference == 1),
+    "previous_response_id": ("resp_a", lambda new: new.previous == "resp_a"),
+    "prompt_cache_key": ("k", lambda new: new.extras == {"prompt_cache_key": "k"}),
+    "prompt_cache_retention": ("24h", lambda new: new.extras == {"prompt_cache_retention": "24h"}),
+    "reasoning": ({"effort": "low"}, lambda new: new.extras == {"reasoning_effort": "low"}),
+    "safety_identifier": ("s", lambda new: new.extras == {"safety_identifier": "s"}),
+    "service_tier": ("flex", lambda new: new.extras == {"service_tier": "flex"}),
+    "store": (True, lambda new: new.sent.echo["store"] is True),
+    "stream": (True, lambda new: new.messages),
+    "stream_options": ({"include_obfuscation": False}, lambda new: new.messages),
+    "temperature": (0.0, lambda new: new.config.sampling_params.strategy == Greedy()),
+    "text": ({"format": SCHEMA}, lambda new: new.config.response_format.json_schema == {"type": "object"}),
+    "tool_choice": ("none", lambda new: new.config.tool_config.tool_choice == "none"),
+    "tools": ([TOOL], lambda new: (new.config.client_tools[0].name, [*new.tool_extras]) == ("add", ["add"])),
+    "top_logprobs": (0, lambda new: new.sent.echo["top_logprobs"] == 0),
+    "top_p": (0.5, lambda new: new.config.sampling_params.strategy == TopP(temperature=None, top_p=0.5)),
+    "truncation": ("auto", lambda new: new.sent.echo["truncation"] == "auto"),
+    "user": ("ann", lambda new: new.extras == {"user": "ann"}),
+}
+NEEDS = {"stream_options": {"stream": True}}
+# values of parameters that are honoured in part
+REFUSED_VALUES: tuple[tuple[str, Any], ...] = (
+    ("background", True),
+    ("include", ["file_search_call.results"]),
+    ("reasoning", {"summary": "auto"}),
+    ("store", False),
+    ("stream_options", {"include_obfuscation": False}),
+    ("tool_choice", {"type": "mcp", "server_label": "a"}),
+    ("tool_choice", {"type": "function", "name": "none"}),
+    ("tool_choice", "required"),
+    ("tools", [{"type": "web_search"}]),
+    ("tools", [TOOL, TOOL]),
+    ("top_logprobs", 2),
+    ("truncation", "disabled"),
+    ("unheard_of", 1),
+)
+
+
+def parameters() -> set[str]:
+    need_clients("openai")
+    tree = ast.parse(SOURCE.read_text())
+    (resource,) = (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Responses")
+    created = [each for each in resource.body if isinstance(each, ast.FunctionDef) and each.name == "create"]
+    return {each.arg for each in (*created[0].args.args, *created[0].args.kwonlyargs)} - OF_THE_CALL
+
+
+def test_every_parameter_is_in_one_of_the_tables() -> None:
+    assert parameters() == HONOURED.keys() | REFUSED.keys()
+    assert not HONOURED.keys() & REFUSED.keys()
+    assert CreateResponse.model_fields.keys() == parameters() | {"max_infer_iters"}
+
+
+@pytest.mark.parametrize("name", sorted(HONOURED))
+def test_a_parameter_has_its_effect(name: str) -> None:
+    value, has_effect = HONOURED[name]
+    assert has_effect(sent(**{name: value}, **NEEDS.get(name, {})))
+    assert name in ("input", "model") or sent(**{name: None}) == sent()
+
+
+@pytest.mark.parametrize(("name", "value"), [*((name, {"a": 1}) for name in REFUSED), *REFUSED_VALUES])
+def test_any_other_parameter_is_refused_by_its_name(name: str, value: Any) -> None:
+    with pytest.raises(ValidationError) as refused:
+        sent(**{name: value})
+    (problem,) = refused.value.errors()
+    assert name in (*problem["loc"], problem["msg"].removeprefix("Value error, ").partition(":")[0])
+
+
+def test_an_agents_configuration_is_changed_by_what_was_sent_alone() -> None:
+    agent = sent(instructions="Be brief.", tools=[TOOL], temperature=0.5).config.model_copy(update={"model": "big"})
+    assert sent(model="agent/x").config_of(agent) == agent
+    changed = sent(model="agent/x", instructions="Be kind.", tools=[{**TOOL, "name": "sub"}]).config_of(agent)
+    assert (changed.model, changed.instructions) == ("big", "Be kind.")
+    assert [tool.name for tool in changed.client_tools] == ["add", "sub"]
+    assert changed.sampling_params == agent.sampling_params
+
+
+def test_allowed_tools_are_the_only_ones_that_are_offered() -> None:
+    choice = {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "add"}]}
+    new = sent(tools=[TOOL, {**TOOL, "name": "sub"}], tool_choice=choice)
+    assert [tool.name for tool in new.config.client_tools] == ["add"]
+    assert new.config.tool_config.tool_choice == "required"
+    assert [tool["name"] for tool in new.sent.echo["tools"]] == ["add", "sub"]
