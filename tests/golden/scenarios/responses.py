@@ -11,7 +11,7 @@ RESPONSES, SHORT = "/v1/openai/v1/responses", "/v1/responses"
 ADD = {"type": "function", "name": "add", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}
 
 
-def asked_for(text: str, **more: Any) -> dict[str, Any]:
+def request_of(text: str, **more: Any) -> dict[str, Any]:
     return {"model": "stub-llm", "input": text, **more}
 
 
@@ -21,25 +21,25 @@ def asked_for(text: str, **more: Any) -> dict[str, Any]:
 )
 def of_a_model(world: World) -> None:
     world.serve(responses_ttl_s=3_600)
-    first = world.post(RESPONSES, asked_for("hello", instructions="Be brief.", metadata={"a": "b"}))["id"]
-    second = world.post(SHORT, asked_for("hello", previous_response_id=first))["id"]
-    world.send("POST", RESPONSES, asked_for("hello", stream=True))
+    first = world.post(RESPONSES, request_of("hello", instructions="Be brief.", metadata={"a": "b"}))["id"]
+    second = world.post(SHORT, request_of("hello", previous_response_id=first))["id"]
+    world.send("POST", RESPONSES, request_of("hello", stream=True))
     tools = {"tools": [ADD], "parallel_tool_calls": False}
-    called = world.post(RESPONSES, asked_for('call add {"city": "Oslo"}', **tools))
+    called = world.post(RESPONSES, request_of('call add {"city": "Oslo"}', **tools))
     output = {"type": "function_call_output", "call_id": called["output"][0]["call_id"], "output": "7"}
-    world.send("POST", RESPONSES, {**asked_for("", **tools), "input": [output], "previous_response_id": called["id"]})
-    world.send("POST", RESPONSES, asked_for('call add {"city": "Oslo"}', stream=True, **tools))
-    world.send("POST", RESPONSES, asked_for("fail 500"))
-    world.send("POST", RESPONSES, asked_for("fail 500", stream=True))
+    world.send("POST", RESPONSES, {**request_of("", **tools), "input": [output], "previous_response_id": called["id"]})
+    world.send("POST", RESPONSES, request_of('call add {"city": "Oslo"}', stream=True, **tools))
+    world.send("POST", RESPONSES, request_of("fail 500"))
+    world.send("POST", RESPONSES, request_of("fail 500", stream=True))
     for path in (RESPONSES, SHORT):
         world.get(f"{path}?limit=2")
         world.get(f"{path}/{second}")
         world.get(f"{path}/{second}/input_items?limit=1")
     for wrong in ({"tools": [{"type": "shell"}]}, {"input": [output]}, {"background": True}, {"model": "agent/none"}):
-        world.send("POST", RESPONSES, {**asked_for("hello"), **wrong})
+        world.send("POST", RESPONSES, {**request_of("hello"), **wrong})
     for method, target in (("GET", ""), ("DELETE", ""), ("GET", "/input_items")):
         world.send(method, f"{RESPONSES}/resp_unknown{target}")
-    world.send("POST", RESPONSES, asked_for("hello", previous_response_id=first))
+    world.send("POST", RESPONSES, request_of("hello", previous_response_id=first))
     world.send("DELETE", f"{RESPONSES}/{first}")
     world.send("GET", f"{SHORT}/{first}")
     world.send("DELETE", f"{SHORT}/{second}")

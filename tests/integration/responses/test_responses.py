@@ -5,17 +5,14 @@ Covers: services/responses/responses, services/responses/fitting, store/response
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from tests.fakes.models.scripted import ScriptedReply
 from tests.support.engine.either_store import Make
-from tests.support.engine.harness import Server, attempt
-from turnstone.dialects.openai.responses.folding import response_of
-from turnstone.dialects.openai.responses.requests import CreateResponse
+from tests.support.engine.harness import Server
+from tests.support.engine.responses import read, responded
 from turnstone.dialects.openai.responses.shown import ShownResponse
-from turnstone.domain.access.caller import LOCAL_CALLER, Caller
+from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.errors import InvalidRequest, NotFound
 from turnstone.domain.responses.lists import ResponsesQuery
 from turnstone.domain.tools.tools import call_from_json
@@ -23,21 +20,6 @@ from turnstone.domain.tools.tools import call_from_json
 CALL = call_from_json("c1", "add", '{"a": 1}')
 ADD = {"type": "function", "name": "add", "parameters": {"type": "object", "properties": {"a": {}}}}
 USER = {"role": "user", "content": "hello"}
-
-
-def responded(server: Server, **body: Any) -> dict[str, Any]:
-    """Return the response to the request, as it is read after its end."""
-    new = CreateResponse.model_validate({"model": "scripted", "input": "hello", **body}).to_new()
-    started = server.core.responses.start(LOCAL_CALLER, new, attempt())
-    server.drain(started.broadcast)
-    return read(server, ShownResponse(started.broadcast.ref, started.sent).begun()["id"])
-
-
-def read(server: Server, response_id: str, caller: Caller = LOCAL_CALLER) -> dict[str, Any]:
-    stored = server.core.responses.read(caller, response_id)
-    return response_of(
-        ShownResponse(stored.ref, stored.sent), stored.state, server.core.responses.events_of(stored.state)
-    )
 
 
 def test_a_response_continues_the_one_before_it(make: Make) -> None:

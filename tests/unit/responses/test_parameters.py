@@ -27,7 +27,7 @@ def sent(**more: Any) -> NewResponse:
     return CreateResponse.model_validate({"model": "m", "input": "hello", **more}).to_new()
 
 
-# a value of each parameter that has an effect, with what it does
+# a value of each parameter that has an effect, with the check of that
 HONOURED: dict[str, tuple[Any, Any]] = {
     "background": (False, lambda new: new.sent.echo["background"] is False),
     "include": (["message.input_image.image_url"], lambda new: new.messages),

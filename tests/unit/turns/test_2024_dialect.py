@@ -247,5 +247,5 @@ def test_a_turn_that_is_answered_whole_has_its_banks_as_a_list() -> None:
     )
     reply = create_turn(request)
     assert isinstance(reply, TurnReply)
-    (step,) = json.loads(asyncio.run(outcome(reply.broadcast, reply.encode)).body)["steps"]
+    (step,) = json.loads(asyncio.run(outcome(reply)).body)["steps"]
     assert step["memory_bank_ids"] == ["bank-1", "bank-2"]

@@ -190,6 +190,7 @@ class ResponseServices:
                 ids=ports.ids,
                 kept_for_s=settings.responses_ttl_s,
                 ephemeral_for_s=settings.ephemeral_ttl_s,
+                read_tokens=self._turns().runner_deps.read_tokens,
                 deleting=lambda: self._cleanup().deleting,
             )
         )

@@ -21,12 +21,14 @@ class SentRequest(Frozen):
         functions: the names of the tools that the client runs.
         input: the input items as sent; ids are added when they are read.
         takes_one_call: whether only the first call of each inference counts.
+        segment: number of the open segment of the context log when the turn was opened.
     """
 
     echo: JsonObject = {}
     functions: tuple[str, ...] = ()
     input: tuple[JsonObject, ...] = ()
     takes_one_call: bool = False
+    segment: int = 0
 
 
 class Given(NamedTuple):

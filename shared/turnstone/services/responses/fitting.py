@@ -3,12 +3,14 @@
 from datetime import datetime
 
 from turnstone.domain.access.access import Ownership
-from turnstone.domain.errors import InvalidRequest, NotFound
+from turnstone.domain.errors import InvalidRequest, NotFound, TurnRunning
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.responses.addresses import RESPONSE_KIND, response_id
 from turnstone.domain.responses.requests import ListedResponse, NewResponse, SentRequest
-from turnstone.domain.turns.turns import NewTurn
+from turnstone.domain.turns.turns import NewTurn, TurnState
 from turnstone.ports.records import Put
+from turnstone.services.responses.forking import ForkNeeded
+from turnstone.services.turns.run_request import Opening
 from turnstone.store.responses.responses import put_response, request_in
 from turnstone.store.sessions.turns import SessionView
 
@@ -26,14 +28,21 @@ class Fitting:
         self._previous = previous
         self._owner = owner
         self._ends_at = ends_at
+        self._open_calls: tuple[str, ...] = ()
         self.sent: SentRequest | None = None
+
+    def of(self, opening: Opening) -> Opening:
+        """Return the opening with the turn and the records of the response."""
+        return opening._replace(fit=self.turn, beside_turn=self.records)
 
     def turn(self, view: SessionView) -> NewTurn:
         """Return the turn that fits the session. Raises NotFound, InvalidRequest."""
-        self._refuse_lonely_answers(() if self._previous is None else self._open_calls(self._previous, view))
+        if self._previous is not None:
+            self._continue(self._previous, view)
+        self._refuse_lonely_answers()
         config = self._new.config_of(view.agent.agent_config)
         functions = tuple(tool.name for tool in config.client_tools)
-        self.sent = self._new.sent.model_copy(update={"functions": functions})
+        self.sent = self._new.sent.model_copy(update={"functions": functions, "segment": view.open_segment.number})
         return turn_without_config(self._new).model_copy(update={"config": config})
 
     def records(self, ref: TurnRef) -> tuple[Put, ...]:
@@ -49,25 +58,38 @@ class Fitting:
         )
         return put_response(ref, sent, listed)
 
-    def _open_calls(self, previous: TurnRef, view: SessionView) -> tuple[str, ...]:
-        """Return the ids of the calls that the response to continue leaves to its client."""
-        request_in(view.beside[0], previous)
-        if view.state is None:
-            raise NotFound(RESPONSE_KIND, response_id(previous))
-        if view.session.last_order != previous.turn_id:
-            raise InvalidRequest(
-                "previous_response_id: a later response continues it already; continue the newest one",
-                ("previous_response_id",),
-            )
-        return tuple(call.call_id for call in view.state.turn.output_message.tool_calls)
+    def of_fork(self, state: TurnState) -> "Fitting":
+        """Return the opening of the same response in a new session that begins with the turns up to this one."""
+        fork = Fitting(self._new, None, self._owner, self._ends_at)
+        fork._open_calls = _calls_of(state)
+        return fork
 
-    def _refuse_lonely_answers(self, calls: tuple[str, ...]) -> None:
+    def _continue(self, previous: TurnRef, view: SessionView) -> None:
+        """Raise NotFound unless the response to continue exists, TurnRunning before its end, ForkNeeded after others.
+
+        The calls that it leaves to its client are open.
+        """
+        request = request_in(view.beside[0], previous)
+        state = view.state
+        if state is None:
+            raise NotFound(RESPONSE_KIND, response_id(previous))
+        if not state.status.is_terminal:
+            raise TurnRunning(state.order)
+        if view.session.last_order != previous.turn_id:
+            raise ForkNeeded(view, state, request.segment)
+        self._open_calls = _calls_of(state)
+
+    def _refuse_lonely_answers(self) -> None:
         for given in self._new.given:
-            if given.call_id not in calls:
+            if given.call_id not in self._open_calls:
                 message = (
                     f"no call of the response to continue, or of the items before it, has the id {given.call_id!r}"
                 )
                 raise InvalidRequest(f"call_id: {message}", ("input", given.position, "call_id"))
+
+
+def _calls_of(state: TurnState) -> tuple[str, ...]:
+    return tuple(call.call_id for call in state.turn.output_message.tool_calls)
 
 
 def turn_without_config(new: NewResponse) -> NewTurn:

@@ -23,6 +23,7 @@ from turnstone.services.access.access import AccessRules, check_session
 from turnstone.services.access.visible_list import Listing
 from turnstone.services.cleanup.deleting import Deleting
 from turnstone.services.responses.fitting import Fitting, turn_without_config
+from turnstone.services.responses.forking import Forking, ForkNeeded
 from turnstone.services.streams.broadcast import TurnBroadcast
 from turnstone.services.streams.replay import numbered
 from turnstone.services.turns.run_request import Opening
@@ -44,6 +45,7 @@ class ResponseDeps:
     Attributes:
         kept_for_s: the lifetime of a conversation after its last use.
         ephemeral_for_s: that of a session of an agent that keeps none.
+        read_tokens: the tokens of the history that a fork takes over.
         deleting: returns the service that deletes sessions, which only deletion needs.
     """
 
@@ -56,6 +58,7 @@ class ResponseDeps:
     ids: IdGenerator
     kept_for_s: float
     ephemeral_for_s: float
+    read_tokens: int
     deleting: Callable[[], Deleting]
 
 
@@ -70,14 +73,15 @@ class Responses:
     def __init__(self, deps: ResponseDeps) -> None:
         self._deps = deps
         self._store = deps.store
+        self._forking = Forking(deps.turn_store, deps.read_tokens)
 
     def start(self, caller: Caller, new: NewResponse, attempt: Attempt) -> Started:
-        """Begin the response as the next turn of its conversation.
+        """Begin the response as the next turn of its conversation, or of a fork if that has a later response.
 
         Raises:
             NotFound: the response to continue, or the agent.
             InvalidRequest: an answer has no call, or the turn requests a feature that is not available.
-            TurnConflict: the response to continue is not the newest of its conversation, or runs.
+            TurnRunning: the response to continue has not ended.
             Overloaded, LimitReached: as `Turns.start` does.
         """
         previous = None if new.previous is None else turn_of(caller.tenant, new.previous)
@@ -88,8 +92,13 @@ class Responses:
                 ref, opening = self._first(caller, new, attempt)
             else:
                 ref, opening = self._next(new, previous)
-            fitted = opening._replace(beside_turn=fitting.records, fit=fitting.turn)
-            broadcast = self._deps.turns.start(caller, ref, fitted, attempt)
+            try:
+                broadcast = self._deps.turns.start(caller, ref, fitting.of(opening), attempt)
+            except ForkNeeded as needed:
+                fitting = fitting.of_fork(needed.state)
+                log = self._forking.log_of(ref, needed)
+                ref, opening = self._first(caller, new, attempt, after=needed.state.order)
+                broadcast = self._deps.turns.start(caller, ref, fitting.of(opening._replace(log=log)), attempt)
         except NotFound as missing:
             if new.previous is None or missing.kind == RESPONSE_KIND:
                 raise
@@ -154,8 +163,10 @@ class Responses:
             except (NotFound, ContentLost):
                 continue
 
-    def _first(self, caller: Caller, new: NewResponse, attempt: Attempt) -> tuple[SessionRef, Opening]:
-        """Return the opening of a conversation's first response. Raises NotFound for the agent."""
+    def _first(
+        self, caller: Caller, new: NewResponse, attempt: Attempt, after: str | None = None
+    ) -> tuple[SessionRef, Opening]:
+        """Return the opening of a session's first response, ordered behind `after`. Raises NotFound for the agent."""
         agent_id, lives_for_s = new.agent_id or IMPLICIT, self._deps.kept_for_s
         if new.agent_id is not None:
             is_kept, stamp = self._deps.agents.keeps_sessions(caller.tenant, agent_id)
@@ -172,6 +183,7 @@ class Responses:
             order=self._deps.ids.order_key(now, None),
             stamp=owner_of(caller),
             lives_for_s=lives_for_s,
+            last_order=after,
         )
         ref = SessionRef(tenant=caller.tenant, agent_id=agent_id, session_id=session_id)
         return ref, Opening(turn_without_config(new), create=session)

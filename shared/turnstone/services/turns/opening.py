@@ -132,9 +132,10 @@ class Opener:
         own = (*opening.beside, *opening.beside_turn(ref.turn(state.order)))
         beside: tuple[Operation, ...] = own
         if not session.rev:
+            from turnstone.store.sessions.session_records import put_segment
             from turnstone.store.sessions.sessions import creation  # only where a session is created with its turn
 
-            beside = (*creation(ref, session, now), *beside)
+            beside = (*creation(ref, session, now), *(put_segment(ref, each) for each in opening.log), *beside)
         remembered = put_remembered(ref, attempt, {"turn_id": state.turn_id}, now, view.remembered)
         return CheckedOpening(
             ref, view, session, state, config, banks, equipment, attempt, old, ended, remembered, beside, own

@@ -28,7 +28,7 @@ from turnstone.services.tools.toolboxes import Toolboxes
 from turnstone.services.turns.leases import LeaseKeeper
 from turnstone.services.turns.summarizing import Summarizer
 from turnstone.services.usage.limits import Limits
-from turnstone.store.sessions.turns import SessionView, TurnStore
+from turnstone.store.sessions.turns import NewSession, SessionView, TurnStore
 
 if TYPE_CHECKING:  # few turns have memory
     from turnstone.ports.memory import TurnMemories
@@ -83,6 +83,7 @@ class Opening(NamedTuple):
     Attributes:
         patience_s: the longest wait for the end of the session's running turn; by default the request is refused.
         create: the session, which is stored together with the turn unless it exists; its id is that of the request.
+        log: the context log that the new session begins with.
         beside: writes of a dialect's own records, made together with those of the turn, or not at all.
         beside_turn: returns further such writes, whose keys contain the turn's.
         turn_id: an earlier turn of the session, for `fit`.
@@ -94,11 +95,17 @@ class Opening(NamedTuple):
     new: NewTurn
     patience_s: float = 0.0
     create: Session | None = None
+    log: tuple[Segment, ...] = ()
     beside: tuple[Put, ...] = ()
     beside_turn: Callable[[TurnRef], tuple[Put, ...]] = lambda _: ()
     turn_id: str | None = None
     reads: tuple[Get, ...] = ()
     fit: Callable[[SessionView], NewTurn] | None = None
+
+    @property
+    def new_session(self) -> NewSession | None:
+        """The session that is stored together with the turn, unless it exists."""
+        return None if self.create is None else NewSession(self.create, self.log)
 
     def fitted(self, view: SessionView) -> Self:
         """Return the opening with the turn that fits the session."""

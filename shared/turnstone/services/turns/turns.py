@@ -199,7 +199,7 @@ class Turns:
         if opening.patience_s:
             self._queues().refuse_overtaking(ref, opening.patience_s)
         view = self._store.view(
-            ref, self._deps.read_tokens, attempt, opening.turn_id, new=opening.create, beside=opening.reads
+            ref, self._deps.read_tokens, attempt, opening.turn_id, new=opening.new_session, beside=opening.reads
         )
         now = self._deps.clock.now()
         check_session(self._rules, caller, view.session, view.agent_owner, now)

@@ -74,6 +74,13 @@ from turnstone.store.usage.usage import put_spent
 log = logging.getLogger(__name__)
 
 
+class NewSession(NamedTuple):
+    """A session that is stored with its first turn, and the context log that it begins with."""
+
+    session: Session
+    log: tuple[Segment, ...] = ()
+
+
 class SessionView(NamedTuple):
     """A session as read in one round trip: its header, its agent, its newest segments, oldest first.
 
@@ -158,7 +165,7 @@ class TurnStore:
         budget_tokens: int,
         attempt: Attempt | None = None,
         turn_id: str | None = None,
-        new: Session | None = None,
+        new: NewSession | None = None,
         beside: Sequence[Get] = (),
     ) -> SessionView:
         """Return the data to begin or resume a turn, from one round trip; with the `new` session if none is stored.
@@ -185,10 +192,10 @@ class TurnStore:
         stored = answering_agent(agent_record, ref.agent_id)
         turn_record = found.pop(0) if turn_id is not None else None
         return SessionView(
-            session=session_of(newest_first[0]) if has_session or new is None else new,
+            session=session_of(newest_first[0]) if has_session or new is None else new.session,
             agent=stored.agent,
             agent_owner=stored.stamp,
-            segments=_segments_in(newest_first[1:]),
+            segments=_segments_in(newest_first[1:]) if has_session or new is None else new.log,
             remembered=found[0] if remembered_key else None,
             turn_record=turn_record,
             beside=tuple(found[len(remembered_key) :]),
@@ -326,6 +333,11 @@ class TurnStore:
         query = segments_before(ref, read[0].number, missing)
         found = records_within(self._store, query, self._store.range(query))
         return (*_segments_in(found), *read)
+
+    def segments_up_to(self, ref: SessionRef, number: int, budget_tokens: int) -> tuple[Segment, ...]:
+        """Return the segments up to that one that the budget may hold, oldest first."""
+        query = segments_before(ref, number + 1, segments_within(budget_tokens) + 1)
+        return _segments_in(records_within(self._store, query, self._store.range(query)))
 
     def _abridged(self, ref: TurnRef, record: Record | None) -> tuple[TurnState, Restore | None]:
         restore: Restore | None = None
