@@ -55,13 +55,13 @@ def holders(made: Any) -> tuple[str, ...]:
 @pytest.mark.timeout(900)
 def test_functions_make_the_recorded_calls(plays: list[str] | None) -> None:
     """If this fails: run `make rights` and review the changes."""
-    made = record(plays)
+    made = record() if plays is None else record(frozenset(plays).__contains__)
     assert plays is None or list(made) == plays
     assert joined(made) == load()
 
 
 def test_a_turn_in_the_background_has_its_execution_started_by_the_request_that_queues_it() -> None:
-    (calls,) = record(["background 0"]).values()
+    (calls,) = record("background 0".__eq__).values()
     starts = {name for name, made in calls.items() if any(call.action == "states:StartExecution" for call in made)}
     assert starts == {"CreateTurn"}
     assert {"CreateTurn", "RunTurn"} <= calls.keys()

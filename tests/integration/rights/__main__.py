@@ -1,6 +1,15 @@
-"""Record the AWS calls of the functions, and keep them in `recorded.json`."""
+"""Record the AWS calls of the functions, and keep them in `recorded.json`.
 
-from tests.integration.rights.recorded import record, save
+Arguments are the beginnings of plays' names, such as `responses`: only those are recorded, beside what is stored. Their
+calls replace nothing, so a call that is no longer made stays until all plays are recorded.
+"""
+
+import sys
+
+from tests.integration.rights.recorded import add, record, save
 
 if __name__ == "__main__":
-    save(record())
+    if beginnings := tuple(sys.argv[1:]):
+        add(record(lambda play: play.startswith(beginnings)))
+    else:
+        save(record())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +21,14 @@ Recorded = dict[str, list[Call]]
 Plays = dict[str, Recorded]
 
 
-def record(chosen: Collection[str] | None = None) -> Plays:
-    """Return the calls of each function in each play, in order; of every play if none is chosen."""
+def record(is_chosen: Callable[[str], bool] = lambda _: True) -> Plays:
+    """Return the calls of each function in each chosen play, in order."""
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)  # as a Lambda has one
     logging.disable(logging.CRITICAL)  # the scenarios fail on purpose
     try:
         with stage() as played:
-            if chosen is not None:
-                played.is_chosen = frozenset(chosen).__contains__
+            played.is_chosen = is_chosen
             run_all(played)
             return {play: _in_order(calls) for play, calls in played.plays.items()}
     finally:
@@ -75,8 +74,18 @@ def load() -> Recorded:
 
 def save(plays: Plays) -> None:
     """Store the recording, and the names of plays that are enough for it."""
-    recorded = joined(plays)
-    PLAYS.write_text(json.dumps(enough(plays), indent=2) + "\n")
+    _write(joined(plays), enough(plays))
+
+
+def add(plays: Plays) -> None:
+    """Store the recording beside what is stored, and of its plays those with calls that the others lack."""
+    stored = load()
+    kept = [play for play in chosen_plays() if play not in plays]
+    _write(joined({"": stored, **plays}), kept + [play for play in enough({"": stored, **plays}) if play])
+
+
+def _write(recorded: Recorded, chosen: list[str]) -> None:
+    PLAYS.write_text(json.dumps(chosen, indent=2) + "\n")
     written = {
         name: [[call.action, call.resource, dict(call.context)] for call in calls] for name, calls in recorded.items()
     }

@@ -18,6 +18,7 @@ import pytest
 from tests.integration.rights.calls import BUCKET, TABLE
 from tests.integration.rights.stage import (
     CALL,
+    FILE,
     FUTURE,
     MAKE,
     MODELS,
@@ -59,6 +60,7 @@ REGISTERED = [
 ]
 
 
+RESPONSES = "/v1/responses"
 LARGE = NOISE * 8  # more than a stored chat completion has in its record
 FOLLOWED_MS = 300
 TOOL_CALLS = (
@@ -89,6 +91,21 @@ def run_all(stage: Stage) -> None:
     for number, file in enumerate(OTHER_FILES):
         if stage.is_chosen(name := f"file {number}"):
             stage.play(name, lambda file=file: _with_another_file(stage, file))
+    stage.restart(FILE)
+    _run_responses(stage)
+
+
+def _run_responses(stage: Stage) -> None:
+    responses = _named("responses", _responses(stage))
+    for name, scenario in responses:
+        if stage.is_chosen(name):
+            stage.every_way(name, scenario)
+    for name, scenario in _named("responses of models", _responses_of_models(stage)):
+        if stage.is_chosen(name):
+            stage.play(name, scenario)
+    for name, scenario in responses:
+        if stage.is_chosen(lost := f"{name}, payloads lost"):
+            stage.play_with_lost_payloads(lost, scenario)
 
 
 def _named(kind: str, scenarios: Iterable[Callable[[], Act]]) -> list[tuple[str, Callable[[], Act]]]:
@@ -190,6 +207,44 @@ def _others(stage: Stage) -> Iterator[Callable[[], Act]]:
         yield lambda ref=ref: lambda: _reads_of_turn(stage, ref(name=NOISE))
     yield lambda: lambda: _authorizes(stage)
     yield lambda: lambda: _answers_events(stage)
+
+
+def _responses(stage: Stage) -> Iterator[Callable[[], Act]]:
+    """Yield scenarios of responses: of a model and of an agent with tools, continued, forked, read and deleted."""
+    for text in ("hello", CALL, MAKE, NOISE):
+        yield lambda text=text: _responds(stage, f"agent/{stage.agent(toolgroups=TOOLS)}", text)
+    for text in ("hello", NOISE):
+        yield lambda text=text: lambda: _keeps_responses(stage, text)
+
+
+def _responses_of_models(stage: Stage) -> Iterator[Callable[[], Act]]:
+    guarded = {"input_shields": SHIELDS, "output_shields": SHIELDS, "toolgroups": TOOLS}
+    for model in MODELS:
+        yield lambda model=model: _responds(stage, f"agent/{stage.agent(model=model, **guarded)}", "hello")
+
+
+def _responds(stage: Stage, model: str, text: str) -> Act:
+    body, key = {"model": model, "input": text}, stage.key()
+
+    def act() -> None:
+        status, _ = stage.functions.answer("POST", RESPONSES, body, idempotency_key=key)
+        if status == 200:  # a repeated request waits for a turn that was not seen to its end
+            stage.functions.answer("POST", RESPONSES, body, idempotency_key=key)
+
+    return act
+
+
+def _keeps_responses(stage: Stage, text: str) -> None:
+    """Start a response, continue it twice, read and list all, and delete them."""
+    made: list[str] = []
+    for previous in (None, 0, 0):
+        body = {"model": "local", "input": text, **({} if previous is None else {"previous_response_id": made[0]})}
+        made.append(stage.functions.answer("POST", RESPONSES, body)[1].get("id", "resp_unknown"))
+    stage.functions.answer("GET", f"{RESPONSES}?limit=2")
+    for response_id in made:
+        stage.functions.answer("GET", f"{RESPONSES}/{response_id}")
+        stage.functions.answer("GET", f"{RESPONSES}/{response_id}/input_items")
+        stage.functions.answer("DELETE", f"{RESPONSES}/{response_id}")
 
 
 def _twice(stage: Stage, path: str, body: Any) -> None:
