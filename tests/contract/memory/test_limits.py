@@ -98,6 +98,29 @@ def test_the_limit_is_documented(server: Served) -> None:
     assert f'"maxLength": {LONGEST}' in json.dumps(shapes["SearchVectorStore"]["properties"]["query"])
 
 
+@pytest.mark.parametrize(
+    ("path", "more"),
+    [
+        ("/v1/memory-banks/keyvalue/documents", {}),
+        ("/memory/insert", {"bank_id": "keyvalue"}),
+        ("/v1/tool-runtime/rag-tool/insert", {"vector_db_id": "birds"}),
+    ],
+)
+def test_documents_beyond_the_limit_are_refused_before_the_first_is_inserted(
+    server: Served, path: str, more: dict[str, Any]
+) -> None:
+    documents = [{"document_id": "same", "content": "A tern.", "metadata": {}}] * 1_001
+    refused = sent(server, path, {"documents": documents, **more})
+    assert refused.status == 400
+    assert refused.json()["error"]["detail"]["errors"] == [
+        {"loc": ["documents"], "msg": "List should have at most 1000 items, not 1001", "type": "too_long"}
+    ]
+    document = f"/v1/memory-banks/{more.get('vector_db_id', 'keyvalue')}/documents/same"
+    assert server.client.send(Raw("GET", document.encode())).status == 404
+    assert sent(server, path, {"documents": documents[1:], **more}).status == 200
+    assert server.client.send(Raw("DELETE", document.encode())).status == 200
+
+
 def test_an_insertion_without_a_slot_is_refused_at_once_where_many_wait(server: Served) -> None:
     slots = server.server.core.memory_services.insertion_slots
     document = {"document_id": "long", "content": "heron " * 20_000, "mime_type": "text/plain", "metadata": {}}
