@@ -56,7 +56,7 @@ class MemoryServices:
             BankDeps(
                 store=BankStore(ports.store),
                 rules=self._foundation.rules,
-                route=lambda tenant, model: self._registries().routing.route_now(tenant, model),
+                route=lambda tenant, model: self._registries().routing.route_of_bank(tenant, model),
                 embedding=self.embedding,
                 jobs=lambda: ports.jobs,
                 clock=ports.clock,

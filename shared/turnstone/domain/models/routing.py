@@ -83,7 +83,7 @@ class ConfiguredModels(NamedTuple):
     @property
     def is_offline(self) -> bool:
         """Whether a model without a route is the offline one, whatever its name."""
-        return self.default is not None and self.providers[self.default] == OFFLINE
+        return self.default is not None and self.providers.get(self.default) == OFFLINE
 
 
 RouteOf = Callable[[str, str], ModelRoute]
