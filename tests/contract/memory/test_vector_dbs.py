@@ -216,5 +216,5 @@ def test_an_unknown_embedding_model_is_refused_with_the_names_of_others(
     assert "embedding_model: this server has no embedding model 'ghost'; choose one of " in message
     assert "offline, own" in message
     assert server.client.get("/v1/memory-banks").json()["data"] == []
-    for known in ("offline", "own", "hashed-words"):
-        assert registered(server, known, embedding_model=known).status == 200
+    for model in ("offline", "own", "hashed-words"):
+        assert registered(server, model, embedding_model=model).status == 200

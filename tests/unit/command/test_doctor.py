@@ -300,8 +300,8 @@ def test_a_default_embedding_model_that_no_provider_has_is_named(doctor: Doctor,
     assert "'statics' of [embeddings] is no model of this server" in failed
     assert "choose one that it has: " in failed
     assert failed.endswith("offline")
-    for known in ("offline", "hashed-words"):
-        file.write_text(f'[embeddings]\ndefault = "{known}"')
+    for configured in ("offline", "hashed-words"):
+        file.write_text(f'[embeddings]\ndefault = "{configured}"')
         assert "failed" not in doctor().of("vectors")
     (folder / "none").mkdir()
     file.write_text('[embeddings]\ndefault = "static"\nfolder = "none"')

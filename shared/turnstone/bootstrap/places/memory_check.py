@@ -84,7 +84,7 @@ def unusable_default(catalogue: Catalogue | None) -> tuple[str, str] | None:
         return f"{named} is not on this machine", remedy_of(choice.default)
     if choice.default in configured.routes or (configured.default is not None and not configured.is_offline):
         return None
-    known = configured.embedding_models()
-    if choice.default in known:
+    models = configured.embedding_models()
+    if choice.default in models:
         return None
-    return f"{named} is no model of this server", f"choose one that it has: {', '.join(known) or 'none'}"
+    return f"{named} is no model of this server", f"choose one that it has: {', '.join(models) or 'none'}"
