@@ -65,8 +65,8 @@ def test_a_request_waits_for_its_slot_and_others_are_refused_at_once() -> None:
         held = stack.enter_context(ExitStack())
         held.enter_context(of.taken("ann", LARGE))
         entered = stack.enter_context(waiting(of, "ann"))
-        give_up_at = time.monotonic() + SOON_S
-        while not of.waiting and time.monotonic() < give_up_at:
+        deadline = time.monotonic() + SOON_S
+        while not of.waiting and time.monotonic() < deadline:
             time.sleep(0.001)
         with pytest.raises(InsertionsBusy) as busy, of.taken("ann", LARGE):
             raise AssertionError("no second one waits")

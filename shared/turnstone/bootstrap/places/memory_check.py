@@ -71,7 +71,7 @@ def _remedy(entry: PgvectorMemory | S3VectorsMemory) -> str:
 
 
 def unusable_default(catalogue: Catalogue | None) -> tuple[str, str] | None:
-    """Return what is wrong with the default model of [embeddings], and the remedy; None for nothing.
+    """Return why the default model of [embeddings] is not usable, and the remedy; None if it is.
 
     A name that the default provider may serve is left to the check of that provider's models.
     """
