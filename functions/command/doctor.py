@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from turnstone.settings.local_settings import LocalSettings
 
 DESCRIPTION = """Check the server that would start in the working folder: settings, address, data folder, model servers,
-vectors, keys and tools; with TURNSTONE_TABLE, that table. Nothing is created or changed. Exit status 1 if a check
-fails."""
+vectors, stores of banks, keys and tools; with TURNSTONE_TABLE, that table. Nothing is created or changed. Exit status 1
+if a check fails."""
 TIMEOUT_S = 5.0
 MAX_BYTES = 65_536
 

@@ -21,6 +21,7 @@ from tests.benchmarks.load import gets_while_turns_wait, throughput
 from tests.benchmarks.machine import machine_in_words, state_of_machine
 from tests.benchmarks.mcp_calls import mcp_calls
 from tests.benchmarks.memory import banks
+from tests.benchmarks.memory_counts import counts_of_memory
 from tests.benchmarks.retrieval_quality import retrieval_quality
 from tests.benchmarks.start import start_and_memory
 from tests.benchmarks.turns import first_turns, many_deltas, turns_after_history, turns_with_full_context
@@ -30,6 +31,7 @@ ON_DISK = Path("/var/tmp")
 
 MEASUREMENTS: dict[str, Callable[[Path], Iterator[Figure]]] = {
     "counts": counts_of_operations,
+    "counts of memory": counts_of_memory,
     "turn": first_turns,
     "floor": turns_beside_the_floor,
     "first token": first_tokens,

@@ -42,6 +42,7 @@ from turnstone.services.memory.inserting import Inserting, InsertingDeps
 from turnstone.services.memory.merging import Merging
 from turnstone.services.memory.searching import Searching, SearchingDeps
 from turnstone.services.memory.segment_writing import SegmentWriting
+from turnstone.services.threads.insertion_slots import InsertionSlots
 from turnstone.store.layout.oversize import OversizeStore
 from turnstone.store.memory.banks import BankStore, StoredBank
 from turnstone.store.memory.contents import BankChange, BankContents
@@ -75,7 +76,17 @@ class BankHere:
         writing = SegmentWriting(self.contents, self.indexes, lambda: jobs, clock, ids)
         merging = Merging(self.contents, self.indexes, writing)
         self.folding = Folding(FoldingDeps(self.contents, writing, merging))
-        self.inserting = Inserting(InsertingDeps(banks, self.contents, self.folding, embedding, clock, lambda _: None))
+        self.inserting = Inserting(
+            InsertingDeps(
+                banks,
+                self.contents,
+                self.folding,
+                embedding,
+                clock,
+                lambda _: None,
+                InsertionSlots(has_tenants=False).taken,
+            )
+        )
         self.searching = Searching(SearchingDeps(banks, self.contents, self.indexes, embedding, none))
         self.ref = BankRef(LOCAL_CALLER.tenant, CONTENT, BANK)
 

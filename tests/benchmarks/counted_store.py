@@ -58,8 +58,10 @@ class CountedStore:
     no transaction, a page ends with the record that makes it a megabyte. A refused write is counted like any other.
     """
 
-    def __init__(self, store: RangeStore) -> None:
+    def __init__(self, store: RangeStore, reader: RangeStore | None = None) -> None:
+        """Take the store, and another one over the same records for the reads that only the counting makes."""
         self._store = store
+        self._reader = reader or store
         self._round_trips: list[tuple[Call, ...]] = []
 
     def taken(self) -> Bill:
@@ -87,7 +89,7 @@ class CountedStore:
         return records, pages
 
     def write(self, operations: Sequence[Operation], nonce: str | None = None) -> None:
-        found = [(operation, self._store.get(operation.key)) for operation in operations]
+        found = [(operation, self._reader.get(operation.key)) for operation in operations]
         self._round_trips.append((Call(_name_of_write(operations), write_units=units_of_write(found)),))
         self._store.write(operations, nonce)
 
@@ -97,7 +99,7 @@ class CountedStore:
         return page
 
     def clear(self, pk: str, limit: int, sk: str | None = None) -> bool:
-        page = self._store.range(Range(pk, limit=limit)) if sk is None else RecordPage(())
+        page = self._reader.range(Range(pk, limit=limit)) if sk is None else RecordPage(())
         deletes = [(Delete(record.key), record) for record in page.records]
         self._round_trips.append((_query(page) if sk is None else Call("DeleteItem", write_units=1),))
         for first in range(0, len(deletes), BATCH_DELETES):

@@ -31,12 +31,12 @@ class Due:
     read_units: int | None = None
     is_most: bool = False
 
-    def excess(self, case: Case, bill: Bill) -> str:
-        """Return the differences from the due cost, empty if the bill is right."""
+    def excess(self, bill: Bill, budget_tokens: int = DEFAULT_BUDGET) -> str:
+        """Return the differences from the due cost, empty if the bill is right; the budget is that of a turn."""
         found = {"calls": bill.calls, "round trips": len(bill.round_trips)}
         due = {"calls": self.calls, "round trips": self.round_trips}
         wrong = [f"{found[name]} {name} instead of {due[name]}" for name in due if found[name] != due[name]]
-        most_read = MOST_READ_UNITS[case.budget_tokens] if self.read_units is None else self.read_units
+        most_read = MOST_READ_UNITS[budget_tokens] if self.read_units is None else self.read_units
         is_read_most = self.is_most or self.read_units is None
         if bill.read_units > most_read or (bill.read_units < most_read and not is_read_most):
             wrong.append(f"{bill.read_units} read units instead of {most_read}")
@@ -86,7 +86,7 @@ def wrong_bills(counts: Counts) -> list[str]:
     wrong = []
     for case, bills in counts.bills.items():
         due = due_of_session(counts.turn_sizes[case.turns_before]) if case.operation == SESSION else DUE[case.operation]
-        wrong += [f"{case}: {excess}" for bill in bills if (excess := due.excess(case, bill))]
+        wrong += [f"{case}: {excess}" for bill in bills if (excess := due.excess(bill, case.budget_tokens))]
     return wrong
 
 
@@ -99,9 +99,7 @@ def counts_of_operations(folder: Path) -> Iterator[Figure]:
     for operation, of_operation in by_operation.items():
         dearest = max(of_operation, key=lambda bill: (bill.calls, bill.read_units + bill.write_units))
         due = DUE.get(operation) or due_of_session(counts.turn_sizes[max(LENGTHS)])
-        yield counted(
-            f"counts: {operation}: calls", dearest.calls, "", due.calls, "be exactly", note=_in_words(dearest)
-        )
+        yield counted(f"counts: {operation}: calls", dearest.calls, "", due.calls, "be exactly", note=in_words(dearest))
     for budget, most in MOST_READ_UNITS.items():
         read_units = max(bill.read_units for case, bill in _plain(counts) if case.budget_tokens == budget)
         yield counted(f"counts: plain turn, budget {budget:,}: read units", read_units, "", most, "be at most")
@@ -113,7 +111,8 @@ def counts_of_operations(folder: Path) -> Iterator[Figure]:
     )
 
 
-def _in_words(bill: Bill) -> str:
+def in_words(bill: Bill) -> str:
+    """Return round trips and units of the bill."""
     trips = "1 round trip" if len(bill.round_trips) == 1 else f"{len(bill.round_trips)} round trips"
     return f"{trips}, {bill.read_units:,} read and {bill.write_units} write units"
 

@@ -69,6 +69,22 @@ class SeededIds:
         return order_key(at, previous, self.random.randbytes(10))
 
 
+def ports_over(store: RangeStore, clock: SteadyClock, random: Random, *script: Scripted) -> Ports:
+    """Return the ports of a process on AWS over this store, with a model that answers by script."""
+    return Ports(
+        store=store,
+        inference=ScriptedInference(script),
+        tools=local_tool_kinds(LocalSettings(), None, clock),
+        supervisor=LocalSupervisor(clock),
+        clock=clock,
+        ids=SeededIds(clock, random),
+        jobs=RecordedJobs(),
+        shields=ScriptedShields(),
+        embeddings=OfflineEmbeddings(),
+        bank_providers=ConfiguredProviders({}, {}),
+    )
+
+
 class Workload:
     """The services over a store, composed as on AWS, and a model that answers by script.
 
@@ -176,18 +192,7 @@ class Workload:
 
     @contextmanager
     def _served(self, *script: Scripted) -> Iterator[Core]:
-        ports = Ports(
-            store=self._store,
-            inference=ScriptedInference(script),
-            tools=local_tool_kinds(LocalSettings(), None, self._clock),
-            supervisor=LocalSupervisor(self._clock),
-            clock=self._clock,
-            ids=SeededIds(self._clock, self._random),
-            jobs=RecordedJobs(),
-            shields=ScriptedShields(),
-            embeddings=OfflineEmbeddings(),
-            bank_providers=ConfiguredProviders({}, {}),
-        )
+        ports = ports_over(self._store, self._clock, self._random, *script)
         core = Core(ports, Settings(context_tokens=self._budget_tokens), is_on_lambda=True)
         try:
             yield core

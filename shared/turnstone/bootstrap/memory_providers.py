@@ -46,16 +46,24 @@ def build_bank_providers(catalogue: Catalogue | None, deps: MemoryProviderDeps) 
 def local_bank_providers(catalogue: Catalogue | None, aws: Callable[[], AwsClients]) -> ConfiguredProviders:
     """Return the providers on one machine. Raises InvalidSettings for one that lacks its package or its variable."""
     for name, entry in ({} if catalogue is None else catalogue.memory).items():
-        package, extra = PACKAGES.get(entry.type, ("", ""))
-        if package and find_spec(package) is None:
-            raise InvalidFile(f"memory.{name}: needs the package {package}, pip install -e '.[{extra}]'")
-        if entry.type == "pgvector" and entry.url_env and text_of_variable(entry.url_env) is None:
-            raise InvalidFile(f"memory.{name}.url_env: {entry.url_env} is not set")
+        if need := unmet_need(name, entry):
+            raise InvalidFile("; ".join(need))
 
     def url(entry: PgvectorMemory) -> str | None:
         return text_of_variable(entry.url_env or "")
 
     return build_bank_providers(catalogue, MemoryProviderDeps(url, aws))
+
+
+def unmet_need(name: str, entry: MemoryEntry) -> tuple[str, str] | None:
+    """Return what a provider lacks to start on this machine, and the remedy; None if it lacks nothing."""
+    package, extra = PACKAGES.get(entry.type, ("", ""))
+    if package and find_spec(package) is None:
+        return f"memory.{name}: needs the package {package}", f"pip install -e '.[{extra}]'"
+    if entry.type == "pgvector" and entry.url_env and text_of_variable(entry.url_env) is None:
+        problem = f"memory.{name}.url_env: {entry.url_env} is not set"
+        return problem, f"set {entry.url_env} to the URL of the database, postgresql://USER:PASSWORD@HOST/DATABASE"
+    return None
 
 
 def _maker(name: str, entry: MemoryEntry, deps: MemoryProviderDeps) -> Make | None:

@@ -192,3 +192,29 @@ def test_chunks_survive_the_server(tmp_path: Path) -> None:
         first = found(before, "heron water")
     with served(tmp_path) as after:
         assert found(after, "heron water") == first
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/vector-dbs", {"vector_db_id": "new", "embedding_model": "ghost"}),
+        (
+            "/v1/memory-banks",
+            {"memory_bank_id": "new", "params": {"memory_bank_type": "vector", "embedding_model": "ghost"}},
+        ),
+        ("/v1/vector_stores", {"name": "new", "embedding_model": "ghost"}),
+    ],
+)
+def test_an_unknown_embedding_model_is_refused_with_the_names_of_others(
+    server: Served, path: str, body: dict[str, Any]
+) -> None:
+    own = {"model_id": "own", "model_type": "embedding", "metadata": {"embedding_dimension": 384}}
+    assert server.client.post("/v1/models", own).status == 200
+    refused = server.client.post(path, body)
+    assert refused.status == 400
+    message = refused.body.decode()
+    assert "embedding_model: this server has no embedding model 'ghost'; choose one of " in message
+    assert "offline, own" in message
+    assert server.client.get("/v1/memory-banks").json()["data"] == []
+    for model in ("offline", "own", "hashed-words"):
+        assert registered(server, model, embedding_model=model).status == 200

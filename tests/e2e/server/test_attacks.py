@@ -15,6 +15,7 @@ from tests.support.cases import NIGHTLY
 
 AT_NIGHT = {"backups under load", "damaged databases", "full disk", "lost payloads"}
 AT_NIGHT |= {
+    "large insertions",
     "reading what is deleted",
     "readers that don't read",
     "stopped writer",

@@ -352,7 +352,7 @@ def _keeps_documents(stage: Stage) -> None:
     edges = [{"subject": "Tern", "relation": "knows", "object": f"bird {number}"} for number in range(50)]
     contents = {"vector": "hello", "keyword": NOISE, "keyvalue": NOISE, "graph": json.dumps(edges)}
     for kind, content in contents.items():
-        params = {"memory_bank_type": kind, **({"embedding_model": "local"} if kind == "vector" else {})}
+        params = {"memory_bank_type": kind, **({"embedding_model": "offline"} if kind == "vector" else {})}
         bank = {"memory_bank_id": kind, "params": params, "expires_after_s": 60}
         path = f"/v1/memory-banks/{kind}"
         stage.functions.answer("POST", "/v1/memory-banks", bank)

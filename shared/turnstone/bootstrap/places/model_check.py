@@ -4,6 +4,7 @@ import logging
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from turnstone.adapters.embedding.files import with_local_models
 from turnstone.adapters.models.listed_models import ModelServer
 from turnstone.adapters.models.openai.model_access import ModelAccess
 from turnstone.bootstrap.models import local_provider_deps
@@ -75,8 +76,13 @@ def _servers(settings: LocalSettings, catalogue: Catalogue | None) -> Iterator[t
 
 
 def _named(provider: str, catalogue: Catalogue | None) -> set[str]:
-    """Return the provider's own names of the file's models."""
+    """Return the provider's own names of the file's models, and of its default embedding model."""
     if catalogue is None:
         return set()
     targets = (target for name, entry in catalogue.models.items() for target in entry.targets(name))
-    return {target.model for target in targets if target.provider_id == provider}
+    named = {target.model for target in targets if target.provider_id == provider}
+    choice = catalogue.local_embeddings()
+    configured = with_local_models(catalogue.configured_models(), choice)
+    if choice.default is not None and choice.default not in configured.routes and provider == configured.default:
+        named.add(choice.default)
+    return named

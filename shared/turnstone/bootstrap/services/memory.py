@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from turnstone.services.memory.provided_search import ProvidedSearch
     from turnstone.services.memory.recalling import Recalling
     from turnstone.services.memory.searching import Searching
+    from turnstone.services.threads.insertion_slots import InsertionSlots
     from turnstone.store.memory.contents import BankContents
 
 READING_S = 10.0  # for a document of a request
@@ -55,7 +56,7 @@ class MemoryServices:
             BankDeps(
                 store=BankStore(ports.store),
                 rules=self._foundation.rules,
-                route=lambda tenant, model: self._registries().routing.route_now(tenant, model),
+                route=lambda tenant, model: self._registries().routing.route_of_bank(tenant, model),
                 embedding=self.embedding,
                 jobs=lambda: ports.jobs,
                 clock=ports.clock,
@@ -77,8 +78,16 @@ class MemoryServices:
                 self.embedding,
                 clock,
                 self._chunks_elsewhere,
+                self.insertion_slots.taken,
             )
         )
+
+    @cached_property
+    def insertion_slots(self) -> InsertionSlots:
+        from turnstone.services.threads.insertion_slots import InsertionSlots
+
+        settings = self._foundation.settings
+        return InsertionSlots(has_tenants=settings.tenant_turns < settings.max_running_turns)
 
     def _chunks_elsewhere(self, provider_id: str) -> Store | None:
         content = self._elsewhere(provider_id, self.embedding)
@@ -130,6 +139,7 @@ class MemoryServices:
                 texts=texts,
                 elsewhere=lambda provider_id: self._elsewhere(provider_id, embedding),
                 kinds=kinds,
+                slot=self.insertion_slots.taken,
             )
         )
 

@@ -23,6 +23,7 @@ TurnstoneError
 ├── BodyTooLarge               more bytes than the server accepts
 ├── Overloaded                 the server's limit of running turns is reached
 │   ├── TenantOverloaded       the limit of one tenant's running turns is reached
+│   ├── InsertionsBusy         as many large texts are inserted into memory as may be at a time
 │   └── Stopping               the server shuts down and accepts no more
 ├── LimitReached               a spending limit of this server is reached
 │   ├── TurnLimitReached       tokens, by one turn
@@ -229,7 +230,10 @@ class Overloaded(TurnstoneError):
         comes_first: whether the refused request continues started work, and may queue before new work.
         why_not_later: why the request did not queue, or not longer; empty if this host has no queue.
         retry_after_s: when a retry makes sense.
+        waits_for_slot: whether the request may queue for a slot of turns.
     """
+
+    waits_for_slot = True
 
     def __init__(self, limit: int) -> None:
         super().__init__(limit)
@@ -271,8 +275,23 @@ class Stopping(Overloaded):
         return SHUTTING_DOWN
 
 
+class InsertionsBusy(Overloaded):
+    """As many large texts are inserted into memory banks as this server inserts at a time, or for one tenant."""
+
+    waits_for_slot = False
+
+    def __init__(self, limit: int, retry_after_s: int) -> None:
+        super().__init__(limit)
+        self.retry_after_s = retry_after_s
+
+    def __str__(self) -> str:
+        return f"this server inserts {self.limit} large texts at a time, and others wait already; try again shortly"
+
+
 class ReadingUnavailable(Overloaded):
     """The server can't read a document now; the message gives the reason."""
+
+    waits_for_slot = False
 
     def __init__(self, message: str) -> None:
         super().__init__(0)

@@ -30,6 +30,7 @@ CODES: Mapping[type[TurnstoneError], ErrorCode] = {
     errors.IdempotencyMismatch: ErrorCode.IDEMPOTENCY_KEY_REUSED,
     errors.BodyTooLarge: ErrorCode.BODY_TOO_LARGE,
     errors.Overloaded: ErrorCode.OVERLOADED,
+    errors.InsertionsBusy: ErrorCode.OVERLOADED,
     errors.ReadingUnavailable: ErrorCode.OVERLOADED,
     errors.TenantOverloaded: ErrorCode.TENANT_OVERLOADED,
     errors.Stopping: ErrorCode.SERVER_STOPPING,

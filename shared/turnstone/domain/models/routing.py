@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from turnstone.domain.agents.agents import AgentConfig, ToolPromptFormat
 
 DEFAULT_PROVIDER = "default"  # the provider configured by the environment
+OFFLINE = "offline"  # a kind of provider, and the name of its model
 ModelTools = Literal["native", "prompted"]
 DEFAULT_PROMPT_FORMAT: ToolPromptFormat = "json"
 
@@ -72,6 +73,17 @@ class ConfiguredModels(NamedTuple):
     routes: Mapping[str, ModelRoute] = MappingProxyType({})
     embedding: str | None = None
     unlisted: Collection[str] = ()
+
+    def embedding_models(self) -> tuple[str, ...]:
+        """Return the names of the embedding models that are configured and here."""
+        made = (name for name, route in self.routes.items() if route.embedding_dimension is not None)
+        own = (OFFLINE,) if self.is_offline else ()
+        return (*(name for name in made if name not in self.unlisted), *own)
+
+    @property
+    def is_offline(self) -> bool:
+        """Whether a model without a route is the offline one, whatever its name."""
+        return self.default is not None and self.providers.get(self.default) == OFFLINE
 
 
 RouteOf = Callable[[str, str], ModelRoute]

@@ -186,6 +186,8 @@ class Endpoint:
         except TurnAwaited as refused:
             awaited = refused
         except Overloaded as refused:
+            if not refused.waits_for_slot:
+                return error_reply(refused, self._route.dialect)
             return await self._answer_in_slot(call, refused, request, receive)
         return await self._answer_after_turn(call, awaited, request, receive)
 

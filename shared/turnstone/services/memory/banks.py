@@ -30,7 +30,12 @@ if TYPE_CHECKING:  # a list of banks needs no models
 
 @dataclass(frozen=True, slots=True)
 class BankDeps:
-    """Dependencies of banks. `route` finds a model by tenant and name, `providers` returns those of the content."""
+    """Dependencies of banks.
+
+    Attributes:
+        route: finds an embedding model by tenant and name. Raises InvalidRequest for an unknown one.
+        providers: returns the providers of the content.
+    """
 
     store: BankStore
     rules: AccessRules
@@ -55,6 +60,7 @@ class Banks:
 
         Raises:
             AlreadyRegistered: the name is taken.
+            InvalidRequest: there is no such model; the message lists the others.
             Unsupported: there is no such provider, or it can't store such a bank.
             MemoryProviderError: the provider failed.
             IdempotencyMismatch: the request's key was used for another body.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from turnstone.domain.access.caller import Caller
@@ -22,12 +23,18 @@ from turnstone.services.memory.folding import Folding
 from turnstone.store.memory.contents import BankChange, BankContents
 
 Store = Callable[[BankRef, Sequence[BankChange]], None]
+CHARACTERS_OF_NUMBER = 8  # about as many as in a request
 LARGEST = 1e18  # of a vector's components; the square of a larger one exceeds single precision
 
 
 @dataclass(frozen=True, slots=True)
 class InsertingDeps:
-    """Dependencies of insertions. `elsewhere` stores changes at a provider; it is None for this server's own store."""
+    """Dependencies of insertions.
+
+    Attributes:
+        elsewhere: stores changes at a provider; None for this server's own store.
+        slot: holds a slot for an insertion of a tenant, of so many characters, or raises InsertionsBusy.
+    """
 
     banks: Banks
     contents: BankContents
@@ -35,6 +42,7 @@ class InsertingDeps:
     embedding: BankEmbedding
     clock: Clock
     elsewhere: Callable[[str], Store | None]
+    slot: Callable[[str, int], AbstractContextManager[None]]
 
 
 class Inserting:
@@ -59,6 +67,7 @@ class Inserting:
             ModelError: the chunks could not be embedded; none is inserted.
             MemoryProviderError: the store of the bank's content failed.
             IdempotencyMismatch: the request's key was used for another body.
+            InsertionsBusy: other large insertions came first.
         """
         stored = self._deps.banks.visible(caller, bank_id, "vector")
         bank, ref = stored.bank, BankRef(caller.tenant, stored.content_id, bank_id)
@@ -71,13 +80,14 @@ class Inserting:
         elsewhere = self._deps.elsewhere(bank.provider_id)
         if elsewhere is None:
             self._deps.folding.check_room(ref, len(chunks), "chunks")
-        vectors = self._vectors(caller, list(chunks.values()), bank.space, provider_data)
-        changes = [
-            BankChange(key, (DocumentChunk(key, 0, each.text, count_tokens(each.text), each.metadata, vector),))
-            for (key, each), vector in zip(chunks.items(), vectors, strict=True)
-        ]
-        store = elsewhere or self._deps.folding.store
-        store(ref, changes)
+        with self._deps.slot(caller.tenant, sum(_size_of(each) for each in given)):
+            vectors = self._vectors(caller, list(chunks.values()), bank.space, provider_data)
+            changes = [
+                BankChange(key, (DocumentChunk(key, 0, each.text, count_tokens(each.text), each.metadata, vector),))
+                for (key, each), vector in zip(chunks.items(), vectors, strict=True)
+            ]
+            store = elsewhere or self._deps.folding.store
+            store(ref, changes)
         self._deps.contents.complete(ref, attempt, self._deps.clock.now())
 
     def _vectors(
@@ -89,6 +99,11 @@ class Inserting:
         missing = [each.text for each in chunks if each.vector is None]
         made = iter(self._deps.embedding.vectors(caller, space, missing, provider_data))
         return [next(made) if each.vector is None else array("f", each.vector) for each in chunks]
+
+
+def _size_of(chunk: GivenChunk) -> int:
+    """Return the characters of a chunk, and about those of its vector."""
+    return len(chunk.text) + CHARACTERS_OF_NUMBER * len(chunk.vector or ())
 
 
 def _check_vectors(given: Sequence[GivenChunk], space: VectorSpace) -> None:

@@ -1,6 +1,7 @@
 """Routes from the model that an agent names to its providers."""
 
 from turnstone.domain.errors import InvalidRequest, UnknownModel
+from turnstone.domain.models.local_embeddings import HASHED_WORDS
 from turnstone.domain.models.routing import ConfiguredModels, ModelRoute, Target
 from turnstone.store.registry.snapshot import RegistrySnapshot
 
@@ -53,10 +54,32 @@ class Routing:
         found = next(of_operator, None)
         if found is not None:
             return found
-        registered = self._directory.of_kind(tenant, "model")
-        names = sorted(name for name, entry in registered.items() if entry.get("model_type") == "embedding")
-        routes = (self.route(tenant, name) for name in names)
+        routes = (self.route(tenant, name) for name in self._registered_for_embedding(tenant))
         return next((route for route in routes if route.embedding_dimension is not None), None)
+
+    def route_of_bank(self, tenant: str, model_id: str) -> ModelRoute:
+        """Return the current route of the embedding model of a new bank.
+
+        Raises:
+            InvalidRequest: there is no such model, or its files are missing; the message lists those that are here.
+        """
+        configured = self._configured
+        try:
+            route = self.route_now(tenant, model_id)
+        except UnknownModel:
+            raise self._no_embedding_model(tenant, model_id) from None
+        is_listed = model_id in configured.routes or self._directory.find(tenant, "model", model_id) is not None
+        is_missing = model_id in configured.unlisted and model_id != HASHED_WORDS  # which needs no files
+        is_unknown = configured.is_offline and not is_listed and model_id not in configured.embedding_models()
+        if is_missing or is_unknown:
+            raise self._no_embedding_model(tenant, model_id)
+        return route
+
+    def _no_embedding_model(self, tenant: str, model_id: str) -> InvalidRequest:
+        names = [*self._configured.embedding_models(), *self._registered_for_embedding(tenant)]
+        choice = f"choose one of {', '.join(names)}" if names else "it has none; register one"
+        problem = f"this server has no embedding model {model_id!r}; {choice}"
+        return InvalidRequest(f"embedding_model: {problem}", ("embedding_model",))
 
     def kinds(self, route: ModelRoute) -> frozenset[str]:
         """Return the kinds of the route's providers."""
@@ -71,6 +94,10 @@ class Routing:
         """Raise InvalidRequest as `route` does; where the registry is open, a name may get its model later."""
         if self.is_closed:
             self.route(tenant, model_id)
+
+    def _registered_for_embedding(self, tenant: str) -> list[str]:
+        registered = self._directory.of_kind(tenant, "model")
+        return sorted(name for name, entry in registered.items() if entry.get("model_type") == "embedding")
 
     def _provided(self, route: ModelRoute) -> ModelRoute:
         """Return the route without providers that are no longer configured. Raises InvalidRequest if none is left."""

@@ -28,6 +28,7 @@ from turnstone.domain.memory.texts.extraction import address_of, is_binary
 from turnstone.domain.values.content import Content, ImageItem, Url, items_of, text_of
 from turnstone.domain.values.frozen import Frozen, JsonObject, Many, NullMeansDefault
 
+MOST_INSERTED = 1_000  # each is a write of its own; so many of the slowest kind take a few seconds (measured)
 MOST_LISTED = 100
 LISTED = 20
 STATUSES: tuple[str, ...] = get_args(DocumentStatus)
@@ -67,8 +68,11 @@ class MemoryDocument(NullMeansDefault):
         return TextDocument(new, text)
 
 
+InsertedDocuments = Annotated[Many[MemoryDocument], Field(max_length=MOST_INSERTED)]
+
+
 class InsertDocuments(NullMeansDefault):
-    documents: Many[MemoryDocument]
+    documents: InsertedDocuments
     ttl_seconds: int | None = None
 
     def to_texts(self) -> list[TextDocument]:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from turnstone.dialects.llama_stack.memory.documents import MemoryDocument
+from turnstone.dialects.llama_stack.memory.documents import InsertedDocuments
 from turnstone.dialects.llama_stack.memory.memory_banks import CHUNK_TOKENS, ChunkTokens, chunking_of
 from turnstone.dialects.llama_stack.memory.vector_io import SearchedContent, question_in
 from turnstone.domain.memory.documents import TextDocument
@@ -22,7 +22,7 @@ MOST_BANKS = 64
 
 class InsertRagDocuments(NullMeansDefault):
     vector_db_id: str
-    documents: Many[MemoryDocument]
+    documents: InsertedDocuments
     chunk_size_in_tokens: ChunkTokens = CHUNK_TOKENS
 
     def to_texts(self) -> list[TextDocument]:

@@ -7,6 +7,7 @@ searches find all of one insertion or nothing of it, and that is the newest comp
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from itertools import count, islice, takewhile
@@ -61,6 +62,7 @@ class DocumentDeps:
         texts: the content of banks that are searched, in this server.
         elsewhere: returns that of banks of another store by its name, None for this server.
         kinds: the contents of banks of other kinds, loaded when they are used.
+        slot: holds a slot for an insertion of a tenant, of so many characters, or raises InsertionsBusy.
     """
 
     banks: Banks
@@ -69,6 +71,7 @@ class DocumentDeps:
     texts: ChunkStorage
     elsewhere: Callable[[str], ChunkStorage | None]
     kinds: Mapping[BankKind, Callable[[], KindContent]]
+    slot: Callable[[str, int], AbstractContextManager[None]]
 
 
 class Documents:
@@ -96,6 +99,7 @@ class Documents:
             ModelError: a model failed; none is inserted.
             MemoryProviderError: the store of the bank's content failed.
             IdempotencyMismatch: the request's key was used for another body.
+            InsertionsBusy: other large insertions came first.
         """
         stored = self._deps.banks.visible(caller, bank_id)
         if stored.bank.kind not in kinds:
@@ -108,7 +112,8 @@ class Documents:
         before = self._records.found(ref, list(newest))
         changed = [each for each in newest.values() if not _is_same(before.get(each.given.new.document_id), each)]
         if changed:
-            self._content(stored).insert(caller, stored.bank, ref, changed, provider_data)
+            with self._deps.slot(caller.tenant, sum(len(each.given.text) for each in changed)):
+                self._content(stored).insert(caller, stored.bank, ref, changed, provider_data)
         for document_id, each in newest.items():
             found = before.get(document_id)
             if _is_same(found, each) and found and found.document.attributes != each.given.new.attributes:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from turnstone.domain.access.access import Ownership
 from turnstone.domain.access.caller import Caller
-from turnstone.domain.errors import MemoryUnusable
+from turnstone.domain.errors import InsertionsBusy, MemoryUnusable
 from turnstone.domain.memory.banks import Bank, VectorSpace
 from turnstone.domain.memory.documents import NewDocument, TextDocument
 from turnstone.domain.memory.lent_banks import bank_of_session
@@ -71,7 +71,10 @@ class SessionBanks:
             for each in texts
             if each.text.strip()
         ]
-        self._deps.insert(caller_of(ref.tenant, stamp), name, documents, provider_data, ONCE)
+        try:
+            self._deps.insert(caller_of(ref.tenant, stamp), name, documents, provider_data, ONCE)
+        except InsertionsBusy as busy:
+            raise MemoryUnusable(f"attachments: {busy}", ("attachments",)) from busy
 
     def _made(self, ref: SessionRef, stamp: Ownership) -> StoredBank:
         """Return the session's bank, a new one if it has none yet. Raises NotFound for a deleted session."""

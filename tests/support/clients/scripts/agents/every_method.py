@@ -20,6 +20,7 @@ FILE = b"some bytes"
 NEEDED: dict[str, dict[str, Any]] = {
     "images.edit": {"image": FILE},
     "responses.stream": {"input": "some text", "model": "some-name"},
+    "vector_dbs.register": {"embedding_model": "offline"},
     "videos.edit": {"video": FILE},
     "videos.extend": {"video": FILE},
 }
