@@ -1,7 +1,7 @@
 """Record the AWS calls of the functions, and keep them in `recorded.json`.
 
-Arguments are the beginnings of plays' names, such as `responses`: only those are recorded, beside what is stored. Their
-calls replace nothing, so a call that is no longer made stays until all plays are recorded.
+Arguments are the beginnings of plays' names, such as `responses`: only those plays are recorded, and their calls are
+added to the stored ones. A call that is no longer made stays until all plays are recorded.
 """
 
 import sys

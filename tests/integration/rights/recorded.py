@@ -78,7 +78,7 @@ def save(plays: Plays) -> None:
 
 
 def add(plays: Plays) -> None:
-    """Store the recording beside what is stored, and of its plays those with calls that the others lack."""
+    """Add the calls to the stored ones, and store the names of plays whose calls the others lack."""
     stored = load()
     kept = [play for play in chosen_plays() if play not in plays]
     _write(joined({"": stored, **plays}), kept + [play for play in enough({"": stored, **plays}) if play])

@@ -102,6 +102,6 @@ def test_a_model_server_may_have_an_embedding_model_that_is_not_listed(store: Co
     assert routing(store, open_server).route_of_bank(TENANT, "any").targets == (Target("there", "any"),)
 
 
-def test_a_server_without_embedding_models_says_so(store: CountingStore) -> None:
+def test_a_server_without_embedding_models_names_the_lack(store: CountingStore) -> None:
     with pytest.raises(InvalidRequest, match="no embedding model 'any'; it has none; register one"):
         routing(store, CLOSED).route_of_bank(TENANT, "any")
