@@ -68,7 +68,7 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(scope="session", autouse=True)
 def warm_starts() -> Iterator[None]:
     """Start servers from a prepared process; `cold_starts` takes that back where the start itself is tested."""
-    from tests.support.server.warm_starts import starts
+    from tests.support.starts.warm_starts import starts
 
     with starts(are_warm=True):
         yield
@@ -77,7 +77,7 @@ def warm_starts() -> Iterator[None]:
 @pytest.fixture
 def cold_starts() -> Iterator[None]:
     """Start each server as a new Python, as a user does."""
-    from tests.support.server.warm_starts import starts
+    from tests.support.starts.warm_starts import starts
 
     with starts(are_warm=False):
         yield

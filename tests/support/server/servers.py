@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
-from tests.support.server.warm_starts import Process, WarmProcess, are_warm
+from tests.support.starts.warm_starts import Process, WarmProcess, are_warm
 
 ROOT = Path(__file__).resolve().parents[3]
 HOST = "127.0.0.1"

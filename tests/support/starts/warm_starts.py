@@ -20,7 +20,7 @@ from typing import Protocol
 
 ROOT = Path(__file__).resolve().parents[3]
 FORKS = get_context("forkserver")
-PRELOADED = "tests.support.server.warm_modules"
+PRELOADED = "tests.support.starts.warm_modules"
 FORKS.set_forkserver_preload([PRELOADED])
 
 _are_warm = False
