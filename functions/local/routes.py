@@ -18,6 +18,7 @@ from ..turns import routes as turns
 from ..unserved import methods
 from ..usage import family as usage
 from ..vector_stores import family as vector_stores
+from ..webhooks import family as webhooks
 
 FAMILIES = (
     agents,
@@ -36,6 +37,7 @@ FAMILIES = (
     memory,
     files,
     vector_stores,
+    webhooks,
     changes,
     streams,
     reads,

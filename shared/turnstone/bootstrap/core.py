@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from turnstone.bootstrap.services.turns import ResponseServices, TurnServices
     from turnstone.bootstrap.services.usage import UsageServices
     from turnstone.bootstrap.services.vector_stores import VectorStoreServices
+    from turnstone.bootstrap.services.webhooks import WebhookServices
     from turnstone.services.threads.slots import QueueLimits
     from turnstone.settings.config import Settings
 
@@ -91,6 +92,8 @@ class Core:
     uploads = ServiceOf(lambda core: core.file_services.uploads)
     usage = ServiceOf(lambda core: core.usage_services.usage)
     contexts = ServiceOf(lambda core: core.usage_services.contexts)
+    webhooks = ServiceOf(lambda core: core.webhook_services.webhooks)
+    webhook_sending = ServiceOf(lambda core: core.webhook_services.sending)
     executor = ServiceOf(lambda core: core.foundation.executor)
 
     def __init__(
@@ -146,7 +149,18 @@ class Core:
     def cleanup_services(self) -> CleanupServices:
         from turnstone.bootstrap.services.cleanup import CleanupServices
 
-        return CleanupServices(self.foundation, lambda: self.turn_services, lambda: self.ingesting_services)
+        return CleanupServices(
+            self.foundation,
+            lambda: self.turn_services,
+            lambda: self.ingesting_services,
+            lambda: self.webhook_services,
+        )
+
+    @cached_property
+    def webhook_services(self) -> WebhookServices:
+        from turnstone.bootstrap.services.webhooks import WebhookServices
+
+        return WebhookServices(self.foundation, lambda: self.registries)
 
     @cached_property
     def model_services(self) -> ModelServices:

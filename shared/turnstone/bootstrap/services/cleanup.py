@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from turnstone.bootstrap.services.foundation import Foundation
     from turnstone.bootstrap.services.ingesting import IngestingServices
     from turnstone.bootstrap.services.turns import TurnServices
+    from turnstone.bootstrap.services.webhooks import WebhookServices
     from turnstone.domain.jobs import Job, JobKind
     from turnstone.services.cleanup.cleaning import Act, Cleaning
     from turnstone.services.cleanup.deleting import Deleting
@@ -27,10 +28,12 @@ class CleanupServices:
         foundation: Foundation,
         turns: Callable[[], TurnServices],
         ingesting: Callable[[], IngestingServices],
+        webhooks: Callable[[], WebhookServices],
     ) -> None:
         self._foundation = foundation
         self._turns = turns
         self._ingesting = ingesting
+        self._webhooks = webhooks
 
     @cached_property
     def deleting(self) -> Deleting:
@@ -72,6 +75,8 @@ class CleanupServices:
             "clean_batch": lambda job, until: self._provided_clearing.clear_batch(job, until),
             "clean_provided_bank": lambda job, until: self._provided_clearing.clear_bank(job, until),
             "ingest_document": self._ingest,
+            "send_event": lambda job, until: self._webhooks().sending.make_deliveries(job, until),
+            "send_webhook": lambda job, until: self._webhooks().sending.deliver(job, until),
         }
         return Cleaning(JobStore(ports.store), stores, ports.jobs, ports.clock, others)
 

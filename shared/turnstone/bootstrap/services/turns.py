@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from turnstone.services.turns.turn_events import TurnEvents
     from turnstone.services.turns.turns import Turns
     from turnstone.store.sessions.turns import TurnStore
+    from turnstone.store.webhooks.outbox import Outbox
 
 FOLLOW_S = 1.0
 
@@ -87,7 +88,14 @@ class TurnServices:
         # a Lambda has one reader at a time, and each read costs money
         leaves_long_texts = not self._foundation.is_on_lambda
         directory = self._registries.directory
-        return TurnStore(self._foundation.ports.store, directory, leaves_long_texts=leaves_long_texts)
+        store = self._foundation.ports.store
+        return TurnStore(store, directory, lambda: self._outbox, leaves_long_texts=leaves_long_texts)
+
+    @cached_property
+    def _outbox(self) -> Outbox:
+        from turnstone.store.webhooks.outbox import Outbox
+
+        return Outbox(lambda: self._foundation.ports.jobs)
 
     @cached_property
     def leases(self) -> LeaseKeeper:

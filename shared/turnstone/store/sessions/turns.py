@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
 from itertools import chain, islice
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from turnstone.domain.access.access import Ownership
 from turnstone.domain.agents.agents import Agent
@@ -31,7 +31,7 @@ from turnstone.domain.sessions.context_budget import NO_HISTORY, History
 from turnstone.domain.sessions.sessions import LockState, Session, SessionLock
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.turns.lost_turns import LOST
-from turnstone.domain.turns.turns import TurnState
+from turnstone.domain.turns.turns import TurnState, TurnStatus
 from turnstone.domain.values.content import Restore
 from turnstone.ports.records import (
     MAX_OPERATIONS,
@@ -65,11 +65,15 @@ from turnstone.store.layout.keys import (
 from turnstone.store.layout.listing import ENTRIES_AT_ONCE, entries_of
 from turnstone.store.layout.lost_records import LostRecord
 from turnstone.store.layout.ranges import pages, records_within
+from turnstone.store.layout.webhook_keys import WEBHOOK
 from turnstone.store.registry.snapshot import RegistrySnapshot
 from turnstone.store.sessions.long_texts import LONG_BYTES, with_long_texts_left
 from turnstone.store.sessions.session_records import put_segment, put_session, segment_of, session_of
 from turnstone.store.sessions.turn_records import put_step, put_turn, turn_state_of, whole_state
 from turnstone.store.usage.usage import put_spent
+
+if TYPE_CHECKING:  # few tenants have webhooks
+    from turnstone.store.webhooks.outbox import Outbox, Outgoing
 
 log = logging.getLogger(__name__)
 
@@ -149,14 +153,20 @@ class Visited(NamedTuple):
 
 class TurnStore:
     def __init__(
-        self, store: RangeStore, directory: RegistrySnapshot | None = None, *, leaves_long_texts: bool = False
+        self,
+        store: RangeStore,
+        directory: RegistrySnapshot | None = None,
+        outbox: "Callable[[], Outbox] | None" = None,
+        *,
+        leaves_long_texts: bool = False,
     ) -> None:
-        """Take the directory to read along with a turn.
+        """Take the directory to read along with a turn, and the outbox of turns whose tenant has webhooks.
 
         With `leaves_long_texts` a visitor holds no long text of an ended turn, which is read again for it.
         """
         self._store = store
         self._directory = directory
+        self._outbox = outbox
         self._held_bytes = LONG_BYTES if leaves_long_texts else None
 
     def view(
@@ -236,17 +246,33 @@ class TurnStore:
         return Visited(session_of(header), owner, partial(self._abridged, ref, record))
 
     def commit(self, ref: SessionRef, change: Change) -> Change:
-        """Apply the transition and return it with its new revisions. Raises Conflict after a concurrent change."""
+        """Apply the transition and return it with its new revisions. Raises Conflict after a concurrent change.
+
+        Stores and sends also its events for webhooks, as those were when the turn was last opened or resumed here.
+        """
         writes: list[Operation] = [put_session(ref, change.session)]
         writes += (put_turn(ref, state) for state in change.turns)
         writes += (put_segment(ref, segment) for segment in change.segments)
         if change.has_spent:
             writes.append(put_spent(ref, change.session))
-        self._store.write([*writes, *change.remembered, *change.beside])
+        outgoing = self._outgoing(ref, change)
+        events = outgoing.writes if outgoing else ()
+        self._store.write([*writes, *change.remembered, *change.beside, *events])
+        if outgoing:
+            outgoing.send()
         return change._replace(
             session=change.session.model_copy(update={"rev": change.session.rev + 1}),
             turns=tuple(state.model_copy(update={"rev": state.rev + 1, "token": None}) for state in change.turns),
         )
+
+    def _outgoing(self, ref: SessionRef, change: Change) -> "Outgoing | None":
+        """Return the events of the transition, None for a tenant without webhooks; reads nothing for most."""
+        if self._directory is None or self._outbox is None:
+            return None
+        if all(state.status is TurnStatus.IN_PROGRESS for state in change.turns):
+            return None
+        webhooks = self._directory.last_known(ref.tenant, WEBHOOK)
+        return self._outbox().outgoing(ref, change.turns, webhooks) if webhooks else None
 
     def save_step(self, ref: SessionRef, session: Session, state: TurnState) -> Session:
         """Store the turn's newest step and return the session with its new revision.

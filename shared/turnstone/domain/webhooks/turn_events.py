@@ -1,0 +1,32 @@
+"""Which event a stored transition of a turn is."""
+
+from hashlib import sha256
+
+from turnstone.domain.refs import SessionRef
+from turnstone.domain.turns.turns import TurnState, TurnStatus
+from turnstone.domain.webhooks.webhooks import EventType, WebhookEvent
+
+OF_TURNS: dict[TurnStatus, EventType] = {
+    TurnStatus.AWAITING_INPUT: "turn.awaiting_input",
+    TurnStatus.COMPLETED: "turn.completed",
+    TurnStatus.FAILED: "turn.failed",
+    TurnStatus.EXPIRED: "turn.expired",
+}
+
+
+def event_of(ref: SessionRef, state: TurnState) -> WebhookEvent | None:
+    """Return the event of the turn's new state, as it is about to be stored; None if that is none.
+
+    A state has one event: its id follows from the turn and its revision.
+    """
+    event_type = OF_TURNS.get(state.status)
+    if event_type is None:
+        return None
+    identity = "|".join((ref.tenant, ref.agent_id, ref.session_id, state.turn_id, event_type, str(state.rev)))
+    return WebhookEvent(
+        event_id=f"evt_{sha256(identity.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}",
+        event_type=event_type,
+        created_at=state.last_moment,
+        data={"agent_id": ref.agent_id, "session_id": ref.session_id, "turn_id": state.turn_id},
+        session=SessionRef(tenant=ref.tenant, agent_id=ref.agent_id, session_id=ref.session_id),
+    )

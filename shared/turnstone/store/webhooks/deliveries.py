@@ -1,0 +1,123 @@
+"""Deliveries to webhooks: each one a record that expires, and while it is pending a job."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import NamedTuple
+
+from turnstone.domain.errors import NotFound
+from turnstone.domain.jobs import Job
+from turnstone.domain.webhooks.webhooks import KEPT, Delivery
+from turnstone.ports.records import Absent, Delete, Get, Operation, Put, Range, Record, RevIs
+from turnstone.ports.storage import RangeStore
+from turnstone.store.cleanup.jobs import put_job
+from turnstone.store.layout.keys import agent_key, job_key, session_key
+from turnstone.store.layout.newer_records import UNREADABLE
+from turnstone.store.layout.ranges import pages
+from turnstone.store.layout.webhook_keys import delivery_key, delivery_partition, webhook_key
+from turnstone.store.webhooks.webhooks import StoredWebhook, stored_webhook
+
+AT_ONCE = 100
+
+
+class StoredDelivery(NamedTuple):
+    """A delivery, and the revision of its record: 0 before it is stored."""
+
+    delivery: Delivery
+    rev: int = 0
+
+
+class Due(NamedTuple):
+    """What a try needs. `is_about_nothing` if the session or agent of the event is gone; None: the record is gone."""
+
+    webhook: StoredWebhook | None
+    stored: StoredDelivery | None
+    is_about_nothing: bool
+
+
+class DeliveryStore:
+    def __init__(self, store: RangeStore) -> None:
+        self._store = store
+
+    def load(self, tenant: str, webhook_id: str, delivery_id: str, now: datetime) -> StoredDelivery:
+        """Return the delivery of a webhook. Raises NotFound for either."""
+        gets = [Get(webhook_key(tenant, webhook_id)), Get(delivery_key(tenant, webhook_id, delivery_id))]
+        (webhook, record), _ = self._store.gather(gets, [])
+        if webhook is None:
+            raise NotFound("webhook", webhook_id)
+        if record is None or _is_over(record, now):
+            raise NotFound("delivery", delivery_id)
+        return _stored(record)
+
+    def list(self, tenant: str, webhook_id: str, after: str | None, now: datetime) -> Iterator[Delivery]:
+        """Yield the deliveries of the webhook after that one, newest first, without unreadable ones."""
+        query = Range(delivery_partition(tenant, webhook_id), after=after, limit=AT_ONCE, reverse=True)
+        for page in pages(self._store, query):
+            for record in page.records:
+                if not isinstance(record, UNREADABLE) and not _is_over(record, now):
+                    yield _stored(record).delivery
+
+    def due(self, job: Job) -> Due:
+        """Return the delivery of the job with its webhook."""
+        session = job.event.session if job.event else None
+        about = [] if session is None else [session_key(session), agent_key(session.tenant, session.agent_id)]
+        keys = [webhook_key(job.tenant, job.order), delivery_key(job.tenant, job.order, job.name), *about]
+        (webhook, delivery, *found), _ = self._store.gather([Get(key) for key in keys], [])
+        return Due(
+            None if webhook is None else stored_webhook(webhook),
+            None if delivery is None else _stored(delivery),
+            None in found,
+        )
+
+    def begin(self, tenant: str, stored: StoredDelivery, before: Delivery | None = None) -> Job | None:
+        """Store a delivery with the job of its next try, in place of that of the delivery `before`; return the job.
+
+        Raises Conflict.
+        """
+        writes = [put_delivery(tenant, stored)]
+        job = job_of(tenant, stored.delivery)
+        earlier = job_of(tenant, before) if before else None
+        if job is not None:
+            writes.append(put_job(job))
+        if earlier is not None and (job is None or job_key(earlier) != job_key(job)):
+            writes.append(Delete(job_key(earlier)))
+        self._store.write(writes)
+        return job
+
+
+def put_delivery(tenant: str, stored: StoredDelivery) -> Operation:
+    """Return the write of a delivery, which expires a while after its creation or its last try."""
+    delivery = stored.delivery
+    last = max([delivery.created_at, *(each.at for each in delivery.tries), *_times(delivery)])
+    return Put(
+        delivery_key(tenant, delivery.webhook_id, delivery.delivery_id),
+        delivery.model_dump_json().encode(),
+        {"ttl": int((last + KEPT).timestamp())},
+        (RevIs(stored.rev) if stored.rev else Absent(),),
+    )
+
+
+def job_of(tenant: str, delivery: Delivery) -> Job | None:
+    """Return the job of the delivery's next try, None without one."""
+    if delivery.next_try_at is None:
+        return None
+    return Job(
+        kind="send_webhook",
+        tenant=tenant,
+        order=delivery.webhook_id,
+        name=delivery.delivery_id,
+        since=delivery.created_at,
+        due_at=delivery.next_try_at,
+        event=delivery.event,
+    )
+
+
+def _times(delivery: Delivery) -> tuple[datetime, ...]:
+    return () if delivery.next_try_at is None else (delivery.next_try_at,)
+
+
+def _stored(record: Record) -> StoredDelivery:
+    return StoredDelivery(Delivery.model_validate_json(record.body), record.rev)
+
+
+def _is_over(record: Record, now: datetime) -> bool:
+    return int(record.attributes["ttl"]) <= now.timestamp()
