@@ -13,5 +13,5 @@ def delete_webhook(request: Request) -> Reply:
     return reply(WebhookDeleted(webhook_id=webhook_id))
 
 
-ROUTE = Route("DELETE", "/v1/webhooks/{webhook_id}", delete_webhook, WebhookDeleted, stores=False)
+ROUTE = Route("DELETE", "/v1/webhooks/{webhook_id}", delete_webhook, WebhookDeleted)
 handler = LambdaHandler(__name__, ROUTE, loads="webhooks")

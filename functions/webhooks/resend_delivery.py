@@ -10,10 +10,10 @@ from turnstone.http.route import Route
 
 def resend_delivery(request: Request) -> Reply:
     ids = request.path_params
-    delivery = request.use_cases.webhooks.resend(request.caller, ids["webhook_id"], ids["delivery_id"])
+    delivery = request.use_cases.webhooks.resend(request.caller, ids["webhook_id"], ids["delivery_id"], request.attempt)
     return reply(DeliveryEntry.of(delivery))
 
 
 PATH = "/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/resend"
-ROUTE = Route("POST", PATH, resend_delivery, DeliveryEntry, raises=(InvalidRequest,), stores=False)
+ROUTE = Route("POST", PATH, resend_delivery, DeliveryEntry, raises=(InvalidRequest,))
 handler = LambdaHandler(__name__, ROUTE, loads="webhooks")

@@ -8,9 +8,10 @@ from turnstone.http.route import Route
 
 
 def rotate_webhook_secret(request: Request) -> Reply:
-    webhook, secret = request.use_cases.webhooks.rotate_secret(request.caller, request.path_params["webhook_id"])
+    webhook_id = request.path_params["webhook_id"]
+    webhook, secret = request.use_cases.webhooks.rotate_secret(request.caller, webhook_id, request.attempt)
     return Reply(wire_json(WebhookWithSecret.revealed(webhook, secret)))
 
 
-ROUTE = Route("POST", "/v1/webhooks/{webhook_id}/rotate_secret", rotate_webhook_secret, WebhookWithSecret, stores=False)
+ROUTE = Route("POST", "/v1/webhooks/{webhook_id}/rotate_secret", rotate_webhook_secret, WebhookWithSecret)
 handler = LambdaHandler(__name__, ROUTE, loads="webhooks")

@@ -8,10 +8,10 @@ from turnstone.http.route import Route
 
 
 def update_webhook(request: Request) -> Reply:
-    body = parse(request, UpdateWebhook)
-    webhook_id = request.path_params["webhook_id"]
-    return reply(WebhookEntry.of(request.use_cases.webhooks.update(request.caller, webhook_id, body.changes)))
+    body, webhook_id = parse(request, UpdateWebhook), request.path_params["webhook_id"]
+    webhook = request.use_cases.webhooks.update(request.caller, webhook_id, body.changes, request.attempt)
+    return reply(WebhookEntry.of(webhook))
 
 
-ROUTE = Route("POST", "/v1/webhooks/{webhook_id}", update_webhook, WebhookEntry, UpdateWebhook, stores=False)
+ROUTE = Route("POST", "/v1/webhooks/{webhook_id}", update_webhook, WebhookEntry, UpdateWebhook)
 handler = LambdaHandler(__name__, ROUTE, loads="webhooks")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from turnstone.bootstrap.services.turns import ResponseServices, TurnServices
     from turnstone.bootstrap.services.usage import UsageServices
     from turnstone.bootstrap.services.vector_stores import VectorStoreServices
-    from turnstone.bootstrap.services.webhooks import WebhookServices
+    from turnstone.bootstrap.services.webhooks.services import WebhookServices
     from turnstone.services.threads.slots import QueueLimits
     from turnstone.settings.config import Settings
 
@@ -153,14 +153,14 @@ class Core:
             self.foundation,
             lambda: self.turn_services,
             lambda: self.ingesting_services,
-            lambda: self.webhook_services,
+            lambda: self.webhook_services.sending,
         )
 
     @cached_property
     def webhook_services(self) -> WebhookServices:
-        from turnstone.bootstrap.services.webhooks import WebhookServices
+        from turnstone.bootstrap.services.webhooks.services import WebhookServices
 
-        return WebhookServices(self.foundation, lambda: self.registries)
+        return WebhookServices(self.foundation, lambda: self.registries.directory)
 
     @cached_property
     def model_services(self) -> ModelServices:

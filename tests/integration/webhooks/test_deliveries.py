@@ -1,7 +1,7 @@
 """Events of turns are delivered at least once, by jobs, to the webhooks of their tenant that subscribe to them.
 
 Covers: services/webhooks/webhooks, services/webhooks/sending, store/webhooks/webhooks, store/webhooks/deliveries,
-store/webhooks/outbox
+store/webhooks/outbox, domain/turns/webhook_events
 """
 
 from __future__ import annotations
@@ -198,8 +198,8 @@ def test_410_disables_the_webhook_until_it_is_enabled(make: Make) -> None:
     run_due(server)
     assert len(receiver.received) == 1
     with pytest.raises(InvalidRequest):
-        server.core.webhooks.send_test(LOCAL_CALLER, webhook.webhook_id)
-    enabled = server.core.webhooks.update(LOCAL_CALLER, webhook.webhook_id, {"status": "enabled"})
+        server.core.webhooks.send_test(LOCAL_CALLER, webhook.webhook_id, attempt())
+    enabled = server.core.webhooks.update(LOCAL_CALLER, webhook.webhook_id, {"status": "enabled"}, attempt())
     assert enabled.disabled_reason is None
     server.whole_turn(ref)
     run_due(server)
@@ -218,7 +218,7 @@ def test_a_pending_delivery_of_a_webhook_that_is_gone_is_never_sent(make: Make, 
         with pytest.raises(NotFound):
             deliveries(server, webhook.webhook_id)
     else:
-        server.core.webhooks.update(LOCAL_CALLER, webhook.webhook_id, {"status": "disabled"})
+        server.core.webhooks.update(LOCAL_CALLER, webhook.webhook_id, {"status": "disabled"}, attempt())
     pass_time(server, 10)
     assert len(receiver.received) == 1
     assert not server.core.cleaning.due()
@@ -247,10 +247,10 @@ def test_a_delivery_can_be_resent_under_its_id(make: Make) -> None:
     server.whole_turn(server.session())
     run_due(server)
     (delivery,) = deliveries(server, webhook.webhook_id)
-    again = server.core.webhooks.resend(LOCAL_CALLER, webhook.webhook_id, delivery.delivery_id)
+    again = server.core.webhooks.resend(LOCAL_CALLER, webhook.webhook_id, delivery.delivery_id, attempt())
     assert (again.status, again.tries_left) == ("pending", MOST_TRIES)
     run_due(server)
-    server.core.webhooks.resend(LOCAL_CALLER, webhook.webhook_id, delivery.delivery_id)
+    server.core.webhooks.resend(LOCAL_CALLER, webhook.webhook_id, delivery.delivery_id, attempt())
     run_due(server)
     (delivery,) = deliveries(server, webhook.webhook_id)
     assert [done.status for done in delivery.tries] == [500, 204, 204]
@@ -268,7 +268,7 @@ def test_a_resend_during_a_try_wins(make: Make) -> None:
     def resend() -> None:
         receiver.on_request = lambda: None
         (delivery,) = deliveries(server, webhook.webhook_id)
-        server.core.webhooks.resend(LOCAL_CALLER, webhook.webhook_id, delivery.delivery_id)
+        server.core.webhooks.resend(LOCAL_CALLER, webhook.webhook_id, delivery.delivery_id, attempt())
 
     receiver.on_request = resend
     run_due(server)
@@ -306,12 +306,12 @@ def test_two_tenants_share_nothing(make: Make) -> None:
     webhooks = server.core.webhooks
     for act in (
         lambda: webhooks.get(STRANGER, mine.webhook_id),
-        lambda: webhooks.update(STRANGER, mine.webhook_id, {"status": "disabled"}),
-        lambda: webhooks.rotate_secret(STRANGER, mine.webhook_id),
+        lambda: webhooks.update(STRANGER, mine.webhook_id, {"status": "disabled"}, attempt()),
+        lambda: webhooks.rotate_secret(STRANGER, mine.webhook_id, attempt()),
         lambda: webhooks.delete(STRANGER, mine.webhook_id),
-        lambda: webhooks.send_test(STRANGER, mine.webhook_id),
-        lambda: webhooks.resend(STRANGER, mine.webhook_id, delivery.delivery_id),
-        lambda: webhooks.resend(STRANGER, other.webhook_id, delivery.delivery_id),
+        lambda: webhooks.send_test(STRANGER, mine.webhook_id, attempt()),
+        lambda: webhooks.resend(STRANGER, mine.webhook_id, delivery.delivery_id, attempt()),
+        lambda: webhooks.resend(STRANGER, other.webhook_id, delivery.delivery_id, attempt()),
         lambda: deliveries(server, mine.webhook_id, STRANGER),
     ):
         with pytest.raises(NotFound):
@@ -322,12 +322,12 @@ def test_two_tenants_share_nothing(make: Make) -> None:
 def test_after_a_rotation_both_secrets_sign_for_a_day(make: Make) -> None:
     server = make()
     webhook, old = create(server)
-    _, new = server.core.webhooks.rotate_secret(LOCAL_CALLER, webhook.webhook_id)
+    _, new = server.core.webhooks.rotate_secret(LOCAL_CALLER, webhook.webhook_id, attempt())
     assert old != new
-    server.core.webhooks.send_test(LOCAL_CALLER, webhook.webhook_id)
+    server.core.webhooks.send_test(LOCAL_CALLER, webhook.webhook_id, attempt())
     run_due(server)
     pass_time(server, 86_401)
-    server.core.webhooks.send_test(LOCAL_CALLER, webhook.webhook_id)
+    server.core.webhooks.send_test(LOCAL_CALLER, webhook.webhook_id, attempt())
     run_due(server)
     receiver = receiver_of(server)
     assert receiver.types == ["webhook.test", "webhook.test"]
@@ -341,6 +341,28 @@ def test_a_repeated_creation_returns_the_webhook_with_its_secret(make: Make) -> 
     first = server.core.webhooks.create(LOCAL_CALLER, new, attempt("same", key="k"))
     assert first == server.core.webhooks.create(LOCAL_CALLER, new, attempt("same", key="k"))
     assert len(server.core.webhooks.list(LOCAL_CALLER)) == 1
+
+
+def test_repeated_changes_under_a_key_are_made_once(make: Make) -> None:
+    server = make()
+    webhook, _ = create(server)
+    webhooks, webhook_id = server.core.webhooks, webhook.webhook_id
+    key = attempt("rotate", key="r")
+    rotated = webhooks.rotate_secret(LOCAL_CALLER, webhook_id, key)
+    assert rotated == webhooks.rotate_secret(LOCAL_CALLER, webhook_id, key)
+    key = attempt("test", key="t")
+    sent = webhooks.send_test(LOCAL_CALLER, webhook_id, key)
+    assert sent == webhooks.send_test(LOCAL_CALLER, webhook_id, key)
+    run_due(server)
+    key = attempt("resend", key="s")
+    for _ in range(2):
+        assert webhooks.resend(LOCAL_CALLER, webhook_id, sent.delivery_id, key).delivery_id == sent.delivery_id
+        run_due(server)
+    assert receiver_of(server).types == ["webhook.test"] * 2
+    key = attempt("update", key="u")
+    webhooks.update(LOCAL_CALLER, webhook_id, {"description": "first"}, key)
+    webhooks.update(LOCAL_CALLER, webhook_id, {"description": "second"}, attempt())
+    assert webhooks.update(LOCAL_CALLER, webhook_id, {"description": "first"}, key).description == "second"
 
 
 def test_a_tenant_has_a_limited_number_of_webhooks(make: Make) -> None:
@@ -357,19 +379,19 @@ def test_urls_are_checked_when_they_are_named_and_again_when_they_are_requested(
         create(server, url="http://private.example")
     webhook, _ = create(server)
     with pytest.raises(InvalidRequest, match="url:"):
-        server.core.webhooks.update(LOCAL_CALLER, webhook.webhook_id, {"url": "http://private.example"})
+        server.core.webhooks.update(LOCAL_CALLER, webhook.webhook_id, {"url": "http://private.example"}, attempt())
 
 
 def test_expired_deliveries_are_not_found(make: Make) -> None:
     server = make()
     webhook, _ = create(server)
-    delivery = server.core.webhooks.send_test(LOCAL_CALLER, webhook.webhook_id)
+    delivery = server.core.webhooks.send_test(LOCAL_CALLER, webhook.webhook_id, attempt())
     run_due(server)
     assert deliveries(server, webhook.webhook_id)
     pass_time(server, KEPT.total_seconds() + 1)
     assert not deliveries(server, webhook.webhook_id)
     with pytest.raises(NotFound):
-        server.core.webhooks.resend(LOCAL_CALLER, webhook.webhook_id, delivery.delivery_id)
+        server.core.webhooks.resend(LOCAL_CALLER, webhook.webhook_id, delivery.delivery_id, attempt())
 
 
 def test_deliveries_are_listed_newest_first_page_by_page(make: Make) -> None:
@@ -377,7 +399,7 @@ def test_deliveries_are_listed_newest_first_page_by_page(make: Make) -> None:
     webhook, _ = create(server)
     sent = []
     for _ in range(5):
-        sent.append(server.core.webhooks.send_test(LOCAL_CALLER, webhook.webhook_id).delivery_id)
+        sent.append(server.core.webhooks.send_test(LOCAL_CALLER, webhook.webhook_id, attempt()).delivery_id)
         pass_time(server, 1)
     found: list[str] = []
     cursor: str | None = None
@@ -394,7 +416,7 @@ def test_no_secret_is_logged_or_listed(make: Make, caplog: pytest.LogCaptureFixt
     caplog.set_level("DEBUG")
     server = make("Done.")
     webhook, secret = create(server)
-    _, new = server.core.webhooks.rotate_secret(LOCAL_CALLER, webhook.webhook_id)
+    _, new = server.core.webhooks.rotate_secret(LOCAL_CALLER, webhook.webhook_id, attempt())
     receiver_of(server, 500)
     server.whole_turn(server.session())
     run_due(server)

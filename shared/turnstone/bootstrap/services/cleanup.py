@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from turnstone.bootstrap.services.foundation import Foundation
     from turnstone.bootstrap.services.ingesting import IngestingServices
     from turnstone.bootstrap.services.turns import TurnServices
-    from turnstone.bootstrap.services.webhooks import WebhookServices
     from turnstone.domain.jobs import Job, JobKind
     from turnstone.services.cleanup.cleaning import Act, Cleaning
     from turnstone.services.cleanup.deleting import Deleting
     from turnstone.services.cleanup.sweeping import Sweeper
     from turnstone.services.memory.provided_clearing import ProvidedClearing
+    from turnstone.services.webhooks.sending import WebhookSending
 
 
 class CleanupServices:
@@ -28,12 +28,12 @@ class CleanupServices:
         foundation: Foundation,
         turns: Callable[[], TurnServices],
         ingesting: Callable[[], IngestingServices],
-        webhooks: Callable[[], WebhookServices],
+        sending: Callable[[], WebhookSending],
     ) -> None:
         self._foundation = foundation
         self._turns = turns
         self._ingesting = ingesting
-        self._webhooks = webhooks
+        self._sending = sending
 
     @cached_property
     def deleting(self) -> Deleting:
@@ -75,8 +75,8 @@ class CleanupServices:
             "clean_batch": lambda job, until: self._provided_clearing.clear_batch(job, until),
             "clean_provided_bank": lambda job, until: self._provided_clearing.clear_bank(job, until),
             "ingest_document": self._ingest,
-            "send_event": lambda job, until: self._webhooks().sending.make_deliveries(job, until),
-            "send_webhook": lambda job, until: self._webhooks().sending.deliver(job, until),
+            "send_event": lambda job, until: self._sending().make_deliveries(job, until),
+            "send_webhook": lambda job, until: self._sending().deliver(job, until),
         }
         return Cleaning(JobStore(ports.store), stores, ports.jobs, ports.clock, others)
 

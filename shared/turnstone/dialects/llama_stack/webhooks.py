@@ -52,7 +52,7 @@ def _each_once(event_types: tuple[EventType, ...]) -> tuple[EventType, ...]:
     return event_types
 
 
-Url = Annotated[str, Field(min_length=1, max_length=2_000)]
+WebhookUrl = Annotated[str, Field(min_length=1, max_length=2_000)]
 EventTypes = Annotated[
     tuple[EventType, ...], Field(min_length=1, max_length=len(EVENT_TYPES)), AfterValidator(_each_once)
 ]
@@ -60,7 +60,7 @@ Description = Annotated[str, Field(max_length=500)]
 
 
 class CreateWebhook(Strict):
-    url: Url
+    url: WebhookUrl
     event_types: EventTypes
     description: Description = ""
 
@@ -71,7 +71,7 @@ class CreateWebhook(Strict):
 class UpdateWebhook(Strict):
     """The fields to change; those left out or null stay."""
 
-    url: Url | None = None
+    url: WebhookUrl | None = None
     event_types: EventTypes | None = None
     description: Description | None = None
     status: WebhookStatus | None = None

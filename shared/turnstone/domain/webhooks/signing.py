@@ -1,4 +1,4 @@
-"""Secrets of webhooks, and the headers that prove who sent a request to one.
+"""Secrets of webhooks, and the headers that prove the sender of a request to one.
 
 Source: the Standard Webhooks specification, version 1.0.0.
 """

@@ -10,7 +10,6 @@ from typing import Any, Literal, get_args
 from pydantic import SecretStr
 from pydantic_core import to_json
 
-from turnstone.domain.refs import SessionRef
 from turnstone.domain.values.frozen import Frozen
 
 EventType = Literal[
@@ -52,14 +51,15 @@ class WebhookEvent(Frozen):
 
     Attributes:
         data: the ids that the event consists of.
-        session: where it happened, None for a test.
+        agent_id, session_id: where it happened; empty for a test.
     """
 
     event_id: str
     event_type: EventType | Literal["webhook.test"]
     created_at: datetime
     data: dict[str, str]
-    session: SessionRef | None = None
+    agent_id: str = ""
+    session_id: str = ""
 
     @property
     def payload(self) -> dict[str, Any]:
@@ -77,7 +77,7 @@ class WebhookEvent(Frozen):
         return to_json(self.payload)
 
 
-class Secrets(Frozen):
+class SigningSecrets(Frozen):
     """The secrets of a webhook: after a rotation, requests are signed with both for a day.
 
     Attributes:
@@ -89,9 +89,9 @@ class Secrets(Frozen):
     previous: SecretStr | None = None
     previous_until: datetime | None = None
 
-    def rotated(self, new: SecretStr, now: datetime) -> "Secrets":
+    def rotated(self, new: SecretStr, now: datetime) -> "SigningSecrets":
         """Return the secrets after a rotation."""
-        return Secrets(current=new, previous=self.current, previous_until=now + BOTH_SECRETS)
+        return SigningSecrets(current=new, previous=self.current, previous_until=now + BOTH_SECRETS)
 
     def valid(self, now: datetime) -> tuple[str, ...]:
         """Return the secrets to sign with, the current one first."""

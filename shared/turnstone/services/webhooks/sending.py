@@ -73,7 +73,10 @@ class WebhookSending:
             sent(self._deps.jobs(), *jobs)
 
     def deliver(self, job: Job, _until: datetime) -> None:
-        """Try the delivery once, unless what it is for is deleted or disabled. Raises StoreUnavailable."""
+        """Try the delivery once, unless webhook or session is deleted, or the webhook disabled.
+
+        Raises StoreUnavailable.
+        """
         due = self._deps.deliveries.due(job)
         if due.stored is None or due.webhook is None:
             self._deps.job_store.settle(job)

@@ -12,9 +12,10 @@ from pydantic import SecretStr
 
 from turnstone.domain.errors import Conflict, FetchRefused, InvalidRequest
 from turnstone.domain.webhooks.signing import SECRET_BYTES, secret_of
-from turnstone.domain.webhooks.webhooks import TEST_TYPE, Delivery, NewWebhook, Secrets, Webhook, WebhookEvent
+from turnstone.domain.webhooks.webhooks import TEST_TYPE, Delivery, NewWebhook, SigningSecrets, Webhook, WebhookEvent
 from turnstone.store.cleanup.jobs import sent
 from turnstone.store.layout.contention import retried
+from turnstone.store.layout.idempotency import Once
 from turnstone.store.webhooks.deliveries import StoredDelivery
 from turnstone.store.webhooks.webhooks import StoredWebhook
 
@@ -79,7 +80,7 @@ class Webhooks:
             created_at=now,
         )
         stored = self._deps.webhooks.create(
-            caller.tenant, StoredWebhook(webhook, Secrets(current=self._secret())), attempt, now
+            caller.tenant, StoredWebhook(webhook, SigningSecrets(current=self._secret())), attempt, now
         )
         log.info("webhook %s is created", stored.webhook.webhook_id)
         return _revealed(stored)
@@ -92,7 +93,7 @@ class Webhooks:
         """Return the webhook. Raises NotFound."""
         return self._deps.webhooks.load(caller.tenant, webhook_id).webhook
 
-    def update(self, caller: Caller, webhook_id: str, changes: dict[str, Any]) -> Webhook:
+    def update(self, caller: Caller, webhook_id: str, changes: dict[str, Any], attempt: Attempt) -> Webhook:
         """Change fields of the webhook and return it. Raises NotFound, and InvalidRequest for its URL."""
         if "url" in changes:
             self._check(changes["url"])
@@ -105,13 +106,18 @@ class Webhooks:
                 webhook = webhook.model_copy(update={"disabled_reason": None})
             return stored._replace(webhook=webhook)
 
-        return self._deps.webhooks.change(caller.tenant, webhook_id, changed).webhook
+        return self._deps.webhooks.change(
+            caller.tenant, webhook_id, changed, self._once(caller, attempt, webhook_id)
+        ).webhook
 
-    def rotate_secret(self, caller: Caller, webhook_id: str) -> Revealed:
+    def rotate_secret(self, caller: Caller, webhook_id: str, attempt: Attempt) -> Revealed:
         """Give the webhook a new secret; the old one also signs for a day. Raises NotFound."""
         new, now = self._secret(), self._deps.clock.now()
         stored = self._deps.webhooks.change(
-            caller.tenant, webhook_id, lambda found: found._replace(secrets=found.secrets.rotated(new, now))
+            caller.tenant,
+            webhook_id,
+            lambda found: found._replace(secrets=found.secrets.rotated(new, now)),
+            self._once(caller, attempt, webhook_id),
         )
         log.info("the secret of webhook %s is rotated", webhook_id)
         return _revealed(stored)
@@ -131,7 +137,7 @@ class Webhooks:
         has_more = next(found, None) is not None
         return DeliveryPage(some, some[-1].delivery_id if has_more and some else None)
 
-    def resend(self, caller: Caller, webhook_id: str, delivery_id: str) -> Delivery:
+    def resend(self, caller: Caller, webhook_id: str, delivery_id: str, attempt: Attempt) -> Delivery:
         """Send the delivery again, now and with all its tries, whatever became of it. Raises NotFound, InvalidRequest.
 
         The request has the same id, by which its receiver recognises an event that it has.
@@ -142,12 +148,11 @@ class Webhooks:
             now = self._deps.clock.now()
             found = self._deps.deliveries.load(caller.tenant, webhook_id, delivery_id, now)
             again = StoredDelivery(found.delivery.resent(now), found.rev)
-            self._begin(caller.tenant, again, found.delivery)
-            return again
+            return self._begin(self._once(caller, attempt, delivery_id), again, found.delivery)
 
         return retried(begin, "the delivery is being tried just now, try again", on=(Conflict,)).delivery
 
-    def send_test(self, caller: Caller, webhook_id: str) -> Delivery:
+    def send_test(self, caller: Caller, webhook_id: str, attempt: Attempt) -> Delivery:
         """Send the webhook an event of the type `webhook.test`. Raises NotFound, InvalidRequest."""
         self._refuse_disabled(self.get(caller, webhook_id))
         now = self._deps.clock.now()
@@ -156,13 +161,18 @@ class Webhooks:
             event_id=f"evt_{order.replace('-', '')}", event_type=TEST_TYPE, created_at=now, data={"id": webhook_id}
         )
         delivery = Delivery(delivery_id=order, webhook_id=webhook_id, event=event, next_try_at=now, created_at=now)
-        self._begin(caller.tenant, StoredDelivery(delivery))
-        return delivery
+        return self._begin(self._once(caller, attempt, order), StoredDelivery(delivery)).delivery
 
-    def _begin(self, tenant: str, stored: StoredDelivery, before: Delivery | None = None) -> None:
-        job = self._deps.deliveries.begin(tenant, stored, before)
-        if job is not None:
-            sent(self._deps.jobs(), job)
+    def _begin(self, once: Once, stored: StoredDelivery, before: Delivery | None = None) -> StoredDelivery:
+        """Store the delivery and send the job of its first try, or return what an earlier attempt began."""
+        job, delivery_id = self._deps.deliveries.begin(once, stored, before)
+        if job is None:
+            return self._deps.deliveries.load(once.tenant, stored.delivery.webhook_id, delivery_id, once.now)
+        sent(self._deps.jobs(), job)
+        return stored
+
+    def _once(self, caller: Caller, attempt: Attempt, identifier: str) -> Once:
+        return Once(caller.tenant, attempt, {"id": identifier}, self._deps.clock.now())
 
     def _check(self, url: str) -> None:
         try:

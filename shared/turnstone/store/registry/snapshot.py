@@ -54,7 +54,7 @@ class RegistrySnapshot:
         entries = self._fresh(tenant)
         return (self.refresh(tenant) if entries is None else entries).get(kind, {})
 
-    def last_known(self, tenant: str, kind: str) -> Mapping[str, Any]:
+    def last_read(self, tenant: str, kind: str) -> Mapping[str, Any]:
         """Return the entries of a kind as this process last read them, however long ago.
 
         Reads them only if this process never did, or has changed some since; empty if this version cannot read them.

@@ -51,6 +51,7 @@ from turnstone.store.agents.implicit import answering_agent, is_implicit, owner_
 from turnstone.store.layout.frames import stamp
 from turnstone.store.layout.idempotency import get_remembered
 from turnstone.store.layout.keys import (
+    WEBHOOK,
     agent_key,
     directory_key,
     header_and_segments,
@@ -65,7 +66,6 @@ from turnstone.store.layout.keys import (
 from turnstone.store.layout.listing import ENTRIES_AT_ONCE, entries_of
 from turnstone.store.layout.lost_records import LostRecord
 from turnstone.store.layout.ranges import pages, records_within
-from turnstone.store.layout.webhook_keys import WEBHOOK
 from turnstone.store.registry.snapshot import RegistrySnapshot
 from turnstone.store.sessions.long_texts import LONG_BYTES, with_long_texts_left
 from turnstone.store.sessions.session_records import put_segment, put_session, segment_of, session_of
@@ -271,7 +271,7 @@ class TurnStore:
             return None
         if all(state.status is TurnStatus.IN_PROGRESS for state in change.turns):
             return None
-        webhooks = self._directory.last_known(ref.tenant, WEBHOOK)
+        webhooks = self._directory.last_read(ref.tenant, WEBHOOK)
         return self._outbox().outgoing(ref, change.turns, webhooks) if webhooks else None
 
     def save_step(self, ref: SessionRef, session: Session, state: TurnState) -> Session:

@@ -6,17 +6,19 @@ from typing import NamedTuple
 
 from turnstone.domain.errors import NotFound
 from turnstone.domain.jobs import Job
-from turnstone.domain.webhooks.webhooks import KEPT, Delivery
-from turnstone.ports.records import Absent, Delete, Get, Operation, Put, Range, Record, RevIs
+from turnstone.domain.refs import SessionRef
+from turnstone.domain.webhooks.webhooks import KEPT, Delivery, WebhookEvent
+from turnstone.ports.records import Absent, Delete, Get, Key, Operation, Put, Range, Record, RevIs
 from turnstone.ports.storage import RangeStore
 from turnstone.store.cleanup.jobs import put_job
-from turnstone.store.layout.keys import agent_key, job_key, session_key
+from turnstone.store.layout.idempotency import Once
+from turnstone.store.layout.keys import agent_key, delivery_key, delivery_partition, job_key, session_key, webhook_key
 from turnstone.store.layout.newer_records import UNREADABLE
 from turnstone.store.layout.ranges import pages
-from turnstone.store.layout.webhook_keys import delivery_key, delivery_partition, webhook_key
 from turnstone.store.webhooks.webhooks import StoredWebhook, stored_webhook
 
 AT_ONCE = 100
+UNREAD = 1  # bytes of a body that are of no interest, if it is a payload
 
 
 class StoredDelivery(NamedTuple):
@@ -58,30 +60,33 @@ class DeliveryStore:
 
     def due(self, job: Job) -> Due:
         """Return the delivery of the job with its webhook."""
-        session = job.event.session if job.event else None
-        about = [] if session is None else [session_key(session), agent_key(session.tenant, session.agent_id)]
-        keys = [webhook_key(job.tenant, job.order), delivery_key(job.tenant, job.order, job.name), *about]
-        (webhook, delivery, *found), _ = self._store.gather([Get(key) for key in keys], [])
+        about = _about(job.tenant, job.event) if job.event else ()
+        keys = [webhook_key(job.tenant, job.order), delivery_key(job.tenant, job.order, job.name)]
+        exist = [Get(key, held_bytes=UNREAD) for key in about]
+        (webhook, delivery, *found), _ = self._store.gather([*map(Get, keys), *exist], [])
         return Due(
             None if webhook is None else stored_webhook(webhook),
             None if delivery is None else _stored(delivery),
             None in found,
         )
 
-    def begin(self, tenant: str, stored: StoredDelivery, before: Delivery | None = None) -> Job | None:
-        """Store a delivery with the job of its next try, in place of that of the delivery `before`; return the job.
+    def begin(self, once: Once, stored: StoredDelivery, before: Delivery | None = None) -> tuple[Job | None, str]:
+        """Store a delivery with the job of its next try, in place of that of the delivery `before`.
 
-        Raises Conflict.
+        Returns the job, None if an earlier attempt of the request did so, and the id of the delivery.
+
+        Raises Conflict, IdempotencyMismatch.
         """
-        writes = [put_delivery(tenant, stored)]
+        tenant = once.tenant
+        writes: list[Operation] = [put_delivery(tenant, stored)]
         job = job_of(tenant, stored.delivery)
         earlier = job_of(tenant, before) if before else None
         if job is not None:
             writes.append(put_job(job))
         if earlier is not None and (job is None or job_key(earlier) != job_key(job)):
             writes.append(Delete(job_key(earlier)))
-        self._store.write(writes)
-        return job
+        answer = once.write(self._store, writes)
+        return job if answer is once.answer else None, answer["id"]
 
 
 def put_delivery(tenant: str, stored: StoredDelivery) -> Operation:
@@ -94,6 +99,14 @@ def put_delivery(tenant: str, stored: StoredDelivery) -> Operation:
         {"ttl": int((last + KEPT).timestamp())},
         (RevIs(stored.rev) if stored.rev else Absent(),),
     )
+
+
+def _about(tenant: str, event: WebhookEvent) -> tuple[Key, ...]:
+    """Return the keys of session and agent of the event, without which it is not sent."""
+    if not event.session_id:
+        return ()
+    ref = SessionRef(tenant=tenant, agent_id=event.agent_id, session_id=event.session_id)
+    return session_key(ref), agent_key(tenant, event.agent_id)
 
 
 def job_of(tenant: str, delivery: Delivery) -> Job | None:

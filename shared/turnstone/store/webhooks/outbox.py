@@ -6,7 +6,7 @@ from typing import Any
 from turnstone.domain.jobs import Job
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.turns.turns import TurnState
-from turnstone.domain.webhooks.turn_events import event_of
+from turnstone.domain.turns.webhook_events import event_of
 from turnstone.domain.webhooks.webhooks import WebhookEvent
 from turnstone.ports.records import Put
 from turnstone.ports.supervision import Jobs
@@ -25,7 +25,7 @@ class Outgoing:
         return tuple(map(put_job, self._events))
 
     def send(self) -> None:
-        """Have the stored events sent; what can't be enqueued now is left to the sweeper."""
+        """Enqueue the stored events; one that can't be enqueued now is left to the sweeper."""
         if self._events:
             sent(self._jobs(), *self._events)
 
@@ -38,11 +38,11 @@ class Outbox:
         self, ref: SessionRef, states: Sequence[TurnState], webhooks: Mapping[str, Mapping[str, Any]]
     ) -> Outgoing:
         """Return the events of these new states that one of the webhooks, as the snapshot has them, subscribes to."""
-        wanted = {event_type for webhook in webhooks.values() for event_type in webhook["event_types"]}
+        subscribed = {event_type for webhook in webhooks.values() for event_type in webhook["event_types"]}
         events = [event_of(ref, state) for state in states]
         return Outgoing(
             self._jobs,
-            [event_job(ref.tenant, event) for event in events if event is not None and event.event_type in wanted],
+            [event_job(ref.tenant, event) for event in events if event is not None and event.event_type in subscribed],
         )
 
 

@@ -6,16 +6,15 @@ from typing import NamedTuple
 
 from turnstone.domain.errors import InvalidRequest, NotFound
 from turnstone.domain.turns.attempts import Attempt
-from turnstone.domain.webhooks.webhooks import MAX_WEBHOOKS, Secrets, Webhook
+from turnstone.domain.webhooks.webhooks import MAX_WEBHOOKS, SigningSecrets, Webhook
 from turnstone.ports.records import Absent, Delete, Get, Put, Record, RevIs
 from turnstone.ports.storage import RangeStore
 from turnstone.store.layout.contention import retried
 from turnstone.store.layout.frames import frame, private_part, wire_part
 from turnstone.store.layout.idempotency import Once, answer_in, get_remembered
-from turnstone.store.layout.keys import directory_key
+from turnstone.store.layout.keys import WEBHOOK, directory_key, webhook_key, webhook_list
 from turnstone.store.layout.newer_records import UNREADABLE
 from turnstone.store.layout.ranges import all_records
-from turnstone.store.layout.webhook_keys import WEBHOOK, webhook_key, webhook_list
 from turnstone.store.registry.snapshot import entries_of, put_changed, rev_after
 
 BUSY = "the webhooks are being changed too fast, try again"
@@ -25,7 +24,7 @@ class StoredWebhook(NamedTuple):
     """A webhook with its secrets, and the revision of its record: 0 before it is stored."""
 
     webhook: Webhook
-    secrets: Secrets
+    secrets: SigningSecrets
     rev: int = 0
 
 
@@ -70,8 +69,17 @@ class WebhookStore:
         webhook_id = retried(write, BUSY)
         return new if webhook_id == new.webhook.webhook_id else self.load(tenant, webhook_id)
 
-    def change(self, tenant: str, webhook_id: str, change: Callable[[StoredWebhook], StoredWebhook]) -> StoredWebhook:
-        """Store and return the changed webhook. Raises NotFound."""
+    def change(
+        self,
+        tenant: str,
+        webhook_id: str,
+        change: Callable[[StoredWebhook], StoredWebhook],
+        once: Once | None = None,
+    ) -> StoredWebhook:
+        """Store and return the changed webhook; as it is, if a request that is made `once` did so before.
+
+        Raises NotFound, IdempotencyMismatch.
+        """
 
         def write() -> StoredWebhook:
             gets = [Get(webhook_key(tenant, webhook_id)), Get(directory_key(tenant))]
@@ -80,7 +88,11 @@ class WebhookStore:
                 raise NotFound("webhook", webhook_id)
             changed = change(stored_webhook(record))
             listing = _listed(tenant, listed, changed.webhook)
-            self._store.write([_put(tenant, changed), listing])
+            writes = [_put(tenant, changed), listing]
+            if once is not None and once.write(self._store, writes) is not once.answer:
+                return self.load(tenant, webhook_id)
+            if once is None:
+                self._store.write(writes)
             self._forget(tenant, rev_after(listing))
             return changed
 
@@ -103,7 +115,7 @@ class WebhookStore:
 
 def stored_webhook(record: Record) -> StoredWebhook:
     """Return the record's webhook."""
-    secrets = Secrets.model_validate(private_part(record.body)["secrets"])
+    secrets = SigningSecrets.model_validate(private_part(record.body)["secrets"])
     return StoredWebhook(Webhook.model_validate_json(wire_part(record.body)), secrets, record.rev)
 
 

@@ -10,19 +10,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from turnstone.bootstrap.services.foundation import Foundation
-    from turnstone.bootstrap.services.registries import Registries
     from turnstone.services.webhooks.sending import WebhookSending
     from turnstone.services.webhooks.webhooks import Webhooks
+    from turnstone.store.registry.snapshot import RegistrySnapshot
     from turnstone.store.webhooks.deliveries import DeliveryStore
     from turnstone.store.webhooks.webhooks import WebhookStore
 
 
 class WebhookServices:
-    """The services of webhooks; the registry has the snapshot in which their subscriptions are listed."""
+    """The services of webhooks; their subscriptions are listed in the snapshot of the registries."""
 
-    def __init__(self, foundation: Foundation, registries: Callable[[], Registries]) -> None:
+    def __init__(self, foundation: Foundation, directory: Callable[[], RegistrySnapshot]) -> None:
         self._foundation = foundation
-        self._registries = registries
+        self._directory = directory
 
     @cached_property
     def webhooks(self) -> Webhooks:
@@ -63,7 +63,7 @@ class WebhookServices:
     def _webhook_store(self) -> WebhookStore:
         from turnstone.store.webhooks.webhooks import WebhookStore
 
-        return WebhookStore(self._foundation.ports.store, self._registries().directory.forget)
+        return WebhookStore(self._foundation.ports.store, self._directory().forget)
 
     @cached_property
     def _delivery_store(self) -> DeliveryStore:

@@ -1,4 +1,4 @@
-"""Which event a stored transition of a turn is."""
+"""Events for webhooks, made of the stored transitions of turns."""
 
 from hashlib import sha256
 
@@ -28,5 +28,6 @@ def event_of(ref: SessionRef, state: TurnState) -> WebhookEvent | None:
         event_type=event_type,
         created_at=state.last_moment,
         data={"agent_id": ref.agent_id, "session_id": ref.session_id, "turn_id": state.turn_id},
-        session=SessionRef(tenant=ref.tenant, agent_id=ref.agent_id, session_id=ref.session_id),
+        agent_id=ref.agent_id,
+        session_id=ref.session_id,
     )
