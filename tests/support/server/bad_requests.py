@@ -388,6 +388,8 @@ class World:
             self._store_files()
         if self._route.path.startswith(VECTOR_STORES):
             self._fill_store()
+        if self._route.path.startswith(WEBHOOKS) and "webhook_id" not in self._ids:
+            self._make_webhook()
         if "{attachment_id}" in self._route.path:
             ref = SessionRef(tenant="local", agent_id=self._ids["agent_id"], session_id=self._ids["session_id"])
             self._ids["attachment_id"] = attach(self._server, ref, "a file")

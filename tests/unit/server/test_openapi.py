@@ -422,6 +422,7 @@ def test_a_created_object_is_linked_to_its_operations() -> None:
         "register_vector_db",
         "register_memory_bank",
         "add_store_file",
+        "create_webhook",
     }
     assert {maker for maker, _ in links} == makers
 
