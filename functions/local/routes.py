@@ -16,9 +16,8 @@ from ..stored_completions import family as stored_completions
 from ..tools import family as tools
 from ..turns import routes as turns
 from ..unserved import methods
-from ..usage import family as usage
+from ..tenant import family as tenant
 from ..vector_stores import family as vector_stores
-from ..webhooks import family as webhooks
 
 FAMILIES = (
     agents,
@@ -30,14 +29,13 @@ FAMILIES = (
     models,
     tools,
     shields,
-    usage,
+    tenant,
     inference,
     stored_completions,
     responses,
     memory,
     files,
     vector_stores,
-    webhooks,
     changes,
     streams,
     reads,

@@ -142,7 +142,6 @@ class LambdaSettings(Settings):
         model_url: required where turns run; without a default, so the offline model must be configured explicitly.
         jobs_queue_url: the queue of clean-up jobs; required where resources are deleted.
         ingest_queue_url: the queue of insertions of files; required where files become documents.
-        webhooks_queue_url: the queue of events for webhooks; without it they are left to the sweeper.
         config: the parameter, of the Systems Manager, with the operator's file of models.
         model_api_key_secret: the secret with the model's key.
         state_machine_arn: the machine that supervises turns which await their clients.
@@ -155,7 +154,6 @@ class LambdaSettings(Settings):
     state_machine_arn: str | None = None
     jobs_queue_url: str | None = None
     ingest_queue_url: str | None = None
-    webhooks_queue_url: str | None = None
     config: str | None = None
     model_api_key_secret: str | None = None
     route_module: str | None = None

@@ -22,7 +22,6 @@ from tests.support.aws.cloudformation import FUNCTION, ROOT, Template, template,
 from tests.support.aws.dynamo_table import TABLE
 from tests.support.aws.sam_expansion import load_source, local_path
 from tests.template.definition import ANY_METHOD, gateway_paths, generated
-from turnstone.adapters.webhooks.guarded_sender import TIMEOUT_S
 from turnstone.domain.errors import Forbidden, StoreUnavailable, Unauthenticated
 from turnstone.domain.errors.codes import ErrorCode
 from turnstone.http.dialects import SHARED
@@ -72,7 +71,7 @@ SENDING_JOBS = {
     "Sweeper",
     "Memory",
 }
-SENDING_JOBS |= {"Responses", "Files", "Ingest", "VectorStores"}
+SENDING_JOBS |= {"Files", "Ingest", "VectorStores", "Tenant", "CancelTurn", *RUNNING_TURNS}
 SENDING_INSERTIONS = {"Sweeper", "Ingest", "VectorStores"}
 OPENING_SESSIONS = {"Responses", "CreateSession", "Agents2024"}
 KEY_ARN = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:model-key-AbCdEf"
@@ -253,14 +252,13 @@ def test_routes_of_agents_sessions_turns_and_steps_have_a_function_each() -> Non
             {"models"},
             {"tools"},
             {"shields"},
-            {"usage"},
+            {"tenant"},
             {"inference"},
             {"stored_completions"},
             {"responses"},
             {"memory"},
             {"files"},
             {"vector_stores"},
-            {"webhooks"},
             {"llama_stack_2024"},
         )
         assert len(served) == 1 or families in several
@@ -553,7 +551,6 @@ def test_every_setting_exists_and_the_required_ones_are_set() -> None:
         assert (name in RUNNING_TURNS) == (limits <= given)
         assert (name in SENDING_JOBS) == ("jobs_queue_url" in given)
         assert (name in SENDING_INSERTIONS) == ("ingest_queue_url" in given)
-        assert (name in SENDING_EVENTS) == ("webhooks_queue_url" in given)
         assert (name in OPENING_SESSIONS) == ("ephemeral_ttl_s" in given)
         assert (name == "Inference") == ("stored_completion_ttl_s" in given)
         assert (name == "Responses") == ("responses_ttl_s" in given)
@@ -573,20 +570,7 @@ def test_insertions_have_a_queue_of_their_own_which_redelivers_like_that_of_jobs
     assert (source["BatchSize"], source["ScalingConfig"]) == (1, {"MaximumConcurrency": "7"})
     assert queue["RedrivePolicy"]["deadLetterTargetArn"] == {"Fn::GetAtt": ["FailedIngestions", "Arn"]}
     assert function["RecursiveLoop"] == "Allow"
-    assert len(sources(made)) == 3
-
-
-def test_events_for_webhooks_have_a_queue_of_their_own_in_which_none_waits_for_another() -> None:
-    made = template(WebhookConcurrency="7")
-    queue, function = made.resources["WebhookEvents"]["Properties"], made.functions["SendWebhooks"]
-    (source,) = [each for each in sources(made) if each["FunctionName"] == {"Ref": "SendWebhooks"}]
-    assert queue["VisibilityTimeout"] >= 6 * function["Timeout"]
-    assert function["Timeout"] >= 2 * TIMEOUT_S
-    assert source["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
-    assert source["EventSourceArn"] == {"Fn::GetAtt": ["WebhookEvents", "Arn"]}
-    assert (source["BatchSize"], source["ScalingConfig"]) == (1, {"MaximumConcurrency": "7"})
-    assert queue["RedrivePolicy"]["deadLetterTargetArn"] == {"Fn::GetAtt": ["FailedWebhookEvents", "Arn"]}
-    assert function["RecursiveLoop"] == "Allow"
+    assert len(sources(made)) == 2
 
 
 def test_objects_below_uploads_and_no_others_are_passed_to_the_queue_of_insertions() -> None:
@@ -665,7 +649,6 @@ def test_the_parameters_of_the_deployment_tests_are_accepted(auth: str) -> None:
         ("AwaitSeconds", "30000000", "31536000"),  # an execution lives for a year at most
         ("CleanUpConcurrency", "2", "1"),
         ("IngestConcurrency", "2", "1"),
-        ("WebhookConcurrency", "2", "1"),
         ("AdapterLayerArn", "arn:aws:lambda:eu-west-1:123456789012:layer:x:1", "x"),
         ("ModelUrl", "https://host/v1", "ftp://host"),
     ],

@@ -109,7 +109,7 @@ def test_of_awss_own_policies_a_function_has_those_that_run_it() -> None:
     made = full_template()
     for name in made.functions:
         own = {policy for policy in made.role(name)["ManagedPolicyArns"] if isinstance(policy, str)}
-        assert own == (BASIC | {POLLS} if name in ("CleanUp", "Ingest", "SendWebhooks") else BASIC), name
+        assert own == (BASIC | {POLLS} if name in ("CleanUp", "Ingest") else BASIC), name
 
 
 def test_rights_are_for_one_resource_each() -> None:

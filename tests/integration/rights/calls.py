@@ -15,7 +15,7 @@ BUCKET = "turnstone-bucket"
 TABLE_ARN = f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/{TABLE}"
 BUCKET_ARN = f"arn:aws:s3:::{BUCKET}"
 QUEUES_ARN = f"arn:aws:sqs:{REGION}:{ACCOUNT}"
-JOBS, INGESTIONS, EVENTS = "turnstone-Jobs", "turnstone-Ingestions", "turnstone-WebhookEvents"
+JOBS, INGESTIONS = "turnstone-Jobs", "turnstone-Ingestions"
 OF_TRANSACTION = {
     "Put": "PutItem",
     "Update": "UpdateItem",

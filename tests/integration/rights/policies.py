@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from tests.integration.rights.calls import (
     BUCKET,
     BUCKET_ARN,
-    EVENTS,
     INGESTIONS,
     JOBS,
     QUEUES_ARN,
@@ -31,8 +30,6 @@ NAMES: dict[str, str] = {
     "Jobs.Arn": f"{QUEUES_ARN}:{JOBS}",
     "Ingestions": f"https://sqs.{REGION}.amazonaws.com/{ACCOUNT}/{INGESTIONS}",
     "Ingestions.Arn": f"{QUEUES_ARN}:{INGESTIONS}",
-    "WebhookEvents": f"https://sqs.{REGION}.amazonaws.com/{ACCOUNT}/{EVENTS}",
-    "WebhookEvents.Arn": f"{QUEUES_ARN}:{EVENTS}",
     "RunTurn.Arn": f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:turnstone-RunTurn",
     "TurnSupervisor": machine_arn(),
 }

@@ -152,22 +152,17 @@ class AwsPorts:
 
     @cached_property
     def jobs(self) -> Jobs:
-        """The queues of clean-up jobs, insertions and events. Raises InvalidSettings if none is named."""
+        """The queues of jobs and of insertions. Raises InvalidSettings if none is named."""
         from turnstone.adapters.aws.sqs import SqsJobs
 
-        if self._settings.jobs_queue_url is None and self._settings.webhooks_queue_url is None:
-            raise InvalidSettings("TURNSTONE_JOBS_QUEUE_URL: must be set where something is deleted or cleaned up")
+        if self._settings.jobs_queue_url is None:
+            raise InvalidSettings("TURNSTONE_JOBS_QUEUE_URL: must be set where jobs begin or are done")
         from turnstone.adapters.machine.jobs_by_kind import JobsByKind
 
         sqs, settings = self._clients.lazy_client("sqs"), self._settings
-        events = SqsJobs(sqs, settings.webhooks_queue_url, self.clock)
         return JobsByKind(
             SqsJobs(sqs, settings.jobs_queue_url, self.clock),
-            {
-                "ingest_document": SqsJobs(sqs, settings.ingest_queue_url, self.clock),
-                "send_event": events,
-                "send_webhook": events,
-            },
+            {"ingest_document": SqsJobs(sqs, settings.ingest_queue_url, self.clock)},
         )
 
     @cached_property

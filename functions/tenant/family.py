@@ -1,9 +1,11 @@
-"""The routes of this family as one function: they are rarely requested, and share a warm one."""
+"""The routes about a tenant as a whole, usage and webhooks, as one function: they are rarely requested."""
 
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.family_routes import FamilyRoutes
 
 TABLE = {
+    "GET /v1/usage": "get_usage",
+    "GET /v1/agents/{agent_id}/session/{session_id}/context": "get_context",
     "POST /v1/webhooks": "create_webhook",
     "GET /v1/webhooks": "list_webhooks",
     "GET /v1/webhooks/{webhook_id}": "get_webhook",
@@ -15,4 +17,4 @@ TABLE = {
     "POST /v1/webhooks/{webhook_id}/deliveries/{delivery_id}/resend": "resend_delivery",
 }
 ROUTES = FamilyRoutes(__package__, TABLE)
-handler = LambdaHandler(__name__, family=ROUTES, loads="webhooks")
+handler = LambdaHandler(__name__, family=ROUTES, loads=("usage", "contexts", "webhooks"))
