@@ -108,7 +108,7 @@ def cases(draw: st.DrawFn, route: Route) -> Case:
 
 
 REGISTERED_BY = ("model_id", "toolgroup_id", "shield_id", "vector_db_id", "memory_bank_id")
-OPENAI_OBJECTS = (STORED, RESPONSES, FILES, UPLOADS)
+OBJECTS = (STORED, RESPONSES, FILES, UPLOADS, WEBHOOKS)
 TO_VECTOR_DBS = ("/v1/vector-io", "/v1/tool-runtime/rag-tool")
 REGISTERS_2024 = "/memory-banks/register"
 TO_BANKS = ("/memory/", "/memory-banks/get", "/memory-banks/unregister")
@@ -201,11 +201,8 @@ class World:
             self._make_agent()
             self._begin_again()
             return
-        if answer.status == 200 and request.method != "GET" and self._route.path.startswith(OPENAI_OBJECTS):
+        if answer.status == 200 and request.method != "GET" and self._route.path.startswith(OBJECTS):
             self._check_object(request, answer, has_changed=before != after)
-            return
-        if answer.status == 200 and request.method != "GET" and self._route.path.startswith(WEBHOOKS):
-            self._check_webhook(request, answer)
             return
         if answer.status == 200 and (self._changes_store or self._removes_model):
             (self._check_store if self._changes_store else self._check_registered)(request, answer)
@@ -233,6 +230,8 @@ class World:
     def _check_object(self, request: Raw, answer: Answered, *, has_changed: bool) -> None:
         if self._route.path.startswith(RESPONSES):
             self._check_responses(request, answer)
+        elif self._route.path.startswith(WEBHOOKS):
+            self._check_webhook(request, answer)
         elif self._route.path.startswith(STORED):
             self._check_stored(request, answer, has_changed=has_changed)
         else:

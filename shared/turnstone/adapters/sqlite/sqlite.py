@@ -132,7 +132,7 @@ class SqliteRangeStore:
             return self._clear(pk, min(limit, RECORDS_IN_NEED), sk)
 
     def drop_expired(self, now: datetime) -> int:
-        """Delete expired records: idempotency keys, chat completions, uploads, removed documents, deliveries to webhooks.
+        """Delete expired records of idempotency keys, chat completions, uploads, removed documents and deliveries.
 
         A DynamoDB table does the same by `ttl`.
 

@@ -52,6 +52,7 @@ class WebhookEvent(Frozen):
     Attributes:
         data: the ids that the event consists of.
         agent_id, session_id: where it happened; empty for a test.
+        turn_id: the turn of a response, which may be deleted by itself; empty for any other event.
     """
 
     event_id: str
@@ -60,6 +61,7 @@ class WebhookEvent(Frozen):
     data: dict[str, str]
     agent_id: str = ""
     session_id: str = ""
+    turn_id: str = ""
 
     @property
     def payload(self) -> dict[str, Any]:

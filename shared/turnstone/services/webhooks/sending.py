@@ -83,7 +83,7 @@ class WebhookSending:
             return
         delivery = due.stored.delivery
         if due.is_about_nothing:
-            self._settle(job, due.stored, delivery.failed("its session was deleted"))
+            self._settle(job, due.stored, delivery.failed(f"its {_subject(delivery)} was deleted"))
         elif not due.webhook.webhook.is_enabled:
             self._settle(job, due.stored, delivery.failed("the webhook is disabled"))
         else:
@@ -138,3 +138,7 @@ class WebhookSending:
         )
         if following is not None:
             sent(self._deps.jobs(), following)
+
+
+def _subject(delivery: Delivery) -> str:
+    return "response" if delivery.event.turn_id else "session"

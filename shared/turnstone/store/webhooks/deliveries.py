@@ -10,11 +10,13 @@ from turnstone.domain.refs import SessionRef
 from turnstone.domain.webhooks.webhooks import KEPT, Delivery, WebhookEvent
 from turnstone.ports.records import Absent, Delete, Get, Key, Operation, Put, Range, Record, RevIs
 from turnstone.ports.storage import RangeStore
+from turnstone.store.agents.implicit import is_implicit
 from turnstone.store.cleanup.jobs import put_job
 from turnstone.store.layout.idempotency import Once
 from turnstone.store.layout.keys import agent_key, delivery_key, delivery_partition, job_key, session_key, webhook_key
 from turnstone.store.layout.newer_records import UNREADABLE
 from turnstone.store.layout.ranges import pages
+from turnstone.store.responses.keys import request_key
 from turnstone.store.webhooks.webhooks import StoredWebhook, stored_webhook
 
 AT_ONCE = 100
@@ -102,11 +104,13 @@ def put_delivery(tenant: str, stored: StoredDelivery) -> Operation:
 
 
 def _about(tenant: str, event: WebhookEvent) -> tuple[Key, ...]:
-    """Return the keys of session and agent of the event, without which it is not sent."""
+    """Return the keys of session, agent and response of the event, without which it is not sent."""
     if not event.session_id:
         return ()
     ref = SessionRef(tenant=tenant, agent_id=event.agent_id, session_id=event.session_id)
-    return session_key(ref), agent_key(tenant, event.agent_id)
+    agent = () if is_implicit(event.agent_id) else (agent_key(tenant, event.agent_id),)
+    response = (request_key(ref.turn(event.turn_id)),) if event.turn_id else ()
+    return session_key(ref), *agent, *response
 
 
 def job_of(tenant: str, delivery: Delivery) -> Job | None:

@@ -6,7 +6,7 @@ from typing import Any
 from turnstone.domain.jobs import Job
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.turns.turns import TurnState
-from turnstone.domain.turns.webhook_events import event_of
+from turnstone.domain.webhooks.transitions import event_of
 from turnstone.domain.webhooks.webhooks import WebhookEvent
 from turnstone.ports.records import Put
 from turnstone.ports.supervision import Jobs
