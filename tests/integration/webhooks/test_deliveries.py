@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.models.scripted import call
-from tests.fakes.receiver import Answer, Received, ScriptedReceiver
+from tests.fakes.receiver import Received
 from tests.support.engine.either_store import Make, made_over_sqlite
 from tests.support.engine.harness import (
     AWAIT_S,
@@ -29,54 +29,21 @@ from tests.support.engine.harness import (
     completes_turn,
     pauses_turn,
 )
+from tests.support.engine.webhooks import URL, create, deliveries, pass_time, receiver_of, run_due
 from turnstone.domain.access.caller import LOCAL_CALLER, Caller
 from turnstone.domain.errors import FetchFailed, InvalidRequest, ModelFailed, NotFound
 from turnstone.domain.lists import ListQuery
 from turnstone.domain.models.requests import InferenceRequest
 from turnstone.domain.webhooks.webhooks import (
-    EVENT_TYPES,
     KEPT,
     MAX_WEBHOOKS,
     MOST_TRIES,
     PAUSES,
-    Delivery,
-    EventType,
     NewWebhook,
 )
-from turnstone.services.webhooks.webhooks import Revealed
 
-URL = "https://hooks.example/turns"
-STRANGER = Caller(tenant="other", principal="stranger")
 NOT_NOW = FetchFailed("https://hooks.example", "no connection")
-
-
-def create(server: Server, *event_types: EventType, url: str = URL, caller: Caller = LOCAL_CALLER) -> Revealed:
-    new = NewWebhook(url=url, event_types=event_types or EVENT_TYPES)
-    return server.core.webhooks.create(caller, new, attempt())
-
-
-def receiver_of(server: Server, *answers: Answer) -> ScriptedReceiver:
-    assert isinstance(server.receiver, ScriptedReceiver)
-    server.receiver.answers += answers
-    return server.receiver
-
-
-def run_due(server: Server) -> None:
-    """Do the jobs that are due, until none is; the clock of a harness stands still otherwise."""
-    server.clock.advance(0.001)  # type: ignore[attr-defined]
-    while due := server.core.cleaning.due():
-        for job in due:
-            server.core.cleaning.run_for(job, timedelta(0))
-        server.clock.advance(0.001)  # type: ignore[attr-defined]
-
-
-def pass_time(server: Server, seconds: float) -> None:
-    server.clock.advance(seconds)  # type: ignore[attr-defined]
-    run_due(server)
-
-
-def deliveries(server: Server, webhook_id: str, caller: Caller = LOCAL_CALLER) -> tuple[Delivery, ...]:
-    return server.core.webhooks.deliveries(caller, webhook_id, ListQuery(limit=100)).deliveries
+STRANGER = Caller(tenant="other", principal="stranger")
 
 
 def is_signed(request: Received, secret: str) -> bool:

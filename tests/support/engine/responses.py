@@ -16,8 +16,9 @@ from turnstone.domain.turns.attempts import Attempt
 from turnstone.services.responses.responses import Started
 
 
-def started(server: Server, by: Attempt | None = None, **body: Any) -> Started:
+def started(server: Server, by: Attempt | None = None, *, runs_in_background: bool = False, **body: Any) -> Started:
     new = CreateResponse.model_validate({"model": "scripted", "input": "hello", **body}).to_new()
+    new = new._replace(runs_in_background=runs_in_background)
     return server.core.responses.start(LOCAL_CALLER, new, by or attempt())
 
 

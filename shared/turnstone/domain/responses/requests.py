@@ -52,6 +52,7 @@ class NewResponse(NamedTuple):
         given: the answers to calls that the input itself does not contain.
         previous: id of the response to continue, None for a new conversation.
         tool_extras: see `TurnSettings`.
+        runs_in_background: likewise.
     """
 
     messages: tuple[Message, ...]
@@ -63,6 +64,7 @@ class NewResponse(NamedTuple):
     previous: str | None = None
     extras: Mapping[str, Any] = {}
     tool_extras: Mapping[str, Any] = {}
+    runs_in_background: bool = False
 
     @property
     def policy(self) -> LoopPolicy:

@@ -15,6 +15,7 @@ from turnstone.domain.errors import Conflict, FetchFailed, NotFound
 from turnstone.domain.webhooks.signing import signed_headers
 from turnstone.domain.webhooks.webhooks import GONE, Delivery, Try
 from turnstone.store.cleanup.jobs import put_job, sent
+from turnstone.store.layout.contention import retried
 from turnstone.store.webhooks.deliveries import StoredDelivery, job_of, put_delivery
 from turnstone.store.webhooks.webhooks import StoredWebhook
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from turnstone.store.webhooks.webhooks import WebhookStore
 
 log = logging.getLogger(__name__)
+BUSY = "the deliveries of an event are being made just now, try again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +53,16 @@ class WebhookSending:
 
     def make_deliveries(self, job: Job, _until: datetime) -> None:
         """Make a delivery of the event for each webhook that subscribes to it, in the write that ends the job."""
+        made = retried(lambda: self._made(job), BUSY, on=(Conflict,))
+        if made:
+            sent(self._deps.jobs(), *made)
+
+    def _made(self, job: Job) -> list[Job]:
+        """Store the deliveries and end the job; return the jobs of their first tries, none after another process."""
         event, now = job.event, self._deps.clock.now()
         if event is None:
             self._deps.job_store.settle(job)
-            return
+            return []
         webhooks = (stored.webhook for stored in self._deps.webhooks.list(job.tenant))
         deliveries = [
             Delivery(
@@ -69,8 +77,7 @@ class WebhookSending:
         ]
         jobs = [made for delivery in deliveries if (made := job_of(job.tenant, delivery))]
         writes = [put_delivery(job.tenant, StoredDelivery(delivery)) for delivery in deliveries]
-        if self._deps.job_store.settle(job, *writes, *map(put_job, jobs)) and jobs:
-            sent(self._deps.jobs(), *jobs)
+        return jobs if self._deps.job_store.settle(job, *writes, *map(put_job, jobs)) else []
 
     def deliver(self, job: Job, _until: datetime) -> None:
         """Try the delivery once, unless webhook or session is deleted, or the webhook disabled.
