@@ -1,6 +1,6 @@
 """A response that runs in the background is one event when it ends; no other response is any.
 
-Covers: domain/webhooks/transitions, domain/responses/statuses, store/webhooks/deliveries
+Covers: domain/responses/webhook_events, domain/responses/statuses, store/webhooks/deliveries
 """
 
 from __future__ import annotations

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from turnstone.services.turns.turn_events import TurnEvents
     from turnstone.services.turns.turns import Turns
     from turnstone.store.sessions.turns import TurnStore
-    from turnstone.store.webhooks.outbox import Outbox
 
 FOLLOW_S = 1.0
 
@@ -84,18 +83,14 @@ class TurnServices:
     @cached_property
     def turn_store(self) -> TurnStore:
         from turnstone.store.sessions.turns import TurnStore
+        from turnstone.store.webhooks.reporting import Reporting
 
         # a Lambda has one reader at a time, and each read costs money
         leaves_long_texts = not self._foundation.is_on_lambda
         directory = self._registries.directory
-        store = self._foundation.ports.store
-        return TurnStore(store, directory, lambda: self._outbox, leaves_long_texts=leaves_long_texts)
-
-    @cached_property
-    def _outbox(self) -> Outbox:
-        from turnstone.store.webhooks.outbox import Outbox
-
-        return Outbox(lambda: self._foundation.ports.jobs)
+        ports = self._foundation.ports
+        reporting = Reporting(directory, lambda: ports.jobs)
+        return TurnStore(ports.store, directory, reporting, leaves_long_texts=leaves_long_texts)
 
     @cached_property
     def leases(self) -> LeaseKeeper:

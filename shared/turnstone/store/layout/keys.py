@@ -23,7 +23,6 @@ MAX_COMPONENT_BYTES = 256
 OPEN_SHARDS = 8
 USAGE_SHARDS = 8
 SINGLE = "#"
-WEBHOOK = "webhook"
 HEADER = "ctx:~"
 KINDS = frozenset({"agent", "session", "turn", "step", "attachment", "completion"})
 
@@ -230,25 +229,6 @@ def registered_key(tenant: str, kind: str, identifier: str) -> Key:
 def directory_key(tenant: str) -> Key:
     """Return the key of the record with all of a tenant's registry entries."""
     return Key(f"{component(tenant)}|directory", SINGLE)
-
-
-def webhook_key(tenant: str, webhook_id: str) -> Key:
-    return registered_key(tenant, WEBHOOK, webhook_id)
-
-
-def webhook_list(tenant: str) -> Range:
-    """Return the read of a tenant's webhooks, in the order of their ids, and so of creation."""
-    return Range(registered_partition(tenant, WEBHOOK))
-
-
-def delivery_partition(tenant: str, webhook_id: str) -> str:
-    """Return the partition of a webhook's deliveries."""
-    return f"{component(tenant)}|{WEBHOOK}:{component(webhook_id)}"
-
-
-def delivery_key(tenant: str, webhook_id: str, delivery_id: str) -> Key:
-    """Return the key of a delivery, in the order of the ids, and so of creation."""
-    return Key(delivery_partition(tenant, webhook_id), component(delivery_id))
 
 
 def usage_partitions(tenant: str, day: date) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
 from itertools import chain, islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from turnstone.domain.access.access import Ownership
 from turnstone.domain.agents.agents import Agent
@@ -31,7 +31,7 @@ from turnstone.domain.sessions.context_budget import NO_HISTORY, History
 from turnstone.domain.sessions.sessions import LockState, Session, SessionLock
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.turns.lost_turns import LOST
-from turnstone.domain.turns.turns import TurnState, TurnStatus
+from turnstone.domain.turns.turns import TurnState
 from turnstone.domain.values.content import Restore
 from turnstone.ports.records import (
     MAX_OPERATIONS,
@@ -51,7 +51,6 @@ from turnstone.store.agents.implicit import answering_agent, is_implicit, owner_
 from turnstone.store.layout.frames import stamp
 from turnstone.store.layout.idempotency import get_remembered
 from turnstone.store.layout.keys import (
-    WEBHOOK,
     agent_key,
     directory_key,
     header_and_segments,
@@ -71,9 +70,7 @@ from turnstone.store.sessions.long_texts import LONG_BYTES, with_long_texts_left
 from turnstone.store.sessions.session_records import put_segment, put_session, segment_of, session_of
 from turnstone.store.sessions.turn_records import put_step, put_turn, turn_state_of, whole_state
 from turnstone.store.usage.usage import put_spent
-
-if TYPE_CHECKING:  # few tenants have webhooks
-    from turnstone.store.webhooks.outbox import Outbox, Outgoing
+from turnstone.store.webhooks.reporting import Reporting
 
 log = logging.getLogger(__name__)
 
@@ -156,17 +153,17 @@ class TurnStore:
         self,
         store: RangeStore,
         directory: RegistrySnapshot | None = None,
-        outbox: "Callable[[], Outbox] | None" = None,
+        reporting: Reporting | None = None,
         *,
         leaves_long_texts: bool = False,
     ) -> None:
-        """Take the directory to read along with a turn, and the outbox of turns whose tenant has webhooks.
+        """Take the directory to read along with a turn, and the reports to webhooks.
 
         With `leaves_long_texts` a visitor holds no long text of an ended turn, which is read again for it.
         """
         self._store = store
         self._directory = directory
-        self._outbox = outbox
+        self._reporting = reporting
         self._held_bytes = LONG_BYTES if leaves_long_texts else None
 
     def view(
@@ -246,16 +243,13 @@ class TurnStore:
         return Visited(session_of(header), owner, partial(self._abridged, ref, record))
 
     def commit(self, ref: SessionRef, change: Change) -> Change:
-        """Apply the transition and return it with its new revisions. Raises Conflict after a concurrent change.
-
-        Stores and sends also its events for webhooks, as those were when the turn was last opened or resumed here.
-        """
+        """Apply the transition, with its events for webhooks, and return it with its new revisions. Raises Conflict."""
         writes: list[Operation] = [put_session(ref, change.session)]
         writes += (put_turn(ref, state) for state in change.turns)
         writes += (put_segment(ref, segment) for segment in change.segments)
         if change.has_spent:
             writes.append(put_spent(ref, change.session))
-        outgoing = self._outgoing(ref, change)
+        outgoing = self._reporting.outgoing(ref, change.turns) if self._reporting else None
         events = outgoing.writes if outgoing else ()
         self._store.write([*writes, *change.remembered, *change.beside, *events])
         if outgoing:
@@ -264,15 +258,6 @@ class TurnStore:
             session=change.session.model_copy(update={"rev": change.session.rev + 1}),
             turns=tuple(state.model_copy(update={"rev": state.rev + 1, "token": None}) for state in change.turns),
         )
-
-    def _outgoing(self, ref: SessionRef, change: Change) -> "Outgoing | None":
-        """Return the events of the transition, None for a tenant without webhooks; reads nothing for most."""
-        if self._directory is None or self._outbox is None:
-            return None
-        if all(state.status is TurnStatus.IN_PROGRESS for state in change.turns):
-            return None
-        webhooks = self._directory.last_read(ref.tenant, WEBHOOK)
-        return self._outbox().outgoing(ref, change.turns, webhooks) if webhooks else None
 
     def save_step(self, ref: SessionRef, session: Session, state: TurnState) -> Session:
         """Store the turn's newest step and return the session with its new revision.

@@ -5,8 +5,8 @@ from typing import Any
 
 from turnstone.domain.jobs import Job
 from turnstone.domain.refs import SessionRef
+from turnstone.domain.responses.webhook_events import event_of
 from turnstone.domain.turns.turns import TurnState
-from turnstone.domain.webhooks.transitions import event_of
 from turnstone.domain.webhooks.webhooks import WebhookEvent
 from turnstone.ports.records import Put
 from turnstone.ports.supervision import Jobs
@@ -30,20 +30,15 @@ class Outgoing:
             sent(self._jobs(), *self._events)
 
 
-class Outbox:
-    def __init__(self, jobs: Callable[[], Jobs]) -> None:
-        self._jobs = jobs
-
-    def outgoing(
-        self, ref: SessionRef, states: Sequence[TurnState], webhooks: Mapping[str, Mapping[str, Any]]
-    ) -> Outgoing:
-        """Return the events of these new states that one of the webhooks, as the snapshot has them, subscribes to."""
-        subscribed = {event_type for webhook in webhooks.values() for event_type in webhook["event_types"]}
-        events = [event_of(ref, state) for state in states]
-        return Outgoing(
-            self._jobs,
-            [event_job(ref.tenant, event) for event in events if event is not None and event.event_type in subscribed],
-        )
+def outgoing_of(
+    ref: SessionRef, states: Sequence[TurnState], webhooks: Mapping[str, Mapping[str, Any]], jobs: Callable[[], Jobs]
+) -> Outgoing:
+    """Return the events of these new states that one of the webhooks, as the snapshot has them, subscribes to."""
+    subscribed = {event_type for webhook in webhooks.values() for event_type in webhook["event_types"]}
+    events = (event_of(ref, state) for state in states)
+    return Outgoing(
+        jobs, [event_job(ref.tenant, event) for event in events if event and event.event_type in subscribed]
+    )
 
 
 def event_job(tenant: str, event: WebhookEvent) -> Job:
