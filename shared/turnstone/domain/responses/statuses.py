@@ -8,7 +8,10 @@ ResponseStatus = Literal["in_progress", "completed", "incomplete", "failed", "ca
 
 
 def status_of(state: TurnState) -> ResponseStatus:
-    """Return the status of the turn's response."""
+    """Return the status of the turn's response.
+
+    A turn that pauses or runs is in progress; one that expired has failed.
+    """
     match state.status:
         case TurnStatus.COMPLETED:
             return "completed" if incompleteness_of(state) is None else "incomplete"
