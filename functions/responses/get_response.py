@@ -1,6 +1,6 @@
 """GET /v1/openai/v1/responses/{response_id}: a response, running or ended, or its events from a number on."""
 
-from turnstone.dialects.openai.responses.lists import READ_QUERY, numbers_in
+from turnstone.dialects.openai.responses.lists import READ_QUERY, stream_in_query
 from turnstone.dialects.openai.responses.replies import ResponseEvent, ResponseObject
 from turnstone.dialects.openai.responses.shown import ShownResponse
 from turnstone.dialects.openai.responses.stream import ResponseStream, whole
@@ -12,7 +12,7 @@ from turnstone.http.route import Route
 
 
 def get_response(request: Request) -> FileReply | TurnStreamReply:
-    after = numbers_in(request.query)
+    after = stream_in_query(request.query)
     responses, response_id = request.use_cases.responses, request.path_params["response_id"]
     if after is None:
         return json_reply(whole(responses.read(request.caller, response_id), responses.events_of))

@@ -61,7 +61,7 @@ def is_contiguous(found: list[int]) -> bool:
 
 
 def assert_exact(make: Make, text: str, whole: list[dict[str, Any]], *servers: Any) -> None:
-    """Assert that every part of the stream is repeated by each process, and that its end is what is read."""
+    """Assert that every part of the stream is repeated by each process, and that a read returns its end."""
     assert numbers(whole) == list(range(len(whole)))
     for server in (*servers, make()):
         for after in range(-1, len(whole)):

@@ -46,7 +46,7 @@ class DrawnBroadcast(TurnBroadcast):
         self._leave_run()
 
     def _draw(self, taken: int, most: int | None) -> bool:
-        """Fetch the events after the first `taken`, at most `most`; return false if the run was not asked for news.
+        """Fetch the events after the first `taken`, at most `most`; return false without a request to the run.
 
         Those published here come first, and a run wakes only a reader that has taken all of its news.
         """

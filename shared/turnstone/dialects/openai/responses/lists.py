@@ -47,7 +47,7 @@ NUMBER = re.compile(r"[0-9]{1,15}")
 READ_QUERY: dict[str, dict[str, Any]] = {
     "stream": {"description": "Whether to stream the response's events, past ones included.", "schema": FLAG},
     "starting_after": {
-        "description": "The number of the last event received: the stream continues behind it.",
+        "description": "The number of the last event received: the stream continues after it.",
         "schema": {"type": "string", "pattern": f"^({NUMBER.pattern})?$"},
     },
     "include_obfuscation": {"description": "Refused if true: events are not padded.", "schema": FLAG},
@@ -121,7 +121,7 @@ def items_in_query(query: Query) -> ItemsQuery:
     )
 
 
-def numbers_in(query: Query) -> int | None:
+def stream_in_query(query: Query) -> int | None:
     """Return the number after which a stream of the response is requested, None for the response itself.
 
     -1 stands for the whole stream. Raises InvalidRequest.
