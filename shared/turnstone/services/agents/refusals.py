@@ -19,7 +19,7 @@ Offered = Callable[[Sequence[ToolGroup]], Sequence[OfferedTool]]
 def refuse_at_creation(config: AgentConfig, offered: Offered) -> None:
     """Raise Unsupported for a function this server does not offer, InvalidRequest for tools that clash.
 
-    Looks up neither names nor capabilities of a model, nor banks: models may come later, and a turn refuses missing ones.
+    Looks up neither names nor capabilities of a model: they may come later, and a turn refuses missing ones.
     Source: the Agents contract, while the registry is open.
     """
     refuse_contradictions(config)
