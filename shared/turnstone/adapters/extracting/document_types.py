@@ -1,6 +1,6 @@
 """Types of documents: by the declared media type, or the file's name where none is declared; the first bytes decide.
 
-Names and declarations are often wrong: a PDF, a DOCX or a page of HTML is read as what it is.
+A PDF, a DOCX and a page of HTML are read as such under any name, because names are often wrong.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ class Toolgroups:
         if group.provider_id == BUILTIN and group.provider_resource_id == RAG:
             from turnstone.domain.tools.rag_settings import refuse_wrong_arguments  # only for this group
 
-            refuse_wrong_arguments(group.args, ("args",))
+            refuse_wrong_arguments(group.args or {}, ("args",))
         own = self._boxes.lookup.own()
         if found := own.get(group.identifier):
             if group != found:
