@@ -1,6 +1,7 @@
 """GET /v1/openai/v1/responses/{response_id}: a response, running or ended."""
 
 from turnstone.dialects.openai.responses.replies import ResponseObject
+from turnstone.dialects.openai.responses.shown import ShownResponse
 from turnstone.dialects.openai.responses.stream import whole
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.dialects import RESPONSES
@@ -12,7 +13,7 @@ from turnstone.http.route import Route
 def get_response(request: Request) -> FileReply:
     responses = request.use_cases.responses
     stored = responses.read(request.caller, request.path_params["response_id"])
-    return json_reply(whole(stored, responses.events_of))
+    return json_reply(whole(ShownResponse(stored.ref, stored.sent), stored.state, responses.events_of))
 
 
 PATH = "/v1/openai/v1/responses/{response_id}"
