@@ -7,6 +7,8 @@ response in any process.
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from pydantic_core import to_json
+
 from turnstone.dialects.openai.responses.output.call_items import OpenFunctionCall
 from turnstone.dialects.openai.responses.output.hosted_items import OpenHosted, opened_hosted
 from turnstone.dialects.openai.responses.output.text_items import (
@@ -129,19 +131,25 @@ class ResponseFold:
             self._ended.append(self._spoken)
             self._spoken = None
         yield from self._fall_silent()
+        for index, call in enumerate(answer.tool_calls):
+            if index not in self._calls:  # its provider tells calls once they are whole
+                yield from self._called(index, call.call_id, call.tool_name)
         for index, open_call in self._calls.items():
-            call = answer.tool_calls[index] if index < len(answer.tool_calls) else None
-            if call is not None and call.arguments_json and call.arguments_json != open_call.text:
-                rest = call.arguments_json.removeprefix(open_call.text)
+            called = answer.tool_calls[index] if index < len(answer.tool_calls) else None
+            if called is not None and (rest := _arguments_of(called).removeprefix(open_call.text)):
                 yield from open_call.grown(rest)
-            if isinstance(open_call, OpenHosted) and call is not None and not is_cut_off:
-                self._running[call.call_id] = open_call
-                yield from open_call.called(call)
-                continue
-            open_call.is_dropped = is_cut_off or call is None or isinstance(call.arguments, str)
-            yield from open_call.ended("incomplete" if open_call.is_dropped else "completed")
-            self._ended.append(open_call)
+            yield from self._whole(open_call, None if is_cut_off else called)
         self._calls = {}
+
+    def _whole(self, item: OpenFunctionCall | OpenHosted, call: ToolCall | None) -> Iterator[Event]:
+        """Let the server's call run, or end the client's; None for one that can't be answered."""
+        if isinstance(item, OpenHosted) and call is not None:
+            self._running[call.call_id] = item
+            yield from item.called(call)
+            return
+        item.is_dropped = call is None or isinstance(call.arguments, str)
+        yield from item.ended("incomplete" if item.is_dropped else "completed")
+        self._ended.append(item)
 
     def _answered(self, call: ToolCall, response: ToolResponse) -> Iterator[Event]:
         """End the item of the call."""
@@ -198,6 +206,12 @@ def response_of(shown: ShownResponse, state: TurnState, events: Iterable[Numbere
     if state.status.is_terminal:
         return fold.response
     return {**shown.begun(), "output": fold.output}
+
+
+def _arguments_of(call: ToolCall) -> str:
+    if call.arguments_json is not None:
+        return call.arguments_json
+    return call.arguments if isinstance(call.arguments, str) else to_json(call.arguments).decode()
 
 
 def _refusal_in(state: TurnState) -> str | None:
