@@ -117,8 +117,8 @@ def test_a_store_that_the_caller_may_not_see_is_missing(make: Make, store: str) 
     add = {"type": "function", "name": "add"}
     with pytest.raises(InvalidRequest) as refused:
         responded(server, caller=bob, tools=[add, tool(store)])
-    assert refused.value.location == ("tools", 1)
-    assert str(refused.value) == f"tools[1]: there is no memory bank {store!r}; register it first"
+    assert refused.value.location == ("tools", 1, "vector_store_ids")
+    assert str(refused.value) == f"tools.1.vector_store_ids: there is no memory bank {store!r}; register it first"
     assert responded(server, caller=ANN, is_read=False, tools=[tool("vs_anns")]) == {}
 
 

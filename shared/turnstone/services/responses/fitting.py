@@ -74,9 +74,9 @@ class Fitting:
     def in_request(self, refused: InvalidRequest) -> InvalidRequest:
         """Return the refusal of a configuration with the field of the request that it is about."""
         match refused.location:
-            case ("toolgroups", int(index), *_) if index >= self._groups_before:
+            case ("toolgroups", int(index), *within) if index >= self._groups_before:
                 place = self._new.places[index - self._groups_before]
-                location: tuple[str | int, ...] = ("tools", place)
+                location: tuple[str | int, ...] = ("tools", place, *within[1:])
             case ("toolgroups", *_):
                 location = ("tools",)
             case ("tool_config", *_):
@@ -84,9 +84,8 @@ class Fitting:
             case _:
                 return refused
         before = ".".join(map(str, refused.location))
-        shown = "".join(f"[{part}]" if isinstance(part, int) else part for part in location)
         message = str(refused).removeprefix(f"{before}: ").removeprefix(f"{refused.location[0]}: ")
-        return type(refused)(f"{shown}: {message}", location)
+        return type(refused)(f"{'.'.join(map(str, location))}: {message}", location)
 
     def _continue(self, previous: TurnRef, view: SessionView) -> None:
         """Raise NotFound unless the response to continue exists, TurnRunning before its end, ForkNeeded after others.

@@ -63,7 +63,8 @@ class FileSearchToolbox:
 
     def _search(self, query: str, invocation: ToolInvocation) -> ToolResult:
         tenant, chosen = invocation.asker.tenant, invocation.fixed_arguments
-        opened = self._lending.open(tenant, invocation.banks, banks_in_arguments(chosen))
+        named = [bank_id for _, bank_id in banks_in_arguments(chosen)]
+        opened = self._lending.open(tenant, invocation.banks, named)
         if not opened:
             raise ToolFailed("There is no vector store to search.")
         recalled = [RecalledBank(bank.stored, view=bank.view) for bank in opened]
