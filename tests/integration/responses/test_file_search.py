@@ -14,7 +14,7 @@ import pytest
 from tests.fakes.models.scripted import ScriptedReply, call, calls
 from tests.support.engine.either_store import Make
 from tests.support.engine.harness import Server, attempt
-from tests.support.engine.responses import read, responded, streamed_events
+from tests.support.engine.responses import read, replayed, responded
 from turnstone.domain.access.caller import LOCAL_CALLER, Caller
 from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.memory.banks import NewBank
@@ -56,7 +56,7 @@ def test_a_search_is_an_item_and_its_results_are_cited(make: Make) -> None:
         {"type": "file_citation", "file_id": "file-0", "filename": "file-0", "index": part["text"].index(" Knots")},
         {"type": "file_citation", "file_id": "file-1", "filename": "file-1", "index": len(part["text"]) - 1},
     ]
-    kinds = [event["type"].removeprefix("response.") for event in streamed_events(server, response["id"])]
+    kinds = [event["type"].removeprefix("response.") for event in replayed(server, response["id"])]
     searched = ["in_progress", "searching", "completed"]
     assert [kind for kind in kinds if kind.startswith("file_search")] == [f"file_search_call.{x}" for x in searched]
     assert kinds.count("output_text.annotation.added") == 2

@@ -65,6 +65,7 @@ ECHOED = (
     *("store", "temperature", "top_logprobs", "top_p", "truncation", "user"),
 )
 SERVED_INCLUDES = ("message.input_image.image_url", "file_search_call.results")
+NO_PADDING = "this server does not pad its events; leave it out"
 ANY_OBJECT = {"type": "object"}
 
 
@@ -75,7 +76,7 @@ class ResponseStreamOptions(StrictRequest):
     @classmethod
     def refuse_padding(cls, value: bool) -> bool:
         if value:
-            raise ValueError("this server does not pad its events; leave it out")
+            raise ValueError(NO_PADDING)
         return value
 
 
