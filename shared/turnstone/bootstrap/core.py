@@ -224,6 +224,6 @@ class Core:
         return Registries(
             self.foundation,
             lambda: self._own_toolgroups(self),
-            lambda: self.turn_memory_services.rag_toolbox,
+            lambda: self.turn_memory_services,
             lambda: self.agent_services.core_memory,
         )
