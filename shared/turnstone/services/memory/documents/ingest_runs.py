@@ -118,7 +118,8 @@ class IngestRuns:
             extracted = self._extracted(ingestion, document)
             chunks = _chunks_of(stored.bank, document, extracted)
             del extracted
-            self._deps.check_room(ref, len(chunks))
+            if len(chunks) > EMBEDDED_AT_ONCE:
+                self._deps.check_room(ref, len(chunks))  # before many requests to a model; `complete` checks again
             progress = document.progress or IngestProgress()
             if stored.bank.space is not None:
                 if len(chunks) > EMBEDDED_AT_ONCE and progress.chunks != len(chunks):
@@ -126,7 +127,7 @@ class IngestRuns:
                     self._note(ref, ingestion, progress)
                 chunks = self._embedded(ref, ingestion, stored.bank.space, chunks, until)
             self._check_file(ingestion)
-            self._deps.documents.complete(ref, ingestion.document_id, ingestion.insertion_id, chunks)
+            self._deps.documents.complete(ref, ingestion.document_id, ingestion.insertion_id, chunks, stored)
         return progress
 
     def _extracted(self, ingestion: Ingestion, document: Document) -> Extracted:
