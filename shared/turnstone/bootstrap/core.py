@@ -208,6 +208,4 @@ class Core:
     def registries(self) -> Registries:
         from turnstone.bootstrap.services.registries import Registries
 
-        return Registries(
-            self.foundation, lambda: self._own_toolgroups(self), lambda: self.turn_memory_services.rag_toolbox
-        )
+        return Registries(self.foundation, lambda: self._own_toolgroups(self), lambda: self.turn_memory_services)
