@@ -55,6 +55,9 @@ class Core:
 
     foundation: Foundation
     agents = ServiceOf(lambda core: core.agent_services.agents)
+    blocks = ServiceOf(lambda core: core.agent_services.blocks)
+    core_memory = ServiceOf(lambda core: core.agent_services.core_memory)
+    block_prompts = ServiceOf(lambda core: core.agent_services.prompts)
     sessions = ServiceOf(lambda core: core.session_services.sessions)
     attachments = ServiceOf(lambda core: core.session_services.attachments)
     turns = ServiceOf(lambda core: core.turn_services.turns)
@@ -143,7 +146,12 @@ class Core:
     def turn_services(self) -> TurnServices:
         from turnstone.bootstrap.services.turns import TurnServices
 
-        return TurnServices(self.foundation, self.registries, lambda: self.turn_memory_services)
+        return TurnServices(
+            self.foundation,
+            self.registries,
+            lambda: self.turn_memory_services,
+            lambda: self.agent_services.prompts,
+        )
 
     @cached_property
     def cleanup_services(self) -> CleanupServices:
@@ -153,6 +161,7 @@ class Core:
             self.foundation,
             lambda: self.turn_services,
             lambda: self.ingesting_services,
+            lambda: self.agent_services.blocks,
             lambda: self.webhook_services.sending,
         )
 
@@ -223,5 +232,8 @@ class Core:
         from turnstone.bootstrap.services.registries import Registries
 
         return Registries(
-            self.foundation, lambda: self._own_toolgroups(self), lambda: self.turn_memory_services.rag_toolbox
+            self.foundation,
+            lambda: self._own_toolgroups(self),
+            lambda: self.turn_memory_services,
+            lambda: self.agent_services.core_memory,
         )
