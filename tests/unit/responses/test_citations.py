@@ -1,6 +1,6 @@
 """Marks of citations leave the text, wherever deltas cut them, and the places of their statements are true.
 
-Covers: domain/messages/citations, domain/tools/cited_results
+Covers: domain/tools/citations, domain/tools/cited_results
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnstone.domain.messages.citations import CitationReader, Cited, mark_of, numbers_in
+from turnstone.domain.tools.citations import CitationReader, Cited, mark_of, numbers_in
 from turnstone.domain.tools.cited_results import CitedResult, numbered_from, results_in, written_results
 from turnstone.domain.values.content import TextItem, text_of
 

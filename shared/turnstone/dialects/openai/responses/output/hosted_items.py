@@ -3,11 +3,10 @@
 Such an item begins with the model's call, and ends with the answer of the tool.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from turnstone.dialects.openai.responses.output.text_items import Annotation, Event, OpenItem
-from turnstone.dialects.openai.responses.shown import ShownResponse
 from turnstone.domain.responses.hosted import HostedTool
 from turnstone.domain.tools.cited_results import CitedResult, results_in
 from turnstone.domain.tools.tools import ToolCall, ToolResponse
@@ -15,6 +14,19 @@ from turnstone.domain.turns.loop_policies import is_failed
 from turnstone.domain.values.content import text_of
 
 RESULTS, SOURCES = "file_search_call.results", "web_search_call.action.sources"
+
+
+class OfResponse(NamedTuple):
+    """The response that has the items.
+
+    Attributes:
+        include: details to show.
+        image_at: returns the base64 of the image at an address, None if it is gone. Reads the store.
+    """
+
+    turn_id: str
+    include: tuple[str, ...] = ()
+    image_at: Callable[[str], str | None] = lambda _: None
 
 
 class OpenHosted(OpenItem):
@@ -27,9 +39,9 @@ class OpenHosted(OpenItem):
 
     works = ""  # the event that follows the call
 
-    def __init__(self, shown: ShownResponse, index: int, tool: HostedTool) -> None:
-        super().__init__(shown.ref.turn_id, index)
-        self._shown = shown
+    def __init__(self, of: OfResponse, index: int, tool: HostedTool) -> None:
+        super().__init__(of.turn_id, index)
+        self._of = of
         self._tool = tool
         self.sources: dict[int, Annotation] = {}
         self.is_over = False
@@ -75,8 +87,8 @@ class OpenFileSearch(OpenHosted):
     kind = "fs"
     works = "searching"
 
-    def __init__(self, shown: ShownResponse, index: int, tool: HostedTool) -> None:
-        super().__init__(shown, index, tool)
+    def __init__(self, of: OfResponse, index: int, tool: HostedTool) -> None:
+        super().__init__(of, index, tool)
         self._queries: list[str] = []
         self._results: list[CitedResult] = []
 
@@ -88,7 +100,7 @@ class OpenFileSearch(OpenHosted):
             "type": "file_search_call",
             "status": self.status,
             "queries": self._queries,
-            "results": results if self._shown.includes(RESULTS) and self.is_over else None,
+            "results": results if RESULTS in self._of.include and self.is_over else None,
         }
 
     def _take(self, arguments: Mapping[str, Any]) -> None:
@@ -105,14 +117,14 @@ class OpenWebSearch(OpenHosted):
     kind = "ws"
     works = "searching"
 
-    def __init__(self, shown: ShownResponse, index: int, tool: HostedTool) -> None:
-        super().__init__(shown, index, tool)
+    def __init__(self, of: OfResponse, index: int, tool: HostedTool) -> None:
+        super().__init__(of, index, tool)
         self._queries: list[str] = []
 
     @property
     def item(self) -> dict[str, Any]:
         action: dict[str, Any] = {"type": "search", "query": "".join(self._queries), "queries": self._queries}
-        if self._shown.includes(SOURCES):
+        if SOURCES in self._of.include:
             action["sources"] = [{"type": "url", "url": source["url"]} for source in self.sources.values()]
         return {"id": self.item_id, "type": "web_search_call", "status": self.status, "action": action}
 
@@ -130,8 +142,8 @@ class OpenTool(OpenHosted):
 
     kind = "mcp"
 
-    def __init__(self, shown: ShownResponse, index: int, tool: HostedTool) -> None:
-        super().__init__(shown, index, tool)
+    def __init__(self, of: OfResponse, index: int, tool: HostedTool) -> None:
+        super().__init__(of, index, tool)
         self._output: str | None = None
         self._error: dict[str, Any] | None = None
 
@@ -173,12 +185,12 @@ def _queries_in(arguments: Mapping[str, Any]) -> list[str]:
     return [query] if isinstance(query, str) else []
 
 
-def opened_hosted(shown: ShownResponse, index: int, tool: HostedTool) -> OpenHosted:
+def opened_hosted(of: OfResponse, index: int, tool: HostedTool) -> OpenHosted:
     """Return the item of a call that has begun."""
     match tool.kind:
         case "file_search":
-            return OpenFileSearch(shown, index, tool)
+            return OpenFileSearch(of, index, tool)
         case "web_search":
-            return OpenWebSearch(shown, index, tool)
+            return OpenWebSearch(of, index, tool)
         case _:
-            return OpenTool(shown, index, tool)
+            return OpenTool(of, index, tool)

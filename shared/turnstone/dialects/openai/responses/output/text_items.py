@@ -7,8 +7,8 @@ these alone, so that a stream ends with what a later request reads.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from turnstone.domain.messages.citations import CitationReader, Cited
 from turnstone.domain.responses.addresses import item_id
+from turnstone.domain.tools.citations import CitationReader, Cited
 
 Event = dict[str, Any]
 Annotation = dict[str, Any]
