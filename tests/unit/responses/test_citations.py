@@ -1,4 +1,4 @@
-"""Marks of citations leave the text, wherever deltas cut them, and the places of their statements are true.
+"""Marks of citations leave the text, wherever deltas cut them, and the positions of their statements are true.
 
 Covers: domain/tools/citations, domain/tools/cited_results
 """
@@ -33,8 +33,8 @@ def read(*parts: str) -> tuple[str, list[Cited], list[str]]:
 
 @given(st.lists(st.one_of(PLAIN, MARKS), max_size=8).map("".join), st.data())
 def test_any_cuts_give_the_same_text_and_citations(text: str, data: st.DataObject) -> None:
-    places = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=6)))
-    parts = [text[begin:end] for begin, end in pairwise([0, *places, len(text)])]
+    bounds = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=6)))
+    parts = [text[begin:end] for begin, end in pairwise([0, *bounds, len(text)])]
     assert read(*parts)[:2] == read(text)[:2] == read(*text)[:2]
 
 

@@ -48,7 +48,7 @@ class OpenHosted(OpenItem):
 
     def begun(self) -> Iterator[Event]:
         yield from super().begun()
-        yield self._told("in_progress")
+        yield self._emitted("in_progress")
 
     def grown(self, text: str) -> Iterator[Event]:
         """Take a part of the call's arguments, which these items show once they are whole."""
@@ -58,14 +58,14 @@ class OpenHosted(OpenItem):
     def called(self, call: ToolCall) -> Iterator[Event]:
         """Take the whole call, which the server now runs."""
         self._take({} if isinstance(call.arguments, str) else call.arguments)
-        yield self._told(self.works)
+        yield self._emitted(self.works)
 
     def answered(self, response: ToolResponse) -> Iterator[Event]:
         """Take the tool's answer, and end the item."""
         self.is_over = True
         if not is_failed(response):
             self._take_answer(response)
-        yield self._told("completed")
+        yield self._emitted("completed")
         yield from self.ended("failed" if is_failed(response) else "completed")
 
     def left(self) -> Iterator[Event]:
@@ -79,7 +79,7 @@ class OpenHosted(OpenItem):
     def _take_answer(self, response: ToolResponse) -> None:
         raise NotImplementedError
 
-    def _told(self, what: str) -> Event:
+    def _emitted(self, what: str) -> Event:
         return self._event(f"response.{self._tool.kind}_call.{what}", item_id=self.item_id)
 
 
@@ -176,7 +176,7 @@ class OpenTool(OpenHosted):
             self._error = {"type": "mcp_tool_execution_error", "content": content}
         else:
             self._output = text
-        yield self._told("failed" if is_failed(response) else "completed")
+        yield self._emitted("failed" if is_failed(response) else "completed")
         yield from self.ended("failed" if is_failed(response) else "completed")
 
 
