@@ -32,10 +32,6 @@ class ShownResponse(NamedTuple):
         """Return the server's tool that models call by the name, None without one."""
         return self.sent.hosted.get(name)
 
-    def includes(self, detail: str) -> bool:
-        """Return whether the request includes that detail of items."""
-        return detail in self.sent.include
-
     @property
     def has_citations(self) -> bool:
         """Whether texts of the model may cite results of searches."""
