@@ -11,4 +11,4 @@ TABLE = {
     "GET /v1/openai/v1/responses/{response_id}/input_items": "list_input_items",
 }
 ROUTES = FamilyRoutes(__package__, TABLE)
-handler = LambdaHandler(__name__, family=ROUTES, loads=("responses", "turns"))
+handler = LambdaHandler(__name__, family=ROUTES, loads=("responses", "turns", "events"))

@@ -8,6 +8,7 @@ from turnstone.domain.access.access import Ownership
 from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.messages.messages import Message
 from turnstone.domain.refs import TurnRef
+from turnstone.domain.responses.hosted import HostedTool
 from turnstone.domain.turns.loop_policies import RESPONSES, LoopPolicy
 from turnstone.domain.turns.turns import TurnState
 from turnstone.domain.values.frozen import Frozen, JsonObject
@@ -19,6 +20,8 @@ class SentRequest(Frozen):
     Attributes:
         echo: the fields of the response that repeat the request, in the dialect's terms.
         functions: the names of the tools that the client runs.
+        hosted: the tools that the server runs, by the names that models call them by.
+        include: details of items to show.
         input: the input items as sent; ids are added when they are read.
         takes_one_call: whether only the first call of each inference counts.
         segment: number of the open segment of the context log when the turn was opened.
@@ -26,6 +29,8 @@ class SentRequest(Frozen):
 
     echo: JsonObject = {}
     functions: tuple[str, ...] = ()
+    hosted: dict[str, HostedTool] = {}
+    include: tuple[str, ...] = ()
     input: tuple[JsonObject, ...] = ()
     takes_one_call: bool = False
     segment: int = 0
@@ -52,6 +57,8 @@ class NewResponse(NamedTuple):
         given: the answers to calls that the input itself does not contain.
         previous: id of the response to continue, None for a new conversation.
         tool_extras: see `TurnSettings`.
+        tool_indexes: of the toolgroups of `config` among the request's tools.
+        runs_in_background: see `TurnSettings`.
     """
 
     messages: tuple[Message, ...]
@@ -63,6 +70,8 @@ class NewResponse(NamedTuple):
     previous: str | None = None
     extras: Mapping[str, Any] = {}
     tool_extras: Mapping[str, Any] = {}
+    tool_indexes: tuple[int, ...] = ()
+    runs_in_background: bool = False
 
     @property
     def policy(self) -> LoopPolicy:
@@ -78,6 +87,8 @@ class NewResponse(NamedTuple):
             added = {tool.name for tool in self.config.client_tools}
             kept = (tool for tool in agent.client_tools if tool.name not in added)
             changes["client_tools"] = (*kept, *self.config.client_tools)
+        if "toolgroups" in changes:
+            changes["toolgroups"] = (*agent.toolgroups, *self.config.toolgroups)
         return agent.model_copy(update=changes)
 
 

@@ -6,7 +6,10 @@ from turnstone.domain.access.access import Ownership
 from turnstone.domain.errors import InvalidRequest, NotFound, TurnRunning
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.responses.addresses import RESPONSE_KIND, response_id
+from turnstone.domain.responses.hosted import hosted_tools
 from turnstone.domain.responses.requests import ListedResponse, NewResponse, SentRequest
+from turnstone.domain.sessions.lending import names_banks
+from turnstone.domain.tools.tool_runs import ToolOffer
 from turnstone.domain.turns.turns import NewTurn, TurnState
 from turnstone.ports.records import Put
 from turnstone.services.responses.forking import ForkNeeded
@@ -19,7 +22,7 @@ class Fitting:
     """The opening of one response.
 
     Attributes:
-        sent: the request with all functions of the configuration, None before a session was read.
+        sent: the request with all tools of the configuration, None before a session was read.
     """
 
     def __init__(self, new: NewResponse, previous: TurnRef | None, owner: Ownership, ends_at: datetime) -> None:
@@ -29,6 +32,7 @@ class Fitting:
         self._owner = owner
         self._ends_at = ends_at
         self._open_calls: tuple[str, ...] = ()
+        self._groups_before = 0
         self.sent: SentRequest | None = None
 
     def of(self, opening: Opening) -> Opening:
@@ -42,12 +46,15 @@ class Fitting:
         self._refuse_lonely_answers()
         config = self._new.config_of(view.agent.agent_config)
         functions = tuple(tool.name for tool in config.client_tools)
+        self._groups_before = len(config.toolgroups) - len(self._new.config.toolgroups)
         self.sent = self._new.sent.model_copy(update={"functions": functions, "segment": view.open_segment.number})
-        return turn_without_config(self._new).model_copy(update={"config": config})
+        turn = turn_without_config(self._new).model_copy(update={"config": config})
+        return turn.model_copy(update={"named_by": self._owner}) if names_banks(turn) else turn
 
-    def records(self, ref: TurnRef) -> tuple[Put, ...]:
-        """Return the writes of the response beside its turn."""
+    def records(self, ref: TurnRef, offer: ToolOffer) -> tuple[Put, ...]:
+        """Return the writes of the response beside its turn, which is offered these tools."""
         sent = self.sent or self._new.sent
+        self.sent = sent = sent.model_copy(update={"hosted": hosted_tools(offer)})
         listed = ListedResponse(
             agent_id=ref.agent_id,
             session_id=ref.session_id,
@@ -63,6 +70,22 @@ class Fitting:
         fork = Fitting(self._new, None, self._owner, self._ends_at)
         fork._open_calls = _calls_of(state)
         return fork
+
+    def in_request(self, refused: InvalidRequest) -> InvalidRequest:
+        """Return the refusal of a configuration with the field of the request that it is about."""
+        match refused.location:
+            case ("toolgroups", int(index), *within) if index >= self._groups_before:
+                tool = self._new.tool_indexes[index - self._groups_before]
+                location: tuple[str | int, ...] = ("tools", tool, *within[1:])
+            case ("toolgroups", *_):
+                location = ("tools",)
+            case ("tool_config", *_):
+                location = ("tool_choice",)
+            case _:
+                return refused
+        before = ".".join(map(str, refused.location))
+        message = str(refused).removeprefix(f"{before}: ").removeprefix(f"{refused.location[0]}: ")
+        return type(refused)(f"{'.'.join(map(str, location))}: {message}", location)
 
     def _continue(self, previous: TurnRef, view: SessionView) -> None:
         """Raise NotFound unless the response to continue exists, TurnRunning before its end, ForkNeeded after others.
@@ -100,5 +123,6 @@ def turn_without_config(new: NewResponse) -> NewTurn:
         extras=dict(new.extras),
         tool_extras=dict(new.tool_extras),
         origin="responses",
+        runs_in_background=new.runs_in_background,
         keeps_details=True,
     )
