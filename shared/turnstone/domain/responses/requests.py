@@ -19,7 +19,8 @@ class SentRequest(Frozen):
     Attributes:
         echo: the fields of the response that repeat the request, in the dialect's terms.
         functions: the names of the tools that the client runs.
-        input: the input items as sent; ids are added when they are read.
+        input: the input items as sent, an empty one in place of each deleted one; ids are added when they are read.
+        removed: the positions of deleted output items.
         takes_one_call: whether only the first call of each inference counts.
         segment: number of the open segment of the context log when the turn was opened.
     """
@@ -29,6 +30,13 @@ class SentRequest(Frozen):
     input: tuple[JsonObject, ...] = ()
     takes_one_call: bool = False
     segment: int = 0
+    removed: tuple[int, ...] = ()
+
+    @property
+    def conversation(self) -> str | None:
+        """The id of the conversation that it belongs to, None without one."""
+        named = self.echo.get("conversation")
+        return named["id"] if isinstance(named, dict) else None
 
 
 class Given(NamedTuple):
@@ -50,7 +58,8 @@ class NewResponse(NamedTuple):
         config: of the request; with an agent, only the fields of `changed` apply.
         changed: the fields of `config` that replace the agent's.
         given: the answers to calls that the input itself does not contain.
-        previous: id of the response to continue, None for a new conversation.
+        previous: id of the response to continue, None without one.
+        conversation: id of the conversation to continue, None without one; not with `previous`.
         tool_extras: see `TurnSettings`.
     """
 
@@ -61,6 +70,7 @@ class NewResponse(NamedTuple):
     changed: frozenset[str] = frozenset()
     given: tuple[Given, ...] = ()
     previous: str | None = None
+    conversation: str | None = None
     extras: Mapping[str, Any] = {}
     tool_extras: Mapping[str, Any] = {}
 

@@ -1,14 +1,16 @@
 """The turn of a response, as it fits its session: with its configuration, and answers to calls that are there."""
 
+from collections.abc import Callable, Collection
 from datetime import datetime
 
 from turnstone.domain.access.access import Ownership
-from turnstone.domain.errors import InvalidRequest, NotFound, TurnRunning
+from turnstone.domain.errors import NotFound, TurnRunning
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.responses.addresses import RESPONSE_KIND, response_id
 from turnstone.domain.responses.requests import ListedResponse, NewResponse, SentRequest
 from turnstone.domain.turns.turns import NewTurn, TurnState
 from turnstone.ports.records import Put
+from turnstone.services.responses.answering import refuse_lonely
 from turnstone.services.responses.forking import ForkNeeded
 from turnstone.services.turns.run_request import Opening
 from turnstone.store.responses.responses import put_response, request_in
@@ -22,13 +24,24 @@ class Fitting:
         sent: the request with all functions of the configuration, None before a session was read.
     """
 
-    def __init__(self, new: NewResponse, previous: TurnRef | None, owner: Ownership, ends_at: datetime) -> None:
-        """Take the response to continue, and the owner and the expiry of the list entry."""
+    def __init__(
+        self,
+        new: NewResponse,
+        previous: TurnRef | None,
+        owner: Ownership,
+        ends_at: datetime,
+        open_calls: Callable[[SessionView], Collection[str]] = lambda _: (),
+    ) -> None:
+        """Take the response to continue, and the owner and the expiry of the list entry.
+
+        `open_calls` returns those of a conversation's history.
+        """
         self._new = new
         self._previous = previous
         self._owner = owner
         self._ends_at = ends_at
-        self._open_calls: tuple[str, ...] = ()
+        self._open_calls: Collection[str] = ()
+        self._calls_in = open_calls
         self.sent: SentRequest | None = None
 
     def of(self, opening: Opening) -> Opening:
@@ -39,7 +52,10 @@ class Fitting:
         """Return the turn that fits the session. Raises NotFound, InvalidRequest."""
         if self._previous is not None:
             self._continue(self._previous, view)
-        self._refuse_lonely_answers()
+        elif self._new.conversation is not None and self._new.given:
+            self._open_calls = self._calls_in(view)
+        of = "the response to continue" if self._new.conversation is None else "the conversation"
+        refuse_lonely(self._new.given, self._open_calls, "input", of)
         config = self._new.config_of(view.agent.agent_config)
         functions = tuple(tool.name for tool in config.client_tools)
         self.sent = self._new.sent.model_copy(update={"functions": functions, "segment": view.open_segment.number})
@@ -75,17 +91,10 @@ class Fitting:
             raise NotFound(RESPONSE_KIND, response_id(previous))
         if not state.status.is_terminal:
             raise TurnRunning(state.order)
-        if view.session.last_order != previous.turn_id:
+        # a conversation has the responses that name it, and no others
+        if view.session.last_order != previous.turn_id or request.conversation is not None:
             raise ForkNeeded(view, state, request.segment)
         self._open_calls = _calls_of(state)
-
-    def _refuse_lonely_answers(self) -> None:
-        for given in self._new.given:
-            if given.call_id not in self._open_calls:
-                message = (
-                    f"no call of the response to continue, or of the items before it, has the id {given.call_id!r}"
-                )
-                raise InvalidRequest(f"call_id: {message}", ("input", given.position, "call_id"))
 
 
 def _calls_of(state: TurnState) -> tuple[str, ...]:
