@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.models.scripted import Scripted, call
+from tests.fakes.models.scripted import Scripted
 from tests.support.engine.conversations import add, conversation, item, items, read_conversation, text_in
 from tests.support.engine.either_store import Make
 from tests.support.engine.harness import Held, Server, attempt
@@ -19,8 +19,10 @@ from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.errors import InvalidRequest, NotFound, TurnRunning
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.responses.addresses import conversation_id, session_of
+from turnstone.domain.tools.tools import call_from_json
 
 ADD = {"type": "function", "name": "add", "parameters": {"type": "object", "properties": {"a": {}}}}
+CALL = call_from_json("c1", "add", '{"a": 1}')
 HELLO = {"role": "user", "content": "hello"}
 
 
@@ -80,7 +82,7 @@ def test_items_are_listed_in_pages_of_either_order_and_each_is_read_by_its_id(ma
 
 
 def test_items_of_a_response_have_the_ids_of_its_output(make: Make) -> None:
-    server = make(call("add", "c1", a=1), "three")
+    server = make(CALL, "three")
     named = conversation(server)
     called = responded(server, conversation=named, tools=[ADD])
     output = {"type": "function_call_output", "call_id": "c1", "output": "3", "id": "fco_mine"}

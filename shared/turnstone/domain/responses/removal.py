@@ -12,9 +12,9 @@ from turnstone.domain.models.requests import (
     ReasoningChunk,
     TextChunk,
 )
-from turnstone.domain.tools.tools import ToolCall
+from turnstone.domain.tools.tools import ToolCall, ToolResponse
 from turnstone.domain.turns.cuts import cut_again, cuts_of
-from turnstone.domain.turns.turns import InferenceStep, StepTrace, ToolExecutionStep, Turn, TurnState
+from turnstone.domain.turns.turns import InferenceStep, StepTrace, ToolExecutionStep, Turn, TurnState, silent_output
 from turnstone.domain.values.content import text_of
 from turnstone.domain.values.frozen import JsonObject
 
@@ -86,12 +86,24 @@ def place_of(index: int, removed: Iterable[int]) -> int:
     return index
 
 
+def output_of(messages: Sequence[Message]) -> CompletionMessage:
+    """Return the output message of a turn that no run made: its last message of a model, whose calls are open."""
+    last = next((each for each in reversed(messages) if isinstance(each, CompletionMessage)), None)
+    return last or silent_output("end_of_turn")
+
+
+def is_deleted(answer: ToolResponse) -> bool:
+    """Return whether a note replaces the client's answer, which was deleted."""
+    return bool((answer.metadata or {}).get("deleted")) and answer.content == DELETED
+
+
 def without(state: TurnState, removed: Removed) -> TurnState:
     """Return the ended turn without the content of the item."""
     turn = state.turn
     match removed:
         case RemovedInput(messages=messages):
-            return _with_turn(state, input_messages=messages)
+            shown = turn.output_message if turn.steps else output_of(messages)
+            return _with_turn(state, input_messages=messages, output_message=shown)
         case RemovedOutput():
             return _with_turn(state, output_message=turn.output_message.model_copy(update={"content": ""}))
         case RemovedAnswer(step=index, call_id=call_id):
@@ -146,7 +158,7 @@ def _without_arguments(step: Any, removed: Removed) -> Any:
 
 def _without_answer(step: Any, call_id: str) -> Any:
     """Return the step with a note in place of that answer."""
-    deleted = {"content": DELETED, "metadata": None}
+    deleted = {"content": DELETED, "metadata": {"deleted": True}}
     answers = (each.model_copy(update=deleted) if each.call_id == call_id else each for each in step.tool_responses)
     return step.model_copy(update={"tool_responses": tuple(answers)})
 

@@ -23,14 +23,14 @@ from turnstone.domain.responses.conversations import (
     NewConversation,
     StoredConversation,
 )
-from turnstone.domain.responses.removal import Removal, without
+from turnstone.domain.responses.removal import Removal, output_of, without
 from turnstone.domain.responses.requests import SentRequest
 from turnstone.domain.sessions.call_pairs import open_calls
 from turnstone.domain.sessions.context import Entry, Segment, entry_of, with_entry
 from turnstone.domain.sessions.sessions import LockState, Session
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.turns.events import Numbered
-from turnstone.domain.turns.turns import NewTurn, Turn, TurnState, TurnStatus, silent_output
+from turnstone.domain.turns.turns import NewTurn, Turn, TurnState, TurnStatus
 from turnstone.ports.records import Record
 from turnstone.ports.system import Clock, IdGenerator
 from turnstone.services.access.access import AccessRules, check_session
@@ -258,7 +258,7 @@ class Conversations:
             turn_id=order,
             session_id=ref.session_id,
             input_messages=items.messages,
-            output_message=silent_output("end_of_turn"),
+            output_message=output_of(items.messages),
             started_at=now,
             completed_at=now,
         )

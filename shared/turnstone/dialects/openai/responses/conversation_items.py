@@ -26,6 +26,7 @@ from turnstone.domain.responses.removal import (
     RemovedOutput,
     RemovedReasoning,
     RemovedText,
+    is_deleted,
 )
 from turnstone.domain.responses.requests import SentRequest
 from turnstone.domain.turns.events import StepCompleted, TurnEvent
@@ -74,7 +75,7 @@ class TurnItems(ResponseFold):
 
     def _answered(self, step: ToolExecutionStep) -> Iterator[Event]:
         for response in step.tool_responses:
-            if self._shown.is_clients(response.tool_name):
+            if self._shown.is_clients(response.tool_name) and not is_deleted(response):
                 item = OpenAnswer(self._turn_id, len(self._items), response.call_id, response.content)
                 yield from self._begun(item)
                 yield from item.ended()
