@@ -3,7 +3,7 @@
 from turnstone.dialects.openai.responses.conversations import (
     ITEMS_QUERY,
     ConversationItemList,
-    conversation_items_in_query,
+    conversation_page_in,
     items_page,
     turn_after,
 )
@@ -15,7 +15,7 @@ from turnstone.http.route import Route
 
 
 def list_items(request: Request) -> FileReply:
-    query = conversation_items_in_query(request.query)
+    query = conversation_page_in(request.query)
     conversations, conversation_id = request.use_cases.conversations, request.path_params["conversation_id"]
     is_newest_first = query.is_newest_first
     turns = conversations.turns(request.caller, conversation_id, turn_after(query), is_newest_first=is_newest_first)

@@ -20,10 +20,14 @@ from turnstone.store.layout.keys import attachment_key
 
 SESSION = "/v1/agents/{agent_id}/session/{session_id}"
 REGISTRIES = ("/v1/models", "/v1/toolgroups", "/v1/shields", "/v1/vector-dbs")
-IDS = re.compile(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|call_[0-9a-f]{32}|resp_[A-Za-z0-9_-]+")
+IDS = re.compile(
+    rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|call_[0-9a-f]{32}|(?:resp|conv)_[A-Za-z0-9_-]+|(?:msg|fc)_[0-9a-f]{36}"
+)
 MARK = re.compile(r"mark[\w-]*")
 STORED = "/v1/openai/v1/chat/completions"
 RESPONSES = "/v1/openai/v1/responses"
+CONVERSATIONS = "/v1/openai/v1/conversations"
+CONVERSATION_ITEMS = f"{CONVERSATIONS}/{{conversation_id}}/items"
 THINGS = ("agent", "session", "turn", "model", "group", "shield", "stored")
 PARAMETER = re.compile(r"{(\w+)}")
 SERVERS_OWN = {"tool_name": "current_time", "provider_id": "default"}
@@ -43,9 +47,12 @@ STORES = "/v1/openai/v1/vector_stores"
 STORE_FILES, BATCHES = f"{STORES}/{{vector_store_id}}/files", f"{STORES}/{{vector_store_id}}/file_batches"
 OF_STORES = (STORES, STORE_FILES, BATCHES)
 IDS_OF = {STORED: "completion_id", RESPONSES: "response_id", FILES: "file_id", UPLOADS: "upload_id"}
+IDS_OF |= {CONVERSATIONS: "conversation_id"}
 IDS_OF |= {STORES: "vector_store_id", BATCHES: "batch_id"}
 KEYED = (
     RESPONSES,
+    CONVERSATIONS,
+    CONVERSATION_ITEMS,
     "/v1/agents",
     "/v1/agents/{agent_id}/session",
     *REGISTRIES,
@@ -107,7 +114,18 @@ class Tenant:
     def _make(self) -> None:
         for path in (
             *("/v1/agents", "/v1/agents/{agent_id}/session", SESSION + "/turn", SESSION + "/turn"),
-            *(*REGISTRIES, STORED, RESPONSES, *BANKS, FILES, UPLOADS, PARTS, *OF_STORES),
+            *(
+                *REGISTRIES,
+                STORED,
+                RESPONSES,
+                CONVERSATIONS,
+                CONVERSATION_ITEMS,
+                *BANKS,
+                FILES,
+                UPLOADS,
+                PARTS,
+                *OF_STORES,
+            ),
         ):
             if path in OF_STORES:
                 written = json.dumps(self.bodies[path]).replace("@file_id@", self.ids["file_id"])
@@ -119,6 +137,8 @@ class Tenant:
             self.ids |= {name: made[name] for name in ("agent_id", "session_id", "turn_id") if name in made}
             if path in IDS_OF:
                 self.ids[IDS_OF[path]] = made["id"]
+            if path == CONVERSATION_ITEMS:
+                self.ids["item_id"] = made["first_id"]
             if made.get("steps"):
                 self.ids["step_id"] = made["steps"][0]["step_id"]
         self.bodies = {**self.bodies, **self._bodies_2024()}
@@ -192,6 +212,12 @@ def _bodies(mark: str, text: str) -> Mapping[str, Any]:
             "instructions": stored,
             "metadata": {"of": stored[:500]},
         },
+        CONVERSATIONS: {
+            "items": [{"role": "user", "content": stored}],
+            "metadata": {"of": stored[:500]},
+        },
+        f"{CONVERSATIONS}/{{conversation_id}}": {"metadata": {"of": stored[:500]}},
+        CONVERSATION_ITEMS: {"items": [{"role": "user", "content": stored}]},
         "/v1/models": {"model_id": f"{mark}-model", "metadata": {model: model}},
         "/v1/toolgroups": {
             "toolgroup_id": f"{mark}-group",

@@ -122,7 +122,7 @@ class ConversationItemList(Frozen):
     has_more: HAS_MORE
 
 
-def conversation_items_in_query(query: Query) -> ItemsQuery:
+def conversation_page_in(query: Query) -> ItemsQuery:
     """Return the requested part of a conversation's items. Raises InvalidRequest."""
     refuse_includes_in(query)
     is_newest_first = ITEM_PAGES.is_newest_first(query)
