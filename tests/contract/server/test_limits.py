@@ -14,6 +14,7 @@ import threading
 import tracemalloc
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,20 @@ def test_a_body_of_the_limit_is_read_and_one_byte_more_is_not(server: Served, pa
     reason, status = ("JSON", 400) if path in WITH_BODY else ("not found", 404)
     assert reason in refused(server, posted(at, b" " * (LIMIT // 2), b" " * (LIMIT // 2)), status)
     assert str(LIMIT) in refused(server, posted(at, b" " * (LIMIT // 2), b" " * (LIMIT // 2), b" "), 413)
+
+
+@pytest.mark.parametrize("path", ["/v1/agents", "/v1/files"])
+def test_a_stated_length_over_the_limit_gets_its_413_before_the_body(wire: httpx.Client, path: str) -> None:
+    url = wire.base_url
+    connection = HTTPConnection(url.host, url.port, timeout=10)
+    try:
+        connection.putrequest("POST", path)
+        connection.putheader("Content-Type", "multipart/form-data; boundary=x")
+        connection.putheader("Content-Length", str(2_000_000_000))
+        connection.endheaders(b"--x")
+        assert connection.getresponse().status == 413
+    finally:
+        connection.close()
 
 
 def stream_endlessly(wire: httpx.Client) -> tuple[int | None, int]:

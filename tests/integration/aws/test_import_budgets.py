@@ -224,6 +224,7 @@ DIALECTS_OF = {
     "llama_stack": ("llama_stack",),
     "llama_stack_2024": ("llama_stack", "llama_stack_2024"),
     "openai": ("openai",),
+    "openai_responses": ("openai",),
     "shared": ("llama_stack",),
 }
 OF_ANY_DIALECT = {"turnstone.dialects.json_objects"}
@@ -336,6 +337,7 @@ EVENTS = {
     "memory.family": "list_vector_dbs",
     "files.family": "list_files",
     "vector_stores.family": "list_vector_stores",
+    "responses.family": "create_response",
     "server.family": "health",
     "usage.family": "get_usage",
     "llama_stack_2024.changes": "create_agent_2024",

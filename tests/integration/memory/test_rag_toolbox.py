@@ -138,14 +138,53 @@ def test_a_model_writes_the_query_and_its_tokens_are_counted(make: Make) -> None
         ([], "query_config"),
     ],
 )
-def test_wrong_settings_are_an_answer_that_names_them(make: Make, config: Any, field: str) -> None:
+def test_wrong_settings_are_refused_with_the_agent_and_named(make: Make, config: Any, field: str) -> None:
     with pytest.raises(InvalidRequest, match=field):
         rag_settings(config)
-    server = make(SEARCH, "ok")
+    server = make()
     filled(server, "shore", TERNS)
-    (found,) = answers(server, server.session(toolgroups=[rag("shore", query_config=config)]))
-    assert found.metadata == {"error": True}
-    assert field in text_of(found.content)
+    with pytest.raises(InvalidRequest, match=field) as refused:
+        server.session(toolgroups=[rag("shore", query_config=config)])
+    assert refused.value.location[:5] == ("agent_config", "toolgroups", 0, "args", "query_config")
+
+
+@pytest.mark.parametrize(
+    ("toolgroup", "key"),
+    [
+        (rag("shore", max_chunks=3), "max_chunks"),
+        (rag("shore", query_config={"top_k": 3}), "query_config.top_k"),
+        ({"name": f"{RAG}/knowledge_search", "args": {"bank_ids": ["shore"]}}, "bank_ids"),
+    ],
+)
+def test_arguments_without_effect_are_refused_wherever_they_are_named(
+    make: Make, toolgroup: dict[str, Any], key: str
+) -> None:
+    server = make()
+    filled(server, "shore", TERNS)
+    problem = rf"toolgroups\.0\.args\.{key}: this is no argument of builtin::rag"
+    with pytest.raises(InvalidRequest, match=problem) as refused:
+        server.session(toolgroups=[toolgroup])
+    assert refused.value.location == ("agent_config", "toolgroups", 0, "args", *key.split("."))
+    ref = server.session(toolgroups=[RAG])
+    with pytest.raises(InvalidRequest, match=problem):
+        answers(server, ref, overrides=TurnOverrides.model_validate({"toolgroups": [toolgroup]}))
+    group = Toolgroup(identifier="mine", provider_id=BUILTIN, provider_resource_id=RAG, args=toolgroup["args"])
+    with pytest.raises(InvalidRequest, match=rf"^args\.{key}"):
+        server.core.toolgroups.register(LOCAL_CALLER, group, attempt())
+
+
+@pytest.mark.parametrize("argument", ["vector_db_ids", "vector_store_ids"])
+def test_a_missing_bank_and_that_of_another_are_refused_alike_with_the_agent(make: Make, argument: str) -> None:
+    server = make()
+    filled(server, "birds", SECRET, by=ANN)
+    filled(server, "shore", TERNS)
+    for name in ("birds", "nests"):
+        with pytest.raises(
+            MemoryUnusable, match=f"toolgroups.0.args.{argument}: there is no memory bank '{name}'"
+        ) as no:
+            session_of(server, BOB, {"name": RAG, "args": {argument: ["shore", name]}})
+        assert no.value.location == ("agent_config", "toolgroups", 0, "args", argument)
+    assert session_of(server, ANN, rag("birds", "shore"))
 
 
 # ---- access

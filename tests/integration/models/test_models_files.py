@@ -52,6 +52,7 @@ WITH_FILE = {
     "Models",
     "Inference",
     "Memory",
+    "Responses",
     "Tools",
     "Shields",
     "Usage",

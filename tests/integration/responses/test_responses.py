@@ -1,6 +1,7 @@
 """Responses over both stores: they continue each other, answer calls, are read in another process, and are deleted.
 
-Covers: services/responses/responses, services/responses/fitting, store/responses/responses, store/agents/implicit
+Covers: services/responses/responses, services/responses/fitting, store/responses/responses, store/responses/keys,
+store/agents/implicit
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Forms with a file are read in any pieces, with little memory, and refused with the reason.
 
-Covers: http/forms, http/server/forms, http/server/endpoint
+Covers: http/forms, http/server/forms, http/server/bodies, http/server/endpoint
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from turnstone.domain.errors import BodyTooLarge, InvalidRequest, StoreUnavailab
 from turnstone.http.forms import SentForm
 from turnstone.http.request import InvalidBody
 from turnstone.http.server import forms
+from turnstone.http.server.bodies import IncomingBody, read_body
 from turnstone.http.server.forms import AROUND_FILE_BYTES, MOST_FIELD_BYTES, MOST_FIELDS, FormRule, read_form
 
 RULE = FormRule("file", 1_000_000, "TURNSTONE_MAX_FILE_BYTES")
@@ -39,6 +40,11 @@ def read(
     pieces: Iterable[bytes], content_type: str = FORM_TYPE, rule: FormRule = RULE, *, hangs_up: bool = False
 ) -> SentForm:
     """Return the form of a body that arrives in these pieces."""
+    body = incoming(pieces, hangs_up=hangs_up, **{"content-type": content_type})
+    return asyncio.run(read_form(body, rule, at_once))
+
+
+def incoming(pieces: Iterable[bytes], *, hangs_up: bool = False, **headers: str) -> IncomingBody:
     arriving = iter(pieces)
 
     async def receive() -> dict[str, Any]:
@@ -47,7 +53,7 @@ def read(
             return {"type": "http.disconnect"}
         return {"type": "http.request", "body": piece or b"", "more_body": piece is not None}
 
-    return asyncio.run(read_form(receive, content_type, rule, at_once))
+    return IncomingBody(receive, headers)
 
 
 def content_of(sent: SentForm) -> bytes:
@@ -205,12 +211,52 @@ def test_an_endless_end_of_a_body_is_refused() -> None:
         read(pieces(), rule=FormRule("file", 50_000, ""))
 
 
-def test_the_rest_of_a_refused_body_is_read() -> None:
+@pytest.mark.parametrize("line", [b"a", b"-a", b"\ra"])
+def test_many_false_boundaries_are_refused_before_the_rest_arrives(line: bytes) -> None:
+    """Each takes the parser's time, and no file may contain the boundary of its form."""
+    false = b"\r\n--" + BOUNDARY.encode() + line
+    few = read([form_of(FIELDS, false * 50)])
+    assert content_of(few) == false * 50
+    taken: list[bytes] = []
+
+    def pieces() -> Iterator[bytes]:
+        yield form(file(b""))[: -len(BOUNDARY) - 6]
+        for _ in range(100):
+            taken.append(false * 1_000)
+            yield taken[-1]
+
+    with pytest.raises(InvalidRequest, match="lines of the body begin with the boundary"):
+        read(pieces())
+    assert len(taken) < 30
+
+
+def test_a_refused_body_is_read_on_only_when_it_is_discarded() -> None:
     """A client that sends everything before it reads then receives the refusal."""
-    pieces = iter([b"nonsense", *[b"x" * 100_000] * 20])
-    with pytest.raises(InvalidRequest):
-        read(pieces)
-    assert next(pieces, None) is None
+    for most_bytes, left in ((10_000_000, 0), (1_000_000, 10)):
+        pieces = iter([b"nonsense", *[b"x" * 100_000] * 20])
+        body = incoming(pieces)
+        with pytest.raises(InvalidRequest):
+            asyncio.run(read_form(body, RULE, at_once))
+        assert body.has_more
+        asyncio.run(body.discard(most_bytes))
+        assert len(list(pieces)) == left
+
+
+@pytest.mark.parametrize(
+    ("headers", "is_taken"), [({"content-length": "1001"}, False), ({"content-length": "x"}, True)]
+)
+def test_a_stated_length_over_the_limit_is_refused_before_the_first_byte(
+    headers: dict[str, str], is_taken: bool
+) -> None:
+    pieces = iter([b"x" * 1_000])
+    whole = asyncio.run(read_body(incoming(pieces, **headers), 1_000))
+    assert (whole is not None) == is_taken == (next(pieces, None) is None)
+
+
+def test_nothing_is_awaited_of_a_client_that_waits_for_its_permission() -> None:
+    pieces = iter([b"x"])
+    asyncio.run(incoming(pieces, expect="100-continue").discard(1_000))
+    assert next(pieces) == b"x"
 
 
 def test_a_client_that_leaves_ends_the_reading() -> None:

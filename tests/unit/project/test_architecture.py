@@ -56,6 +56,7 @@ SHORT = {
     "ports.extracting": "the port of parsers, which no function loads at its start",
     "dialects.llama_stack.replies": "the routes that create answer without loading turns",
     "dialects.llama_stack_2024.read_requests": "the addresses of 2024's reads, without the bodies of its changes",
+    "dialects.openai.metadata": "a field of chat completions, responses and conversations, which load apart",
     "domain.errors.root": "the root of the tree, which each of its branches imports",
     "domain.turns.open_turns": "a row of an operator's list",
     "domain.usage.prices": "prices stand in model routes, which are loaded where nothing is counted",
@@ -63,6 +64,7 @@ SHORT = {
     "http.server.clients": "the versions of clients that are refused",
     "ports.system": "the clock and the ids",
     "services.files.attachments": "a use case of one route",
+    "store.responses.keys": "conversations and their responses share these keys",
 }
 
 # classes of one name that stay, and why

@@ -1,4 +1,7 @@
-"""Types of documents: by the declared media type; by the file's name, then the first bytes, where none is declared."""
+"""Types of documents: by the declared media type, or the file's name where none is declared; the first bytes decide.
+
+A PDF, a DOCX and a page of HTML are read as such under any name, because names are often wrong.
+"""
 
 from __future__ import annotations
 
@@ -83,6 +86,7 @@ NAMES = {
     )
 }
 READABLE = "plain text, Markdown, HTML, CSV, JSON, YAML, XML, PDF and DOCX"
+PLAIN_NAMES = (".txt", ".text")
 OLD_OFFICE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 ZIP = b"PK\x03\x04"
 _PDF = re.compile(rb"%PDF-\d")
@@ -90,7 +94,7 @@ _HTML = re.compile(rb"\A(?:\xef\xbb\xbf)?\s*<(?:!doctype\s+html|html)[\s>]", re.
 
 
 def type_of(mime_type: str, name: str, beginning: bytes) -> DocumentType:
-    """Return the type of a document. Raises ExtractionFailed if it is none that can be read.
+    """Return the type of a document. Raises ExtractionFailed if it is none that can be read, or none of that type.
 
     Args:
         beginning: the first bytes, `FIRST_BYTES` of them if there are so many.
@@ -99,11 +103,9 @@ def type_of(mime_type: str, name: str, beginning: bytes) -> DocumentType:
     found = _by_media_type(declared)
     if found is None and declared in (*UNDECLARED, OF_TABLES):
         found = _by_name(name)
-    if found is not None:
-        return found
-    if declared not in UNDECLARED:
+    if found is None and declared not in UNDECLARED:
         raise _unsupported(f"{declared[:LONGEST_SHOWN]!r}")
-    return _by_content(beginning)
+    return _by_content(beginning) if found is None else _agreeing(found, name, beginning)
 
 
 def charset_of(mime_type: str) -> str | None:
@@ -125,6 +127,36 @@ def _by_name(name: str) -> DocumentType | None:
     last = re.split(r"[/\\]", name)[-1].lower()
     mime_type = NAMES.get(f".{last.rpartition('.')[2]}") if "." in last else None
     return None if mime_type is None else _by_media_type(mime_type)
+
+
+def _agreeing(named: DocumentType, name: str, beginning: bytes) -> DocumentType:
+    """Return this type, or that of the content. Raises ExtractionFailed if the content is of none that can be read."""
+    if beginning.startswith(ZIP):
+        return TYPES[WORD]
+    if beginning.startswith(OLD_OFFICE):
+        raise old_office()
+    if _PDF.match(beginning.lstrip()):
+        return TYPES[PDF]
+    match named.kind:
+        case DocumentKind.PDF if not _PDF.search(beginning):
+            raise _mismatch("a PDF", "%PDF-")
+        case DocumentKind.WORD:
+            raise _mismatch("a DOCX", "PK")
+        case DocumentKind.MARKDOWN | DocumentKind.TEXT if _is_page(named, name) and _HTML.match(beginning):
+            return TYPES["text/html"]
+    return named
+
+
+def _is_page(named: DocumentType, name: str) -> bool:
+    """Return whether HTML of this type and name is a page, and not the source of one."""
+    return named.kind is DocumentKind.MARKDOWN or name.lower().endswith(PLAIN_NAMES)
+
+
+def _mismatch(shown: str, beginning: str) -> ExtractionFailed:
+    return unreadable(
+        f"by its type or name the document is {shown}, but its content is not, it does not begin with {beginning}; "
+        "upload it under the name and the type of its content"
+    )
 
 
 def _by_content(beginning: bytes) -> DocumentType:

@@ -24,6 +24,7 @@ MAIN_PART = "word/document.xml"
 SKIPPED = frozenset(("Fallback", "del", "moveFrom", "instrText", "delText", "rPrChange", "pPrChange"))
 LEVELS = 6
 DEEPEST = 10  # styles below each other
+NO_WORD_DOCUMENT = "the document is a ZIP archive without a Word document; save its content as .docx, or as text"
 DAMAGED = "the document is no DOCX, or it is damaged; save it again as .docx"
 # errors of `zipfile` and of `expat` for content that is none
 DAMAGES = (
@@ -74,7 +75,7 @@ def _main_part(package: zipfile.ZipFile, names: list[str]) -> str:
         _read(package, RELATIONS, start)
     main = next((name for name in (*found, MAIN_PART) if name in names), None)
     if main is None or not main.startswith("word/"):
-        raise unreadable(DAMAGED)
+        raise unreadable(NO_WORD_DOCUMENT)
     return main
 
 

@@ -63,5 +63,7 @@ class AgentServices:
             named = tuple(banks_named_by(config, owner_of(caller)))
             if routing.is_closed and (named or config.tools):
                 self._memory().memories.refuse(caller.tenant, config, LentBanks(named))
+            elif searched := [bank for bank in named if bank.location[0] == "toolgroups"]:
+                self._memory().lending.refuse_unusable(caller.tenant, searched)
 
         return refuse

@@ -59,15 +59,15 @@ def bank_of_session(session_id: str) -> str:
 
 def banks_in_call(arguments: Mapping[str, Any], by: Ownership) -> LentBanks:
     """Return the banks that a call outside turns may read: those that its caller names. Raises as below."""
-    return LentBanks(tuple(NamedBank(name, by, BANK_ARGUMENTS[:1]) for name in banks_in_arguments(arguments)))
+    return LentBanks(tuple(NamedBank(bank_id, by, (name,)) for name, bank_id in banks_in_arguments(arguments)))
 
 
-def banks_in_arguments(arguments: Mapping[str, Any], location: Location = ()) -> Iterator[str]:
-    """Yield the banks named by arguments of `builtin::rag`. Raises InvalidRequest for others than names."""
+def banks_in_arguments(arguments: Mapping[str, Any], location: Location = ()) -> Iterator[tuple[str, str]]:
+    """Yield arguments of `builtin::rag` and the banks that they name. Raises InvalidRequest for others than names."""
     for name in BANK_ARGUMENTS:
         given = arguments.get(name)
         ids = [given] if isinstance(given, str) else given or ()
         if not isinstance(ids, list | tuple) or not all(isinstance(each, str) and each for each in ids):
             where = (*location, name)
             raise InvalidRequest(f"{'.'.join(map(str, where))}: must be a list of names of vector databases", where)
-        yield from ids
+        yield from ((name, each) for each in ids)

@@ -76,5 +76,6 @@ def _named_by_request(settings: TurnSettings) -> Iterator[NamedBank]:
 def _in_toolgroups(toolgroups: Sequence[ToolGroup], by: Ownership) -> Iterator[NamedBank]:
     for index, toolgroup in enumerate(toolgroups):
         if not isinstance(toolgroup, str) and toolgroup.name.partition("/")[0] == RAG:
-            for bank_id in banks_in_arguments(toolgroup.args, ("toolgroups", index, "args")):
-                yield NamedBank(bank_id, by, ("toolgroups", index, "args"))
+            location = ("toolgroups", index, "args")
+            for argument, bank_id in banks_in_arguments(toolgroup.args, location):
+                yield NamedBank(bank_id, by, (*location, argument))

@@ -6,11 +6,13 @@ Source: `QueryConfig` of `llama-stack-client` 0.2.12 and 0.2.23; null stands for
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, ValidationError
 
 from turnstone.domain.errors import InvalidRequest
+from turnstone.domain.memory.lent_banks import BANK_ARGUMENTS, RAG, banks_in_arguments
 from turnstone.domain.memory.questions import QuestionFields, Ranker, ReciprocalRank, SearchMode, Weighted
 from turnstone.domain.tools.memory_tools import JoinedQuery, WrittenQuery
 from turnstone.domain.values.frozen import NullMeansDefault
@@ -82,6 +84,24 @@ class RagSettings(NullMeansDefault):
         """Return a result in the form of the template."""
         values = {"index": str(index), "chunk.content": content, "metadata": metadata}
         return _PLACEHOLDERS.sub(lambda found: values[found[1]], self.chunk_template)
+
+
+def refuse_wrong_arguments(arguments: Mapping[str, Any], location: tuple[str | int, ...]) -> None:
+    """Raise InvalidRequest, naming the key, for arguments of `builtin::rag` that are wrong or have no effect."""
+    _refuse_unknown(arguments, (*BANK_ARGUMENTS, "query_config"), location)
+    given, where = arguments.get("query_config"), (*location, "query_config")
+    if isinstance(given, Mapping):
+        _refuse_unknown(given, tuple(RagSettings.model_fields), where)
+    rag_settings(given, where)
+    for _ in banks_in_arguments(arguments, location):
+        pass
+
+
+def _refuse_unknown(given: Mapping[str, Any], fields: Sequence[str], location: tuple[str | int, ...]) -> None:
+    if unknown := [name for name in given if name not in fields]:
+        where = (*location, unknown[0])
+        message = f"{'.'.join(map(str, where))}: this is no argument of {RAG}; there are {', '.join(fields)}"
+        raise InvalidRequest(message, where)
 
 
 def rag_settings(given: Any, location: tuple[str | int, ...] = ("query_config",)) -> RagSettings:

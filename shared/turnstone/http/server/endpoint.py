@@ -29,7 +29,7 @@ from turnstone.http.errors import (
 from turnstone.http.replies import Answer, ModelReply, PiecesReply, Reply, TurnReply, TurnStreamReply
 from turnstone.http.request import Request, ids_in
 from turnstone.http.route import Route
-from turnstone.http.server.bodies import headers_by_name, read_body
+from turnstone.http.server.bodies import READ_ON_FACTOR, IncomingBody, headers_by_name, read_body
 from turnstone.http.server.clients import unknown_client
 from turnstone.http.server.hosting import Hosting
 from turnstone.http.server.request_lines import RequestLine
@@ -100,7 +100,11 @@ class Endpoint:
                 answer = caller
             else:
                 line.caller = None if self._route.is_open else caller
-                answer = await self._answer(path, scope, receive, caller, line)
+                body = IncomingBody(receive, headers_by_name(scope["headers"]))
+                answer = await self._answer(path, scope, body, caller, line)
+                if isinstance(answer, Reply) and body.has_more:
+                    await send_whole(answer, send, line, partial(body.discard, self._most_bytes * READ_ON_FACTOR))
+                    return
             await self._send(answer, scope, receive, send, line)
 
     async def _caller(self, scope: Scope) -> Caller | Reply:
@@ -115,10 +119,10 @@ class Endpoint:
             return caller
         return await self._threads.do(caller_or_error, caller, self._route.dialect)
 
-    async def _answer(self, path: str, scope: Scope, receive: Receive, caller: Caller, line: RequestLine) -> Answer:
+    async def _answer(self, path: str, scope: Scope, body: IncomingBody, caller: Caller, line: RequestLine) -> Answer:
         """Return the route's answer, or the refusal of an invalid request. Raises ClientDisconnect."""
-        headers = headers_by_name(scope["headers"])
-        received = await self._received(receive, headers, caller.tenant)
+        headers = body.headers
+        received = await self._received(body, caller.tenant)
         refusal = self._refusal(path, scope, headers)
         if isinstance(received, Reply):
             return refusal or received
@@ -145,7 +149,7 @@ class Endpoint:
         if self._route.is_brief:
             return answer_or_error(self._route.endpoint, request, self._route.dialect)
         try:
-            return await self._answer_in_thread(request, receive)
+            return await self._answer_in_thread(request, body.receive)
         except asyncio.CancelledError:
             # only a stopping server cancels; work that has begun may still complete
             return refusal_reply(ErrorCode.SERVER_STOPPING, SHUTTING_DOWN, RETRY_SOON, self._route.dialect)
@@ -159,13 +163,18 @@ class Endpoint:
             return error_reply(UnknownClient(version), self._route.dialect)
         return None
 
-    async def _received(self, receive: Receive, headers: Mapping[str, str], tenant: str) -> ReceivedBody | Reply:
+    @property
+    def _most_bytes(self) -> int:
+        """Bytes that a body of JSON, or the file of a form, may have."""
+        return self._limits.body_bytes if self._route.file is None else self._limits.file_bytes
+
+    async def _received(self, body: IncomingBody, tenant: str) -> ReceivedBody | Reply:
         """Return the body, or the refusal of one that can't be accepted. Raises ClientDisconnect."""
         if self._route.file is None:
-            body = await read_body(receive, self._limits.body_bytes)
-            if body is None:
+            whole = await read_body(body, self._limits.body_bytes)
+            if whole is None:
                 return error_reply(BodyTooLarge(self._limits.body_bytes), self._route.dialect)
-            return ReceivedBody(body)
+            return ReceivedBody(whole)
         from turnstone.http.server.forms import REFUSALS, FormRule, read_form  # only where files are sent
 
         most_bytes, setting = self._limits.file_bytes, FILE_LIMIT
@@ -174,7 +183,7 @@ class Endpoint:
         rule = FormRule(self._route.file.name, most_bytes, setting)
         do = partial(self._threads.do, on_behalf_of=tenant)
         try:
-            return ReceivedBody(b"", await read_form(receive, headers.get("content-type", ""), rule, do))
+            return ReceivedBody(b"", await read_form(body, rule, do))
         except REFUSALS as refused:
             return error_reply(refused, self._route.dialect)
 

@@ -11,14 +11,11 @@ from tempfile import SpooledTemporaryFile
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from starlette.requests import ClientDisconnect
-from starlette.types import Message, Receive
-
 from turnstone.domain.errors import BodyTooLarge, InvalidRequest, StoreUnavailable
 from turnstone.http.forms import SentFile, SentForm
 from turnstone.http.request import InvalidBody
 from turnstone.http.server import LATE_MODULE
-from turnstone.http.server.bodies import READ_ON_FACTOR
+from turnstone.http.server.bodies import IncomingBody
 
 if TYPE_CHECKING:
     from python_multipart.multipart import MultipartParser
@@ -27,6 +24,7 @@ BATCH_BYTES = 256 * 1024
 IN_MEMORY_BYTES = 1024 * 1024
 MOST_FIELDS = 16
 MOST_FIELD_BYTES = 4_096
+MOST_BOUNDARIES = 64  # also those that end no part: each takes the parser as long as a hundred other bytes
 AROUND_FILE_BYTES = 64 * 1024  # of boundaries, headers and other fields
 PLAIN_ENCODINGS = (b"", b"binary", b"8bit", b"7bit")
 NOT_A_FORM = "the body must be multipart/form-data, and the header Content-Type must have its boundary"
@@ -49,10 +47,10 @@ class FormRule(NamedTuple):
     setting: str
 
 
-async def read_form(receive: Receive, content_type: str, rule: FormRule, do: Do) -> SentForm:
+async def read_form(body: IncomingBody, rule: FormRule, do: Do) -> SentForm:
     """Return the request's form, which the caller has to close; `do` calls a function in a thread.
 
-    A body that is refused is read to its end, within limits, as `read_body` does.
+    A body is refused as soon as that is certain; the rest of it is left to receive.
 
     Raises:
         InvalidRequest, InvalidBody: it is no form, or not the route's.
@@ -62,42 +60,26 @@ async def read_form(receive: Receive, content_type: str, rule: FormRule, do: Do)
     """
     reader = FormReader(rule)
     try:
-        return await _read(receive, reader, content_type, do)
+        return await _read(body, reader, do)
     except BaseException:
         reader.close()
         raise
 
 
-async def _read(receive: Receive, reader: FormReader, content_type: str, do: Do) -> SentForm:
-    batch, size_bytes, has_more = bytearray(), 0, True
-    refused = await _refusal_of(do(reader.begin, content_type))
-    while has_more and size_bytes <= reader.most_bytes * READ_ON_FACTOR:
-        message: Message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ClientDisconnect
-        has_more = message.get("more_body", False)
-        size_bytes += len(message.get("body", b""))
-        if refused is None and size_bytes > reader.most_bytes:
-            refused = reader.too_large
-        if refused is not None:
-            reader.close()
-            continue
-        batch += message.get("body", b"")
-        if len(batch) >= BATCH_BYTES or not has_more:
-            refused = await _refusal_of(do(reader.feed, bytes(batch)))
+async def _read(body: IncomingBody, reader: FormReader, do: Do) -> SentForm:
+    await do(reader.begin, body.headers.get("content-type", ""))
+    batch = bytearray()
+    while body.has_more:
+        if body.size_bytes > reader.most_bytes:
+            raise reader.too_large
+        batch += await body.part()
+        if body.size_bytes > reader.most_bytes:
+            raise reader.too_large
+        if len(batch) >= BATCH_BYTES or not body.has_more:
+            await do(reader.feed, bytes(batch))
             batch.clear()
-    if refused is not None:
-        raise refused
     form: SentForm = await do(reader.form)
     return form
-
-
-async def _refusal_of(work: Awaitable[Any]) -> Exception | None:
-    try:
-        await work
-    except REFUSALS as refused:
-        return refused
-    return None
 
 
 class FormReader:
@@ -111,6 +93,7 @@ class FormReader:
         self._headers: dict[bytes, bytes] = {}
         self._header, self._value = bytearray(), bytearray()
         self._parts = 0
+        self._boundaries = 0
         self._is_whole = False
 
     @property
@@ -140,6 +123,7 @@ class FormReader:
             "on_part_end": self._end_part,
             "on_end": self._end,
         }
+        self._delimiter = b"\r\n--" + boundary
         try:
             self._parser: MultipartParser = self._multipart.MultipartParser(boundary, calls)
         except ValueError as invalid:
@@ -147,6 +131,10 @@ class FormReader:
 
     def feed(self, data: bytes) -> None:
         """Take a piece of the body. Raises InvalidRequest, BodyTooLarge, StoreUnavailable."""
+        self._boundaries += data.count(self._delimiter)
+        if self._boundaries > MOST_BOUNDARIES:
+            problem = f"more than {MOST_BOUNDARIES} lines of the body begin with the boundary of its Content-Type"
+            raise InvalidRequest(f"{problem}; choose one that the file does not contain")
         try:
             self._parser.write(data)
         except self._multipart.FormParserError as invalid:

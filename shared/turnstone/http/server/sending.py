@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from types import MappingProxyType
 
@@ -15,8 +15,10 @@ NO_CACHE = (b"cache-control", b"no-cache")
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
-async def send_whole(reply: Reply, send: Send, line: RequestLine) -> None:
-    """Send an answer in one piece."""
+async def send_whole(
+    reply: Reply, send: Send, line: RequestLine, discard: Callable[[], Awaitable[None]] | None = None
+) -> None:
+    """Send an answer in one piece; `discard` receives the rest of a refused body, between the answer and its end."""
     headers = [(name.encode(), value.encode()) for name, value in reply.headers.items()]
     if reply.status != 204:  # a 204 has no body, not even an empty one
         length = (b"content-length", str(len(reply.body)).encode())
@@ -24,7 +26,12 @@ async def send_whole(reply: Reply, send: Send, line: RequestLine) -> None:
     line.status = reply.status
     line.about.update(reply.about)
     await send({"type": "http.response.start", "status": reply.status, "headers": [*headers, *_id_header(line)]})
-    await send({"type": "http.response.body", "body": reply.body})
+    if discard is None:
+        await send({"type": "http.response.body", "body": reply.body})
+        return
+    await send({"type": "http.response.body", "body": reply.body, "more_body": True})
+    await discard()
+    await send({"type": "http.response.body", "body": b""})
 
 
 async def send_chunks(

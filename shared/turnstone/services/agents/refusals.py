@@ -5,6 +5,7 @@ from contextlib import suppress
 
 from turnstone.domain.agents.agents import AgentConfig, GrammarFormat, ToolGroup, toolgroup_name
 from turnstone.domain.errors import InvalidRequest, Unsupported
+from turnstone.domain.memory.lent_banks import RAG
 from turnstone.domain.tools.tool_runs import OfferedTool, ToolOffer
 from turnstone.engine.tool_plan import build_offer
 from turnstone.ports.models import Capability
@@ -22,8 +23,18 @@ def refuse_at_creation(config: AgentConfig, offered: Offered) -> None:
     Source: the Agents contract, while the registry is open.
     """
     refuse_contradictions(config)
+    refuse_wrong_arguments(config.toolgroups)
     with suppress(Unsupported):
         refuse_impossible_choice(config, build_offer(config, offered(config.toolgroups)))
+
+
+def refuse_wrong_arguments(toolgroups: Sequence[ToolGroup]) -> None:
+    """Raise InvalidRequest, naming the key, for arguments of a toolgroup of this server that have no effect."""
+    for index, toolgroup in enumerate(toolgroups):
+        if not isinstance(toolgroup, str) and toolgroup.name.partition("/")[0] == RAG:
+            from turnstone.domain.tools import rag_settings  # only for agents that search
+
+            rag_settings.refuse_wrong_arguments(toolgroup.args, ("toolgroups", index, "args"))
 
 
 def refuse_many_iterations(requested: int | None, most: int) -> None:

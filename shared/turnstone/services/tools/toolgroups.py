@@ -21,7 +21,7 @@ from turnstone.domain.errors import (
     TurnstoneError,
     Unsupported,
 )
-from turnstone.domain.memory.lent_banks import banks_in_call
+from turnstone.domain.memory.lent_banks import RAG, banks_in_call
 from turnstone.domain.provider_data import ProviderData
 from turnstone.domain.registry.registry import BUILTIN, MCP, PROVIDERS_ELSEWHERE, McpEndpoint, Toolgroup
 from turnstone.domain.tools.tool_runs import ToolAsker, ToolInvocation, ToolResult
@@ -69,6 +69,10 @@ class Toolgroups:
         Args:
             may_be_off: accept a built-in group that is off on this server; agents that name it are refused.
         """
+        if group.provider_id == BUILTIN and group.provider_resource_id == RAG:
+            from turnstone.domain.tools.rag_settings import refuse_wrong_arguments  # only for this group
+
+            refuse_wrong_arguments(group.args or {}, ("args",))
         own = self._boxes.lookup.own()
         if found := own.get(group.identifier):
             if group != found:

@@ -1,4 +1,4 @@
-"""Keys of all records. Pure, and the only module that defines the layout.
+"""Keys of records. Pure; only this module and those of banks, files and responses define the layout.
 
 Scans are within a partition key, along its sort keys. Components are percent-encoded, so that no id can reach into
 another's partition; above 256 bytes, or where UTF-8 cannot encode it, its hash replaces it.
@@ -130,25 +130,6 @@ def completion_list(tenant: str) -> str:
 def completion_list_key(tenant: str, completion_id: str) -> Key:
     """Return the sort key of a completion in the list, in the order of the ids, and so of the requests."""
     return Key(completion_list(tenant), component(completion_id))
-
-
-def request_key(ref: TurnRef) -> Key:
-    """Return the key of the request of the turn's response."""
-    return Key(session_partition(ref), f"request:{component(ref.turn_id)}")
-
-
-def all_requests(ref: SessionRef) -> Range:
-    return Range(session_partition(ref), start="request:", end="request:~")
-
-
-def response_list(tenant: str) -> str:
-    """Return the partition of a tenant's list of responses."""
-    return f"{component(tenant)}|responses"
-
-
-def response_list_key(tenant: str, order: str) -> Key:
-    """Return the key of a response in the list, in the order of the turns."""
-    return Key(response_list(tenant), component(order))
 
 
 def idempotency_key(scope: str | SessionRef, hashed: str) -> Key:

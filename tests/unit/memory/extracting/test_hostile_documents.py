@@ -63,6 +63,14 @@ def encrypted_docx() -> bytes:
     return bytes(body)
 
 
+def archive_of(name: str) -> bytes:
+    """Return a ZIP archive of one part."""
+    body = io.BytesIO()
+    with zipfile.ZipFile(body, "w") as package:
+        package.writestr(name, "a")
+    return body.getvalue()
+
+
 @pytest.mark.parametrize(
     ("body", "mime_type", "code", "reason"),
     [
@@ -84,7 +92,11 @@ def encrypted_docx() -> bytes:
         (docx_of("<w:document"), DOCX, "invalid_file", "damaged"),
         (docx_of(f"{LAUGHS}<w:document {WORDS}><w:t>&b;</w:t></w:document>"), DOCX, "invalid_file", "damaged"),
         (encrypted_docx(), DOCX, "invalid_file", "encrypted"),
-        (b"no PDF", PDF, "invalid_file", "damaged"),
+        (b"no PDF", PDF, "invalid_file", "is a PDF, but its content is not"),
+        (b"no DOCX", DOCX, "invalid_file", "is a DOCX, but its content is not"),
+        (b"", PDF, "invalid_file", "empty"),
+        (OLD_OFFICE, "text/csv", "invalid_file", "before 2007"),
+        (archive_of("xl/workbook.xml"), "text/csv", "invalid_file", "ZIP archive without a Word document"),
         (pdf_with("a")[:120], PDF, "invalid_file", "damaged"),
         (pdf_of_pages([b"q 1 0 0 1 0 0 cm /Im1 Do Q"]), PDF, "invalid_file", "OCR"),
         (pdf_of_pages([b"BT (a) Tj ET"], trailer=ENCRYPTED), PDF, "invalid_file", "encrypted with a password"),

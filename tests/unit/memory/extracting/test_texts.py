@@ -61,6 +61,33 @@ def test_a_type_is_found_by_declaration_then_name_then_content(
     assert read(beginning, mime_type, name).mime_type == recognised
 
 
+PAGE = b"<!DOCTYPE html><h1>Terns</h1><p>They dive."
+
+
+@pytest.mark.parametrize(
+    ("mime_type", "name", "body", "recognised", "text"),
+    [
+        ("text/plain", "a.txt", pdf_with("Terns"), PDF, "Terns"),
+        ("", "a.txt", pdf_with("Terns"), PDF, "Terns"),
+        ("text/html", "", b"\r\n" + pdf_with("Terns"), PDF, "Terns"),
+        (DOCX, "a.docx", pdf_with("Terns"), PDF, "Terns"),
+        (PDF, "a.pdf", docx_with(paragraph("Terns")), DOCX, "Terns"),
+        ("text/csv", "a.csv", docx_with(paragraph("Terns")), DOCX, "Terns"),
+        ("text/markdown", "", PAGE, "text/html", "# Terns\n\nThey dive."),
+        ("", "a.md", PAGE, "text/html", "# Terns\n\nThey dive."),
+        ("text/plain", "a.txt", PAGE, "text/html", "# Terns\n\nThey dive."),
+        ("", "a.php", PAGE, "text/plain", PAGE.decode()),
+        ("text/plain", "", PAGE, "text/plain", PAGE.decode()),
+        ("", "a.txt", b"Write %PDF-1 first", "text/plain", "Write %PDF-1 first"),
+    ],
+)
+def test_the_content_decides_where_a_name_or_a_declaration_is_wrong(
+    mime_type: str, name: str, body: bytes, recognised: str, text: str
+) -> None:
+    found = read(body, mime_type, name)
+    assert (found.mime_type, found.text.strip()) == (recognised, text)
+
+
 def test_each_row_of_a_table_is_a_paragraph_that_names_its_columns() -> None:
     found = read(b'\nname;weight\n"Arctic;\nTern";"100 g"\n\nKnot;;extra\n', "text/csv")
     assert found.text == "name: Arctic; Tern\nweight: 100 g\n\nname: Knot\ncolumn 3: extra"

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
 
+from turnstone.dialects.llama_stack.memory.identifiers import DocumentId
 from turnstone.dialects.llama_stack.requests import only
 from turnstone.domain.errors import InvalidRequest, Unsupported
 from turnstone.domain.memory.banks import Chunking
@@ -48,7 +49,7 @@ QUERY: dict[str, dict[str, Any]] = {
 
 
 class MemoryDocument(NullMeansDefault):
-    document_id: Annotated[str, Field(min_length=1, max_length=1_024)]
+    document_id: DocumentId
     content: Content | Url
     mime_type: Annotated[str, Field(max_length=255)] = ""
     metadata: JsonObject = {}

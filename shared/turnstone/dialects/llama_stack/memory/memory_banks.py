@@ -10,10 +10,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from turnstone.dialects.llama_stack.memory.identifiers import BankId
 from turnstone.dialects.llama_stack.memory.vector_io import ByNumber
 from turnstone.domain.errors import InvalidRequest, Unsupported
 from turnstone.domain.memory.banks import Bank, BankKind, Chunking, NewBank
-from turnstone.domain.registry.registry import Identifier
 from turnstone.domain.values.frozen import Frozen, JsonObject, NullMeansDefault
 
 CHUNK_TOKENS = 512
@@ -58,7 +58,7 @@ BankParams = Annotated[
 
 
 class RegisterMemoryBank(NullMeansDefault):
-    memory_bank_id: Identifier
+    memory_bank_id: BankId
     params: BankParams
     provider_id: str | None = None
     provider_memory_bank_id: str | None = None

@@ -7,16 +7,16 @@ from typing import Literal
 
 from pydantic import Field
 
+from turnstone.dialects.llama_stack.memory.identifiers import BankId
 from turnstone.domain.errors import Unsupported
 from turnstone.domain.memory.banks import Bank, NewBank
-from turnstone.domain.registry.registry import Identifier
 from turnstone.domain.values.frozen import Frozen, NullMeansDefault
 
 MOST_DIMENSIONS = 8_192
 
 
 class RegisterVectorDb(NullMeansDefault):
-    vector_db_id: Identifier
+    vector_db_id: BankId
     embedding_model: str = Field(min_length=1)
     embedding_dimension: int | None = Field(default=None, ge=1, le=MOST_DIMENSIONS)
     provider_id: str | None = None

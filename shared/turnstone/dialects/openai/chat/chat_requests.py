@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, mo
 from pydantic_core import PydanticCustomError
 
 from turnstone.dialects.openai.chat.messages import AnyChatMessage, NamedTool, Tool
-from turnstone.dialects.openai.chat.stored_completions import Metadata
+from turnstone.dialects.openai.metadata import Metadata
 from turnstone.dialects.openai.strict import OpenBody, StrictRequest, refuse
 from turnstone.domain.agents.agents import (
     MAX_TOOLS,

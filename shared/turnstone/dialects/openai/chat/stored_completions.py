@@ -13,6 +13,7 @@ from pydantic_core import from_json, to_json
 
 from turnstone.dialects.json_objects import after_entries, before_entries, with_fields
 from turnstone.dialects.openai.chat.chat_replies import ChatCompletion
+from turnstone.dialects.openai.metadata import Metadata
 from turnstone.dialects.openai.pages import (
     HAS_MORE,
     OF_LIST,
@@ -37,14 +38,6 @@ USUAL_LIMIT = 20
 LOST = "[The content of this chat completion is lost: the server's stored copy of it is missing or damaged.]"
 LIST_HEAD = before_entries({"object": "list"}, "data")
 
-Metadata = Annotated[
-    dict[Annotated[str, Field(min_length=1, max_length=64)], Annotated[str, Field(max_length=512)]],
-    Field(
-        max_length=16,
-        description="Names and values of the caller's own, 16 at most, kept with a stored chat completion.",
-        examples=[{"topic": "support"}],
-    ),
-]
 FIRST_ID = Annotated[
     str, Field(description="The id of the first entry, empty if there is none.", examples=[EXAMPLE_ID])
 ]

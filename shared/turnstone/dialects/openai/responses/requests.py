@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from turnstone.dialects.openai.chat.stored_completions import Metadata
+from turnstone.dialects.openai.metadata import Metadata
 from turnstone.dialects.openai.responses.content import AsList, AsText, Form
 from turnstone.dialects.openai.responses.input_items import AnyItem, given_input, items_in, stored_items
 from turnstone.dialects.openai.responses.tools import ResponseTools, ToolChoiceField, allowed, tool_extras

@@ -79,7 +79,7 @@ class RagToolbox:
         query, tenant = _text(invocation, "query"), invocation.asker.tenant
         chosen = invocation.fixed_arguments
         settings = rag_settings(chosen.get("query_config"))
-        names = list(banks_in_arguments(chosen))
+        names = [bank_id for _, bank_id in banks_in_arguments(chosen)]
         banks = _with_registered(invocation.banks, names)
         opened = self._lending.open(tenant, banks, [*names, *banks.of_session])
         if not opened:
