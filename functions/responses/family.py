@@ -19,4 +19,4 @@ TABLE = {
     "DELETE /v1/openai/v1/conversations/{conversation_id}/items/{item_id}": "delete_item",
 }
 ROUTES = FamilyRoutes(__package__, TABLE)
-handler = LambdaHandler(__name__, family=ROUTES, loads=("responses", "conversations", "turns"))
+handler = LambdaHandler(__name__, family=ROUTES, loads=("responses", "conversations", "turns", "events"))

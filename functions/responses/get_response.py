@@ -1,20 +1,35 @@
-"""GET /v1/openai/v1/responses/{response_id}: a response, running or ended."""
+"""GET /v1/openai/v1/responses/{response_id}: a response, running or ended, or its events from a number on."""
 
-from turnstone.dialects.openai.responses.replies import ResponseObject
-from turnstone.dialects.openai.responses.stream import whole
+from turnstone.dialects.openai.responses.lists import READ_QUERY, stream_in_query
+from turnstone.dialects.openai.responses.replies import ResponseEvent, ResponseObject
+from turnstone.dialects.openai.responses.shown import ShownResponse
+from turnstone.dialects.openai.responses.stream import ResponseStream, whole
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.dialects import RESPONSES
-from turnstone.http.replies import FileReply, json_reply
+from turnstone.http.replies import FileReply, TurnStreamReply, json_reply
 from turnstone.http.request import Request
 from turnstone.http.route import Route
 
 
-def get_response(request: Request) -> FileReply:
-    responses = request.use_cases.responses
-    stored = responses.read(request.caller, request.path_params["response_id"])
-    return json_reply(whole(stored, responses.events_of))
+def get_response(request: Request) -> FileReply | TurnStreamReply:
+    after = stream_in_query(request.query)
+    responses, response_id = request.use_cases.responses, request.path_params["response_id"]
+    if after is None:
+        return json_reply(whole(responses.read(request.caller, response_id), responses.events_of))
+    broadcast, sent = responses.follow(request.caller, response_id)
+    shown = ShownResponse(broadcast.ref, sent)
+    return TurnStreamReply(broadcast, ResponseStream(shown, after, lambda: broadcast.doubtful_after), is_cursor=True)
 
 
 PATH = "/v1/openai/v1/responses/{response_id}"
-ROUTE = Route("GET", PATH, get_response, ResponseObject, dialect=RESPONSES, stores=False)
-handler = LambdaHandler(__name__, ROUTE, loads="responses")
+ROUTE = Route(
+    "GET",
+    PATH,
+    get_response,
+    ResponseObject,
+    query=READ_QUERY,
+    chunk=ResponseEvent,
+    dialect=RESPONSES,
+    stores=False,
+)
+handler = LambdaHandler(__name__, ROUTE, loads=("responses", "events"))

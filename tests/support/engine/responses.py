@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Event
 from typing import Any
 
-from tests.support.engine.harness import Server, StoreCall, attempt
+from tests.support.engine.harness import PATIENCE_S, Server, StoreCall, attempt
 from turnstone.dialects.openai.responses.folding import response_of
 from turnstone.dialects.openai.responses.requests import CreateResponse
 from turnstone.dialects.openai.responses.shown import ShownResponse
+from turnstone.dialects.openai.responses.stream import NONE, ResponseStream
 from turnstone.domain.access.caller import LOCAL_CALLER, Caller
 from turnstone.domain.responses.addresses import response_id
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.services.responses.responses import Started
+from turnstone.services.streams.broadcast import TurnBroadcast
 
 
 def started(server: Server, by: Attempt | None = None, **body: Any) -> Started:
@@ -42,6 +46,45 @@ def read(server: Server, text: str, caller: Caller = LOCAL_CALLER) -> dict[str, 
     stored = server.core.responses.read(caller, text)
     events = server.core.responses.events_of(stored.state)
     return response_of(ShownResponse(stored.ref, stored.sent), stored.state, events)
+
+
+def events_in(wire: bytes) -> list[dict[str, Any]]:
+    """Return the server-sent events, each with its type in both of its lines."""
+    events = []
+    for block in wire.decode().split("\n\n")[:-1]:
+        named, data = block.split("\n")
+        events.append(json.loads(data.removeprefix("data: ")))
+        assert named == f"event: {events[-1]['type']}"
+    return events
+
+
+def encoded(encoder: ResponseStream, broadcast: TurnBroadcast, *, is_over: bool = True) -> list[dict[str, Any]]:
+    """Return the events of the stream: all until it is over, or those so far."""
+    ready = Event()
+    subscriber = broadcast.subscribe(ready.set, reads_details=True)
+    wire = b""
+    while True:
+        news = subscriber.take(50)
+        wire += b"".join(map(encoder.encode, news.numbered))
+        if news.is_last or (news.is_empty and not is_over):
+            broadcast.unsubscribe(subscriber)
+            return events_in(wire)
+        if not news.has_more:
+            assert not is_over or ready.wait(PATIENCE_S), "the stream does not end"
+            ready.clear()
+
+
+def live(started: Started, *, is_over: bool = True) -> list[dict[str, Any]]:
+    """Return the events of a response as its first client receives them."""
+    encoder = ResponseStream(ShownResponse(started.broadcast.ref, started.sent))
+    return encoded(encoder, started.broadcast, is_over=is_over)
+
+
+def replayed(server: Server, text: str, after: int = NONE, *, is_over: bool = True) -> list[dict[str, Any]]:
+    """Return the events of a response behind that number, as a client that returns receives them."""
+    broadcast, sent = server.core.responses.follow(LOCAL_CALLER, text)
+    encoder = ResponseStream(ShownResponse(broadcast.ref, sent), after, lambda: broadcast.doubtful_after)
+    return encoded(encoder, broadcast, is_over=is_over)
 
 
 @contextmanager

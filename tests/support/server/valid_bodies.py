@@ -515,8 +515,8 @@ BODIES = {
         response_bodies.VALID, lambda body, _: response_bodies.create_grade(body)
     ),
     ("GET", response_bodies.RESPONSES): Bodies(UNREAD.valid, by_query=response_bodies.responses_grade),
-    ("GET", response_bodies.RESPONSE): UNREAD,
     ("DELETE", response_bodies.RESPONSE): UNREAD,
+    ("GET", response_bodies.RESPONSE): Bodies(UNREAD.valid, by_query=response_bodies.read_grade),
     ("GET", response_bodies.INPUT_ITEMS): Bodies(UNREAD.valid, by_query=response_bodies.items_grade),
     ("POST", response_bodies.CONVERSATIONS): Bodies(
         response_bodies.NEW_CONVERSATIONS, lambda body, _: response_bodies.conversation_grade(body)

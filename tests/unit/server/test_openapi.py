@@ -233,6 +233,7 @@ RESPONSES = "/v1/openai/v1/responses"
 CONVERSATIONS = "/v1/openai/v1/conversations"
 CONVERSATION_ITEMS = f"{CONVERSATIONS}/{{conversation_id}}/items"
 RESPONSES_QUERY = ("after", "limit", "order", "model")
+READ_QUERY = ("stream", "starting_after", "include_obfuscation", "include", "include[]")
 ITEMS_QUERY = ("after", "before", "limit", "order", "include", "include[]")
 READERS = {
     "bank_in_query": ("memory_bank_id",),
@@ -243,6 +244,7 @@ READERS = {
     "files_in_store_query": STORE_FILES_QUERY,
     "items_in_query": ITEMS_QUERY,
     "refuse_includes_in": ("include", "include[]"),
+    "stream_in_query": READ_QUERY,
     "responses_in_query": RESPONSES_QUERY,
     "stores_in_query": STORES_QUERY,
     "usage_in_query": USAGE_QUERY,
@@ -574,6 +576,8 @@ def check_responses(checked: CheckedClient) -> None:
     assert checked.fetch("POST", RESPONSES, {**full, "stream": False, "stream_options": None}).status == 200
     checked.ids["response_id"] = checked.fetch("POST", RESPONSES, whole).json()["id"]
     assert checked.fetch("POST", RESPONSES, {}).status == 400
+    assert checked.fetch("GET", path, query="?stream=true&starting_after=1").status == 200
+    assert checked.fetch("GET", path, query="?starting_after=1").status == 400
     assert checked.fetch("GET", RESPONSES, query="?limit=1").json()["has_more"] is True
     assert checked.fetch("GET", RESPONSES, query="?limit=0").status == 400
     for url in (path, path + "/input_items"):

@@ -193,6 +193,7 @@ class ResponseServices:
                 ephemeral_for_s=settings.ephemeral_ttl_s,
                 read_tokens=self._turns().runner_deps.read_tokens,
                 deleting=lambda: self._cleanup().deleting,
+                events=lambda: self._turns().events,
             )
         )
 

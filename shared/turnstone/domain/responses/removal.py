@@ -180,7 +180,7 @@ def _cuts_without(
         case RemovedReasoning(start=start, length=length):
             chunks = _without_span(chunks, ReasoningChunk, range(start, start + length))
         case RemovedCall(call_id=call_id):
-            chunks = _without_call(chunks, _ids(before.tool_calls).index(call_id))
+            chunks = _without_call(chunks, call_id)
     return cuts_of(chunks, Inferred(message=after, usage=None, reasoning=reasoning))
 
 
@@ -198,8 +198,10 @@ def _without_span(chunks: Sequence[Chunk], kind: type[TextChunk] | type[Reasonin
     return left
 
 
-def _without_call(chunks: Sequence[Chunk], index: int) -> list[Chunk]:
+def _without_call(chunks: Sequence[Chunk], call_id: str) -> list[Chunk]:
     left: list[Chunk] = []
+    begun = [chunk for chunk in chunks if isinstance(chunk, CallBegun)]
+    index = next((chunk.index for chunk in begun if chunk.call_id == call_id), len(chunks))
     for chunk in chunks:
         if not isinstance(chunk, CallBegun | ArgumentsChunk):
             left.append(chunk)

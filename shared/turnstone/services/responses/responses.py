@@ -27,8 +27,10 @@ from turnstone.services.cleanup.deleting import Deleting
 from turnstone.services.responses.fitting import Fitting, turn_without_config
 from turnstone.services.responses.forking import Forking, ForkNeeded
 from turnstone.services.streams.broadcast import TurnBroadcast
+from turnstone.services.streams.event_cursor import WholeCursor
 from turnstone.services.streams.replay import numbered
 from turnstone.services.turns.run_request import Opening
+from turnstone.services.turns.turn_events import TurnEvents
 from turnstone.services.turns.turns import Turns
 from turnstone.store.agents.agents import AgentStore
 from turnstone.store.agents.implicit import IMPLICIT, is_implicit
@@ -49,6 +51,7 @@ class ResponseDeps:
         ephemeral_for_s: that of a session of an agent that keeps none.
         read_tokens: the tokens of the history that a fork takes over.
         deleting: returns the service that deletes sessions, which only deletion needs.
+        events: returns the service that follows turns, which only streams of stored responses need.
     """
 
     turns: Turns
@@ -62,6 +65,7 @@ class ResponseDeps:
     ephemeral_for_s: float
     read_tokens: int
     deleting: Callable[[], Deleting]
+    events: Callable[[], TurnEvents]
 
 
 class Started(NamedTuple):
@@ -117,6 +121,14 @@ class Responses:
             return self._visited(caller, ref)
         except NotFound as missing:
             raise NotFound(RESPONSE_KIND, text) from missing
+
+    def follow(self, caller: Caller, text: str) -> Started:
+        """Return the response of that id with all events of its turn, past ones and those to come.
+
+        Raises NotFound, ContentLost.
+        """
+        ref, state, sent = self.read(caller, text)
+        return Started(self._deps.events().fed(WholeCursor(ref), state), sent)
 
     def list(self, caller: Caller, query: ResponsesQuery) -> tuple[Listing, Iterator[StoredResponse]]:
         """Return the part of the list, and its responses, read from the store on iteration."""

@@ -24,24 +24,36 @@ class DrawnBroadcast(TurnBroadcast):
         self._shown: Callable[[Iterable[Numbered]], tuple[Numbered, ...]] = tuple
         self._drawing = Lock()
 
-    def attach(self, running: TurnBroadcast, shown: Callable[[Iterable[Numbered]], tuple[Numbered, ...]]) -> None:
+    def attach(
+        self,
+        running: TurnBroadcast,
+        shown: Callable[[Iterable[Numbered]], tuple[Numbered, ...]],
+        *,
+        reads_details: bool = False,
+    ) -> None:
         """Draw from the run from now on; `shown` selects the events that the client is sent."""
         self._running, self._shown = running, shown
-        self._source = running.subscribe(self._rouse)
+        self._source = running.subscribe(self._rouse, reads_details=reads_details)
         self._rouse()
 
     def news_for(self, subscriber: Subscriber[Received], most: int | None) -> Received:
-        self._draw(subscriber.taken, most)
-        return super().news_for(subscriber, most)
+        is_drawn = self._draw(subscriber.taken, most)
+        received = super().news_for(subscriber, most)
+        return received if is_drawn or received.is_last else received._replace(has_more=True)
 
     def unsubscribe(self, subscriber: Subscriber[Received]) -> None:
         super().unsubscribe(subscriber)
         self._leave_run()
 
-    def _draw(self, taken: int, most: int | None) -> None:
-        """Fetch the events after the first `taken`, at most `most` of them."""
+    def _draw(self, taken: int, most: int | None) -> bool:
+        """Fetch the events after the first `taken`, at most `most`; return false without a request to the run.
+
+        Those published here come first, and a run wakes only a reader that has taken all of its news.
+        """
         with self._drawing:
             source = self._source
+            if source is not None and not self.is_over and len(self.published) > taken:
+                return False
             while source is not None and not self.is_over and len(self.published) == taken:
                 news = source.take(most)
                 new = self._shown(news.numbered)
@@ -51,7 +63,8 @@ class DrawnBroadcast(TurnBroadcast):
                 if news.is_last:
                     self._leave_run()
                 if news.is_last or not (news.numbered or news.has_more):
-                    return
+                    break
+        return True
 
     def _leave_run(self) -> None:
         if self._running is not None and self._source is not None:
@@ -117,3 +130,32 @@ class EventCursor:
     def _shown(self, event: Numbered) -> Numbered:
         is_new = event.number is not None and event.number > self._after
         return event if is_new else event._replace(number=None)
+
+
+class WholeCursor:
+    """Publishes to one client all events of a turn with their details, for an encoder that selects those to send.
+
+    Once a run of this process takes over, its events are published from the turn's first one, a second time.
+    """
+
+    def __init__(self, ref: TurnRef) -> None:
+        self.broadcast = DrawnBroadcast(ref)
+        self._published = 0
+
+    def publish_state(self, state: TurnState) -> bool:
+        """Publish the stored events that are new; return whether more will follow."""
+        has_more = state.status is TurnStatus.IN_PROGRESS
+        events = numbered(state, is_detailed=True)
+        new, self._published = events[self._published :], len(events)
+        self.broadcast.doubtful_after = doubtful_after(state)
+        (self.broadcast.publish if has_more else self.broadcast.close)(*new)
+        return has_more
+
+    def attach(self, running: TurnBroadcast) -> None:
+        """Publish the past and future events of a run of this process."""
+        self.broadcast.doubtful_after = running.doubtful_after
+        self.broadcast.publish(*running.before)
+        self.broadcast.attach(running, tuple, reads_details=True)
+
+
+Cursor = EventCursor | WholeCursor

@@ -6,11 +6,12 @@ from functools import partial
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import NotFound, RecordTooNew, StoreUnavailable
 from turnstone.domain.refs import TurnRef
+from turnstone.domain.turns.turns import TurnState
 from turnstone.ports.supervision import Supervisor
 from turnstone.ports.system import Clock
 from turnstone.services.access.access import AccessRules, check_session
 from turnstone.services.streams.broadcast import Broadcasts, TurnBroadcast
-from turnstone.services.streams.event_cursor import EventCursor
+from turnstone.services.streams.event_cursor import Cursor, EventCursor
 from turnstone.services.streams.following import Following
 from turnstone.services.streams.replay import gone_event, lost_event
 from turnstone.services.turns.supervision import watch_if_due
@@ -45,35 +46,39 @@ class TurnEvents:
         state, restore = visited.turn()
         watch_if_due(self._supervisor, self._clock, ref, visited.session)
         state.check_content()
-        excerpt = EventCursor(ref, after)
-        excerpt.broadcast.restore = restore
-        if not self._try_attach(excerpt) and excerpt.publish_state(state):
-            self._following.poll(ref, partial(self._poll, excerpt), excerpt.broadcast.close)
-        return excerpt.broadcast
+        cursor = EventCursor(ref, after)
+        cursor.broadcast.restore = restore
+        return self.fed(cursor, state)
 
-    def _try_attach(self, excerpt: EventCursor) -> bool:
-        running = self._broadcasts.find(excerpt.broadcast.ref)
+    def fed(self, cursor: Cursor, state: TurnState) -> TurnBroadcast:
+        """Return the cursor's broadcast, fed by the turn's run here, or by its stored states from this one on."""
+        if not self._try_attach(cursor) and cursor.publish_state(state):
+            self._following.poll(cursor.broadcast.ref, partial(self._poll, cursor), cursor.broadcast.close)
+        return cursor.broadcast
+
+    def _try_attach(self, cursor: Cursor) -> bool:
+        running = self._broadcasts.find(cursor.broadcast.ref)
         if running is None or not running.is_run:
             return False
-        excerpt.attach(running)
+        cursor.attach(running)
         return True
 
-    def _poll(self, excerpt: EventCursor) -> bool:
+    def _poll(self, cursor: Cursor) -> bool:
         """Publish the turn's stored news; return whether to poll again: it still runs and its client still reads."""
-        ref = excerpt.broadcast.ref
-        if excerpt.broadcast.is_left or excerpt.broadcast.is_over or self._try_attach(excerpt):
+        ref = cursor.broadcast.ref
+        if cursor.broadcast.is_left or cursor.broadcast.is_over or self._try_attach(cursor):
             return False
         try:
             session, state = self._turns.load(ref)
         except NotFound as missing:
-            excerpt.broadcast.close(gone_event(missing, ref.turn_id))
+            cursor.broadcast.close(gone_event(missing, ref.turn_id))
             return False
         except RecordTooNew as newer:
             log.warning("turn %s can no longer be followed: %s", ref.turn_id, newer)
-            excerpt.broadcast.close(lost_event(ref.turn_id))
+            cursor.broadcast.close(lost_event(ref.turn_id))
             return False
         except StoreUnavailable as unavailable:
             log.warning("polling turn %s failed, will be tried again: %s", ref.turn_id, unavailable)
             return True
         watch_if_due(self._supervisor, self._clock, ref, session)
-        return excerpt.publish_state(state)
+        return cursor.publish_state(state)

@@ -110,3 +110,16 @@ def include_grade(query: Mapping[str, list[str]]) -> int:
 
 def items_grade(query: Mapping[str, list[str]]) -> int:
     return list_grade(query, ("after", "before", "limit", "order"), r"(?s:.+)", 100)
+
+
+def read_grade(query: Mapping[str, list[str]]) -> int:
+    """Return the grade of the query of a response: its stream may begin behind a number."""
+    names = ("stream", "starting_after", "include_obfuscation")
+    if any(len(query[name]) > 1 for name in names if name in query):
+        return WRONG
+    stream, after, padded = (query.get(name, [""])[0] for name in names)
+    if stream not in ("true", "false", "") or padded not in ("false", ""):
+        return WRONG
+    if not re.fullmatch(r"([0-9]{1,15})?", after) or (after and stream != "true"):
+        return WRONG
+    return UNSURE if "include" in query or "include[]" in query else RIGHT

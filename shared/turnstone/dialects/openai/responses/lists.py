@@ -3,6 +3,7 @@
 Source: the types of `openai` 3.54.0; the list of responses is Llama Stack's, whose entries have their `input`.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
@@ -14,7 +15,7 @@ from turnstone.dialects.openai.pages import HAS_MORE, OF_LIST, PageRule, Query, 
 from turnstone.dialects.openai.responses.folding import response_of
 from turnstone.dialects.openai.responses.input_items import shown_items
 from turnstone.dialects.openai.responses.replies import EXAMPLE_ID, EXAMPLE_INPUT, ListedResponseObject
-from turnstone.dialects.openai.responses.requests import SERVED_INCLUDES
+from turnstone.dialects.openai.responses.requests import NO_PADDING, SERVED_INCLUDES
 from turnstone.dialects.openai.responses.shown import ShownResponse
 from turnstone.dialects.openai.responses.stream import EventsOf
 from turnstone.domain.errors import InvalidRequest, NotFound
@@ -40,6 +41,17 @@ ITEMS_QUERY: dict[str, dict[str, Any]] = {
     "before": {**ITEM_PAGES.query["after"], "description": "End before the item of this id."},
     "include": {"description": "Details to show; all that are served are shown anyway.", "schema": INCLUDES},
     "include[]": {"description": "The same, as OpenAI's client writes several.", "schema": INCLUDES},
+}
+FLAG = {"enum": ["true", "false", ""]}
+NUMBER = re.compile(r"[0-9]{1,15}")
+READ_QUERY: dict[str, dict[str, Any]] = {
+    "stream": {"description": "Whether to stream the response's events, past ones included.", "schema": FLAG},
+    "starting_after": {
+        "description": "The number of the last event received: the stream continues after it.",
+        "schema": {"type": "string", "pattern": f"^({NUMBER.pattern})?$"},
+    },
+    "include_obfuscation": {"description": "Refused if true: events are not padded.", "schema": FLAG},
+    **{name: ITEMS_QUERY[name] for name in ("include", "include[]")},
 }
 LIST_HEAD = before_entries({"object": "list"}, "data")
 
@@ -107,6 +119,33 @@ def items_in_query(query: Query) -> ItemsQuery:
         before=only_value(query, "before"),
         is_newest_first=ITEM_PAGES.is_newest_first(query),
     )
+
+
+def stream_in_query(query: Query) -> int | None:
+    """Return the number after which a stream of the response is requested, None for the response itself.
+
+    -1 stands for the whole stream. Raises InvalidRequest.
+    """
+    refuse_includes([*query.get("include", ()), *query.get("include[]", ())])
+    is_stream, is_padded = (_flag(query, name) for name in ("stream", "include_obfuscation"))
+    if is_padded:
+        raise InvalidRequest(f"include_obfuscation: {NO_PADDING}", ("query", "include_obfuscation"))
+    after = only_value(query, "starting_after")
+    if after is None:
+        return -1 if is_stream else None
+    if not NUMBER.fullmatch(after):
+        raise InvalidRequest("starting_after: must be an event's number", ("query", "starting_after"))
+    if not is_stream:
+        message = "starting_after: has no effect unless stream is true; leave it out"
+        raise InvalidRequest(message, ("query", "starting_after"))
+    return int(after)
+
+
+def _flag(query: Query, name: str) -> bool:
+    text = only_value(query, name)
+    if text not in (None, "true", "false"):
+        raise InvalidRequest(f"{name}: must be true or false", ("query", name))
+    return text == "true"
 
 
 def refuse_includes(named: Iterable[str]) -> None:

@@ -57,6 +57,7 @@ ECHOED = (
     *("store", "temperature", "top_logprobs", "top_p", "truncation", "user"),
 )
 SERVED_INCLUDES = ("message.input_image.image_url",)
+NO_PADDING = "this server does not pad its events; leave it out"
 ANY_OBJECT = {"type": "object"}
 
 
@@ -67,7 +68,7 @@ class ResponseStreamOptions(StrictRequest):
     @classmethod
     def refuse_padding(cls, value: bool) -> bool:
         if value:
-            raise ValueError("this server does not pad its events; leave it out")
+            raise ValueError(NO_PADDING)
         return value
 
 

@@ -13,32 +13,78 @@ from turnstone.dialects.openai.responses.output_items import Event
 from turnstone.dialects.openai.responses.shown import ShownResponse
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.responses.requests import SentRequest, StoredResponse
-from turnstone.domain.turns.events import Numbered
+from turnstone.domain.turns.events import Numbered, TurnStarted
 from turnstone.domain.turns.turns import TurnState
 
 EventsOf = Callable[[TurnState], Iterable[Numbered]]
+NONE = -1
 
 
 class ResponseStream:
-    """Encodes one stream of a response."""
+    """Encodes one stream of a response.
+
+    The numbers depend on the turn's events alone, so a replay repeats them. Events of the turn from its first one on
+    may come a second time; those that this stream has sent are left out.
+    """
 
     reads_details = True
 
-    def __init__(self, shown: ShownResponse) -> None:
+    def __init__(
+        self, shown: ShownResponse, after: int = NONE, doubtful_after: Callable[[], int | None] = lambda: None
+    ) -> None:
+        """Take the last number that the client has received, and a function that returns the turn's doubtful events.
+
+        Those after that number of the turn may never have been stored, and the events with their numbers are sent.
+        """
+        self._shown = shown
+        self._doubtful_after = doubtful_after
+        self._is_doubted = False
+        self._after = after
+        self._last = NONE
         self._fold = ResponseFold(shown)
         self._number = 0
 
     def encode(self, numbered: Numbered, /) -> bytes:
+        if type(numbered.event) is TurnStarted and self._number:
+            self._begin_again()
+        self._doubt(numbered)
         return b"".join(map(self._data, self._fold.received(numbered.event)))
 
     def stopped(self, message: str, /) -> bytes:
-        return self._data({"type": "error", "code": "server_stopping", "message": message, "param": None})
+        return self._error({"type": "error", "code": "server_stopping", "message": message, "param": None})
+
+    def _begin_again(self) -> None:
+        self._after = max(self._after, self._last)
+        self._fold = ResponseFold(self._shown)
+        self._number = 0
+
+    def _doubt(self, numbered: Numbered) -> None:
+        """Send the events again that the client may have received in another form."""
+        if self._is_doubted or numbered.number is None:
+            return
+        doubtful_after = self._doubtful_after()
+        if doubtful_after is not None and numbered.number > doubtful_after:
+            self._is_doubted = True
+            self._after = max(self._last, min(self._after, self._number - 1))
 
     def _data(self, event: Event) -> bytes:
-        kind = str(event["type"])
-        data = to_json({**event, "sequence_number": self._number})
+        if event["type"] == "error":
+            return self._error(event)
+        number = self._number
         self._number += 1
-        return b"event: " + kind.encode() + b"\ndata: " + data + b"\n\n"
+        if number <= self._after:
+            return b""
+        self._last = number
+        return _sse(event, number)
+
+    def _error(self, event: Event) -> bytes:
+        """Return the end of this stream alone. It has no number of its own: a client continues after its last one."""
+        return _sse(event, max(self._after, self._last, 0))
+
+
+def _sse(event: Event, number: int) -> bytes:
+    data = to_json({**event, "sequence_number": number})
+    return b"event: " + str(event["type"]).encode() + b"\ndata: " + data + b"\n\n"
 
 
 def whole(stored: StoredResponse, events_of: EventsOf) -> bytes:
