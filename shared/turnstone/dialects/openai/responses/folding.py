@@ -4,7 +4,7 @@ The fold depends on the events and on the request alone, without a clock or rand
 response in any process.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from turnstone.dialects.openai.responses.output_items import (
@@ -19,6 +19,7 @@ from turnstone.dialects.openai.responses.shown import ShownResponse
 from turnstone.domain.models.requests import ArgumentsChunk, CallBegun, Piece, ReasoningChunk
 from turnstone.domain.responses.addresses import item_id
 from turnstone.domain.responses.removal import place_of
+from turnstone.domain.tools.tools import ToolCall
 from turnstone.domain.turns.events import (
     Numbered,
     StepCompleted,
@@ -113,6 +114,7 @@ class ResponseFold:
             self._ended.append(self._spoken)
             self._spoken = None
         yield from self._fall_silent()
+        yield from self._unstreamed(answer.tool_calls)
         for index, open_call in self._calls.items():
             call = answer.tool_calls[index] if index < len(answer.tool_calls) else None
             if call is not None and call.arguments_json and call.arguments_json != open_call.text:
@@ -122,6 +124,13 @@ class ResponseFold:
             yield from open_call.ended("incomplete" if open_call.is_dropped else "completed")
             self._ended.append(open_call)
         self._calls = {}
+
+    def _unstreamed(self, calls: Sequence[ToolCall]) -> Iterator[Event]:
+        """Begin the client's calls that the model's provider did not stream."""
+        for index, call in enumerate(calls):
+            if index not in self._calls and self._shown.is_clients(call.tool_name):
+                self._calls[index] = OpenFunctionCall(self._turn_id, len(self._items), call.call_id, call.tool_name)
+                yield from self._begun(self._calls[index])
 
     def _forget_unfinished(self) -> None:
         """Forget the items of an inference that was not stored; they begin again."""
