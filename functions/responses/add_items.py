@@ -5,8 +5,8 @@ from turnstone.dialects.openai.responses.conversations import (
     INCLUDE_QUERY,
     AddItems,
     ConversationItemList,
+    include_in,
     listed,
-    refuse_includes_in,
 )
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.dialects import RESPONSES
@@ -16,11 +16,11 @@ from turnstone.http.route import Route
 
 
 def add_items(request: Request) -> FileReply:
-    refuse_includes_in(request.query)
+    include = include_in(request.query)
     items = parse(request, AddItems).to_items()
     conversations, conversation_id = request.use_cases.conversations, request.path_params["conversation_id"]
     turn = conversations.add(request.caller, conversation_id, items, request.attempt)
-    return json_reply(wire_json(listed(items_of_turn(turn, conversations.events_of))))
+    return json_reply(wire_json(listed(items_of_turn(turn, conversations.events_of, include))))
 
 
 PATH = "/v1/openai/v1/conversations/{conversation_id}/items"

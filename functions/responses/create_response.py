@@ -16,9 +16,10 @@ def create_response(request: Request) -> TurnReply | TurnStreamReply:
     body = parse(request, CreateResponse)
     responses = request.use_cases.responses
     broadcast, sent = responses.start(request.caller, body.to_new(), request.attempt)
+    shown = ShownResponse(broadcast.ref, sent)
     if body.stream:
-        return TurnStreamReply(broadcast, ResponseStream(ShownResponse(broadcast.ref, sent)))
-    encode = encoder_of(broadcast.ref, sent, responses.events_of)
+        return TurnStreamReply(broadcast, ResponseStream(shown))
+    encode = encoder_of(shown, responses.events_of)
     return TurnReply(broadcast, encode, shows_failures=True, dialect=RESPONSES)
 
 

@@ -15,7 +15,8 @@ def get_response(request: Request) -> FileReply | TurnStreamReply:
     after = stream_in_query(request.query)
     responses, response_id = request.use_cases.responses, request.path_params["response_id"]
     if after is None:
-        return json_reply(whole(responses.read(request.caller, response_id), responses.events_of))
+        stored = responses.read(request.caller, response_id)
+        return json_reply(whole(ShownResponse(stored.ref, stored.sent), stored.state, responses.events_of))
     broadcast, sent = responses.follow(request.caller, response_id)
     shown = ShownResponse(broadcast.ref, sent)
     return TurnStreamReply(broadcast, ResponseStream(shown, after, lambda: broadcast.doubtful_after), is_cursor=True)

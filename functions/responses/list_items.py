@@ -4,6 +4,7 @@ from turnstone.dialects.openai.responses.conversations import (
     ITEMS_QUERY,
     ConversationItemList,
     conversation_page_in,
+    include_in,
     items_page,
     turn_after,
 )
@@ -15,11 +16,11 @@ from turnstone.http.route import Route
 
 
 def list_items(request: Request) -> FileReply:
-    query = conversation_page_in(request.query)
+    query, include = conversation_page_in(request.query), include_in(request.query)
     conversations, conversation_id = request.use_cases.conversations, request.path_params["conversation_id"]
     is_newest_first = query.is_newest_first
     turns = conversations.turns(request.caller, conversation_id, turn_after(query), is_newest_first=is_newest_first)
-    return json_reply(wire_json(items_page(turns, query, conversations.events_of)))
+    return json_reply(wire_json(items_page(turns, query, conversations.events_of, include)))
 
 
 PATH = "/v1/openai/v1/conversations/{conversation_id}/items"

@@ -54,6 +54,9 @@ class Core:
 
     foundation: Foundation
     agents = ServiceOf(lambda core: core.agent_services.agents)
+    blocks = ServiceOf(lambda core: core.agent_services.blocks)
+    core_memory = ServiceOf(lambda core: core.agent_services.core_memory)
+    block_prompts = ServiceOf(lambda core: core.agent_services.prompts)
     sessions = ServiceOf(lambda core: core.session_services.sessions)
     attachments = ServiceOf(lambda core: core.session_services.attachments)
     turns = ServiceOf(lambda core: core.turn_services.turns)
@@ -141,13 +144,23 @@ class Core:
     def turn_services(self) -> TurnServices:
         from turnstone.bootstrap.services.turns import TurnServices
 
-        return TurnServices(self.foundation, self.registries, lambda: self.turn_memory_services)
+        return TurnServices(
+            self.foundation,
+            self.registries,
+            lambda: self.turn_memory_services,
+            lambda: self.agent_services.prompts,
+        )
 
     @cached_property
     def cleanup_services(self) -> CleanupServices:
         from turnstone.bootstrap.services.cleanup import CleanupServices
 
-        return CleanupServices(self.foundation, lambda: self.turn_services, lambda: self.ingesting_services)
+        return CleanupServices(
+            self.foundation,
+            lambda: self.turn_services,
+            lambda: self.ingesting_services,
+            lambda: self.agent_services.blocks,
+        )
 
     @cached_property
     def model_services(self) -> ModelServices:
@@ -210,5 +223,8 @@ class Core:
         from turnstone.bootstrap.services.registries import Registries
 
         return Registries(
-            self.foundation, lambda: self._own_toolgroups(self), lambda: self.turn_memory_services.rag_toolbox
+            self.foundation,
+            lambda: self._own_toolgroups(self),
+            lambda: self.turn_memory_services,
+            lambda: self.agent_services.core_memory,
         )

@@ -72,7 +72,8 @@ def plan_tools(calls: Iterable[ToolCall], state: TurnState, offer: ToolOffer) ->
     unapproved: list[ToolCall] = []
     allowed = _allowed(state, offer)
     approved = () if state.inference_count else state.carried_calls
-    for call in calls:
+    answered = sum(len(step.tool_responses) for step in state.turn.steps if step.step_type == "tool_execution")
+    for index, call in enumerate(calls):
         if call.tool_name not in offer.client and call.tool_name not in offer.server:
             ours.append(RefusedCall(call, _unknown(call, offer)))
         elif isinstance(call.arguments, str):
@@ -92,7 +93,8 @@ def plan_tools(calls: Iterable[ToolCall], state: TurnState, offer: ToolOffer) ->
         else:
             tool = offer.server[call.tool_name]
             key = f"{state.turn_id}:{state.inference_count}:{call.call_id}"
-            ours.append(ServerCall(call, tool, {**state.policy.for_tool(call.arguments), **tool.fixed_arguments}, key))
+            arguments = {**state.policy.for_tool(call.arguments), **tool.fixed_arguments}
+            ours.append(ServerCall(call, tool, arguments, key, answered + index))
     return ToolPlan(tuple(ours), tuple(client), tuple(unapproved))
 
 

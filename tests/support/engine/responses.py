@@ -20,9 +20,9 @@ from turnstone.services.responses.responses import Started
 from turnstone.services.streams.broadcast import TurnBroadcast
 
 
-def started(server: Server, by: Attempt | None = None, **body: Any) -> Started:
+def started(server: Server, by: Attempt | None = None, caller: Caller = LOCAL_CALLER, **body: Any) -> Started:
     new = CreateResponse.model_validate({"model": "scripted", "input": "hello", **body}).to_new()
-    return server.core.responses.start(LOCAL_CALLER, new, by or attempt())
+    return server.core.responses.start(caller, new, by or attempt())
 
 
 def begun(server: Server, **body: Any) -> str:
@@ -31,15 +31,21 @@ def begun(server: Server, **body: Any) -> str:
 
 
 def responded(
-    server: Server, by: Attempt | None = None, *, is_read: bool = True, drain_all: bool = True, **body: Any
+    server: Server,
+    by: Attempt | None = None,
+    *,
+    is_read: bool = True,
+    drain_all: bool = True,
+    caller: Caller = LOCAL_CALLER,
+    **body: Any,
 ) -> dict[str, Any]:
     """Return the response to the request, as it is read after its end."""
-    broadcast = started(server, by, **body).broadcast
+    broadcast = started(server, by, caller, **body).broadcast
     if drain_all:
         server.drain(broadcast)
     else:
         list(broadcast.wait())
-    return read(server, response_id(broadcast.ref)) if is_read else {}
+    return read(server, response_id(broadcast.ref), caller) if is_read else {}
 
 
 def read(server: Server, text: str, caller: Caller = LOCAL_CALLER) -> dict[str, Any]:

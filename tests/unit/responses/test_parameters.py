@@ -31,7 +31,7 @@ def sent(**more: Any) -> NewResponse:
 HONOURED: dict[str, tuple[Any, Any]] = {
     "background": (False, lambda new: new.sent.echo["background"] is False),
     "conversation": ({"id": "conv_a"}, lambda new: new.conversation == new.sent.conversation == "conv_a"),
-    "include": (["message.input_image.image_url"], lambda new: new.messages),
+    "include": (["file_search_call.results"], lambda new: new.sent.include == ("file_search_call.results",)),
     "input": ("other", lambda new: new.messages[0].content == "other"),
     "instructions": ("Be kind.", lambda new: new.config.instructions == new.sent.echo["instructions"] == "Be kind."),
     "max_output_tokens": (7, lambda new: new.config.sampling_params.max_tokens == 7),
@@ -61,7 +61,8 @@ NEEDS = {"stream_options": {"stream": True}}
 REFUSED_VALUES: tuple[tuple[str, Any], ...] = (
     ("background", True),
     ("conversation", {"id": "conv_a", "name": "b"}),
-    ("include", ["file_search_call.results"]),
+    ("include", ["computer_call_output.output.image_url"]),
+    ("include", ["message.output_text.logprobs"]),
     ("reasoning", {"summary": "auto"}),
     ("store", False),
     ("stream_options", {"include_obfuscation": False}),

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from turnstone.bootstrap.services.ingesting import IngestingServices
     from turnstone.bootstrap.services.turns import TurnServices
     from turnstone.domain.jobs import Job, JobKind
+    from turnstone.services.agents.blocks import Blocks
     from turnstone.services.cleanup.cleaning import Act, Cleaning
     from turnstone.services.cleanup.deleting import Deleting
     from turnstone.services.cleanup.sweeping import Sweeper
@@ -27,10 +28,12 @@ class CleanupServices:
         foundation: Foundation,
         turns: Callable[[], TurnServices],
         ingesting: Callable[[], IngestingServices],
+        blocks: Callable[[], Blocks],
     ) -> None:
         self._foundation = foundation
         self._turns = turns
         self._ingesting = ingesting
+        self._blocks = blocks
 
     @cached_property
     def deleting(self) -> Deleting:
@@ -44,6 +47,7 @@ class CleanupServices:
                 jobs=ports.jobs,
                 clock=ports.clock,
                 stop_runs=(lambda _: None) if self._foundation.is_on_lambda else self._turns().local_runs.stop,
+                blocks=self._blocks,
             ),
             self._foundation.rules,
         )

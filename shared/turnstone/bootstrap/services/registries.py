@@ -12,9 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from turnstone.bootstrap.services.foundation import Foundation
+    from turnstone.bootstrap.services.turn_memory import TurnMemoryServices
     from turnstone.domain.models.routing import ConfiguredModels
     from turnstone.ports.tools import ToolKinds
-    from turnstone.services.memory.turns.rag_toolbox import RagToolbox
+    from turnstone.services.agents.core_memory import CoreMemoryToolbox
     from turnstone.services.models.registry import Models, Providers
     from turnstone.services.models.routing import Routing
     from turnstone.services.shields.lookup import ShieldLookup
@@ -37,12 +38,14 @@ class Registries:
         self,
         foundation: Foundation,
         own_toolgroups: Callable[[], OwnToolgroups],
-        rag_toolbox: Callable[[], RagToolbox],
+        memory: Callable[[], TurnMemoryServices],
+        core_memory: Callable[[], CoreMemoryToolbox],
     ) -> None:
         """Load nothing yet; the executor is loaded with the services that run tools and shields outside of turns."""
         self._foundation = foundation
         self._find_own_toolgroups = own_toolgroups
-        self._rag_toolbox = rag_toolbox
+        self._memory = memory
+        self._core_memory = core_memory
         self._ports = foundation.ports
         self._settings = foundation.settings
 
@@ -106,12 +109,14 @@ class Registries:
 
     @cached_property
     def _own_toolgroups(self) -> OwnToolgroups:
-        from turnstone.domain.memory.lent_banks import RAG
+        from turnstone.domain.memory.lent_banks import FILE_SEARCH, RAG
+        from turnstone.domain.tools.memory_block_tools import CORE_MEMORY
         from turnstone.services.tools.own_toolboxes import OwnToolgroup
 
         # Set-up scripts of applications register this toolgroup.
-        rag = OwnToolgroup(RAG, self._rag_toolbox, is_listed=True, may_be_registered=True)
-        return (rag, *self._find_own_toolgroups())
+        rag = OwnToolgroup(RAG, lambda: self._memory().rag_toolbox, is_listed=True, may_be_registered=True)
+        file_search = OwnToolgroup(FILE_SEARCH, lambda: self._memory().file_search)
+        return (rag, file_search, OwnToolgroup(CORE_MEMORY, self._core_memory), *self._find_own_toolgroups())
 
     @cached_property
     def attachment_store(self) -> AttachmentStore:

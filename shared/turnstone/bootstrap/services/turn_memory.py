@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from turnstone.domain.memory.banks import VectorSpace
     from turnstone.services.memory.embedding import BankEmbedding
     from turnstone.services.memory.recalling import Recalling
+    from turnstone.services.memory.turns.file_search import FileSearchToolbox
     from turnstone.services.memory.turns.lending import Lending
     from turnstone.services.memory.turns.query_making import QueryMaking
     from turnstone.services.memory.turns.rag_queries import RagQueries
@@ -51,6 +52,12 @@ class TurnMemoryServices:
         from turnstone.services.memory.turns.rag_toolbox import RagToolbox
 
         return RagToolbox(self.lending, self._queries, self._recalling, self._session_banks)
+
+    @cached_property
+    def file_search(self) -> FileSearchToolbox:
+        from turnstone.services.memory.turns.file_search import FileSearchToolbox
+
+        return FileSearchToolbox(self.lending, self._recalling, self._memory.records)
 
     @cached_property
     def rag_queries(self) -> RagQueries:

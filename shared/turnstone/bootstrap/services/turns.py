@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from turnstone.bootstrap.services.foundation import Foundation
     from turnstone.bootstrap.services.registries import Registries
     from turnstone.bootstrap.services.turn_memory import TurnMemoryServices
+    from turnstone.services.agents.block_prompts import BlockPrompts
     from turnstone.services.responses.conversations import Conversations
     from turnstone.services.responses.responses import Responses
     from turnstone.services.streams.broadcast import Broadcasts
@@ -36,12 +37,17 @@ class TurnServices:
     """The services of turns."""
 
     def __init__(
-        self, foundation: Foundation, registries: Registries, memory: Callable[[], TurnMemoryServices]
+        self,
+        foundation: Foundation,
+        registries: Registries,
+        memory: Callable[[], TurnMemoryServices],
+        prompts: Callable[[], BlockPrompts],
     ) -> None:
-        """Take the services of memory as a function: few turns have some."""
+        """Take the services of memory, and the prompts with memory blocks, as functions: few turns have some."""
         self._foundation = foundation
         self._registries = registries
         self._memory = memory
+        self._prompts = prompts
 
     @cached_property
     def turns(self) -> Turns:
@@ -146,6 +152,7 @@ class TurnServices:
             runs_unattended=not self._foundation.is_on_lambda,
             memories=lambda: self._memory().memories,
             fetch_documents=lambda given: self._memory().texts.fetched(given),
+            prompt_of=lambda ref, config: self._prompts().of(ref, config) if config.memory_blocks else None,
         )
 
     @cached_property

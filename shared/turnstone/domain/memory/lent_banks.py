@@ -15,6 +15,8 @@ if TYPE_CHECKING:  # each turn has lent banks, and few have any
     from turnstone.domain.memory.banks import BankKind
 
 RAG = "builtin::rag"
+FILE_SEARCH = "builtin::file_search"
+SEARCHES = (RAG, FILE_SEARCH)
 RAG_SEARCH = "knowledge_search"
 RAG_INSERT = "insert_into_memory"
 BANK_ARGUMENTS = ("vector_db_ids", "vector_store_ids")

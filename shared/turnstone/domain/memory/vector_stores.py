@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeVar
 
 from turnstone.domain.memory.banks import Bank, Chunking
 from turnstone.domain.memory.documents import DocumentStatus
+from turnstone.domain.memory.insertions import CHUNK_NAME
 from turnstone.domain.memory.questions import Hit
 from turnstone.domain.values.frozen import Frozen
 from turnstone.domain.values.ids import milliseconds, uuid7_milliseconds
@@ -92,6 +93,13 @@ class StoreHit(NamedTuple):
     hit: Hit
     file_id: str
     filename: str
+
+
+def file_of(hit: Hit) -> str:
+    """Return the id of the file of a found chunk; of a chunk that was inserted alone, that in its metadata."""
+    document_id = hit.chunk.document_id
+    named = hit.chunk.metadata.get("document_id")
+    return named if document_id.startswith(CHUNK_NAME) and isinstance(named, str) else document_id
 
 
 def counts_of(documents: Iterable[tuple[DocumentStatus, int]]) -> FileCounts:

@@ -8,6 +8,7 @@ from turnstone.domain.access.access import Ownership
 from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.messages.messages import Message
 from turnstone.domain.refs import TurnRef
+from turnstone.domain.responses.hosted import HostedTool
 from turnstone.domain.turns.loop_policies import RESPONSES, LoopPolicy
 from turnstone.domain.turns.turns import TurnState
 from turnstone.domain.values.frozen import Frozen, JsonObject
@@ -19,6 +20,8 @@ class SentRequest(Frozen):
     Attributes:
         echo: the fields of the response that repeat the request, in the dialect's terms.
         functions: the names of the tools that the client runs.
+        hosted: the tools that the server runs, by the names that models call them by.
+        include: details of items to show.
         input: the input items as sent, an empty one in place of each deleted one; ids are added when they are read.
         removed: the positions of deleted output items.
         takes_one_call: whether only the first call of each inference counts.
@@ -27,6 +30,8 @@ class SentRequest(Frozen):
 
     echo: JsonObject = {}
     functions: tuple[str, ...] = ()
+    hosted: dict[str, HostedTool] = {}
+    include: tuple[str, ...] = ()
     input: tuple[JsonObject, ...] = ()
     takes_one_call: bool = False
     segment: int = 0
@@ -61,6 +66,7 @@ class NewResponse(NamedTuple):
         previous: id of the response to continue, None without one.
         conversation: id of the conversation to continue, None without one; not with `previous`.
         tool_extras: see `TurnSettings`.
+        places: the positions in the request's tools of the toolgroups of `config`.
     """
 
     messages: tuple[Message, ...]
@@ -73,6 +79,7 @@ class NewResponse(NamedTuple):
     conversation: str | None = None
     extras: Mapping[str, Any] = {}
     tool_extras: Mapping[str, Any] = {}
+    places: tuple[int, ...] = ()
 
     @property
     def policy(self) -> LoopPolicy:
@@ -88,6 +95,8 @@ class NewResponse(NamedTuple):
             added = {tool.name for tool in self.config.client_tools}
             kept = (tool for tool in agent.client_tools if tool.name not in added)
             changes["client_tools"] = (*kept, *self.config.client_tools)
+        if "toolgroups" in changes:
+            changes["toolgroups"] = (*agent.toolgroups, *self.config.toolgroups)
         return agent.model_copy(update=changes)
 
 

@@ -15,6 +15,7 @@ from turnstone.domain.memory.lent_banks import (
     NO_BANKS,
     RAG,
     RAG_INSERT,
+    SEARCHES,
     LentBanks,
     NamedBank,
     bank_of_session,
@@ -33,7 +34,7 @@ def lent_banks(agent: AgentConfig, owner: Ownership, session: Session, settings:
     Args:
         agent: the configuration of the agent itself, of this owner.
     """
-    named = list(banks_named_by(agent, owner)) if settings.config is None else []
+    named = list(banks_named_by(agent, owner)) if settings.config is None or settings.named_by is not None else []
     named += _named_by_request(settings)
     of_session: list[str] = []
     if session.vector_db_id is not None:
@@ -75,7 +76,7 @@ def _named_by_request(settings: TurnSettings) -> Iterator[NamedBank]:
 
 def _in_toolgroups(toolgroups: Sequence[ToolGroup], by: Ownership) -> Iterator[NamedBank]:
     for index, toolgroup in enumerate(toolgroups):
-        if not isinstance(toolgroup, str) and toolgroup.name.partition("/")[0] == RAG:
+        if not isinstance(toolgroup, str) and toolgroup.name.partition("/")[0] in SEARCHES:
             location = ("toolgroups", index, "args")
             for argument, bank_id in banks_in_arguments(toolgroup.args, location):
                 yield NamedBank(bank_id, by, (*location, argument))

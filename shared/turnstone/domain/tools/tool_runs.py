@@ -57,6 +57,7 @@ class ToolInvocation(NamedTuple):
         chain: the agents whose calls led to this turn, as in `TurnSettings`.
         fixed_arguments: those of `arguments` that the model could not choose.
         banks: the memory banks that the caller may read.
+        position: of the call among the calls of its turn.
     """
 
     call: ToolCall
@@ -70,6 +71,7 @@ class ToolInvocation(NamedTuple):
     chain: tuple[str, ...] = ()
     fixed_arguments: Mapping[str, Any] = MappingProxyType({})
     banks: LentBanks = NO_BANKS
+    position: int = 0
 
     @property
     def nested_chain(self) -> tuple[str, ...]:
@@ -83,12 +85,14 @@ class ServerCall(NamedTuple):
     Attributes:
         arguments: the model's, overridden by the toolgroup's fixed ones.
         idempotency_key: the same whenever this call is run again after a crash.
+        position: of the call among the calls of its turn.
     """
 
     call: ToolCall
     tool: OfferedTool
     arguments: Mapping[str, Any]
     idempotency_key: str
+    position: int = 0
 
 
 @dataclass(frozen=True, slots=True)

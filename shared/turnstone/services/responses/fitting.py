@@ -4,10 +4,13 @@ from collections.abc import Callable, Collection
 from datetime import datetime
 
 from turnstone.domain.access.access import Ownership
-from turnstone.domain.errors import NotFound, TurnRunning
+from turnstone.domain.errors import InvalidRequest, NotFound, TurnRunning
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.responses.addresses import RESPONSE_KIND, response_id
+from turnstone.domain.responses.hosted import hosted_tools
 from turnstone.domain.responses.requests import ListedResponse, NewResponse, SentRequest
+from turnstone.domain.sessions.lending import names_banks
+from turnstone.domain.tools.tool_runs import ToolOffer
 from turnstone.domain.turns.turns import NewTurn, TurnState
 from turnstone.ports.records import Put
 from turnstone.services.responses.answering import refuse_lonely
@@ -21,7 +24,7 @@ class Fitting:
     """The opening of one response.
 
     Attributes:
-        sent: the request with all functions of the configuration, None before a session was read.
+        sent: the request with all tools of the configuration, None before a session was read.
     """
 
     def __init__(
@@ -42,6 +45,7 @@ class Fitting:
         self._ends_at = ends_at
         self._open_calls: Collection[str] = ()
         self._calls_in = open_calls
+        self._groups_before = 0
         self.sent: SentRequest | None = None
 
     def of(self, opening: Opening) -> Opening:
@@ -58,12 +62,15 @@ class Fitting:
         refuse_lonely(self._new.given, self._open_calls, "input", of)
         config = self._new.config_of(view.agent.agent_config)
         functions = tuple(tool.name for tool in config.client_tools)
+        self._groups_before = len(config.toolgroups) - len(self._new.config.toolgroups)
         self.sent = self._new.sent.model_copy(update={"functions": functions, "segment": view.open_segment.number})
-        return turn_without_config(self._new).model_copy(update={"config": config})
+        turn = turn_without_config(self._new).model_copy(update={"config": config})
+        return turn.model_copy(update={"named_by": self._owner}) if names_banks(turn) else turn
 
-    def records(self, ref: TurnRef) -> tuple[Put, ...]:
-        """Return the writes of the response beside its turn."""
+    def records(self, ref: TurnRef, offer: ToolOffer) -> tuple[Put, ...]:
+        """Return the writes of the response beside its turn, which is offered these tools."""
         sent = self.sent or self._new.sent
+        self.sent = sent = sent.model_copy(update={"hosted": hosted_tools(offer)})
         listed = ListedResponse(
             agent_id=ref.agent_id,
             session_id=ref.session_id,
@@ -79,6 +86,22 @@ class Fitting:
         fork = Fitting(self._new, None, self._owner, self._ends_at)
         fork._open_calls = _calls_of(state)
         return fork
+
+    def in_request(self, refused: InvalidRequest) -> InvalidRequest:
+        """Return the refusal of a configuration with the field of the request that it is about."""
+        match refused.location:
+            case ("toolgroups", int(index), *within) if index >= self._groups_before:
+                place = self._new.places[index - self._groups_before]
+                location: tuple[str | int, ...] = ("tools", place, *within[1:])
+            case ("toolgroups", *_):
+                location = ("tools",)
+            case ("tool_config", *_):
+                location = ("tool_choice",)
+            case _:
+                return refused
+        before = ".".join(map(str, refused.location))
+        message = str(refused).removeprefix(f"{before}: ").removeprefix(f"{refused.location[0]}: ")
+        return type(refused)(f"{'.'.join(map(str, location))}: {message}", location)
 
     def _continue(self, previous: TurnRef, view: SessionView) -> None:
         """Raise NotFound unless the response to continue exists, TurnRunning before its end, ForkNeeded after others.

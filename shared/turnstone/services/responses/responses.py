@@ -112,6 +112,8 @@ class Responses:
             if named is None or missing.kind == RESPONSE_KIND:
                 raise
             raise NotFound(RESPONSE_KIND if new.conversation is None else CONVERSATION_KIND, named) from missing
+        except InvalidRequest as refused:
+            raise fitting.in_request(refused) from refused
         return Started(broadcast, fitting.sent or self._store.sent(broadcast.ref))
 
     def read(self, caller: Caller, text: str) -> StoredResponse:

@@ -158,4 +158,4 @@ class WholeCursor:
         self.broadcast.attach(running, tuple, reads_details=True)
 
 
-Cursor = EventCursor | WholeCursor
+AnyCursor = EventCursor | WholeCursor

@@ -105,6 +105,7 @@ class SessionTools:
             chain=self._turn.chain,
             fixed_arguments=planned.tool.fixed_arguments,
             banks=self._turn.banks,
+            position=planned.position,
         )
         awaited.begin(self._threads, lambda: box.invoke(invocation), self._ref.tenant)
         return awaited

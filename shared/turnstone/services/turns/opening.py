@@ -130,7 +130,7 @@ class Opener:
             old = self._ended_holder(ref.turn(lock.order), is_overdue=lock.is_overdue(now), now=now)
             ended = closed(session, old, view.open_segment)
         session = session.used(now)
-        own = (*opening.beside, *opening.beside_turn(ref.turn(state.order)))
+        own = (*opening.beside, *opening.beside_turn(ref.turn(state.order), equipment.offer))
         beside: tuple[Operation, ...] = own
         if not session.rev:
             from turnstone.store.sessions.session_records import put_segment

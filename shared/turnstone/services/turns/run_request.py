@@ -85,7 +85,7 @@ class Opening(NamedTuple):
         create: the session, which is stored together with the turn unless it exists; its id is that of the request.
         log: the context log that the new session begins with.
         beside: writes of a dialect's own records, made together with those of the turn, or not at all.
-        beside_turn: returns further such writes, whose keys contain the turn's.
+        beside_turn: returns further such writes, whose keys contain the turn's; gets the turn's tools, too.
         turn_id: an earlier turn of the session, for `fit`.
         reads: records of a dialect, for `fit`.
         fit: returns the turn that fits the session as read, with all that was read for it; called for each try of the
@@ -97,7 +97,7 @@ class Opening(NamedTuple):
     create: Session | None = None
     log: tuple[Segment, ...] = ()
     beside: tuple[Put, ...] = ()
-    beside_turn: Callable[[TurnRef], tuple[Put, ...]] = lambda _: ()
+    beside_turn: Callable[[TurnRef, ToolOffer], tuple[Put, ...]] = lambda *_: ()
     turn_id: str | None = None
     reads: tuple[Get, ...] = ()
     fit: Callable[[SessionView], NewTurn] | None = None

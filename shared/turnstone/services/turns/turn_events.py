@@ -11,7 +11,7 @@ from turnstone.ports.supervision import Supervisor
 from turnstone.ports.system import Clock
 from turnstone.services.access.access import AccessRules, check_session
 from turnstone.services.streams.broadcast import Broadcasts, TurnBroadcast
-from turnstone.services.streams.event_cursor import Cursor, EventCursor
+from turnstone.services.streams.event_cursor import AnyCursor, EventCursor
 from turnstone.services.streams.following import Following
 from turnstone.services.streams.replay import gone_event, lost_event
 from turnstone.services.turns.supervision import watch_if_due
@@ -50,20 +50,20 @@ class TurnEvents:
         cursor.broadcast.restore = restore
         return self.fed(cursor, state)
 
-    def fed(self, cursor: Cursor, state: TurnState) -> TurnBroadcast:
+    def fed(self, cursor: AnyCursor, state: TurnState) -> TurnBroadcast:
         """Return the cursor's broadcast, fed by the turn's run here, or by its stored states from this one on."""
         if not self._try_attach(cursor) and cursor.publish_state(state):
             self._following.poll(cursor.broadcast.ref, partial(self._poll, cursor), cursor.broadcast.close)
         return cursor.broadcast
 
-    def _try_attach(self, cursor: Cursor) -> bool:
+    def _try_attach(self, cursor: AnyCursor) -> bool:
         running = self._broadcasts.find(cursor.broadcast.ref)
         if running is None or not running.is_run:
             return False
         cursor.attach(running)
         return True
 
-    def _poll(self, cursor: Cursor) -> bool:
+    def _poll(self, cursor: AnyCursor) -> bool:
         """Publish the turn's stored news; return whether to poll again: it still runs and its client still reads."""
         ref = cursor.broadcast.ref
         if cursor.broadcast.is_left or cursor.broadcast.is_over or self._try_attach(cursor):

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from turnstone.dialects.openai.responses.folding import ResponseFold
 from turnstone.dialects.openai.responses.input_items import PREFIXES, AnyItem, SomeItem, given_input
-from turnstone.dialects.openai.responses.output_items import Event, OpenItem
+from turnstone.dialects.openai.responses.output.text_items import Event, OpenItem
 from turnstone.dialects.openai.responses.shown import ShownResponse
 from turnstone.dialects.openai.responses.stream import EventsOf
 from turnstone.domain.errors import InvalidRequest, NotFound
@@ -36,6 +36,7 @@ from turnstone.domain.values.frozen import JsonObject
 
 ITEM: TypeAdapter[SomeItem] = TypeAdapter(AnyItem)
 Item = Mapping[str, Any]
+WHOLE = 10**9  # characters, more than any text has
 BASE64 = "data:image/png;base64,"  # the Agents API takes bytes without their type, which readers of images find
 
 
@@ -64,16 +65,20 @@ class TurnItems(ResponseFold):
         self._step = 0
         self.steps: dict[str, int] = {}
 
+    @property
+    def has_citations(self) -> bool:
+        return self._shown.has_citations
+
     def received(self, event: TurnEvent) -> Iterator[Event]:
         yield from super().received(event)
         if isinstance(event, StepCompleted):
             if isinstance(step := event.step_details, ToolExecutionStep):
-                yield from self._answered(step)
+                yield from self._client_answers(step)
             for item in self._ended:
                 self.steps.setdefault(item.item_id, self._step)
             self._step += 1
 
-    def _answered(self, step: ToolExecutionStep) -> Iterator[Event]:
+    def _client_answers(self, step: ToolExecutionStep) -> Iterator[Event]:
         for response in step.tool_responses:
             if self._shown.is_clients(response.tool_name) and not is_deleted(response):
                 item = OpenAnswer(self._turn_id, len(self._items), response.call_id, response.content)
@@ -82,16 +87,16 @@ class TurnItems(ResponseFold):
                 self._ended.append(item)
 
 
-def items_of_turn(turn: ConversationTurn, events_of: EventsOf) -> list[dict[str, Any]]:
-    """Return the turn's items, in the order of the conversation."""
+def items_of_turn(turn: ConversationTurn, events_of: EventsOf, include: tuple[str, ...] = ()) -> list[dict[str, Any]]:
+    """Return the turn's items, in the order of the conversation, with those details and those of its request."""
     turn_id = turn.ref.turn_id
     shown = ({**item, "id": _input_id(item, turn_id, index)} for index, item in enumerate(_input(turn)) if item)
-    return [*shown, *_folded(turn, events_of).output]
+    return [*shown, *_folded(turn, events_of, include).output]
 
 
-def item_of(turn: ConversationTurn, named: str, events_of: EventsOf) -> dict[str, Any]:
-    """Return the item of that id. Raises NotFound."""
-    for item in items_of_turn(turn, events_of):
+def item_of(turn: ConversationTurn, named: str, events_of: EventsOf, include: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Return the item of that id, likewise. Raises NotFound."""
+    for item in items_of_turn(turn, events_of, include):
         if item["id"] == named:
             return item
     raise NotFound(ITEM_KIND, named)
@@ -125,10 +130,11 @@ def _input_id(item: Item, turn_id: str, index: int) -> str:
     return item_id(PREFIXES[str(item["type"])], turn_id, FIRST_INPUT + index)
 
 
-def _folded(turn: ConversationTurn, events_of: EventsOf) -> TurnItems:
+def _folded(turn: ConversationTurn, events_of: EventsOf, include: tuple[str, ...] = ()) -> TurnItems:
     sent = turn.sent or SentRequest()
     functions = (*sent.functions, *_clients_tools(turn.state))
-    folded = TurnItems(ShownResponse(turn.ref, sent.model_copy(update={"functions": functions})))
+    changes = {"functions": functions, "include": (*sent.include, *include)}
+    folded = TurnItems(ShownResponse(turn.ref, sent.model_copy(update=changes)))
     for each in events_of(turn.state):
         for _ in folded.received(each.event):
             pass
@@ -146,7 +152,7 @@ def _clients_tools(state: TurnState) -> set[str]:
     return {*answered, *(call.tool_name for call in state.pending_calls)}
 
 
-def _removed(folded: TurnItems, item: Item) -> Removed:
+def _removed(folded: TurnItems, item: dict[str, Any]) -> Removed:
     step = folded.steps.get(str(item["id"]))
     kind = item["type"]
     if step is None and kind == "message":
@@ -161,18 +167,23 @@ def _removed(folded: TurnItems, item: Item) -> Removed:
                 return RemovedCall(step, str(item["call_id"]))
             case "function_call_output":
                 return RemovedAnswer(step, str(item["call_id"]))
-    raise InvalidRequest(f"item_id: an item of the type {kind!r} can't be deleted alone; delete its conversation")
+    raise _inseparable(item)
 
 
-def _span(folded: TurnItems, item: Item, step: int) -> tuple[int, int]:
+def _span(folded: TurnItems, item: dict[str, Any], step: int) -> tuple[int, int]:
     """Return where the item's text begins in that of its step, and its length."""
-    start = 0
-    for each in folded.output:
-        if each["id"] == item["id"]:
-            break
-        if each["type"] == item["type"] and folded.steps.get(each["id"]) == step:
-            start += len(_text(each))
-    return start, len(_text(item))
+    alike = [each for each in folded.output if (each["type"], folded.steps.get(each["id"])) == (item["type"], step)]
+    if len(alike) == 1:
+        return 0, WHOLE
+    if folded.has_citations:  # whose marks are not shown, so that the lengths are not those of the stored text
+        raise _inseparable(item)
+    before = alike[: alike.index(item)]
+    return sum(len(_text(each)) for each in before), len(_text(item))
+
+
+def _inseparable(item: Item) -> InvalidRequest:
+    message = f"an item of the type {item['type']!r} can't be deleted alone; delete its conversation"
+    return InvalidRequest(f"item_id: {message}")
 
 
 def _text(item: Item) -> str:

@@ -124,14 +124,15 @@ class ConversationItemList(Frozen):
 
 def conversation_page_in(query: Query) -> ItemsQuery:
     """Return the requested part of a conversation's items. Raises InvalidRequest."""
-    refuse_includes_in(query)
     is_newest_first = ITEM_PAGES.is_newest_first(query)
     return ItemsQuery(limit=ITEM_PAGES.limit(query), after=only_value(query, "after"), is_newest_first=is_newest_first)
 
 
-def refuse_includes_in(query: Query) -> None:
-    """Raise InvalidRequest for details that are not served."""
-    refuse_includes([*query.get("include", ()), *query.get("include[]", ())])
+def include_in(query: Query) -> tuple[str, ...]:
+    """Return the requested details of items. Raises InvalidRequest for those that are not served."""
+    named = (*query.get("include", ()), *query.get("include[]", ()))
+    refuse_includes(named)
+    return tuple(filter(None, named))
 
 
 def turn_after(query: ItemsQuery) -> str | None:
@@ -146,7 +147,7 @@ def turn_after(query: ItemsQuery) -> str | None:
 
 def items_page(turns: Iterator[ConversationTurn], query: ItemsQuery, events_of: EventsOf) -> ConversationItemList:
     """Return the requested part of the items of the turns. Raises InvalidRequest for an id that no item has."""
-    items = _items(turns, query, events_of)
+    items = _items(turns, events_of, include, is_newest_first=query.is_newest_first)
     if query.after is not None and not any(item["id"] == query.after for item in items):
         raise _unknown()
     page = list(islice(items, query.limit + 1))
@@ -159,10 +160,12 @@ def listed(items: Sequence[Mapping[str, Any]], *, has_more: bool = False) -> Con
     return ConversationItemList(data=tuple(map(dict, items)), first_id=ids[0], last_id=ids[-1], has_more=has_more)
 
 
-def _items(turns: Iterator[ConversationTurn], query: ItemsQuery, events_of: EventsOf) -> Iterator[dict[str, Any]]:
+def _items(
+    turns: Iterator[ConversationTurn], events_of: EventsOf, include: tuple[str, ...], *, is_newest_first: bool
+) -> Iterator[dict[str, Any]]:
     for turn in turns:
-        items = items_of_turn(turn, events_of)
-        yield from reversed(items) if query.is_newest_first else items
+        items = items_of_turn(turn, events_of, include)
+        yield from reversed(items) if is_newest_first else items
 
 
 def _added(items: Sequence[Any]) -> AddedItems:

@@ -4,12 +4,16 @@ The fold depends on the events and on the request alone, without a clock or rand
 response in any process.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from turnstone.dialects.openai.responses.output_items import (
+from pydantic_core import to_json
+
+from turnstone.dialects.openai.responses.output.call_items import OpenFunctionCall
+from turnstone.dialects.openai.responses.output.hosted_items import OpenHosted, opened_hosted
+from turnstone.dialects.openai.responses.output.text_items import (
+    Annotation,
     Event,
-    OpenFunctionCall,
     OpenItem,
     OpenMessage,
     OpenReasoning,
@@ -19,7 +23,7 @@ from turnstone.dialects.openai.responses.shown import ShownResponse
 from turnstone.domain.models.requests import ArgumentsChunk, CallBegun, Piece, ReasoningChunk
 from turnstone.domain.responses.addresses import item_id
 from turnstone.domain.responses.removal import place_of
-from turnstone.domain.tools.tools import ToolCall
+from turnstone.domain.tools.tools import ToolCall, ToolResponse
 from turnstone.domain.turns.events import (
     Numbered,
     StepCompleted,
@@ -32,7 +36,7 @@ from turnstone.domain.turns.events import (
     TurnFailed,
     TurnStarted,
 )
-from turnstone.domain.turns.turns import InferenceStep, ShieldCallStep, TurnState, TurnStatus
+from turnstone.domain.turns.turns import InferenceStep, ShieldCallStep, ToolExecutionStep, TurnState, TurnStatus
 from turnstone.domain.values.content import text_of
 
 JUDGED_WHOLE = ("user-input", "assistant-output")
@@ -47,7 +51,9 @@ class ResponseFold:
         self._items: list[OpenItem] = []
         self._ended: list[OpenItem] = []
         self._spoken: OpenItem | None = None
-        self._calls: dict[int, OpenFunctionCall] = {}
+        self._calls: dict[int, OpenFunctionCall | OpenHosted] = {}
+        self._running: dict[str, OpenHosted] = {}
+        self._sources: dict[int, Annotation] = {}
         self.response: dict[str, Any] = shown.begun()
 
     def received(self, event: TurnEvent) -> Iterator[Event]:
@@ -64,6 +70,9 @@ class ResponseFold:
                 yield from self._text(OpenMessage, text)
             case StepCompleted(step_details=InferenceStep() as step):
                 yield from self._inferred(step)
+            case StepCompleted(step_details=ToolExecutionStep() as step):
+                for call, response in zip(step.tool_calls, step.tool_responses, strict=False):
+                    yield from self._answered(call, response)
             case TurnCompleted(state=state):
                 yield from self._completed(state)
             case TurnFailed():
@@ -77,18 +86,30 @@ class ResponseFold:
                 if text:
                     yield from self._text(OpenReasoning, text)
             case CallBegun(index=index, call_id=call_id, name=name):
-                if self._shown.is_clients(name) and not (index and self._shown.sent.takes_one_call):
-                    yield from self._fall_silent()
-                    self._calls[index] = OpenFunctionCall(self._turn_id, len(self._items), call_id, name)
-                    yield from self._begun(self._calls[index])
+                if not (index and self._shown.sent.takes_one_call):
+                    yield from self._called(index, call_id, name)
             case ArgumentsChunk(index=index, text=text):
                 if index in self._calls and text:
                     yield from self._calls[index].grown(text)
 
+    def _called(self, index: int, call_id: str, name: str) -> Iterator[Event]:
+        hosted = self._shown.hosted(name)
+        if hosted is None and not self._shown.is_clients(name):
+            return
+        yield from self._fall_silent()
+        at = len(self._items)
+        if hosted is None:
+            self._calls[index] = OpenFunctionCall(self._turn_id, at, call_id, name)
+        else:
+            self._calls[index] = opened_hosted(self._shown, at, hosted)
+        yield from self._begun(self._calls[index])
+
     def _text(self, kind: type[OpenMessage] | type[OpenReasoning], text: str) -> Iterator[Event]:
         if type(self._spoken) is not kind:
             yield from self._fall_silent()
-            self._spoken = kind(self._turn_id, len(self._items))
+            at, sources = len(self._items), self._sources if self._shown.has_citations else None
+            is_message = kind is OpenMessage
+            self._spoken = OpenMessage(self._turn_id, at, sources) if is_message else kind(self._turn_id, at)
             yield from self._begun(self._spoken)
         assert self._spoken is not None  # noqa: S101 - assigned above
         yield from self._spoken.grown(text)
@@ -114,30 +135,48 @@ class ResponseFold:
             self._ended.append(self._spoken)
             self._spoken = None
         yield from self._fall_silent()
-        yield from self._unstreamed(answer.tool_calls)
+        for index, call in enumerate(answer.tool_calls):
+            if index not in self._calls:  # its provider tells calls once they are whole
+                yield from self._called(index, call.call_id, call.tool_name)
         for index, open_call in self._calls.items():
-            call = answer.tool_calls[index] if index < len(answer.tool_calls) else None
-            if call is not None and call.arguments_json and call.arguments_json != open_call.text:
-                rest = call.arguments_json.removeprefix(open_call.text)
+            called = answer.tool_calls[index] if index < len(answer.tool_calls) else None
+            if called is not None and (rest := _arguments_of(called).removeprefix(open_call.text)):
                 yield from open_call.grown(rest)
-            open_call.is_dropped = is_cut_off or call is None or isinstance(call.arguments, str)
-            yield from open_call.ended("incomplete" if open_call.is_dropped else "completed")
-            self._ended.append(open_call)
+            yield from self._whole(open_call, None if is_cut_off else called)
         self._calls = {}
 
-    def _unstreamed(self, calls: Sequence[ToolCall]) -> Iterator[Event]:
-        """Begin the client's calls that the model's provider did not stream."""
-        for index, call in enumerate(calls):
-            if index not in self._calls and self._shown.is_clients(call.tool_name):
-                self._calls[index] = OpenFunctionCall(self._turn_id, len(self._items), call.call_id, call.tool_name)
-                yield from self._begun(self._calls[index])
+    def _whole(self, item: OpenFunctionCall | OpenHosted, call: ToolCall | None) -> Iterator[Event]:
+        """Let the server's call run, or end the client's; None for one that can't be answered."""
+        if isinstance(item, OpenHosted) and call is not None:
+            self._running[call.call_id] = item
+            yield from item.called(call)
+            return
+        item.is_dropped = call is None or isinstance(call.arguments, str)
+        yield from item.ended("incomplete" if item.is_dropped else "completed")
+        self._ended.append(item)
+
+    def _answered(self, call: ToolCall, response: ToolResponse) -> Iterator[Event]:
+        """End the item of the call."""
+        item = self._running.pop(call.call_id, None)
+        if item is not None:
+            yield from item.answered(response)
+            self._sources |= item.sources
+            self._ended.append(item)
+
+    def _left(self) -> Iterator[Event]:
+        """End the items of calls that were not run."""
+        for item in self._running.values():
+            yield from item.left()
+            self._ended.append(item)
+        self._running = {}
 
     def _forget_unfinished(self) -> None:
         """Forget the items of an inference that was not stored; they begin again."""
         self._spoken, self._calls = None, {}
-        self._items = list(self._ended)
+        self._items = [*self._ended, *self._running.values()]
 
     def _completed(self, state: TurnState) -> Iterator[Event]:
+        yield from self._left()
         if (refusal := _refusal_in(state)) is not None:
             item = OpenRefusal(self._turn_id, len(self._items))
             yield from self._begun(item)
@@ -152,6 +191,7 @@ class ResponseFold:
             code, message = event.failure.code.value, event.failure.message
             yield {"type": "error", "code": code, "message": message, "param": None}
             return
+        yield from self._left()
         self.response = self._shown.ended(event.state, self.output)
         yield {"type": "response.failed", "response": self.response}
 
@@ -170,6 +210,12 @@ def response_of(shown: ShownResponse, state: TurnState, events: Iterable[Numbere
     if state.status.is_terminal:
         return fold.response
     return {**shown.begun(), "output": fold.output}
+
+
+def _arguments_of(call: ToolCall) -> str:
+    if call.arguments_json is not None:
+        return call.arguments_json
+    return call.arguments if isinstance(call.arguments, str) else to_json(call.arguments).decode()
 
 
 def _refusal_in(state: TurnState) -> str | None:

@@ -11,7 +11,14 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from turnstone.dialects.openai.metadata import Metadata
 from turnstone.dialects.openai.responses.content import AsList, AsText, Form
 from turnstone.dialects.openai.responses.input_items import AnyItem, given_input, items_in, stored_items
-from turnstone.dialects.openai.responses.tools import ResponseTools, ToolChoiceField, allowed, tool_extras
+from turnstone.dialects.openai.responses.tools import (
+    OfferedTools,
+    ResponseTools,
+    ToolChoiceField,
+    offered,
+    refuse_clashes,
+    tool_extras,
+)
 from turnstone.dialects.openai.strict import StrictRequest, refuse
 from turnstone.domain.agents.agents import (
     AgentConfig,
@@ -56,7 +63,7 @@ ECHOED = (
     *("previous_response_id", "prompt_cache_key", "prompt_cache_retention", "safety_identifier", "service_tier"),
     *("store", "temperature", "top_logprobs", "top_p", "truncation", "user"),
 )
-SERVED_INCLUDES = ("message.input_image.image_url",)
+SERVED_INCLUDES = ("message.input_image.image_url", "file_search_call.results")
 NO_PADDING = "this server does not pad its events; leave it out"
 ANY_OBJECT = {"type": "object"}
 
@@ -172,12 +179,12 @@ class CreateResponse(StrictRequest):
             raise ValueError("conversation: continues another response than previous_response_id; send one of both")
         if self.stream_options is not None and not self.stream:
             raise ValueError("stream_options: has no effect unless stream is true; leave it out")
-        names = [tool.name for tool in self.tools]
-        for name in names:
-            if names.count(name) > 1:
-                raise ValueError(f"tools: two are named {name!r}; rename one")
-        _, choice = allowed(self.tools, self.tool_choice)
-        if choice == "required" and not names and not AGENT.fullmatch(self.model):
+        refuse_clashes(self.tools)
+        if (
+            offered(self.tools, self.tool_choice).choice == "required"
+            and not self.tools
+            and not AGENT.fullmatch(self.model)
+        ):
             raise ValueError("tool_choice: there is no tool to choose; add one, or leave it out")
         return self
 
@@ -186,16 +193,17 @@ class CreateResponse(StrictRequest):
         items = items_in(self.input)
         given = given_input(items)
         named = AGENT.fullmatch(self.model)
-        tools, choice = allowed(self.tools, self.tool_choice)
+        tools = offered(self.tools, self.tool_choice)
         sent = SentRequest(
             echo=self._echo(),
-            functions=tuple(tool.name for tool in tools),
+            functions=tuple(tool.name for tool in tools.functions),
+            include=tuple(dict.fromkeys(self.include)),
             input=stored_items(items),
             takes_one_call=not self.parallel_tool_calls,
         )
         return NewResponse(
             messages=given.messages,
-            config=self._config([tool.to_tool() for tool in tools], choice),
+            config=self._config(tools),
             sent=sent,
             agent_id=named[1] if named else None,
             changed=self._changed,
@@ -203,22 +211,24 @@ class CreateResponse(StrictRequest):
             previous=self.previous_response_id,
             conversation=self._conversation_id,
             extras=self._extras(),
-            tool_extras=tool_extras(tools),
+            tool_extras=tool_extras(tools.functions),
+            places=tuple(self.tools.index(tool) for tool in tools.hosted),
         )
 
     @property
     def _conversation_id(self) -> str | None:
         return self.conversation.id if isinstance(self.conversation, ConversationParam) else self.conversation
 
-    def _config(self, tools: list[Any], choice: str) -> AgentConfig:
+    def _config(self, tools: OfferedTools) -> AgentConfig:
         limit = {} if self.max_infer_iters is None else {"max_infer_iters": self.max_infer_iters}
         return AgentConfig(
             model=self.model,
             instructions=self.instructions or "",
             sampling_params=self._sampling(),
             response_format=self._format(),
-            client_tools=tuple(tools),
-            tool_config=ToolConfig(tool_choice=choice),
+            client_tools=tuple(tool.to_tool() for tool in tools.functions),
+            toolgroups=tuple(tool.to_toolgroup() for tool in tools.hosted),
+            tool_config=ToolConfig(tool_choice=tools.choice),
             **limit,
         )
 
@@ -230,7 +240,8 @@ class CreateResponse(StrictRequest):
             "instructions": self.instructions is not None,
             "sampling_params": any(each is not None for each in sampled),
             "response_format": self.text is not None and self.text.format is not None,
-            "client_tools": bool(self.tools),
+            "client_tools": any(tool.type == "function" for tool in self.tools),
+            "toolgroups": any(tool.type != "function" for tool in self.tools),
             "tool_config": self.tool_choice != "auto",
             "max_infer_iters": self.max_infer_iters is not None,
         }

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.responses.addresses import response_id
+from turnstone.domain.responses.hosted import CITED, HostedTool
 from turnstone.domain.responses.requests import SentRequest
 from turnstone.domain.turns.turns import TurnState, TurnStatus
 from turnstone.domain.usage.usage import TokenUsage
@@ -25,6 +26,19 @@ class ShownResponse(NamedTuple):
     def is_clients(self, name: str) -> bool:
         """Return whether the client runs the tool."""
         return name in self.sent.functions
+
+    def hosted(self, name: str) -> HostedTool | None:
+        """Return the server's tool that models call by the name, None without one."""
+        return self.sent.hosted.get(name)
+
+    def includes(self, detail: str) -> bool:
+        """Return whether the request includes that detail of items."""
+        return detail in self.sent.include
+
+    @property
+    def has_citations(self) -> bool:
+        """Whether texts of the model may cite results of searches."""
+        return any(tool.kind in CITED for tool in self.sent.hosted.values())
 
     def begun(self) -> dict[str, Any]:
         """Return the response without any output."""

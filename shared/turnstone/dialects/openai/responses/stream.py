@@ -9,10 +9,8 @@ from collections.abc import Callable, Iterable
 from pydantic_core import to_json
 
 from turnstone.dialects.openai.responses.folding import ResponseFold, response_of
-from turnstone.dialects.openai.responses.output_items import Event
+from turnstone.dialects.openai.responses.output.text_items import Event
 from turnstone.dialects.openai.responses.shown import ShownResponse
-from turnstone.domain.refs import TurnRef
-from turnstone.domain.responses.requests import SentRequest, StoredResponse
 from turnstone.domain.turns.events import Numbered, TurnStarted
 from turnstone.domain.turns.turns import TurnState
 
@@ -87,11 +85,11 @@ def _sse(event: Event, number: int) -> bytes:
     return b"event: " + str(event["type"]).encode() + b"\ndata: " + data + b"\n\n"
 
 
-def whole(stored: StoredResponse, events_of: EventsOf) -> bytes:
-    """Return the JSON of the response."""
-    return to_json(response_of(ShownResponse(stored.ref, stored.sent), stored.state, events_of(stored.state)))
+def whole(shown: ShownResponse, state: TurnState, events_of: EventsOf) -> bytes:
+    """Return the JSON of the response of a turn in its state."""
+    return to_json(response_of(shown, state, events_of(state)))
 
 
-def encoder_of(ref: TurnRef, sent: SentRequest, events_of: EventsOf) -> Callable[[TurnState], bytes]:
+def encoder_of(shown: ShownResponse, events_of: EventsOf) -> Callable[[TurnState], bytes]:
     """Return the function that writes the response of a turn in its state."""
-    return lambda state: whole(StoredResponse(ref, state, sent), events_of)
+    return lambda state: whole(shown, state, events_of)

@@ -19,6 +19,7 @@ from turnstone.domain.memory.vector_stores import (
     StoreHit,
     StorePage,
     StoreState,
+    file_of,
     paged,
     position_named,
     position_of,
@@ -122,7 +123,7 @@ class VectorStores:
         found = self._deps.records.found(BankRef(caller.tenant, stored.content_id, store_id), sorted(names))
         filenames = {name: each.document.filename for name, each in found.items()}
         return tuple(
-            StoreHit(hit, file_id, filenames.get(file_id) or file_id) for hit in hits for file_id in [_file_of(hit)]
+            StoreHit(hit, file_id, filenames.get(file_id) or file_id) for hit in hits for file_id in [file_of(hit)]
         )
 
     def add_files(
@@ -180,13 +181,6 @@ def _position(name: str, store_id: str | None, own: Mapping[str, tuple[int, str]
     if position is None:
         raise InvalidRequest(f"{name}: there is no vector store {store_id!r}", ("query", name))
     return position
-
-
-def _file_of(hit: Hit) -> str:
-    """Return the id of the file of a found chunk; of a chunk that was inserted alone, that in its metadata."""
-    document_id = hit.chunk.document_id
-    named = hit.chunk.metadata.get("document_id")
-    return named if document_id.startswith(CHUNK_NAME) and isinstance(named, str) else document_id
 
 
 def _of_files(attempt: Attempt) -> Attempt:

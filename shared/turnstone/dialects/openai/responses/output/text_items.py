@@ -1,16 +1,18 @@
-"""The output items of an inference while they grow: reasoning, messages and function calls.
+"""The output items of an inference while they grow: reasoning and messages.
 
 Each writes the events of its growth, and ends as the item of the whole response. The items of a response are made by
 these alone, so that a stream ends with what a later request reads.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
+from turnstone.domain.messages.citations import CitationReader, Cited
 from turnstone.domain.responses.addresses import item_id
 
 Event = dict[str, Any]
-Status = Literal["in_progress", "completed", "incomplete"]
+Annotation = dict[str, Any]
+Status = Literal["in_progress", "completed", "incomplete", "failed"]
 
 
 class OpenItem:
@@ -82,11 +84,24 @@ class OpenReasoning(OpenItem):
 
 
 class OpenMessage(OpenItem):
+    """A message of the model, with the sources that it cites.
+
+    Attributes:
+        sources: the beginnings of annotations, by the numbers in marks; None where texts have no marks.
+    """
+
     kind = "msg"
+
+    def __init__(self, turn_id: str, index: int, sources: Mapping[int, Annotation] | None = None) -> None:
+        super().__init__(turn_id, index)
+        self._sources = sources
+        self._reader = CitationReader()
+        self._annotations: list[Annotation] = []
+        self._has_part = False
 
     @property
     def item(self) -> dict[str, Any]:
-        content = [self._part] if self.text else []
+        content = [self._part] if self._has_part else []
         return {
             "id": self.item_id,
             "type": "message",
@@ -97,19 +112,45 @@ class OpenMessage(OpenItem):
 
     @property
     def _part(self) -> dict[str, Any]:
-        return _output_text(self.text)
+        return _output_text(self.text, self._annotations)
 
     def grown(self, text: str) -> Iterator[Event]:
-        if not self.text:
-            yield self._part_event("response.content_part.added", part=_output_text(""))
-        self.text += text
-        yield self._part_event("response.output_text.delta", delta=text, logprobs=[])
+        for piece in (text,) if self._sources is None else self._reader.fed(text):
+            if isinstance(piece, str):
+                yield from self._said(piece)
+            else:
+                yield from self._cited(piece)
 
     def ended(self, status: Status = "completed") -> Iterator[Event]:
-        if self.text:
+        if rest := self._reader.rest():
+            yield from self._said(rest)
+        if self._has_part:
             yield self._part_event("response.output_text.done", text=self.text, logprobs=[])
             yield self._part_event("response.content_part.done", part=self._part)
         yield from super().ended(status)
+
+    def _said(self, text: str) -> Iterator[Event]:
+        yield from self._with_part()
+        self.text += text
+        yield self._part_event("response.output_text.delta", delta=text, logprobs=[])
+
+    def _cited(self, cited: Cited) -> Iterator[Event]:
+        source = (self._sources or {}).get(cited.number)
+        if source is None:
+            return
+        yield from self._with_part()
+        is_file = source["type"] == "file_citation"
+        places = {"index": cited.end} if is_file else {"start_index": cited.start, "end_index": cited.end}
+        index = len(self._annotations)
+        self._annotations.append({**source, **places})
+        annotation = self._annotations[-1]
+        added = {"annotation": annotation, "annotation_index": index}
+        yield self._part_event("response.output_text.annotation.added", **added)
+
+    def _with_part(self) -> Iterator[Event]:
+        if not self._has_part:
+            yield self._part_event("response.content_part.added", part=_output_text("", ()))
+            self._has_part = True
 
 
 class OpenRefusal(OpenMessage):
@@ -120,46 +161,18 @@ class OpenRefusal(OpenMessage):
         return {"type": "refusal", "refusal": self.text}
 
     def grown(self, text: str) -> Iterator[Event]:
-        if not self.text:
+        if not self._has_part:
             yield self._part_event("response.content_part.added", part={"type": "refusal", "refusal": ""})
+            self._has_part = True
         self.text += text
         yield self._part_event("response.refusal.delta", delta=text)
 
     def ended(self, status: Status = "completed") -> Iterator[Event]:
-        if self.text:
+        if self._has_part:
             yield self._part_event("response.refusal.done", refusal=self.text)
             yield self._part_event("response.content_part.done", part=self._part)
         yield from OpenItem.ended(self, status)
 
 
-class OpenFunctionCall(OpenItem):
-    kind = "fc"
-
-    def __init__(self, turn_id: str, index: int, call_id: str, name: str) -> None:
-        super().__init__(turn_id, index)
-        self._call_id = call_id
-        self._name = name
-
-    @property
-    def item(self) -> dict[str, Any]:
-        return {
-            "id": self.item_id,
-            "type": "function_call",
-            "call_id": self._call_id,
-            "name": self._name,
-            "arguments": self.text,
-            "status": self.status,
-        }
-
-    def grown(self, text: str) -> Iterator[Event]:
-        self.text += text
-        yield self._event("response.function_call_arguments.delta", item_id=self.item_id, delta=text)
-
-    def ended(self, status: Status = "completed") -> Iterator[Event]:
-        done = {"item_id": self.item_id, "arguments": self.text, "name": self._name}
-        yield self._event("response.function_call_arguments.done", **done)
-        yield from super().ended(status)
-
-
-def _output_text(text: str) -> dict[str, Any]:
-    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+def _output_text(text: str, annotations: Sequence[Annotation]) -> dict[str, Any]:
+    return {"type": "output_text", "text": text, "annotations": list(annotations), "logprobs": []}

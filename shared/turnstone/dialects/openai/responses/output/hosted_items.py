@@ -1,0 +1,184 @@
+"""Calls of this server's tools in an output, while they run: searches, code and images.
+
+Such an item begins with the model's call, and ends with the answer of the tool.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from turnstone.dialects.openai.responses.output.text_items import Annotation, Event, OpenItem
+from turnstone.dialects.openai.responses.shown import ShownResponse
+from turnstone.domain.responses.hosted import HostedTool
+from turnstone.domain.tools.cited_results import CitedResult, results_in
+from turnstone.domain.tools.tools import ToolCall, ToolResponse
+from turnstone.domain.turns.loop_policies import is_failed
+from turnstone.domain.values.content import text_of
+
+RESULTS, SOURCES = "file_search_call.results", "web_search_call.action.sources"
+
+
+class OpenHosted(OpenItem):
+    """A call of a server's tool.
+
+    Attributes:
+        sources: those that its answer gives to citations, by their numbers.
+        is_over: whether its answer has come, or it waits for its client.
+    """
+
+    works = ""  # the event that follows the call
+
+    def __init__(self, shown: ShownResponse, index: int, tool: HostedTool) -> None:
+        super().__init__(shown.ref.turn_id, index)
+        self._shown = shown
+        self._tool = tool
+        self.sources: dict[int, Annotation] = {}
+        self.is_over = False
+
+    def begun(self) -> Iterator[Event]:
+        yield from super().begun()
+        yield self._told("in_progress")
+
+    def grown(self, text: str) -> Iterator[Event]:
+        """Take a part of the call's arguments, which these items show once they are whole."""
+        self.text += text
+        yield from ()
+
+    def called(self, call: ToolCall) -> Iterator[Event]:
+        """Take the whole call, which the server now runs."""
+        self._take({} if isinstance(call.arguments, str) else call.arguments)
+        yield self._told(self.works)
+
+    def answered(self, response: ToolResponse) -> Iterator[Event]:
+        """Take the tool's answer, and end the item."""
+        self.is_over = True
+        if not is_failed(response):
+            self._take_answer(response)
+        yield self._told("completed")
+        yield from self.ended("failed" if is_failed(response) else "completed")
+
+    def left(self) -> Iterator[Event]:
+        """End the item of a call that was not run, because its response ends before."""
+        self.is_over = True
+        yield from self.ended("incomplete")
+
+    def _take(self, arguments: Mapping[str, Any]) -> None:
+        raise NotImplementedError
+
+    def _take_answer(self, response: ToolResponse) -> None:
+        raise NotImplementedError
+
+    def _told(self, what: str) -> Event:
+        return self._event(f"response.{self._tool.kind}_call.{what}", item_id=self.item_id)
+
+
+class OpenFileSearch(OpenHosted):
+    kind = "fs"
+    works = "searching"
+
+    def __init__(self, shown: ShownResponse, index: int, tool: HostedTool) -> None:
+        super().__init__(shown, index, tool)
+        self._queries: list[str] = []
+        self._results: list[CitedResult] = []
+
+    @property
+    def item(self) -> dict[str, Any]:
+        results = [{**each.about, "text": each.text} for each in self._results]
+        return {
+            "id": self.item_id,
+            "type": "file_search_call",
+            "status": self.status,
+            "queries": self._queries,
+            "results": results if self._shown.includes(RESULTS) and self.is_over else None,
+        }
+
+    def _take(self, arguments: Mapping[str, Any]) -> None:
+        self._queries = _queries_in(arguments)
+
+    def _take_answer(self, response: ToolResponse) -> None:
+        self._results = results_in(response.content)
+        for each in self._results:
+            file_id, filename = str(each.about.get("file_id")), str(each.about.get("filename"))
+            self.sources[each.number] = {"type": "file_citation", "file_id": file_id, "filename": filename}
+
+
+class OpenWebSearch(OpenHosted):
+    kind = "ws"
+    works = "searching"
+
+    def __init__(self, shown: ShownResponse, index: int, tool: HostedTool) -> None:
+        super().__init__(shown, index, tool)
+        self._queries: list[str] = []
+
+    @property
+    def item(self) -> dict[str, Any]:
+        action: dict[str, Any] = {"type": "search", "query": "".join(self._queries), "queries": self._queries}
+        if self._shown.includes(SOURCES):
+            action["sources"] = [{"type": "url", "url": source["url"]} for source in self.sources.values()]
+        return {"id": self.item_id, "type": "web_search_call", "status": self.status, "action": action}
+
+    def _take(self, arguments: Mapping[str, Any]) -> None:
+        self._queries = _queries_in(arguments)
+
+    def _take_answer(self, response: ToolResponse) -> None:
+        for each in results_in(response.content):
+            url, title = str(each.about.get("url")), str(each.about.get("title"))
+            self.sources[each.number] = {"type": "url_citation", "url": url, "title": title}
+
+
+class OpenTool(OpenHosted):
+    """A call of a tool of a toolgroup, in the form of a call of an MCP server's tool."""
+
+    kind = "mcp"
+
+    def __init__(self, shown: ShownResponse, index: int, tool: HostedTool) -> None:
+        super().__init__(shown, index, tool)
+        self._output: str | None = None
+        self._error: dict[str, Any] | None = None
+
+    @property
+    def item(self) -> dict[str, Any]:
+        return {
+            "id": self.item_id,
+            "type": "mcp_call",
+            "status": self.status,
+            "server_label": self._tool.group,
+            "name": self._tool.runs_as,
+            "arguments": self.text,
+            "output": self._output,
+            "error": self._error,
+            "approval_request_id": None,
+        }
+
+    def grown(self, text: str) -> Iterator[Event]:
+        self.text += text
+        yield self._event("response.mcp_call_arguments.delta", item_id=self.item_id, delta=text)
+
+    def called(self, call: ToolCall) -> Iterator[Event]:  # noqa: ARG002 - its arguments have been streamed
+        yield self._event("response.mcp_call_arguments.done", item_id=self.item_id, arguments=self.text)
+
+    def answered(self, response: ToolResponse) -> Iterator[Event]:
+        self.is_over = True
+        text = text_of(response.content)
+        if is_failed(response):
+            content = [{"type": "text", "text": text}]
+            self._error = {"type": "mcp_tool_execution_error", "content": content}
+        else:
+            self._output = text
+        yield self._told("failed" if is_failed(response) else "completed")
+        yield from self.ended("failed" if is_failed(response) else "completed")
+
+
+def _queries_in(arguments: Mapping[str, Any]) -> list[str]:
+    query = arguments.get("query")
+    return [query] if isinstance(query, str) else []
+
+
+def opened_hosted(shown: ShownResponse, index: int, tool: HostedTool) -> OpenHosted:
+    """Return the item of a call that has begun."""
+    match tool.kind:
+        case "file_search":
+            return OpenFileSearch(shown, index, tool)
+        case "web_search":
+            return OpenWebSearch(shown, index, tool)
+        case _:
+            return OpenTool(shown, index, tool)
