@@ -145,7 +145,9 @@ def turn_after(query: ItemsQuery) -> str | None:
     return address.turn_id
 
 
-def items_page(turns: Iterator[ConversationTurn], query: ItemsQuery, events_of: EventsOf) -> ConversationItemList:
+def items_page(
+    turns: Iterator[ConversationTurn], query: ItemsQuery, events_of: EventsOf, include: tuple[str, ...] = ()
+) -> ConversationItemList:
     """Return the requested part of the items of the turns. Raises InvalidRequest for an id that no item has."""
     items = _items(turns, events_of, include, is_newest_first=query.is_newest_first)
     if query.after is not None and not any(item["id"] == query.after for item in items):
