@@ -26,7 +26,7 @@ CALL = call_from_json("c1", "add", '{"a": 1}')
 HELLO = {"role": "user", "content": "hello"}
 
 
-def said(role: str, text: str) -> dict[str, str]:
+def message(role: str, text: str) -> dict[str, str]:
     return {"role": role, "content": text}
 
 
@@ -51,7 +51,7 @@ def test_a_conversation_has_metadata_which_another_process_reads_and_changes(mak
 
 def test_responses_read_their_conversation_and_append_to_it(make: Make) -> None:
     server = make("one", "two")
-    named = conversation(server, items=[said("user", "a secret word"), said("assistant", "noted")])
+    named = conversation(server, items=[message("user", "a secret word"), message("assistant", "noted")])
     first = responded(server, input="hello", conversation=named)
     assert first["conversation"] == {"id": named}
     responded(server, input="more", conversation={"id": named})
@@ -125,7 +125,7 @@ def test_nothing_is_added_while_a_turn_runs(make: Make) -> None:
         responded(server, conversation=named)
     held.open()
     server.settle()
-    assert texts(add(server, named, said("user", "now"))) == ["now"]
+    assert texts(add(server, named, message("user", "now"))) == ["now"]
 
 
 def test_items_and_conversations_sent_again_are_stored_once(make: Make) -> None:
@@ -169,7 +169,7 @@ def test_any_session_is_a_conversation(make: Make) -> None:
     assert texts(items(server, named)) == ["hello", "hi", "on", "more"]
 
 
-def test_shields_of_an_agent_judge_what_is_said_in_its_conversations(make: Make) -> None:
+def test_shields_of_an_agent_judge_messages_in_its_conversations(make: Make) -> None:
     server = make()
     named = conversation(server, agent=server.agent(input_shields=["strict"]))
     with pytest.raises(InvalidRequest):

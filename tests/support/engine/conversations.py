@@ -38,9 +38,9 @@ def add(server: Server, text: str, *items: Any, by: Attempt | None = None) -> li
 
 def items(server: Server, text: str, caller: Caller = LOCAL_CALLER, **query: Any) -> list[dict[str, Any]]:
     """Return the conversation's items, oldest first by default."""
-    conversations, asked = server.core.conversations, ItemsQuery(**{"limit": 100, "is_newest_first": False, **query})
-    turns = conversations.turns(caller, text, turn_after(asked), is_newest_first=asked.is_newest_first)
-    return list(items_page(turns, asked, conversations.events_of).data)
+    conversations, page = server.core.conversations, ItemsQuery(**{"limit": 100, "is_newest_first": False, **query})
+    turns = conversations.turns(caller, text, turn_after(page), is_newest_first=page.is_newest_first)
+    return list(items_page(turns, page, conversations.events_of).data)
 
 
 def item(server: Server, text: str, named: str) -> dict[str, Any]:

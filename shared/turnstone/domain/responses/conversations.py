@@ -11,7 +11,7 @@ from turnstone.domain.turns.turns import TurnState
 from turnstone.domain.values.frozen import Frozen, JsonObject
 
 
-class Conversation(Frozen):
+class ConversationMetadata(Frozen):
     """What a session has as a conversation. Any session is one, without metadata at first."""
 
     metadata: dict[str, str] = {}
@@ -42,7 +42,7 @@ class StoredConversation(NamedTuple):
 
     ref: SessionRef
     session: Session
-    conversation: Conversation
+    conversation: ConversationMetadata
 
 
 class ConversationTurn(NamedTuple):

@@ -12,6 +12,7 @@ from turnstone.domain.models.requests import (
     ReasoningChunk,
     TextChunk,
 )
+from turnstone.domain.sessions.context import Entry, Segment
 from turnstone.domain.tools.tools import ToolCall, ToolResponse
 from turnstone.domain.turns.cuts import cut_again, cuts_of
 from turnstone.domain.turns.turns import InferenceStep, StepTrace, ToolExecutionStep, Turn, TurnState, silent_output
@@ -77,7 +78,7 @@ class Removal(NamedTuple):
 Removed = RemovedInput | RemovedText | RemovedReasoning | RemovedCall | RemovedAnswer | RemovedOutput
 
 
-def place_of(index: int, removed: Iterable[int]) -> int:
+def position_of(index: int, removed: Iterable[int]) -> int:
     """Return the position of the item that is the one with that index among those that stay."""
     for position in sorted(removed):
         if position > index:
@@ -219,3 +220,12 @@ def _with_step(turn: Turn, index: int, step: Any) -> tuple[Any, ...]:
 def _with_turn(state: TurnState, **changes: Any) -> TurnState:
     fields: Mapping[str, Any] = changes
     return state.model_copy(update={"turn": state.turn.model_copy(update=fields)})
+
+
+def with_entry(segments: Sequence[Segment], entry: Entry) -> tuple[Segment, ...]:
+    """Return the segment that has the entry's turn, with this entry in place of it; empty if no segment has it."""
+    for segment in reversed(segments):
+        entries = tuple(entry if each.order == entry.order else each for each in segment.entries)
+        if any(each is entry for each in entries):
+            return (segment.model_copy(update={"entries": entries}),)
+    return ()

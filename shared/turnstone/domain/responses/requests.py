@@ -66,7 +66,8 @@ class NewResponse(NamedTuple):
         previous: id of the response to continue, None without one.
         conversation: id of the conversation to continue, None without one; not with `previous`.
         tool_extras: see `TurnSettings`.
-        places: the positions in the request's tools of the toolgroups of `config`.
+        tool_indexes: of the toolgroups of `config` among the request's tools.
+        runs_in_background: see `TurnSettings`.
     """
 
     messages: tuple[Message, ...]
@@ -79,7 +80,8 @@ class NewResponse(NamedTuple):
     conversation: str | None = None
     extras: Mapping[str, Any] = {}
     tool_extras: Mapping[str, Any] = {}
-    places: tuple[int, ...] = ()
+    tool_indexes: tuple[int, ...] = ()
+    runs_in_background: bool = False
 
     @property
     def policy(self) -> LoopPolicy:

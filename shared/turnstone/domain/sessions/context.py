@@ -94,15 +94,6 @@ def without_entry(segments: Sequence[Segment], order: str) -> tuple[Segment, ...
     return ()
 
 
-def with_entry(segments: Sequence[Segment], entry: Entry) -> tuple[Segment, ...]:
-    """Return the segment that has the entry's turn, with this entry in place of it; empty if no segment has it."""
-    for segment in reversed(segments):
-        entries = tuple(entry if each.order == entry.order else each for each in segment.entries)
-        if any(each is entry for each in entries):
-            return (segment.model_copy(update={"entries": entries}),)
-    return ()
-
-
 def entry_of(ended: TurnState) -> Entry:
     """Return the ended turn's log entry."""
     messages = ended_messages(ended)

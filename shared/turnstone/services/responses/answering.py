@@ -8,7 +8,7 @@ from turnstone.domain.responses.requests import Given
 
 
 def refuse_lonely(answers: Iterable[Given], calls: Collection[str], field: str, of: str = "the conversation") -> None:
-    """Raise InvalidRequest for an answer to none of the open calls of what it continues, at its place in the field."""
+    """Raise InvalidRequest for an answer to none of the open calls, with its position in the field."""
     for given in answers:
         if given.call_id not in calls:
             message = f"no call of {of}, or of the items before it, has the id {given.call_id!r}"

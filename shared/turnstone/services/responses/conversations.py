@@ -18,15 +18,15 @@ from turnstone.domain.responses.addresses import (
 )
 from turnstone.domain.responses.conversations import (
     AddedItems,
-    Conversation,
+    ConversationMetadata,
     ConversationTurn,
     NewConversation,
     StoredConversation,
 )
-from turnstone.domain.responses.removal import Removal, output_of, without
+from turnstone.domain.responses.removal import Removal, output_of, with_entry, without
 from turnstone.domain.responses.requests import SentRequest
 from turnstone.domain.sessions.call_pairs import open_calls
-from turnstone.domain.sessions.context import Entry, Segment, entry_of, with_entry
+from turnstone.domain.sessions.context import Entry, Segment, entry_of
 from turnstone.domain.sessions.sessions import LockState, Session
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.turns.events import Numbered
@@ -96,7 +96,7 @@ class Conversations:
         """
         session = self._new_session(caller, new, attempt)
         ref = SessionRef(tenant=caller.tenant, agent_id=session.agent_id, session_id=session.session_id)
-        conversation = Conversation(metadata=dict(new.metadata))
+        conversation = ConversationMetadata(metadata=dict(new.metadata))
 
         def act() -> StoredConversation:
             view = self._deps.turns.view(ref, 0, attempt, new=NewSession(session))
@@ -119,7 +119,7 @@ class Conversations:
 
     def update(self, caller: Caller, text: str, metadata: Mapping[str, str]) -> StoredConversation:
         """Give the conversation other metadata, which replaces the old. Raises NotFound, ContentLost."""
-        changed = Conversation(metadata=dict(metadata))
+        changed = ConversationMetadata(metadata=dict(metadata))
 
         def act() -> StoredConversation:
             ref, session, record = self._visited(caller, text)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from turnstone.domain.errors import ContentLost, NotFound
-from turnstone.domain.responses.conversations import Conversation, ConversationTurn
+from turnstone.domain.responses.conversations import ConversationMetadata, ConversationTurn
 from turnstone.domain.responses.requests import SentRequest
 from turnstone.ports.records import Absent, AttributeIs, Check, Get, Put, RevIs
 from turnstone.store.agents.implicit import is_implicit, owner_of_answering
@@ -39,7 +39,7 @@ class ConversationStore:
             raise NotFound("session", ref.session_id)
         return session_of(header), owner_of_answering(agent, ref.agent_id), record
 
-    def update(self, ref: SessionRef, session: Session, found: Record | None, changed: Conversation) -> None:
+    def update(self, ref: SessionRef, session: Session, found: Record | None, changed: ConversationMetadata) -> None:
         """Store the changed conversation in place of the record as read. Raises Conflict after another change."""
         session_stays = Check(session_key(ref), (AttributeIs("status", session.lock.state.value),))
         self._store.write([session_stays, put_conversation(ref, changed, found)])
@@ -79,12 +79,12 @@ def _sent_in(record: Record | None) -> SentRequest | None:
     return None if record is None else SentRequest.model_validate_json(record.body)
 
 
-def conversation_in(record: Record | None) -> Conversation:
+def conversation_in(record: Record | None) -> ConversationMetadata:
     """Return the conversation in the record; without one it has no metadata."""
-    return Conversation() if record is None else Conversation.model_validate_json(record.body)
+    return ConversationMetadata() if record is None else ConversationMetadata.model_validate_json(record.body)
 
 
-def put_conversation(ref: SessionRef, conversation: Conversation, found: Record | None = None) -> Put:
+def put_conversation(ref: SessionRef, conversation: ConversationMetadata, found: Record | None = None) -> Put:
     """Return the write of the conversation in place of the record as read."""
     body = conversation.model_dump_json(exclude_defaults=True).encode()
     return Put(conversation_key(ref), body, when=(RevIs(found.rev) if found else Absent(),))

@@ -1,4 +1,4 @@
-"""Conversations on OpenAI's wire: the requests, and what is answered.
+"""Conversations on OpenAI's wire: requests and replies.
 
 Source: the types of `openai` 3.54.0; `agent` is this server's extension.
 """
@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from turnstone.dialects.openai.chat.stored_completions import Metadata
+from turnstone.dialects.openai.metadata import Metadata
 from turnstone.dialects.openai.pages import HAS_MORE, OF_LIST, PageRule, Query, only_value
 from turnstone.dialects.openai.responses.conversation_items import items_of_turn
 from turnstone.dialects.openai.responses.input_items import AnyItem, given_input, stored_items

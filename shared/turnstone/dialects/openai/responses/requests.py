@@ -212,7 +212,7 @@ class CreateResponse(StrictRequest):
             conversation=self._conversation_id,
             extras=self._extras(),
             tool_extras=tool_extras(tools.functions),
-            places=tuple(self.tools.index(tool) for tool in tools.hosted),
+            tool_indexes=tuple(self.tools.index(tool) for tool in tools.hosted),
         )
 
     @property
