@@ -8,7 +8,8 @@ TABLE = {
     "GET /v1/openai/v1/responses": "list_responses",
     "GET /v1/openai/v1/responses/{response_id}": "get_response",
     "DELETE /v1/openai/v1/responses/{response_id}": "delete_response",
+    "POST /v1/openai/v1/responses/{response_id}/cancel": "cancel_response",
     "GET /v1/openai/v1/responses/{response_id}/input_items": "list_input_items",
 }
 ROUTES = FamilyRoutes(__package__, TABLE)
-handler = LambdaHandler(__name__, family=ROUTES, loads=("responses", "turns", "events"))
+handler = LambdaHandler(__name__, family=ROUTES, loads=("responses", "turns", "events", "cancelling"))

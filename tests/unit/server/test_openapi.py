@@ -275,7 +275,11 @@ def test_every_parameter_is_declared(route: Route) -> None:
     reads_or_deletes = route.method == "POST" and route.path.endswith(("/get", "/delete"))
     stores_nothing = ("/v1/inference/", "/v1/openai/", "/v1/tool-runtime/invoke")
     reads_or_deletes |= route.method == "POST" and route.path.endswith(("/query", "/unregister"))
-    is_creating = route.method == "POST" and route.path in (*CREATING_FILES, RESPONSES)
+    is_creating = route.method == "POST" and route.path in (
+        *CREATING_FILES,
+        RESPONSES,
+        f"{RESPONSES}/{{response_id}}/cancel",
+    )
     assert route.stores == (is_creating or (not route.path.startswith(stores_nothing) and not reads_or_deletes))
 
 
@@ -567,6 +571,12 @@ def check_responses(checked: CheckedClient) -> None:
     assert checked.fetch("POST", RESPONSES, {}).status == 400
     assert checked.fetch("GET", path, query="?stream=true&starting_after=1").status == 200
     assert checked.fetch("GET", path, query="?starting_after=1").status == 400
+    assert checked.fetch("POST", path + "/cancel").status == 400
+    queued = checked.fetch("POST", RESPONSES, {**whole, "background": True}).json()
+    assert queued["status"] == "queued"
+    checked.ids["response_id"], other = queued["id"], checked.ids["response_id"]
+    assert checked.fetch("POST", path + "/cancel").status == 200
+    checked.ids["response_id"] = other
     assert checked.fetch("GET", RESPONSES, query="?limit=1").json()["has_more"] is True
     assert checked.fetch("GET", RESPONSES, query="?limit=0").status == 400
     for url in (path, path + "/input_items"):

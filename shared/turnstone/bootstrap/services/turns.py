@@ -193,5 +193,7 @@ class ResponseServices:
                 read_tokens=self._turns().runner_deps.read_tokens,
                 deleting=lambda: self._cleanup().deleting,
                 events=lambda: self._turns().events,
+                cancelling=lambda: self._turns().cancelling,
+                supervisor=ports.supervisor,
             )
         )

@@ -24,6 +24,7 @@ class SentRequest(Frozen):
         include: details of items to show.
         input: the input items as sent; ids are added when they are read.
         takes_one_call: whether only the first call of each inference counts.
+        is_in_background: whether the response runs without its request.
         segment: number of the open segment of the context log when the turn was opened.
     """
 
@@ -33,6 +34,7 @@ class SentRequest(Frozen):
     include: tuple[str, ...] = ()
     input: tuple[JsonObject, ...] = ()
     takes_one_call: bool = False
+    is_in_background: bool = False
     segment: int = 0
 
 
@@ -91,11 +93,16 @@ class NewResponse(NamedTuple):
 
 
 class StoredResponse(NamedTuple):
-    """A response as stored: its turn, and its request."""
+    """A response as stored: its turn, and its request.
+
+    Attributes:
+        is_queued: whether no process has run it yet.
+    """
 
     ref: TurnRef
     state: TurnState
     sent: SentRequest
+    is_queued: bool = False
 
 
 class ListedResponse(Frozen):

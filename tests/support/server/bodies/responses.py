@@ -11,6 +11,7 @@ from turnstone.dialects.openai.responses.requests import CreateResponse
 
 RESPONSES = "/v1/openai/v1/responses"
 RESPONSE = f"{RESPONSES}/{{response_id}}"
+CANCEL = f"{RESPONSE}/cancel"
 INPUT_ITEMS = f"{RESPONSE}/input_items"
 FUNCTION = {
     "type": "function",

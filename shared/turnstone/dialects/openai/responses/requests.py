@@ -47,7 +47,6 @@ REFUSED = {
     "prompt_cache_options": "this server configures no caches of providers; leave it out",
 }
 NOT_YET = {
-    "background": (True, "responses run within their request here; leave it out, or send false"),
     "store": (False, "responses are stored here; leave it out, or send true"),
     "truncation": ("disabled", "older messages that exceed the model's context are left out; send auto"),
 }
@@ -195,6 +194,7 @@ class CreateResponse(StrictRequest):
             include=tuple(dict.fromkeys(self.include)),
             input=stored_items(items),
             takes_one_call=not self.parallel_tool_calls,
+            is_in_background=self.background,
         )
         return NewResponse(
             messages=given.messages,
