@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from turnstone.bootstrap.services.turns import ResponseServices, TurnServices
     from turnstone.bootstrap.services.usage import UsageServices
     from turnstone.bootstrap.services.vector_stores import VectorStoreServices
+    from turnstone.bootstrap.services.webhooks.services import WebhookServices
     from turnstone.services.threads.slots import QueueLimits
     from turnstone.settings.config import Settings
 
@@ -54,6 +55,9 @@ class Core:
 
     foundation: Foundation
     agents = ServiceOf(lambda core: core.agent_services.agents)
+    blocks = ServiceOf(lambda core: core.agent_services.blocks)
+    core_memory = ServiceOf(lambda core: core.agent_services.core_memory)
+    block_prompts = ServiceOf(lambda core: core.agent_services.prompts)
     sessions = ServiceOf(lambda core: core.session_services.sessions)
     attachments = ServiceOf(lambda core: core.session_services.attachments)
     turns = ServiceOf(lambda core: core.turn_services.turns)
@@ -75,6 +79,7 @@ class Core:
     inferring = ServiceOf(lambda core: core.model_services.inferring)
     stored_completions = ServiceOf(lambda core: core.model_services.stored_completions)
     responses = ServiceOf(lambda core: core.response_services.responses)
+    conversations = ServiceOf(lambda core: core.response_services.conversations)
     banks = ServiceOf(lambda core: core.memory_services.banks)
     inserting = ServiceOf(lambda core: core.memory_services.inserting)
     documents = ServiceOf(lambda core: core.memory_services.documents)
@@ -91,6 +96,8 @@ class Core:
     uploads = ServiceOf(lambda core: core.file_services.uploads)
     usage = ServiceOf(lambda core: core.usage_services.usage)
     contexts = ServiceOf(lambda core: core.usage_services.contexts)
+    webhooks = ServiceOf(lambda core: core.webhook_services.webhooks)
+    webhook_sending = ServiceOf(lambda core: core.webhook_services.sending)
     executor = ServiceOf(lambda core: core.foundation.executor)
 
     def __init__(
@@ -140,13 +147,30 @@ class Core:
     def turn_services(self) -> TurnServices:
         from turnstone.bootstrap.services.turns import TurnServices
 
-        return TurnServices(self.foundation, self.registries, lambda: self.turn_memory_services)
+        return TurnServices(
+            self.foundation,
+            self.registries,
+            lambda: self.turn_memory_services,
+            lambda: self.agent_services.prompts,
+        )
 
     @cached_property
     def cleanup_services(self) -> CleanupServices:
         from turnstone.bootstrap.services.cleanup import CleanupServices
 
-        return CleanupServices(self.foundation, lambda: self.turn_services, lambda: self.ingesting_services)
+        return CleanupServices(
+            self.foundation,
+            lambda: self.turn_services,
+            lambda: self.ingesting_services,
+            lambda: self.agent_services.blocks,
+            lambda: self.webhook_services.sending,
+        )
+
+    @cached_property
+    def webhook_services(self) -> WebhookServices:
+        from turnstone.bootstrap.services.webhooks.services import WebhookServices
+
+        return WebhookServices(self.foundation, lambda: self.registries.directory)
 
     @cached_property
     def model_services(self) -> ModelServices:
@@ -208,4 +232,9 @@ class Core:
     def registries(self) -> Registries:
         from turnstone.bootstrap.services.registries import Registries
 
-        return Registries(self.foundation, lambda: self._own_toolgroups(self), lambda: self.turn_memory_services)
+        return Registries(
+            self.foundation,
+            lambda: self._own_toolgroups(self),
+            lambda: self.turn_memory_services,
+            lambda: self.agent_services.core_memory,
+        )

@@ -47,6 +47,7 @@ FOR_ALL: Mapping[tuple[str, str], int] = {
     ("POST", "/v1/memory-banks"): 200,
     ("GET", "/memory-banks/list"): 200,
     ("POST", "/memory-banks/register"): 200,
+    ("POST", "/v1/openai/v1/conversations"): 200,
     ("GET", "/v1/providers"): 200,
     ("GET", "/v1/providers/{provider_id}"): 200,
     ("GET", "/v1/tools"): 200,
@@ -64,6 +65,8 @@ FOR_ALL: Mapping[tuple[str, str], int] = {
     ("POST", "/v1/openai/v1/files"): 200,
     ("POST", "/v1/openai/v1/uploads"): 200,
     ("GET", "/v1/openai/v1/vector_stores"): 200,  # likewise
+    ("GET", "/v1/webhooks"): 200,  # the tenant's own
+    ("POST", "/v1/webhooks"): 200,
     ("POST", "/v1/inference/completion"): 200,
     ("POST", "/v1/openai/v1/completions"): 200,
 }

@@ -111,18 +111,20 @@ def test_a_silent_server_is_waited_for_no_longer_than_the_limit(server: Postgres
     os.kill(pid, signal.SIGSTOP)
     began = time.monotonic()
     try:
-        with pytest.raises(MemoryProviderTimedOut, match="'the-store': the database did not answer in time"):
+        with pytest.raises(MemoryProviderTimedOut, match="'the-store': the database did not answer in time") as late:
             provider.search(REF, question(axis(0)))
     finally:
         os.kill(pid, signal.SIGCONT)
     assert time.monotonic() - began < 5
+    assert late.value.is_outage
     assert provider.search(REF, question(axis(0))) == []
 
 
 def test_a_slow_statement_ends_at_the_limit(server: PostgresServer) -> None:
     pool = PostgresPool("slow", server.url(), 2, 0.2)
-    with pytest.raises(MemoryProviderTimedOut):
+    with pytest.raises(MemoryProviderTimedOut) as late:
         pool.run(lambda connection: connection.execute("SELECT pg_sleep(30)"))
+    assert not late.value.is_outage
     assert pool.run(lambda connection: connection.execute("SELECT 1").fetchall()) == [(1,)]
     pool.close()
 
@@ -137,8 +139,9 @@ def test_no_more_connections_are_opened_than_allowed(server: PostgresServer) -> 
     holder = threading.Thread(target=pool.run, args=(hold,))
     holder.start()
     assert is_open.wait(20)
-    with pytest.raises(MemoryProviderTimedOut, match="all connections to the database are in use"):
+    with pytest.raises(MemoryProviderTimedOut, match="all connections to the database are in use") as busy:
         pool.run(lambda connection: connection.execute("SELECT 1"))
+    assert not busy.value.is_outage
     may_end.set()
     holder.join()
     pool.close()

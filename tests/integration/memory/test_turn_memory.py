@@ -10,16 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 
-from tests.fakes.models.scripted import ScriptedReply
+from tests.fakes.models.scripted import ScriptedReply, call
 from tests.support.engine.either_store import Make, made_over_dynamodb, made_over_sqlite
 from tests.support.engine.harness import (
     LEASE_S,
     Server,
     attempt,
+    drained_events,
     outline,
     saves_step,
     turn_in,
@@ -29,10 +31,11 @@ from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.errors import MemoryUnusable, NotFound, StoreUnavailable
 from turnstone.domain.memory.banks import NewBank
 from turnstone.domain.memory.insertions import GivenChunk
-from turnstone.domain.memory.lent_banks import bank_of_session
+from turnstone.domain.memory.lent_banks import RAG, bank_of_session
 from turnstone.domain.memory.questions import BankQuery, BankQuestion
 from turnstone.domain.memory.texts.chunking import count_tokens
 from turnstone.domain.messages.messages import UserMessage, message_text
+from turnstone.domain.models.requests import Embedded, EmbeddingRequest
 from turnstone.domain.provider_data import NO_PROVIDER_DATA
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.turns.events import StepCompleted, TurnFailed
@@ -369,3 +372,36 @@ def test_a_store_that_fails_leaves_the_turn_to_another_process(make: Make) -> No
     run = other.core.recovery.reconcile(ref.turn(server.states(ref)[0].order)).run
     assert run is not None
     assert TERNS in str(step_of(turn_in(other.drain(run))).inserted_context)
+
+
+@pytest.mark.parametrize("by", ["a tool of type memory", "the search of the model"])
+def test_a_cancelled_turn_ends_while_the_embedding_model_is_silent(
+    make: Make, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    is_tool = by == "the search of the model"
+    server = make(*([call("knowledge_search", "s", query=QUESTION)] if is_tool else []), "unused")
+    filled(server, TERNS)
+    rag = {"name": RAG, "args": {"vector_db_ids": ["shore"]}}
+    ref = server.session(**({"toolgroups": [rag]} if is_tool else {"tools": [memory("shore")]}))
+    embedding, may_answer = Event(), Event()
+    embeddings: Any = server.core.foundation.ports.embeddings
+    embed = embeddings.embed
+
+    def slow(request: EmbeddingRequest) -> Embedded:
+        embedding.set()
+        assert may_answer.wait(20)
+        made: Embedded = embed(request)
+        return made
+
+    monkeypatch.setattr(embeddings, "embed", slow)
+    broadcast = server.start(ref)
+    assert embedding.wait(20)
+    state = server.core.cancelling.cancel(LOCAL_CALLER, broadcast.ref, attempt())
+    try:
+        events = drained_events(broadcast)
+    finally:
+        may_answer.set()
+    assert isinstance(events[-1], TurnFailed)
+    assert (state.status, server.state(broadcast.ref).status) == (TurnStatus.CANCELLED, TurnStatus.CANCELLED)
+    server.settle()
+    assert broadcast.events == list(events)

@@ -20,10 +20,14 @@ from turnstone.store.layout.keys import attachment_key
 
 SESSION = "/v1/agents/{agent_id}/session/{session_id}"
 REGISTRIES = ("/v1/models", "/v1/toolgroups", "/v1/shields", "/v1/vector-dbs")
-IDS = re.compile(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|call_[0-9a-f]{32}|resp_[A-Za-z0-9_-]+")
+IDS = re.compile(
+    rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|call_[0-9a-f]{32}|(?:resp|conv)_[A-Za-z0-9_-]+|(?:msg|fc)_[0-9a-f]{36}"
+)
 MARK = re.compile(r"mark[\w-]*")
 STORED = "/v1/openai/v1/chat/completions"
 RESPONSES = "/v1/openai/v1/responses"
+CONVERSATIONS = "/v1/openai/v1/conversations"
+CONVERSATION_ITEMS = f"{CONVERSATIONS}/{{conversation_id}}/items"
 THINGS = ("agent", "session", "turn", "model", "group", "shield", "stored")
 PARAMETER = re.compile(r"{(\w+)}")
 SERVERS_OWN = {"tool_name": "current_time", "provider_id": "default"}
@@ -40,12 +44,16 @@ BANKS = ("/v1/memory-banks", DOCUMENTS)  # they are of their owner, as agents ar
 FILES, UPLOADS = "/v1/openai/v1/files", "/v1/openai/v1/uploads"
 PARTS = f"{UPLOADS}/{{upload_id}}/parts"
 STORES = "/v1/openai/v1/vector_stores"
+WEBHOOKS = "/v1/webhooks"
 STORE_FILES, BATCHES = f"{STORES}/{{vector_store_id}}/files", f"{STORES}/{{vector_store_id}}/file_batches"
 OF_STORES = (STORES, STORE_FILES, BATCHES)
 IDS_OF = {STORED: "completion_id", RESPONSES: "response_id", FILES: "file_id", UPLOADS: "upload_id"}
+IDS_OF |= {CONVERSATIONS: "conversation_id"}
 IDS_OF |= {STORES: "vector_store_id", BATCHES: "batch_id"}
 KEYED = (
     RESPONSES,
+    CONVERSATIONS,
+    CONVERSATION_ITEMS,
     "/v1/agents",
     "/v1/agents/{agent_id}/session",
     *REGISTRIES,
@@ -54,12 +62,13 @@ KEYED = (
     UPLOADS,
     PARTS,
     *OF_STORES,
+    WEBHOOKS,
 )
 INGESTED_WITHIN_S = 20.0
 
 
 def is_registry(route: Route) -> bool:
-    return route.path.startswith((*REGISTRIES, "/v1/openai/v1/models"))
+    return route.path.startswith((*REGISTRIES, "/v1/openai/v1/models", WEBHOOKS))
 
 
 class Tenant:
@@ -107,7 +116,19 @@ class Tenant:
     def _make(self) -> None:
         for path in (
             *("/v1/agents", "/v1/agents/{agent_id}/session", SESSION + "/turn", SESSION + "/turn"),
-            *(*REGISTRIES, STORED, RESPONSES, *BANKS, FILES, UPLOADS, PARTS, *OF_STORES),
+            *(
+                *REGISTRIES,
+                STORED,
+                RESPONSES,
+                CONVERSATIONS,
+                CONVERSATION_ITEMS,
+                *BANKS,
+                FILES,
+                UPLOADS,
+                PARTS,
+                *OF_STORES,
+                WEBHOOKS,
+            ),
         ):
             if path in OF_STORES:
                 written = json.dumps(self.bodies[path]).replace("@file_id@", self.ids["file_id"])
@@ -116,11 +137,18 @@ class Tenant:
             assert answer.status == 200, answer
             self.secrets |= set(IDS.findall(answer.body))
             made = answer.json() or {}
-            self.ids |= {name: made[name] for name in ("agent_id", "session_id", "turn_id") if name in made}
+            self.ids |= {
+                name: made[name] for name in ("agent_id", "session_id", "turn_id", "webhook_id") if name in made
+            }
             if path in IDS_OF:
                 self.ids[IDS_OF[path]] = made["id"]
+            if path == CONVERSATION_ITEMS:
+                self.ids["item_id"] = made["first_id"]
             if made.get("steps"):
                 self.ids["step_id"] = made["steps"][0]["step_id"]
+        tested = self.send("POST", f"{WEBHOOKS}/{self.ids['webhook_id']}/test").json()
+        self.ids["delivery_id"] = tested["delivery_id"]
+        self.secrets |= {tested["delivery_id"].encode(), tested["event_id"].encode()}
         self.bodies = {**self.bodies, **self._bodies_2024()}
 
     def _bodies_2024(self) -> Mapping[str, Any]:
@@ -192,6 +220,12 @@ def _bodies(mark: str, text: str) -> Mapping[str, Any]:
             "instructions": stored,
             "metadata": {"of": stored[:500]},
         },
+        CONVERSATIONS: {
+            "items": [{"role": "user", "content": stored}],
+            "metadata": {"of": stored[:500]},
+        },
+        f"{CONVERSATIONS}/{{conversation_id}}": {"metadata": {"of": stored[:500]}},
+        CONVERSATION_ITEMS: {"items": [{"role": "user", "content": stored}]},
         "/v1/models": {"model_id": f"{mark}-model", "metadata": {model: model}},
         "/v1/toolgroups": {
             "toolgroup_id": f"{mark}-group",
@@ -223,6 +257,12 @@ def _bodies(mark: str, text: str) -> Mapping[str, Any]:
         STORES: {"name": stored[:200], "metadata": {"of": stored[:500]}, "file_ids": ["@file_id@"]},
         STORE_FILES: {"file_id": "@file_id@", "attributes": {"of": stored[:500]}},
         BATCHES: {"file_ids": ["@file_id@"]},
+        WEBHOOKS: {
+            "url": f"https://{mark}-hooks.invalid/",
+            "event_types": ["turn.completed"],
+            "description": stored[:500],
+        },
+        f"{WEBHOOKS}/{{webhook_id}}": {"description": stored[:500]},
         f"{STORES}/{{vector_store_id}}": {"name": stored[:200]},
         f"{STORES}/{{vector_store_id}}/search": {"query": stored},
         f"{STORE_FILES}/{{file_id}}": {"attributes": {"of": stored[:500]}},

@@ -11,6 +11,7 @@ from typing import Any
 from tests.support.server import file_bodies, memory_bodies
 from tests.support.server.bodies import responses as response_bodies
 from tests.support.server.bodies import vector_stores as vector_store_bodies
+from tests.support.server.bodies import webhooks as webhook_bodies
 from tests.support.server.body_shapes import (
     CONFIG,
     EMBED,
@@ -499,6 +500,12 @@ BODIES = {
         route: Bodies(tuple(valid), lambda body, _, grade=grade: grade(body), names=names)
         for route, (valid, grade, names) in vector_store_bodies.GRADES.items()
     },
+    **dict.fromkeys(webhook_bodies.READ, UNREAD),
+    ("GET", webhook_bodies.DELIVERIES): Bodies(UNREAD.valid, by_query=webhook_bodies.list_grade),
+    **{
+        route: Bodies(tuple(valid), lambda body, _, grade=grade: grade(body))
+        for route, (valid, grade) in webhook_bodies.GRADES.items()
+    },
     ("POST", "/v1/inference/chat-completion"): Bodies(CHATS, chat_grade),
     ("POST", "/v1/openai/v1/chat/completions"): Bodies(OPENAI_CHATS, openai_chat_grade),
     ("GET", STORED): Bodies(UNREAD.valid, by_query=lambda query: completions_grade(query)),
@@ -519,6 +526,23 @@ BODIES = {
     ("POST", response_bodies.CANCEL): UNREAD,
     ("GET", response_bodies.RESPONSE): Bodies(UNREAD.valid, by_query=response_bodies.read_grade),
     ("GET", response_bodies.INPUT_ITEMS): Bodies(UNREAD.valid, by_query=response_bodies.items_grade),
+    ("POST", response_bodies.CONVERSATIONS): Bodies(
+        response_bodies.NEW_CONVERSATIONS, lambda body, _: response_bodies.conversation_grade(body)
+    ),
+    ("GET", response_bodies.CONVERSATION): UNREAD,
+    ("DELETE", response_bodies.CONVERSATION): UNREAD,
+    ("POST", response_bodies.CONVERSATION): Bodies(
+        ({"metadata": {"topic": "sums"}}, {"metadata": None}),
+        lambda body, _: exact({"metadata": nullable(metadata)})(body),
+    ),
+    ("POST", response_bodies.ITEMS): Bodies(
+        response_bodies.ADDED_ITEMS,
+        lambda body, _: response_bodies.added_grade(body),
+        by_query=lambda query: None if response_bodies.include_grade(query) else WRONG,
+    ),
+    ("GET", response_bodies.ITEMS): Bodies(UNREAD.valid, by_query=response_bodies.conversation_items_grade),
+    ("GET", response_bodies.ITEM): Bodies(UNREAD.valid, by_query=response_bodies.include_grade),
+    ("DELETE", response_bodies.ITEM): UNREAD,
     ("POST", "/v1/inference/completion"): Bodies(COMPLETIONS, completion_grade),
     ("POST", "/v1/openai/v1/completions"): Bodies(OPENAI_COMPLETIONS, openai_completion_grade),
     ("POST", "/v1/inference/embeddings"): Bodies(EMBEDS, lambda body, _: EMBED(body)),

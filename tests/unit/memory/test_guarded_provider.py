@@ -52,7 +52,7 @@ class Failing:
 
 
 def test_an_outage_opens_the_breaker_and_one_call_after_a_rest_closes_it() -> None:
-    failing = Failing(MemoryProviderTimedOut("elsewhere", "why"))
+    failing = Failing(MemoryProviderTimedOut("elsewhere", "why", is_outage=True))
     for _ in range(FAILURES):
         with pytest.raises(MemoryProviderTimedOut):
             failing.guarded.search(REF, question(axis(0)))
@@ -62,6 +62,15 @@ def test_an_outage_opens_the_breaker_and_one_call_after_a_rest_closes_it() -> No
     failing.now, failing.error = REST_S, None
     failing.guarded.put(REF, [inserted("one", axis(0))])
     assert documents(failing.guarded.search(REF, question(axis(0)))) == ["one"]
+
+
+def test_slow_calls_of_one_caller_are_no_outage_for_others() -> None:
+    failing = Failing(MemoryProviderTimedOut("elsewhere", "why"))
+    for _ in range(3 * FAILURES):
+        with pytest.raises(MemoryProviderTimedOut):
+            failing.guarded.search(REF, question(axis(0)))
+    failing.error = None
+    failing.guarded.put(REF, [inserted("one", axis(0))])
 
 
 def test_a_failure_of_one_call_opens_nothing() -> None:

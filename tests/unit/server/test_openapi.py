@@ -41,6 +41,7 @@ from turnstone.dialects.llama_stack.turns.event_numbers import QUERY as EVENTS_Q
 from turnstone.dialects.llama_stack.turns.replies import StepReply
 from turnstone.dialects.llama_stack.turns.stream import TurnStream
 from turnstone.dialects.llama_stack.usage_requests import QUERY as USAGE_QUERY
+from turnstone.dialects.llama_stack.webhooks import QUERY as DELIVERIES_QUERY
 from turnstone.dialects.openai.chat.stored_completions import LIST_QUERY as COMPLETIONS_QUERY
 from turnstone.dialects.openai.chat.stored_completions import MESSAGES_QUERY
 from turnstone.dialects.openai.files import LIST_QUERY as FILES_QUERY
@@ -230,16 +231,21 @@ CREATING_FILES = ("/v1/openai/v1/files", UPLOADS, f"{UPLOADS}/{{upload_id}}/part
 CREATING_FILES += (f"{STORES}/{{vector_store_id}}/files", f"{STORES}/{{vector_store_id}}/file_batches")
 
 RESPONSES = "/v1/openai/v1/responses"
+CONVERSATIONS = "/v1/openai/v1/conversations"
+CONVERSATION_ITEMS = f"{CONVERSATIONS}/{{conversation_id}}/items"
 RESPONSES_QUERY = ("after", "limit", "order", "model")
 READ_QUERY = ("stream", "starting_after", "include_obfuscation", "include", "include[]")
 ITEMS_QUERY = ("after", "before", "limit", "order", "include", "include[]")
 READERS = {
     "bank_in_query": ("memory_bank_id",),
     "completions_in_query": COMPLETIONS_QUERY,
+    "conversation_page_in": ("after", "limit", "order"),
+    "deliveries_in_query": DELIVERIES_QUERY,
     "documents_in_query": DOCUMENTS_QUERY,
     "files_in_query": FILES_QUERY,
     "files_in_store_query": STORE_FILES_QUERY,
     "items_in_query": ITEMS_QUERY,
+    "include_in": ("include", "include[]"),
     "stream_in_query": READ_QUERY,
     "responses_in_query": RESPONSES_QUERY,
     "stores_in_query": STORES_QUERY,
@@ -279,6 +285,8 @@ def test_every_parameter_is_declared(route: Route) -> None:
         *CREATING_FILES,
         RESPONSES,
         f"{RESPONSES}/{{response_id}}/cancel",
+        CONVERSATIONS,
+        CONVERSATION_ITEMS,
     )
     assert route.stores == (is_creating or (not route.path.startswith(stores_nothing) and not reads_or_deletes))
 
@@ -426,6 +434,7 @@ def test_a_created_object_is_linked_to_its_operations() -> None:
         "register_vector_db",
         "register_memory_bank",
         "add_store_file",
+        "create_webhook",
     }
     assert {maker for maker, _ in links} == makers
 
@@ -466,9 +475,11 @@ def test_every_answer_of_a_served_app_matches_the_document(checked: CheckedClien
     check_memory_banks(checked)
     check_models(checked)
     check_responses(checked)
+    check_conversations(checked)
     check_stored(checked)
     check_files(checked)
     check_vector_stores(checked)
+    check_webhooks(checked)
     for words in ("What is current_time()?", "hello", "please get_weather(city=Oslo)"):
         turn = checked.send_turn(words).json()
         checked.ids |= {"turn_id": turn["turn_id"]}
@@ -510,8 +521,10 @@ def test_every_answer_of_a_served_app_matches_the_document(checked: CheckedClien
 
 
 NAMES = {"model_id": "meta/llama", "toolgroup_id": "mcp::a", "identifier": "guard/8b", "vector_db_id": "birds"}
+NAMES |= {"conversation_id": "unknown", "item_id": "unknown"}
 NAMES |= {"response_id": "unknown", "completion_id": "unknown", "memory_bank_id": "shore", "document_id": "unknown"}
 NAMES |= {"file_id": "unknown", "upload_id": "unknown", "vector_store_id": "unknown", "batch_id": "unknown"}
+NAMES |= {"webhook_id": "unknown", "delivery_id": "unknown"}
 NAMES |= {"tool_name": "current_time", "provider_id": "default", "attachment_id": "0" * 32}
 
 
@@ -583,6 +596,19 @@ def check_responses(checked: CheckedClient) -> None:
         assert checked.fetch("GET", url).status == 200
     assert checked.fetch("GET", path + "/input_items", query="?order=up").status == 400
     assert [checked.fetch("DELETE", path).status for _ in range(2)] == [200, 404]
+
+
+def check_conversations(checked: CheckedClient) -> None:
+    (*_, whole), path = BODIES["POST", CONVERSATIONS].valid, CONVERSATIONS + "/{conversation_id}"
+    checked.ids["conversation_id"] = checked.fetch("POST", CONVERSATIONS, whole).json()["id"]
+    added = checked.fetch("POST", CONVERSATION_ITEMS, BODIES["POST", CONVERSATION_ITEMS].valid[0]).json()
+    checked.ids["item_id"] = added["first_id"]
+    for url in (path, CONVERSATION_ITEMS, CONVERSATION_ITEMS + "/{item_id}"):
+        assert checked.fetch("GET", url).status == 200
+    assert checked.fetch("GET", CONVERSATION_ITEMS, query="?order=up").status == 400
+    assert [checked.fetch("POST", path, body).status for body in ({"metadata": None}, {})] == [200, 400]
+    for url in (CONVERSATION_ITEMS + "/{item_id}", path):
+        assert [checked.fetch("DELETE", url).status for _ in range(2)] == [200, 404]
 
 
 def check_vector_dbs(checked: CheckedClient) -> None:
@@ -669,6 +695,26 @@ def check_vector_stores(checked: CheckedClient) -> None:
     assert checked.fetch("POST", f"{store}/search", {"query": "heron"}).status == 200
     for path in (file, store):
         assert [checked.fetch("DELETE", path).status for _ in range(2)] == [200, 404]
+
+
+def check_webhooks(checked: CheckedClient) -> None:
+    webhook = "/v1/webhooks/{webhook_id}"
+    new = {"url": "https://hooks.invalid/", "event_types": ["turn.completed"], "description": "a heron"}
+    made = checked.fetch("POST", "/v1/webhooks", new).json()
+    checked.ids["webhook_id"] = made["webhook_id"]
+    shown = {name: value for name, value in made.items() if name != "secret"}
+    assert checked.fetch("GET", webhook).json() == shown
+    assert shown in checked.fetch("GET", "/v1/webhooks").json()["data"]
+    rotated = checked.fetch("POST", f"{webhook}/rotate_secret").json()
+    assert rotated["secret"] != made["secret"]
+    delivery = checked.fetch("POST", f"{webhook}/test").json()
+    checked.ids["delivery_id"] = delivery["delivery_id"]
+    (listed,) = checked.fetch("GET", f"{webhook}/deliveries", query="?limit=1").json()["data"]
+    assert listed["delivery_id"] == delivery["delivery_id"]
+    assert checked.fetch("POST", f"{webhook}/deliveries/{{delivery_id}}/resend").json()["status"] == "pending"
+    disabled = checked.fetch("POST", webhook, {"status": "disabled"}).json()
+    assert (disabled["status"], disabled["disabled_reason"]) == ("disabled", "requested")
+    assert [checked.fetch("DELETE", webhook).status for _ in range(2)] == [200, 404]
 
 
 def check_registries(checked: CheckedClient) -> None:

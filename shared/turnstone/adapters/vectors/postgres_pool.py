@@ -154,9 +154,10 @@ class PostgresPool:
         """Return the error of the provider. The text of libpq is left out: it can quote parts of a wrong URL."""
         state = error.sqlstate or ""
         log.warning("memory provider %r: %s, SQLSTATE %s", self._provider_id, type(error).__name__, state or "unset")
-        is_late = isinstance(error, psycopg.errors.QueryCanceled | psycopg.errors.ConnectionTimeout | SilentServer)
-        if is_late or isinstance(error, psycopg.errors.LockNotAvailable):
-            return MemoryProviderTimedOut(self._provider_id, "the database did not answer in time")
+        is_silent = isinstance(error, psycopg.errors.ConnectionTimeout | SilentServer)
+        if is_silent or isinstance(error, psycopg.errors.QueryCanceled | psycopg.errors.LockNotAvailable):
+            problem = "the database did not answer in time"
+            return MemoryProviderTimedOut(self._provider_id, problem, is_outage=is_silent)
         if state.startswith(CREDENTIALS) or "authentication failed" in str(error):
             return MemoryProviderFailed(self._provider_id, "the database refuses the server's credentials")
         if not state and "FATAL:" in str(error):

@@ -184,8 +184,10 @@ class S3VectorBanks:
             if code == MISSING:
                 raise NoIndex from None
             raise self._refused(operation, code) from None
-        except (ConnectTimeoutError, ReadTimeoutError):
-            raise MemoryProviderTimedOut(self._provider_id, "S3 Vectors did not answer in time") from None
+        except (ConnectTimeoutError, ReadTimeoutError) as late:
+            is_outage = isinstance(late, ConnectTimeoutError)
+            problem = "S3 Vectors did not answer in time"
+            raise MemoryProviderTimedOut(self._provider_id, problem, is_outage=is_outage) from None
         except NoCredentialsError:
             raise MemoryProviderFailed(self._provider_id, "the server has no AWS credentials") from None
         except BotoCoreError as error:

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from turnstone.domain.access.caller import Caller
     from turnstone.domain.agents.agents import AgentConfig
     from turnstone.services.agents.agents import Agents
+    from turnstone.services.agents.block_prompts import BlockPrompts
+    from turnstone.services.agents.blocks import Blocks
+    from turnstone.services.agents.core_memory import CoreMemoryToolbox
+    from turnstone.store.agents.blocks import BlockStore
 
 
 class AgentServices:
@@ -40,7 +44,34 @@ class AgentServices:
             lambda caller, config: self.refuse(caller, config),
             ports.clock,
             ports.ids,
+            lambda: self.blocks,
         )
+
+    @cached_property
+    def blocks(self) -> Blocks:
+        from turnstone.services.agents.blocks import Blocks
+
+        ports = self._foundation.ports
+        return Blocks(self._block_store, self._foundation.agent_store, self._foundation.rules, ports.clock, ports.ids)
+
+    @cached_property
+    def core_memory(self) -> CoreMemoryToolbox:
+        """The tools by which agents edit their blocks."""
+        from turnstone.services.agents.core_memory import CoreMemoryToolbox
+
+        return CoreMemoryToolbox(self._foundation.agent_store, self._block_store, self._foundation.ports.clock)
+
+    @cached_property
+    def prompts(self) -> BlockPrompts:
+        from turnstone.services.agents.block_prompts import BlockPrompts
+
+        return BlockPrompts(self._block_store)
+
+    @cached_property
+    def _block_store(self) -> BlockStore:
+        from turnstone.store.agents.blocks import BlockStore
+
+        return BlockStore(self._foundation.ports.store)
 
     @cached_property
     def refuse(self) -> Callable[[Caller, AgentConfig], None]:

@@ -13,10 +13,12 @@ if TYPE_CHECKING:
     from turnstone.bootstrap.services.ingesting import IngestingServices
     from turnstone.bootstrap.services.turns import TurnServices
     from turnstone.domain.jobs import Job, JobKind
+    from turnstone.services.agents.blocks import Blocks
     from turnstone.services.cleanup.cleaning import Act, Cleaning
     from turnstone.services.cleanup.deleting import Deleting
     from turnstone.services.cleanup.sweeping import Sweeper
     from turnstone.services.memory.provided_clearing import ProvidedClearing
+    from turnstone.services.webhooks.sending import WebhookSending
 
 
 class CleanupServices:
@@ -27,10 +29,14 @@ class CleanupServices:
         foundation: Foundation,
         turns: Callable[[], TurnServices],
         ingesting: Callable[[], IngestingServices],
+        blocks: Callable[[], Blocks],
+        sending: Callable[[], WebhookSending],
     ) -> None:
         self._foundation = foundation
         self._turns = turns
         self._ingesting = ingesting
+        self._blocks = blocks
+        self._sending = sending
 
     @cached_property
     def deleting(self) -> Deleting:
@@ -44,6 +50,7 @@ class CleanupServices:
                 jobs=ports.jobs,
                 clock=ports.clock,
                 stop_runs=(lambda _: None) if self._foundation.is_on_lambda else self._turns().local_runs.stop,
+                blocks=self._blocks,
             ),
             self._foundation.rules,
         )
@@ -72,6 +79,8 @@ class CleanupServices:
             "clean_batch": lambda job, until: self._provided_clearing.clear_batch(job, until),
             "clean_provided_bank": lambda job, until: self._provided_clearing.clear_bank(job, until),
             "ingest_document": self._ingest,
+            "send_event": lambda job, until: self._sending().make_deliveries(job, until),
+            "send_webhook": lambda job, until: self._sending().deliver(job, until),
         }
         return Cleaning(JobStore(ports.store), stores, ports.jobs, ports.clock, others)
 

@@ -98,6 +98,7 @@ class IngestingServices:
                 embedding=memory.embedding,
                 extractor=lambda: self._extractor,
                 open_file=lambda *named: self._files().open(*named),
+                files=lambda *query: self._files().visible(*query),
                 check_room=lambda ref, added: memory.folding.check_room(ref, added, "documents"),
                 stop=self.stop,
             )

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from turnstone.bootstrap.services.turn_memory import TurnMemoryServices
     from turnstone.domain.models.routing import ConfiguredModels
     from turnstone.ports.tools import ToolKinds
+    from turnstone.services.agents.core_memory import CoreMemoryToolbox
     from turnstone.services.models.registry import Models, Providers
     from turnstone.services.models.routing import Routing
     from turnstone.services.shields.lookup import ShieldLookup
@@ -38,11 +39,13 @@ class Registries:
         foundation: Foundation,
         own_toolgroups: Callable[[], OwnToolgroups],
         memory: Callable[[], TurnMemoryServices],
+        core_memory: Callable[[], CoreMemoryToolbox],
     ) -> None:
         """Load nothing yet; the executor is loaded with the services that run tools and shields outside of turns."""
         self._foundation = foundation
         self._find_own_toolgroups = own_toolgroups
         self._memory = memory
+        self._core_memory = core_memory
         self._ports = foundation.ports
         self._settings = foundation.settings
 
@@ -65,7 +68,8 @@ class Registries:
         catalogue = self._ports.catalogue
         of_memory = {} if catalogue is None else {name: entry.type for name, entry in catalogue.memory.items()}
         missing = missing_model(local_choice(catalogue))
-        return Providers(providers(self._configured_models.providers, of_memory, missing))
+        problem = "" if missing is None else str(missing)
+        return Providers(providers(self._configured_models.providers, of_memory, problem))
 
     @cached_property
     def toolgroups(self) -> Toolgroups:
@@ -107,12 +111,13 @@ class Registries:
     @cached_property
     def _own_toolgroups(self) -> OwnToolgroups:
         from turnstone.domain.memory.lent_banks import FILE_SEARCH, RAG
+        from turnstone.domain.tools.memory_block_tools import CORE_MEMORY
         from turnstone.services.tools.own_toolboxes import OwnToolgroup
 
         # Set-up scripts of applications register this toolgroup.
         rag = OwnToolgroup(RAG, lambda: self._memory().rag_toolbox, is_listed=True, may_be_registered=True)
         file_search = OwnToolgroup(FILE_SEARCH, lambda: self._memory().file_search)
-        return (rag, file_search, *self._find_own_toolgroups())
+        return (rag, file_search, OwnToolgroup(CORE_MEMORY, self._core_memory), *self._find_own_toolgroups())
 
     @cached_property
     def attachment_store(self) -> AttachmentStore:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from turnstone.bootstrap.services.foundation import Foundation
     from turnstone.bootstrap.services.registries import Registries
     from turnstone.bootstrap.services.turn_memory import TurnMemoryServices
+    from turnstone.services.agents.block_prompts import BlockPrompts
+    from turnstone.services.responses.conversations import Conversations
     from turnstone.services.responses.responses import Responses
     from turnstone.services.streams.broadcast import Broadcasts
     from turnstone.services.streams.following import Following
@@ -35,12 +37,17 @@ class TurnServices:
     """The services of turns."""
 
     def __init__(
-        self, foundation: Foundation, registries: Registries, memory: Callable[[], TurnMemoryServices]
+        self,
+        foundation: Foundation,
+        registries: Registries,
+        memory: Callable[[], TurnMemoryServices],
+        prompts: Callable[[], BlockPrompts],
     ) -> None:
-        """Take the services of memory as a function: few turns have some."""
+        """Take the services of memory, and the prompts with memory blocks, as functions: few turns have some."""
         self._foundation = foundation
         self._registries = registries
         self._memory = memory
+        self._prompts = prompts
 
     @cached_property
     def turns(self) -> Turns:
@@ -83,11 +90,14 @@ class TurnServices:
     @cached_property
     def turn_store(self) -> TurnStore:
         from turnstone.store.sessions.turns import TurnStore
+        from turnstone.store.webhooks.reporting import Reporting
 
         # a Lambda has one reader at a time, and each read costs money
         leaves_long_texts = not self._foundation.is_on_lambda
         directory = self._registries.directory
-        return TurnStore(self._foundation.ports.store, directory, leaves_long_texts=leaves_long_texts)
+        ports = self._foundation.ports
+        reporting = Reporting(directory, lambda: ports.jobs)
+        return TurnStore(ports.store, directory, reporting, leaves_long_texts=leaves_long_texts)
 
     @cached_property
     def leases(self) -> LeaseKeeper:
@@ -145,6 +155,7 @@ class TurnServices:
             runs_unattended=not self._foundation.is_on_lambda,
             memories=lambda: self._memory().memories,
             fetch_documents=lambda given: self._memory().texts.fetched(given),
+            prompt_of=lambda ref, config: self._prompts().of(ref, config) if config.memory_blocks else None,
         )
 
     @cached_property
@@ -195,5 +206,26 @@ class ResponseServices:
                 events=lambda: self._turns().events,
                 cancelling=lambda: self._turns().cancelling,
                 supervisor=ports.supervisor,
+            )
+        )
+
+    @cached_property
+    def conversations(self) -> Conversations:
+        from turnstone.services.responses.conversations import ConversationDeps, Conversations
+        from turnstone.store.responses.conversations import ConversationStore
+        from turnstone.store.sessions.turns import TurnStore
+
+        ports, settings = self._foundation.ports, self._foundation.settings
+        return Conversations(
+            ConversationDeps(
+                store=ConversationStore(ports.store),
+                turns=TurnStore(ports.store),
+                agents=self._foundation.agent_store,
+                rules=self._foundation.rules,
+                clock=ports.clock,
+                ids=ports.ids,
+                ephemeral_for_s=settings.ephemeral_ttl_s,
+                read_tokens=settings.context_tokens,
+                deleting=lambda: self._cleanup().deleting,
             )
         )

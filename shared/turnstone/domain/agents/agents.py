@@ -89,6 +89,10 @@ ClientTools = Annotated[Many[ToolDef], Field(max_length=MAX_TOOLS)]
 DefinedTools = Annotated[Many[AgentTool], Field(max_length=MAX_TOOLS, exclude_if=lambda tools: not tools)]
 
 
+MOST_BLOCKS = 40  # so that one write detaches them all
+BlockIds = Annotated[Many[str], Field(max_length=MOST_BLOCKS, exclude_if=lambda blocks: not blocks)]
+
+
 def toolgroup_name(toolgroup: ToolGroup) -> str:
     """Return the group's name, `group` or `group/tool`, without its arguments."""
     return toolgroup if isinstance(toolgroup, str) else toolgroup.name
@@ -97,7 +101,8 @@ def toolgroup_name(toolgroup: ToolGroup) -> str:
 class AgentConfig(NullMeansDefault):
     """Configuration of an agent. Field order is the order on the wire.
 
-    `tools` are definitions as in September 2024, omitted from answers where there are none.
+    `tools` are definitions as in September 2024, `memory_blocks` the ids of blocks in the order of the prompt; both are
+    omitted from answers where there are none.
     """
 
     sampling_params: SamplingParams = SamplingParams.model_construct()
@@ -115,6 +120,7 @@ class AgentConfig(NullMeansDefault):
     name: str | None = None
     enable_session_persistence: Flag = False
     response_format: ResponseFormat | None = None
+    memory_blocks: BlockIds = ()
 
     @model_validator(mode="before")
     @classmethod

@@ -26,7 +26,4 @@ class MemoryProviderMissing(MemoryProviderError):
 
 
 class MemoryProviderTimedOut(MemoryProviderError):
-    """The provider did not answer in time."""
-
-    def __init__(self, provider_id: str, why: str) -> None:
-        super().__init__(provider_id, why, is_outage=True)
+    """The provider did not answer in time: an outage if no caller gets an answer, none if one call is slow."""

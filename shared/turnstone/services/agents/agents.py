@@ -1,7 +1,10 @@
 """Agents: create, read, list."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from turnstone.domain.access.access import owner_of
 from turnstone.domain.access.caller import Caller
@@ -15,6 +18,9 @@ from turnstone.services.access.visible_list import Listing
 from turnstone.store.agents.agents import AgentStore, StoredAgent
 from turnstone.store.layout.listing import ListEntry
 
+if TYPE_CHECKING:  # few agents have memory blocks
+    from turnstone.services.agents.blocks import Blocks
+
 AGENTS_AT_ONCE = 50
 
 
@@ -26,13 +32,15 @@ class Agents:
         refuse_unsupported: Callable[[Caller, AgentConfig], None],
         clock: Clock,
         ids: IdGenerator,
+        blocks: Callable[[], Blocks],
     ) -> None:
-        """Take `refuse_unsupported` as a function, so that reading agents does not load its module."""
+        """Take `refuse_unsupported` and `blocks` as functions, so that reading agents does not load their modules."""
         self._store = store
         self._rules = rules
         self._refuse_unsupported = refuse_unsupported
         self._clock = clock
         self._ids = ids
+        self._blocks = blocks
 
     def create(self, caller: Caller, config: AgentConfig, attempt: Attempt) -> str:
         """Return the new agent's id. Raises Unsupported, InvalidRequest, IdempotencyMismatch."""
@@ -44,6 +52,10 @@ class Agents:
         now = self._clock.now()
         agent = Agent(agent_id=self._ids.new_id(), agent_config=config, created_at=now)
         stored = StoredAgent(agent, self._ids.order_key(now, None), owner_of(caller))
+        if config.memory_blocks:
+            return self._blocks().creating(
+                caller, agent, lambda links: self._store.create(caller.tenant, stored, attempt, now, links)
+            )
         return self._store.create(caller.tenant, stored, attempt, now)
 
     def wire(self, caller: Caller, agent_id: str) -> bytes:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from turnstone.domain.access.access import may_delete
 from turnstone.domain.access.caller import Caller
@@ -15,16 +16,25 @@ from turnstone.store.agents.agents import AgentStore
 from turnstone.store.cleanup.jobs import sent
 from turnstone.store.sessions.sessions import SessionStore, job_of
 
+if TYPE_CHECKING:  # few agents have memory blocks
+    from turnstone.services.agents.blocks import Blocks
+
 
 @dataclass(frozen=True, slots=True)
 class DeletingDeps:
-    """Dependencies of deletion. `stop_runs` ends the runs of deleted turns, in a process that runs turns."""
+    """Dependencies of deletion.
+
+    Attributes:
+        stop_runs: ends the runs of deleted turns, in a process that runs turns.
+        blocks: returns the memory blocks, which few agents have.
+    """
 
     sessions: SessionStore
     agents: AgentStore
     jobs: Jobs
     clock: Clock
     stop_runs: Callable[[Callable[[TurnRef], bool]], None]
+    blocks: "Callable[[], Blocks]"
 
 
 class Deleting:
@@ -34,7 +44,7 @@ class Deleting:
 
     def delete_agent(self, caller: Caller, agent_id: str) -> None:
         """Delete the agent with all its sessions, of any owner. Raises NotFound, Forbidden."""
-        order, stamp = self._deps.agents.position(caller.tenant, agent_id)
+        order, stamp, block_ids = self._deps.agents.position(caller.tenant, agent_id)
         self._rules.check_deletion(caller, stamp, "agent", agent_id)
         now = self._deps.clock.now()
         job = Job(
@@ -45,7 +55,14 @@ class Deleting:
             since=now,
             due_at=now,
         )
-        self._deps.agents.delete(caller.tenant, agent_id, order, job)
+        if block_ids:
+            self._deps.blocks().deleting(
+                caller.tenant,
+                agent_id,
+                lambda links: self._deps.agents.delete(caller.tenant, agent_id, order, job, links),
+            )
+        else:
+            self._deps.agents.delete(caller.tenant, agent_id, order, job)
         self._deps.stop_runs(lambda turn: (turn.tenant, turn.agent_id) == (caller.tenant, agent_id))
         sent(self._deps.jobs, job)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Sequence
+from math import inf
 from typing import TYPE_CHECKING
 
 from turnstone.domain.access.caller import Caller
@@ -38,14 +39,14 @@ class BankEmbedding:
         """Return the vector of each text of a document, in single precision.
 
         Raises:
-            ModelError: also for vectors of another length than the bank's.
+            ModelError: also for vectors of another length than the bank's, of zeros or with a value that is no number.
         """
         made: list[Sequence[float]] = []
         for begin in range(0, len(texts), EMBEDDED_AT_ONCE):
             some = texts[begin : begin + EMBEDDED_AT_ONCE]
             embedded = self._embedded(caller, space.model, some, provider_data, "document")
             made += (array("f", vector) for vector in embedded.vectors)
-        _check_lengths(made, space)
+        _check(made, space)
         return made
 
     def of_question(
@@ -53,7 +54,7 @@ class BankEmbedding:
     ) -> tuple[Sequence[float], int | None]:
         """Return the vector of a question, and the number of its tokens if the model counts them. Raises ModelError."""
         embedded = self._embedded(caller, space.model, (text,), provider_data, "query")
-        _check_lengths(embedded.vectors, space)
+        _check(embedded.vectors, space)
         return embedded.vectors[0], embedded.tokens
 
     def _embedded(
@@ -64,9 +65,11 @@ class BankEmbedding:
         return self._embed(caller, TextsToEmbed(model, tuple(texts), purpose=purpose), provider_data)
 
 
-def _check_lengths(vectors: Iterable[Sequence[float]], space: VectorSpace) -> None:
-    """Raise ModelFailed for a vector of another length than those of the bank."""
+def _check(vectors: Iterable[Sequence[float]], space: VectorSpace) -> None:
+    """Raise ModelFailed for a vector that can't be compared with those of the bank."""
     for vector in vectors:
         if len(vector) != space.dimension:
             problem = f"makes vectors of {len(vector)} dimensions, not the {space.dimension} of the bank"
             raise ModelFailed(f"model {space.model!r} {problem}")
+        if not 0 < sum(map(abs, vector)) < inf:  # false for NaN
+            raise ModelFailed(f"model {space.model!r} made a vector of zeros, or with a value that is no finite number")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,8 +15,9 @@ from turnstone.domain.errors import Conflict, ContentLost, NotFound
 from turnstone.domain.tools.tool_secrets import secrets_of, unmasked
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.values.ids import moment_of
-from turnstone.ports.records import Absent, AttributeIs, Delete, Get, Operation, Put, Record
+from turnstone.ports.records import Absent, AttributeIs, Condition, Delete, Get, Operation, Put, Record, RevIs
 from turnstone.ports.storage import RangeStore
+from turnstone.store.layout.contention import retried
 from turnstone.store.layout.frames import frame, private_part, wire_part
 from turnstone.store.layout.idempotency import Once
 from turnstone.store.layout.keys import agent_key, agent_list, agent_list_key
@@ -43,27 +44,56 @@ class StoredAgent(NamedTuple):
     stamp: Ownership
 
 
+class AgentPosition(NamedTuple):
+    """An agent's position in the list of its tenant, its owner with the access list, and the ids of its blocks."""
+
+    order: str
+    stamp: Ownership
+    memory_blocks: tuple[str, ...] = ()
+
+
+class AgentChange(NamedTuple):
+    """An agent's new configuration, and the writes that are made together with it, or not at all."""
+
+    config: AgentConfig
+    beside: tuple[Operation, ...] = ()
+
+
 class AgentStore:
     def __init__(self, store: RangeStore) -> None:
         self._store = store
 
-    def create(self, tenant: str, stored: StoredAgent, attempt: Attempt, now: datetime) -> str:
-        """Store the agent and return its id, or the id in the answer to an earlier attempt of the request."""
-        agent, order, stamp = stored.agent, stored.order, stored.stamp
-        private = {"order": order, "stamp": stamp.model_dump(exclude_defaults=True)}
-        if secrets := secrets_of(agent.agent_config.tools):
-            private[SECRETS] = secrets
-        shown = {"agent_id": agent.agent_id, "name": agent.agent_config.name, "created_at": agent.created_at}
-        writes: list[Operation] = [
-            Put(
-                agent_key(tenant, agent.agent_id),
-                frame(private, agent.model_dump_json().encode()),
-                {"status": ACTIVE},
-                when=(Absent(),),
-            ),
-            put_entry(agent_list_key(tenant, order), shown, stamp),
-        ]
-        return Once(tenant, attempt, {"agent_id": agent.agent_id}, now).write(self._store, writes)["agent_id"]
+    def create(
+        self, tenant: str, stored: StoredAgent, attempt: Attempt, now: datetime, beside: Sequence[Operation] = ()
+    ) -> str:
+        """Store the agent and return its id, or the id in the answer to an earlier attempt of the request.
+
+        The writes beside it are made together with it, or not at all; raises Conflict where one of them fails.
+        """
+        agent_id = stored.agent.agent_id
+        writes = [_record_of(tenant, stored, Absent()), _entry_of(tenant, stored), *beside]
+        return Once(tenant, attempt, {"agent_id": agent_id}, now).write(self._store, writes)["agent_id"]
+
+    def change(self, tenant: str, agent_id: str, act: Callable[[StoredAgent], AgentChange]) -> Agent:
+        """Store what the function makes of the agent, called again if another writer comes in between.
+
+        Raises NotFound, ContentLost, StoreUnavailable, and as the function does.
+        """
+
+        def attempt() -> Agent:
+            record = self._store.get(agent_key(tenant, agent_id))
+            stored = agent_of(record, agent_id)
+            config, beside = act(stored)
+            changed = stored._replace(agent=stored.agent.model_copy(update={"agent_config": config}))
+            if record is None or (config == stored.agent.agent_config and not beside):
+                return stored.agent
+            writes = [_record_of(tenant, changed, RevIs(record.rev)), *beside]
+            if config.name != stored.agent.agent_config.name:
+                writes.append(_entry_of(tenant, changed)._replace(when=()))
+            self._store.write(writes)
+            return changed.agent
+
+        return retried(attempt, "the agent is being changed too often at once, try again", on=(Conflict,))
 
     def get(self, tenant: str, agent_id: str) -> StoredAgent:
         """Return the agent. Raises NotFound."""
@@ -76,8 +106,8 @@ class AgentStore:
             raise NotFound("agent", agent_id)
         return owner_in(private_part(record.body)), wire_part(record.body)
 
-    def position(self, tenant: str, agent_id: str) -> tuple[str, Ownership]:
-        """Return the agent's position in the list of its tenant, and its owner. Raises NotFound.
+    def position(self, tenant: str, agent_id: str) -> AgentPosition:
+        """Return the agent's position in the list of its tenant, with its owner. Raises NotFound.
 
         Where its own content is lost, the list is searched for it.
         """
@@ -86,19 +116,24 @@ class AgentStore:
         except ContentLost:
             for entry in self.entries(tenant, None, None):
                 if entry.fields["agent_id"] == agent_id:
-                    return entry.order, entry.stamp
+                    return AgentPosition(entry.order, entry.stamp)
             raise
-        return stored.order, stored.stamp
+        return AgentPosition(stored.order, stored.stamp, stored.agent.agent_config.memory_blocks)
 
-    def delete(self, tenant: str, agent_id: str, order: str, job: Job) -> None:
-        """Hide the agent from every reader and leave a job that removes the rest. Raises NotFound."""
+    def delete(self, tenant: str, agent_id: str, order: str, job: Job, beside: Sequence[Operation] = ()) -> None:
+        """Hide the agent from every reader and leave a job that removes the rest.
+
+        Raises NotFound, and Conflict where a write beside it fails.
+        """
         from turnstone.store.cleanup.jobs import put_job  # deferred: whatever deletes has loaded it already
 
         agent = agent_key(tenant, agent_id)
         entry = agent_list_key(tenant, order)
         try:
-            self._store.write([Delete(agent, (AttributeIs("status", ACTIVE),)), Delete(entry), put_job(job)])
+            self._store.write([Delete(agent, (AttributeIs("status", ACTIVE),)), Delete(entry), put_job(job), *beside])
         except Conflict as conflict:
+            if conflict.key != agent:
+                raise
             raise NotFound("agent", agent_id) from conflict
 
     def clear(self, job: Job, limit: int) -> bool:
@@ -126,6 +161,23 @@ class AgentStore:
         records, _ = self._store.gather([Get(agent_key(tenant, agent_id)) for agent_id in agent_ids], [])
         found = zip(agent_ids, records, strict=True)
         return [_wire_or_notice(agent_id, record) for agent_id, record in found if record is not None]
+
+
+def _record_of(tenant: str, stored: StoredAgent, when: Condition) -> Put:
+    """Return the write of the agent's record."""
+    agent = stored.agent
+    private: dict[str, Any] = {"order": stored.order, "stamp": stored.stamp.model_dump(exclude_defaults=True)}
+    if secrets := secrets_of(agent.agent_config.tools):
+        private[SECRETS] = secrets
+    body = frame(private, agent.model_dump_json().encode())
+    return Put(agent_key(tenant, agent.agent_id), body, {"status": ACTIVE}, when=(when,))
+
+
+def _entry_of(tenant: str, stored: StoredAgent) -> Put:
+    """Return the write of the agent's entry in the list of its tenant."""
+    agent = stored.agent
+    shown = {"agent_id": agent.agent_id, "name": agent.agent_config.name, "created_at": agent.created_at}
+    return put_entry(agent_list_key(tenant, stored.order), shown, stored.stamp)
 
 
 def _wire_or_notice(agent_id: str, record: Record) -> bytes:

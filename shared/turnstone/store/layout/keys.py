@@ -24,7 +24,7 @@ OPEN_SHARDS = 8
 USAGE_SHARDS = 8
 SINGLE = "#"
 HEADER = "ctx:~"
-KINDS = frozenset({"agent", "session", "turn", "step", "attachment", "completion"})
+KINDS = frozenset({"agent", "block", "session", "turn", "step", "attachment", "completion"})
 
 
 def component(text: str) -> str:
@@ -56,6 +56,20 @@ def agent_list(tenant: str) -> str:
 
 def agent_list_key(tenant: str, order: str) -> Key:
     return Key(agent_list(tenant), order)
+
+
+def block_key(tenant: str, block_id: str) -> Key:
+    """Return the key of a memory block; any number of agents have it."""
+    return Key(f"{component(tenant)}|block:{component(block_id)}", SINGLE)
+
+
+def block_list(tenant: str) -> str:
+    """Return the partition of a tenant's list of memory blocks."""
+    return f"{component(tenant)}|blocks"
+
+
+def block_list_key(tenant: str, order: str) -> Key:
+    return Key(block_list(tenant), order)
 
 
 def session_list(tenant: str, agent_id: str) -> str:

@@ -21,11 +21,13 @@ from turnstone.domain.errors import IdempotencyMismatch, InvalidRequest, ModelBu
 from turnstone.domain.memory.banks import BankKind, BankRef, Chunking, NewBank
 from turnstone.domain.memory.documents import Document, DocumentProblem, IngestProgress, NewDocument
 from turnstone.domain.memory.questions import BankQuestion
+from turnstone.domain.memory.vector_stores import FileCounts
 from turnstone.domain.models.requests import Embedded, EmbeddingRequest
 from turnstone.domain.provider_data import NO_PROVIDER_DATA
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.ports.records import Range
 from turnstone.services.memory.documents import ingest_runs, ingesting
+from turnstone.services.memory.embedding import EMBEDDED_AT_ONCE
 from turnstone.services.memory.recalling import RecalledBank
 
 BANK = "shore"
@@ -264,6 +266,52 @@ def test_a_file_that_was_deleted_fails_its_document(both: Make) -> None:
     assert document.status == "failed"
     assert document.last_error is not None
     assert "deleted" in document.last_error.message
+
+
+@pytest.mark.parametrize("size", [1, 200])
+def test_a_file_that_is_deleted_while_its_vectors_are_made_is_not_found(
+    both: Make, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    server = opened(both)
+    file_id = uploaded(server, b"high water " * size)
+    added(server, file_id, chunking=WORDS)
+    embeddings = Embeddings(server, monkeypatch)
+
+    def delete() -> None:
+        embeddings.before = lambda: None
+        server.core.files.delete(LOCAL_CALLER, file_id)
+
+    embeddings.before = delete
+    run(server)
+    document = got(server, file_id)
+    assert (document.status, document.chunks) == ("failed", 0)
+    assert document.last_error is not None
+    assert document.last_error.message == ingest_runs.DELETED
+    assert len(embeddings.texts) == min(2 * size, EMBEDDED_AT_ONCE)
+    assert found(server, "water") == []
+    counts = server.core.vector_stores.get(LOCAL_CALLER, BANK).counts
+    assert counts == FileCounts(failed=1)
+    ended(server)
+    assert left_of_insertions(server) == []
+
+
+def test_a_document_that_is_removed_ends_its_insertion_with_the_next_request(
+    both: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = opened(both)
+    file_id = uploaded(server, b"high water " * 200)
+    added(server, file_id, chunking=WORDS)
+    embeddings = Embeddings(server, monkeypatch)
+
+    def remove() -> None:
+        embeddings.before = lambda: None
+        server.core.vector_stores.remove_file(LOCAL_CALLER, BANK, file_id)
+
+    embeddings.before = remove
+    run(server)
+    assert len(embeddings.texts) == EMBEDDED_AT_ONCE
+    ended(server)
+    assert (found(server, "water"), left_of_insertions(server), server.core.cleaning.due()) == ([], [], ())
 
 
 @pytest.mark.parametrize("when", ["before", "while its vectors are made"])

@@ -135,11 +135,19 @@ class Documents:
 
         return until_written(act, on=(Conflict,))
 
-    def complete(self, ref: BankRef, document_id: str, insertion_id: str, chunks: Sequence[DocumentChunk]) -> bool:
+    def complete(
+        self,
+        ref: BankRef,
+        document_id: str,
+        insertion_id: str,
+        chunks: Sequence[DocumentChunk],
+        stored: StoredBank | None = None,
+    ) -> bool:
         """Store the chunks of a begun insertion, which replace those of earlier ones, with the status.
 
         Args:
             chunks: with their vectors, in a bank of vectors.
+            stored: the bank as read before, None to read it: a write finds out whether it was deleted since.
 
         Returns:
             Whether they are stored: not if the insertion was cancelled, or a newer one of that document was begun.
@@ -148,7 +156,7 @@ class Documents:
             NotFound: the bank was deleted.
             InvalidRequest: the bank is full.
         """
-        stored = self._deps.banks.lent(ref.tenant, ref.bank_id)
+        stored = stored or self._deps.banks.lent(ref.tenant, ref.bank_id)
         if stored.content_id != ref.content_id:
             raise NotFound(BANK, ref.bank_id)
         texts, digest = self._texts(stored), digest_of(chunks)

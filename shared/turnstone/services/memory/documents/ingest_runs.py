@@ -40,13 +40,13 @@ from turnstone.services.memory.banks import Banks
 from turnstone.services.memory.documents.document_records import DocumentRecords, until_written
 from turnstone.services.memory.documents.documents import Documents
 from turnstone.services.memory.embedding import EMBEDDED_AT_ONCE, BankEmbedding
-from turnstone.store.memory.documents import update
+from turnstone.store.memory.documents import StoredDocument, update
 from turnstone.store.memory.ingestions import IngestionStore, digest_of_texts, put_vectors
 
 MOST_FILE_BYTES = 512 * 1024 * 1024
 IN_MEMORY_BYTES = 1024 * 1024
 PAGE_CHUNKS = 1_024
-DELETED = "the file was deleted before it was read; upload it again"
+DELETED = "the file was deleted before it was inserted; upload it again"
 TOO_LARGE = f"the file has more than {MOST_FILE_BYTES // 1024 // 1024} MiB; divide it"
 LOST = "the content of the file is lost; upload it again"
 TRANSIENT = (ModelError, MemoryProviderError, DayLimitReached, Overloaded)  # apart from refusals by a model
@@ -79,6 +79,7 @@ class IngestRunDeps:
 
     Attributes:
         open_file: returns a file that the caller may see and its bytes, or raises NotFound.
+        files: returns files that the caller may see, in order, or raises NotFound.
         check_room: raises InvalidRequest if the bank has no room for that many more chunks.
         stop: cancels runs, whose jobs another process then does.
     """
@@ -90,6 +91,7 @@ class IngestRunDeps:
     embedding: BankEmbedding
     extractor: Callable[[], Extractor]
     open_file: Callable[[Caller, str], tuple[StoredFile, Iterator[bytes]]]
+    files: Callable[[Caller, Sequence[str]], Sequence[StoredFile]]
     check_room: Callable[[BankRef, int], None]
     stop: StopSignal
 
@@ -116,14 +118,16 @@ class IngestRuns:
             extracted = self._extracted(ingestion, document)
             chunks = _chunks_of(stored.bank, document, extracted)
             del extracted
-            self._deps.check_room(ref, len(chunks))
+            if len(chunks) > EMBEDDED_AT_ONCE:
+                self._deps.check_room(ref, len(chunks))  # before many requests to a model; `complete` checks again
             progress = document.progress or IngestProgress()
             if stored.bank.space is not None:
                 if len(chunks) > EMBEDDED_AT_ONCE and progress.chunks != len(chunks):
                     progress = IngestProgress(tries=progress.tries, chunks=len(chunks))
                     self._note(ref, ingestion, progress)
                 chunks = self._embedded(ref, ingestion, stored.bank.space, chunks, until)
-            self._deps.documents.complete(ref, ingestion.document_id, ingestion.insertion_id, chunks)
+            self._check_file(ingestion)
+            self._deps.documents.complete(ref, ingestion.document_id, ingestion.insertion_id, chunks, stored)
         return progress
 
     def _extracted(self, ingestion: Ingestion, document: Document) -> Extracted:
@@ -168,6 +172,8 @@ class IngestRuns:
             self._note(ref, ingestion, IngestProgress(chunks=len(chunks), embedded=stored), put)
 
         while len(made) < len(chunks):
+            if made:
+                self._check_in_progress(ref, ingestion)
             texts = [chunk.text for chunk in chunks[len(made) : len(made) + EMBEDDED_AT_ONCE]]
             try:
                 made += self._deps.embedding.vectors(ingestion.caller, space, texts, NO_PROVIDER_DATA)
@@ -182,6 +188,19 @@ class IngestRuns:
                     raise RunPostponed(TIME_OVER, is_failure=False)
         return tuple(chunk._replace(vector=vector) for chunk, vector in zip(chunks, made, strict=True))
 
+    def _check_in_progress(self, ref: BankRef, ingestion: Ingestion) -> None:
+        """Raise RunPostponed if the insertion counts no more: the next run ends it. Raises as `_check_file` does."""
+        found = self._deps.records.found(ref, [ingestion.document_id]).get(ingestion.document_id)
+        _in_progress(found, ingestion)
+        self._check_file(ingestion)
+
+    def _check_file(self, ingestion: Ingestion) -> None:
+        """Raise ExtractionFailed if the file was deleted: nothing of it may be found then."""
+        try:
+            self._deps.files(ingestion.caller, [ingestion.file_id])
+        except NotFound:
+            raise unreadable(DELETED) from None
+
     def _note(self, ref: BankRef, ingestion: Ingestion, progress: IngestProgress, *also: Operation) -> None:
         """Write the progress into the document's record, with other records.
 
@@ -191,13 +210,18 @@ class IngestRuns:
 
         def act() -> None:
             found = records.found(ref, [ingestion.document_id]).get(ingestion.document_id)
-            state = (ingestion.insertion_id, "in_progress")
-            if found is None or (found.document.insertion_id, found.document.status) != state:
-                raise RunPostponed("another insertion replaced this one", is_failure=False)
-            document = found.document.model_copy(update={"progress": progress})
-            records.contents.write(ref, [*update(ref, found, document, records.ids.new_id()), *also])
+            current = _in_progress(found, ingestion)
+            document = current.document.model_copy(update={"progress": progress})
+            records.contents.write(ref, [*update(ref, current, document, records.ids.new_id()), *also])
 
         until_written(act, on=(Conflict,))
+
+
+def _in_progress(found: StoredDocument | None, ingestion: Ingestion) -> StoredDocument:
+    """Return the document if this insertion of it is in progress. Raises RunPostponed."""
+    if found is None or (found.document.insertion_id, found.document.status) != (ingestion.insertion_id, "in_progress"):
+        raise RunPostponed("the document was removed, or another insertion replaced this one", is_failure=False)
+    return found
 
 
 def _chunks_of(bank: Bank, document: Document, extracted: Extracted) -> tuple[DocumentChunk, ...]:

@@ -1,0 +1,30 @@
+"""The tools by which an agent edits its memory blocks.
+
+Source: the names, arguments and effects of Letta's base tools.
+"""
+
+from turnstone.domain.tools.tools import ToolDef, ToolParameter
+
+CORE_MEMORY = "builtin::core_memory"
+APPEND_NAME = "core_memory_append"
+REPLACE_NAME = "core_memory_replace"
+LABEL = ToolParameter(name="label", parameter_type="string", description="The label of the memory block to change.")
+APPEND = ToolDef(
+    name=APPEND_NAME,
+    description="Add a text, on a new line, to one of the memory blocks that your instructions show.",
+    parameters=(
+        LABEL,
+        ToolParameter(name="content", parameter_type="string", description="The text to add."),
+    ),
+)
+REPLACE = ToolDef(
+    name=REPLACE_NAME,
+    description="Replace a text in one of the memory blocks that your instructions show; an empty new text deletes it.",
+    parameters=(
+        LABEL,
+        ToolParameter(
+            name="old_content", parameter_type="string", description="The text to replace, exactly as it is shown."
+        ),
+        ToolParameter(name="new_content", parameter_type="string", description="The text to put in its place."),
+    ),
+)

@@ -1,0 +1,213 @@
+"""Memory blocks: create, read, change, delete them, and attach them to agents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from turnstone.domain.access.access import owner_of
+from turnstone.domain.access.caller import Caller
+from turnstone.domain.agents.agents import MOST_BLOCKS, Agent, AgentConfig
+from turnstone.domain.agents.blocks import BLOCK_KIND, Block, StoredBlock, refuse_long_value, refuse_same_labels
+from turnstone.domain.errors import Conflict, InvalidRequest, NotFound
+from turnstone.domain.lists import ListQuery
+from turnstone.ports.records import Operation
+from turnstone.ports.system import Clock, IdGenerator
+from turnstone.services.access.access import AccessRules
+from turnstone.services.access.visible_list import Listing
+from turnstone.store.agents.agents import AgentChange, AgentStore, StoredAgent
+from turnstone.store.agents.blocks import BUSY, BlockStore, deletes_of, puts_of_change, puts_of_new
+from turnstone.store.layout.contention import retried
+from turnstone.store.layout.listing import ListEntry
+
+Result = TypeVar("Result")
+
+
+class NewBlock(NamedTuple):
+    """The fields of a new block, as in `Block`."""
+
+    label: str
+    value: str
+    fields: Mapping[str, Any]
+
+
+class Blocks:
+    def __init__(
+        self, store: BlockStore, agents: AgentStore, rules: AccessRules, clock: Clock, ids: IdGenerator
+    ) -> None:
+        self._store = store
+        self._agents = agents
+        self._rules = rules
+        self._clock = clock
+        self._ids = ids
+
+    def create(self, caller: Caller, new: NewBlock) -> Block:
+        """Return the new block, which no agent has yet. Raises InvalidRequest for a value over its limit."""
+        stored = self.made(caller, new)
+        self._store.create(caller.tenant, stored)
+        return stored.block
+
+    def made(self, caller: Caller, new: NewBlock, agent_id: str | None = None) -> StoredBlock:
+        """Return a new block that is not stored yet, of that agent if one is given. Raises as `create` does."""
+        now = self._clock.now()
+        block = Block(block_id=self._ids.new_id(), label=new.label, value=new.value, updated_at=now, **new.fields)
+        refuse_long_value(block.value, block.limit)
+        return StoredBlock(
+            block=block,
+            order=self._ids.order_key(now, None),
+            stamp=owner_of(caller),
+            agents=() if agent_id is None else (agent_id,),
+            is_kept=agent_id is None,
+        )
+
+    def read(self, caller: Caller, block_id: str) -> Block:
+        """Return the block. Raises NotFound, ContentLost."""
+        return self._visible(caller, block_id).block
+
+    def change(self, caller: Caller, block_id: str, changes: Mapping[str, Any]) -> Block:
+        """Return the block with these fields changed. Raises NotFound, Forbidden, InvalidRequest, ContentLost."""
+        visible = self._visible(caller, block_id)
+        self._rules.check_deletion(caller, visible.stamp, BLOCK_KIND, block_id, "change")
+        now = self._clock.now()
+
+        def act(stored: StoredBlock) -> StoredBlock:
+            fields = {**stored.block.model_dump(), **changes, "updated_at": now}
+            changed = Block.model_validate(fields)
+            refuse_long_value(changed.value, changed.limit)
+            return stored.edited(changed, None)
+
+        return self._store.change(caller.tenant, block_id, act).block
+
+    def delete(self, caller: Caller, block_id: str) -> Block:
+        """Delete the block, which disappears from the prompts of its agents, and return it."""
+        stored = self._visible(caller, block_id)
+        self._rules.check_deletion(caller, stored.stamp, BLOCK_KIND, block_id)
+        self._store.delete(caller.tenant, stored)
+        return stored.block
+
+    def list(
+        self, caller: Caller, query: ListQuery, is_queried: Callable[[ListEntry], bool]
+    ) -> tuple[Listing, Iterator[Block]]:
+        """Return a page of the blocks that the caller may see, read from the store on iteration."""
+
+        def is_shown(entry: ListEntry) -> bool:
+            return is_queried(entry) and self._rules.may_see(caller, entry.stamp)
+
+        entries = self._store.entries(caller.tenant, query.cursor, query.limit)
+        listing = Listing(entries, query, is_shown)
+        return listing, self._listed(caller.tenant, listing)
+
+    def of_agent(self, caller: Caller, agent_id: str) -> tuple[Block, ...]:
+        """Return the blocks of the agent, in the order of its prompt. Raises NotFound, ContentLost."""
+        config = self._agent(caller, agent_id).agent.agent_config
+        return tuple(stored.block for stored in self._store.gather(caller.tenant, config.memory_blocks))
+
+    def creating(self, caller: Caller, agent: Agent, act: Callable[[Sequence[Operation]], Result]) -> Result:
+        """Return the result of the function that stores the new agent, with the writes that link its blocks to it.
+
+        Raises InvalidRequest for a missing block, and for two with one label.
+        """
+
+        def attempt() -> Result:
+            return act(self._links(caller, agent.agent_id, agent.agent_config.memory_blocks))
+
+        return retried(attempt, BUSY, on=(Conflict,))
+
+    def deleting(self, tenant: str, agent_id: str, act: Callable[[Sequence[Operation]], None]) -> None:
+        """Delete the agent by the function, with the writes that detach its blocks. Raises as the function does."""
+
+        def attempt() -> None:
+            config = self._agents.get(tenant, agent_id).agent.agent_config
+            blocks = self._store.gather(tenant, config.memory_blocks)
+            act([write for stored in blocks for write in self._unlink(tenant, stored, agent_id)])
+
+        retried(attempt, BUSY, on=(Conflict,))
+
+    def add(self, caller: Caller, agent_id: str, new: NewBlock) -> Block:
+        """Create a block of the agent. Raises NotFound, and InvalidRequest for a label that it has."""
+        self._changeable(caller, agent_id)
+        stored = self.made(caller, new, agent_id)
+
+        def act(found: StoredAgent) -> AgentChange:
+            config = found.agent.agent_config
+            others = self._store.gather(caller.tenant, config.memory_blocks)
+            refuse_same_labels([*(each.block.label for each in others), stored.block.label])
+            return AgentChange(_with(config, stored.block.block_id), puts_of_new(caller.tenant, stored))
+
+        self._agents.change(caller.tenant, agent_id, act)
+        return stored.block
+
+    def attach(self, caller: Caller, agent_id: str, block_id: str) -> Agent:
+        """Attach the block to the agent. Raises NotFound, and InvalidRequest for a label that it has."""
+        self._changeable(caller, agent_id)
+
+        def act(found: StoredAgent) -> AgentChange:
+            config, stored = found.agent.agent_config, self._visible(caller, block_id)
+            if block_id in config.memory_blocks:
+                return AgentChange(config)
+            others = self._store.gather(caller.tenant, config.memory_blocks)
+            refuse_same_labels([*(each.block.label for each in others), stored.block.label])
+            link = puts_of_change(caller.tenant, stored, stored.attached_to(agent_id))
+            return AgentChange(_with(config, block_id), link)
+
+        return self._agents.change(caller.tenant, agent_id, act)
+
+    def detach(self, caller: Caller, agent_id: str, block_id: str) -> Agent:
+        """Detach the block from the agent, and delete one that was created with an agent and now has none.
+
+        Raises NotFound for the agent, and for a block that it does not have.
+        """
+        self._changeable(caller, agent_id)
+
+        def act(found: StoredAgent) -> AgentChange:
+            config = found.agent.agent_config
+            if block_id not in config.memory_blocks:
+                raise NotFound(BLOCK_KIND, block_id)
+            left = tuple(each for each in config.memory_blocks if each != block_id)
+            found_blocks = self._store.gather(caller.tenant, (block_id,))
+            unlinks = tuple(write for each in found_blocks for write in self._unlink(caller.tenant, each, agent_id))
+            return AgentChange(config.model_copy(update={"memory_blocks": left}), unlinks)
+
+        return self._agents.change(caller.tenant, agent_id, act)
+
+    def _unlink(self, tenant: str, stored: StoredBlock, agent_id: str) -> tuple[Operation, ...]:
+        changed = stored.detached_from(agent_id)
+        return deletes_of(tenant, stored) if changed.is_left else puts_of_change(tenant, stored, changed)
+
+    def _links(self, caller: Caller, agent_id: str, block_ids: Sequence[str]) -> tuple[Operation, ...]:
+        """Return the writes that link the blocks to the agent. Raises InvalidRequest."""
+        stored = self._store.gather(caller.tenant, list(dict.fromkeys(block_ids)))
+        found = {each.block.block_id: each for each in stored}
+        for block_id in block_ids:
+            if block_id not in found or not self._rules.may_see(caller, found[block_id].stamp):
+                raise InvalidRequest(f"memory_blocks: {NotFound(BLOCK_KIND, block_id)}", ("memory_blocks",))
+        refuse_same_labels(found[block_id].block.label for block_id in block_ids)
+        return tuple(
+            write
+            for each in found.values()
+            for write in puts_of_change(caller.tenant, each, each.attached_to(agent_id))
+        )
+
+    def _visible(self, caller: Caller, block_id: str) -> StoredBlock:
+        stored = self._store.get(caller.tenant, block_id)
+        self._rules.check_sight(caller, stored.stamp, BLOCK_KIND, block_id)
+        return stored
+
+    def _changeable(self, caller: Caller, agent_id: str) -> None:
+        """Raise NotFound for an agent that the caller may not see, and Forbidden for one that it may not change."""
+        self._rules.check_deletion(caller, self._agent(caller, agent_id).stamp, "agent", agent_id, "change")
+
+    def _agent(self, caller: Caller, agent_id: str) -> StoredAgent:
+        stored = self._agents.get(caller.tenant, agent_id)
+        self._rules.check_sight(caller, stored.stamp, "agent", agent_id)
+        return stored
+
+    def _listed(self, tenant: str, listing: Listing) -> Iterator[Block]:
+        for entry in listing:
+            yield from (stored.block for stored in self._store.gather(tenant, (entry.fields["block_id"],)))
+
+
+def _with(config: AgentConfig, block_id: str) -> AgentConfig:
+    if len(config.memory_blocks) >= MOST_BLOCKS:
+        raise InvalidRequest(f"an agent has at most {MOST_BLOCKS} memory blocks", ("memory_blocks",))
+    return config.model_copy(update={"memory_blocks": (*config.memory_blocks, block_id)})
