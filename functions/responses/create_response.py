@@ -3,12 +3,7 @@
 from turnstone.dialects.openai.responses.replies import ResponseEvent, ResponseObject
 from turnstone.dialects.openai.responses.requests import CreateResponse
 from turnstone.dialects.openai.responses.shown import ShownResponse
-from turnstone.dialects.openai.responses.stream import (
-    ResponseStream,
-    encoder_of,
-    stored_whole,
-    stream_from,
-)
+from turnstone.dialects.openai.responses.stream import ResponseStream, encoder_of, stored_whole, stream_from
 from turnstone.domain.turns.turns import TurnStatus
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.dialects import RESPONSES

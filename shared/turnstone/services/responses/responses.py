@@ -165,7 +165,7 @@ class Responses:
         """
         stored = self.read(caller, text)
         if not stored.sent.is_in_background:
-            raise InvalidRequest(NOT_IN_BACKGROUND, ("path", "response_id"))
+            raise InvalidRequest(NOT_IN_BACKGROUND, ("response_id",))
         if stored.state.status.is_terminal:
             return stored
         try:
