@@ -67,6 +67,7 @@ class WebhookServices:
 
     @cached_property
     def _delivery_store(self) -> DeliveryStore:
+        from turnstone.store.responses.keys import request_key
         from turnstone.store.webhooks.deliveries import DeliveryStore
 
-        return DeliveryStore(self._foundation.ports.store)
+        return DeliveryStore(self._foundation.ports.store, request_key)
