@@ -1,22 +1,23 @@
 """Deliveries to webhooks: each one a record that expires, and while it is pending a job."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 from typing import NamedTuple
 
 from turnstone.domain.errors import NotFound
 from turnstone.domain.jobs import Job
-from turnstone.domain.refs import SessionRef, TurnRef
+from turnstone.domain.refs import SessionRef
 from turnstone.domain.webhooks.webhooks import KEPT, Delivery, WebhookEvent
 from turnstone.ports.records import Absent, Delete, Get, Key, Operation, Put, Range, Record, RevIs
 from turnstone.ports.storage import RangeStore
 from turnstone.store.agents.implicit import is_implicit
 from turnstone.store.cleanup.jobs import put_job
+from turnstone.store.keys.responses import request_key
+from turnstone.store.keys.webhooks import delivery_key, delivery_partition, webhook_key
 from turnstone.store.layout.idempotency import Once
 from turnstone.store.layout.keys import agent_key, job_key, session_key
 from turnstone.store.layout.newer_records import UNREADABLE
 from turnstone.store.layout.ranges import pages
-from turnstone.store.webhooks.keys import delivery_key, delivery_partition, webhook_key
 from turnstone.store.webhooks.webhooks import StoredWebhook, stored_webhook
 
 AT_ONCE = 100
@@ -39,10 +40,8 @@ class Due(NamedTuple):
 
 
 class DeliveryStore:
-    def __init__(self, store: RangeStore, request_key: Callable[[TurnRef], Key]) -> None:
-        """Take the function that returns the key of a response's request."""
+    def __init__(self, store: RangeStore) -> None:
         self._store = store
-        self._request_key = request_key
 
     def load(self, tenant: str, webhook_id: str, delivery_id: str, now: datetime) -> StoredDelivery:
         """Return the delivery of a webhook. Raises NotFound for either."""
@@ -64,7 +63,7 @@ class DeliveryStore:
 
     def due(self, job: Job) -> Due:
         """Return the delivery of the job with its webhook."""
-        about = self._about(job.tenant, job.event) if job.event else ()
+        about = _about(job.tenant, job.event) if job.event else ()
         keys = [webhook_key(job.tenant, job.order), delivery_key(job.tenant, job.order, job.name)]
         exist = [Get(key, held_bytes=UNREAD) for key in about]
         (webhook, delivery, *found), _ = self._store.gather([*map(Get, keys), *exist], [])
@@ -73,15 +72,6 @@ class DeliveryStore:
             None if delivery is None else _stored(delivery),
             None in found,
         )
-
-    def _about(self, tenant: str, event: WebhookEvent) -> tuple[Key, ...]:
-        """Return the keys of session, agent and response of the event, without which it is not sent."""
-        if not event.session_id:
-            return ()
-        ref = SessionRef(tenant=tenant, agent_id=event.agent_id, session_id=event.session_id)
-        agent = () if is_implicit(event.agent_id) else (agent_key(tenant, event.agent_id),)
-        response = (self._request_key(ref.turn(event.turn_id)),) if event.turn_id else ()
-        return session_key(ref), *agent, *response
 
     def begin(self, once: Once, stored: StoredDelivery, before: Delivery | None = None) -> tuple[Job | None, str]:
         """Store a delivery with the job of its next try, in place of that of the delivery `before`.
@@ -112,6 +102,16 @@ def put_delivery(tenant: str, stored: StoredDelivery) -> Operation:
         {"ttl": int((last + KEPT).timestamp())},
         (RevIs(stored.rev) if stored.rev else Absent(),),
     )
+
+
+def _about(tenant: str, event: WebhookEvent) -> tuple[Key, ...]:
+    """Return the keys of session, agent and response of the event, without which it is not sent."""
+    if not event.session_id:
+        return ()
+    ref = SessionRef(tenant=tenant, agent_id=event.agent_id, session_id=event.session_id)
+    agent = () if is_implicit(event.agent_id) else (agent_key(tenant, event.agent_id),)
+    response = (request_key(ref.turn(event.turn_id)),) if event.turn_id else ()
+    return session_key(ref), *agent, *response
 
 
 def job_of(tenant: str, delivery: Delivery) -> Job | None:

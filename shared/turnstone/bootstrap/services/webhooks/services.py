@@ -67,7 +67,6 @@ class WebhookServices:
 
     @cached_property
     def _delivery_store(self) -> DeliveryStore:
-        from turnstone.store.responses.keys import request_key
         from turnstone.store.webhooks.deliveries import DeliveryStore
 
-        return DeliveryStore(self._foundation.ports.store, request_key)
+        return DeliveryStore(self._foundation.ports.store)
