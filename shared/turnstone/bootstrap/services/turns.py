@@ -182,6 +182,7 @@ class ResponseServices:
     @cached_property
     def responses(self) -> Responses:
         from turnstone.services.responses.responses import ResponseDeps, Responses
+        from turnstone.store.files.attachments import AttachmentStore
         from turnstone.store.responses.responses import ResponseStore
         from turnstone.store.sessions.turns import TurnStore
 
@@ -200,5 +201,6 @@ class ResponseServices:
                 read_tokens=self._turns().runner_deps.read_tokens,
                 deleting=lambda: self._cleanup().deleting,
                 events=lambda: self._turns().events,
+                attachments=lambda: AttachmentStore(ports.store),
             )
         )

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import NamedTuple
 from uuid import UUID
 
@@ -24,6 +25,7 @@ from turnstone.services.access.visible_list import Listing
 from turnstone.services.cleanup.deleting import Deleting
 from turnstone.services.responses.fitting import Fitting, turn_without_config
 from turnstone.services.responses.forking import Forking, ForkNeeded
+from turnstone.services.responses.images import image_of
 from turnstone.services.streams.broadcast import TurnBroadcast
 from turnstone.services.streams.event_cursor import WholeCursor
 from turnstone.services.streams.replay import numbered
@@ -32,6 +34,7 @@ from turnstone.services.turns.turn_events import TurnEvents
 from turnstone.services.turns.turns import Turns
 from turnstone.store.agents.agents import AgentStore
 from turnstone.store.agents.implicit import IMPLICIT, is_implicit
+from turnstone.store.files.attachments import AttachmentStore
 from turnstone.store.layout.listing import ListEntry
 from turnstone.store.responses.responses import ResponseStore, get_request, listed_in
 from turnstone.store.sessions.turns import TurnStore
@@ -50,6 +53,7 @@ class ResponseDeps:
         read_tokens: the tokens of the history that a fork takes over.
         deleting: returns the service that deletes sessions, which only deletion needs.
         events: returns the service that follows turns, which only streams of stored responses need.
+        attachments: returns the store of files that tools made.
     """
 
     turns: Turns
@@ -64,6 +68,7 @@ class ResponseDeps:
     read_tokens: int
     deleting: Callable[[], Deleting]
     events: Callable[[], TurnEvents]
+    attachments: Callable[[], AttachmentStore]
 
 
 class Started(NamedTuple):
@@ -110,6 +115,10 @@ class Responses:
         except InvalidRequest as refused:
             raise fitting.in_request(refused) from refused
         return Started(broadcast, fitting.sent or self._store.sent(broadcast.ref))
+
+    def image_at(self, ref: TurnRef) -> Callable[[str], str | None]:
+        """Return the function that reads an image which the turn's tools made: its base64 by its address."""
+        return partial(image_of, self._deps.attachments, ref.session)
 
     def read(self, caller: Caller, text: str) -> StoredResponse:
         """Return the response of that id. Raises NotFound, ContentLost."""

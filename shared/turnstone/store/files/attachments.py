@@ -11,7 +11,7 @@ from turnstone.domain.sessions.sessions import LockState, Session
 from turnstone.domain.tools.tool_runs import ProducedFile
 from turnstone.ports.records import AttributeIs, Check, Get, Put, Record
 from turnstone.ports.storage import RangeStore
-from turnstone.store.agents.agents import owner_of_agent
+from turnstone.store.agents.implicit import is_implicit, owner_of_answering
 from turnstone.store.layout.frames import frame, private_part, wire_part
 from turnstone.store.layout.keys import agent_key, attachment_key, session_key
 from turnstone.store.sessions.session_records import session_of
@@ -87,6 +87,6 @@ class AttachmentStore:
             Get(attachment_key(ref, attachment_id), self._held_bytes),
         ]
         (header, agent, record), _ = self._store.gather(gets, [])
-        if header is None or agent is None:
+        if header is None or (agent is None and not is_implicit(ref.agent_id)):
             raise NotFound("session", ref.session_id)
-        return Attached(attachment_id, record, session_of(header), owner_of_agent(agent, ref.agent_id))
+        return Attached(attachment_id, record, session_of(header), owner_of_answering(agent, ref.agent_id))
