@@ -58,6 +58,7 @@ class NewResponse(NamedTuple):
         previous: id of the response to continue, None for a new conversation.
         tool_extras: see `TurnSettings`.
         tool_indexes: of the toolgroups of `config` among the request's tools.
+        runs_in_background: see `TurnSettings`.
     """
 
     messages: tuple[Message, ...]
@@ -70,6 +71,7 @@ class NewResponse(NamedTuple):
     extras: Mapping[str, Any] = {}
     tool_extras: Mapping[str, Any] = {}
     tool_indexes: tuple[int, ...] = ()
+    runs_in_background: bool = False
 
     @property
     def policy(self) -> LoopPolicy:

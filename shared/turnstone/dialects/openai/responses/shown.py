@@ -8,6 +8,7 @@ from turnstone.domain.refs import TurnRef
 from turnstone.domain.responses.addresses import response_id
 from turnstone.domain.responses.hosted import CITED, HostedTool
 from turnstone.domain.responses.requests import SentRequest
+from turnstone.domain.responses.statuses import incompleteness_of, status_of
 from turnstone.domain.turns.turns import TurnState, TurnStatus
 from turnstone.domain.usage.usage import TokenUsage
 from turnstone.domain.values.ids import moment_of
@@ -52,7 +53,7 @@ class ShownResponse(NamedTuple):
         at = state.turn.completed_at
         end = {
             "error": error_of(state),
-            "incomplete_details": {"reason": "max_output_tokens"} if status == "incomplete" else None,
+            "incomplete_details": {"reason": incompleteness_of(state)} if status == "incomplete" else None,
             "completed_at": None if at is None or status != "completed" else _seconds(at),
             "usage": usage_of(trace.usage for trace in state.traces),
             "output": output,
@@ -68,18 +69,6 @@ class ShownResponse(NamedTuple):
             **self.sent.echo,
             **end,
         }
-
-
-def status_of(state: TurnState) -> str:
-    """Return the status of a response."""
-    match state.status:
-        case TurnStatus.COMPLETED:
-            return "incomplete" if state.turn.output_message.stop_reason == "out_of_tokens" else "completed"
-        case TurnStatus.CANCELLED:
-            return "cancelled"
-        case TurnStatus.FAILED | TurnStatus.EXPIRED:
-            return "failed"
-    return "in_progress"
 
 
 def error_of(state: TurnState) -> dict[str, str] | None:
