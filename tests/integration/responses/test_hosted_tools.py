@@ -1,7 +1,6 @@
 """Web search, code and images in responses over both stores: their items, events and details on request.
 
-Covers: dialects/openai/responses/output, dialects/openai/responses/hosted_tools, services/responses/images,
-  store/files/attachments
+Covers: dialects/openai/responses/output, dialects/openai/responses/hosted_tools, store/files/attachments
 """
 
 from __future__ import annotations

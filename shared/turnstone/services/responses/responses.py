@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
 from typing import NamedTuple
 from uuid import UUID
 
@@ -25,7 +24,6 @@ from turnstone.services.access.visible_list import Listing
 from turnstone.services.cleanup.deleting import Deleting
 from turnstone.services.responses.fitting import Fitting, turn_without_config
 from turnstone.services.responses.forking import Forking, ForkNeeded
-from turnstone.services.responses.images import image_of
 from turnstone.services.streams.broadcast import TurnBroadcast
 from turnstone.services.streams.event_cursor import WholeCursor
 from turnstone.services.streams.replay import numbered
@@ -118,7 +116,7 @@ class Responses:
 
     def image_at(self, ref: TurnRef) -> Callable[[str], str | None]:
         """Return the function that reads an image which the turn's tools made: its base64 by its address."""
-        return partial(image_of, self._deps.attachments, ref.session)
+        return lambda address: self._deps.attachments().image(ref.session, address)
 
     def read(self, caller: Caller, text: str) -> StoredResponse:
         """Return the response of that id. Raises NotFound, ContentLost."""

@@ -1,11 +1,12 @@
 """Files produced in a session: stored in its partition, and deleted with it; their bytes as large payloads."""
 
+from base64 import b64encode
 from collections.abc import Iterator
 from itertools import chain
 from typing import NamedTuple
 
 from turnstone.domain.access.access import Ownership
-from turnstone.domain.errors import NotFound
+from turnstone.domain.errors import ContentLost, NotFound
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.sessions.sessions import LockState, Session
 from turnstone.domain.tools.tool_runs import ProducedFile
@@ -78,6 +79,14 @@ class AttachmentStore:
         self._store.write(
             [Put(attachment_key(ref, attachment_id), body, is_apart=True), Check(session_key(ref), (is_running,))]
         )
+
+    def image(self, ref: SessionRef, address: str) -> str | None:
+        """Return the base64 of the session's image at the address, None if it is gone. Raises StoreUnavailable."""
+        try:
+            file = self.find(ref, address.rpartition("/")[2]).file
+        except (NotFound, ContentLost):
+            return None
+        return b64encode(file.body + b"".join(file.pieces or ())).decode()
 
     def find(self, ref: SessionRef, attachment_id: str) -> Attached:
         """Return the file, found or not, with its session. Raises NotFound for session or agent."""

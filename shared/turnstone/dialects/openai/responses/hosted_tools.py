@@ -157,7 +157,7 @@ def _container(value: Any) -> Any:
     return value
 
 
-class CodeInterpreter(HostedRequest):
+class HostedCode(HostedRequest):
     type: Literal["code_interpreter"]
     container: Annotated[AutoContainer, BeforeValidator(_container)]
     allowed_callers: Annotated[Many[Literal["direct"]], Field(max_length=1)] = ()

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import BeforeValidator, Field
 
 from turnstone.dialects.openai.responses.hosted_tools import (
-    CodeInterpreter,
     FileSearch,
+    HostedCode,
     ImageGeneration,
     WebSearch,
 )
@@ -58,7 +58,7 @@ def _served(fields: Any) -> Any:
     return _refuse_unserved(fields, SERVED)
 
 
-SomeHosted = FileSearch | WebSearch | CodeInterpreter | ImageGeneration
+SomeHosted = FileSearch | WebSearch | HostedCode | ImageGeneration
 SomeTool = DeclaredFunction | SomeHosted
 AnyTool = Annotated[Annotated[SomeTool, Field(discriminator="type")], BeforeValidator(_served)]
 ResponseTools = Annotated[Many[AnyTool], Field(max_length=MAX_TOOLS)]
