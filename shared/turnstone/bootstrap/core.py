@@ -79,6 +79,7 @@ class Core:
     inferring = ServiceOf(lambda core: core.model_services.inferring)
     stored_completions = ServiceOf(lambda core: core.model_services.stored_completions)
     responses = ServiceOf(lambda core: core.response_services.responses)
+    conversations = ServiceOf(lambda core: core.response_services.conversations)
     banks = ServiceOf(lambda core: core.memory_services.banks)
     inserting = ServiceOf(lambda core: core.memory_services.inserting)
     documents = ServiceOf(lambda core: core.memory_services.documents)
