@@ -34,6 +34,7 @@ from turnstone.services.turns.turn_events import TurnEvents
 from turnstone.services.turns.turns import Turns
 from turnstone.store.agents.agents import AgentStore
 from turnstone.store.agents.implicit import IMPLICIT, is_implicit
+from turnstone.store.files.attachments import AttachmentStore
 from turnstone.store.layout.listing import ListEntry
 from turnstone.store.responses.responses import ResponseStore, get_request, listed_in
 from turnstone.store.sessions.turns import SessionView, TurnStore
@@ -52,6 +53,7 @@ class ResponseDeps:
         read_tokens: the tokens of the history that a fork takes over.
         deleting: returns the service that deletes sessions, which only deletion needs.
         events: returns the service that follows turns, which only streams of stored responses need.
+        attachments: returns the store of files that tools made.
     """
 
     turns: Turns
@@ -66,6 +68,7 @@ class ResponseDeps:
     read_tokens: int
     deleting: Callable[[], Deleting]
     events: Callable[[], TurnEvents]
+    attachments: Callable[[], AttachmentStore]
 
 
 class Started(NamedTuple):
@@ -115,6 +118,10 @@ class Responses:
         except InvalidRequest as refused:
             raise fitting.in_request(refused) from refused
         return Started(broadcast, fitting.sent or self._store.sent(broadcast.ref))
+
+    def image_at(self, ref: TurnRef) -> Callable[[str], str | None]:
+        """Return the function that reads an image which the turn's tools made: its base64 by its address."""
+        return lambda address: self._deps.attachments().image(ref.session, address)
 
     def read(self, caller: Caller, text: str) -> StoredResponse:
         """Return the response of that id. Raises NotFound, ContentLost."""
