@@ -12,7 +12,7 @@ from turnstone.http.route import Route
 def cancel_response(request: Request) -> FileReply:
     responses = request.use_cases.responses
     stored = responses.cancel(request.caller, request.path_params["response_id"], request.attempt)
-    return json_reply(stored_whole(stored, responses.events_of))
+    return json_reply(stored_whole(stored, responses.events_of, responses.image_at))
 
 
 PATH = "/v1/openai/v1/responses/{response_id}/cancel"

@@ -18,10 +18,10 @@ def create_response(request: Request) -> TurnReply | TurnStreamReply | FileReply
     if body.background:
         stored = responses.start_in_background(request.caller, body.to_new(), request.attempt)
         if not body.stream:
-            return json_reply(stored_whole(stored, responses.events_of))
-        return TurnStreamReply(responses.follow(stored), stream_from(stored), is_cursor=True)
+            return json_reply(stored_whole(stored, responses.events_of, responses.image_at))
+        return TurnStreamReply(responses.follow(stored), stream_from(stored, responses.image_at), is_cursor=True)
     broadcast, sent = responses.start(request.caller, body.to_new(), request.attempt)
-    shown = ShownResponse(broadcast.ref, sent)
+    shown = ShownResponse(broadcast.ref, sent, responses.image_at(broadcast.ref))
     if body.stream:
         return TurnStreamReply(broadcast, ResponseStream(shown))
     return TurnReply(broadcast, encoder_of(shown, responses.events_of), shows_failures=True, dialect=RESPONSES)

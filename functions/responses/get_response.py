@@ -15,9 +15,10 @@ def get_response(request: Request) -> FileReply | TurnStreamReply:
     responses = request.use_cases.responses
     stored = responses.read(request.caller, request.path_params["response_id"])
     if after is None:
-        return json_reply(stored_whole(stored, responses.events_of))
+        return json_reply(stored_whole(stored, responses.events_of, responses.image_at))
     broadcast = responses.follow(stored)
-    return TurnStreamReply(broadcast, stream_from(stored, after, lambda: broadcast.doubtful_after), is_cursor=True)
+    encoder = stream_from(stored, responses.image_at, after, lambda: broadcast.doubtful_after)
+    return TurnStreamReply(broadcast, encoder, is_cursor=True)
 
 
 PATH = "/v1/openai/v1/responses/{response_id}"

@@ -1,7 +1,7 @@
 """Conversations over both stores: created, read, changed, continued by responses, filled without a run, deleted.
 
-Covers: services/responses/conversations, services/responses/answering, store/responses/conversations
-Covers: store/responses/keys, domain/responses/conversations, dialects/openai/responses/conversation_items
+Covers: services/responses/conversations, services/responses/answering, store/responses/conversations,
+store/keys/responses, domain/responses/conversations, dialects/openai/responses/conversation_items
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def responded(
 
 def read(server: Server, text: str, caller: Caller = LOCAL_CALLER) -> dict[str, Any]:
     stored = server.core.responses.read(caller, text)
-    return response_in(stored, server.core.responses.events_of)
+    return response_in(stored, server.core.responses.events_of, server.core.responses.image_at)
 
 
 def events_in(wire: bytes) -> list[dict[str, Any]]:
@@ -107,7 +107,8 @@ def queued(server: Server, by: Attempt | None = None, **body: Any) -> StoredResp
 def replayed(server: Server, text: str, after: int = NONE, *, is_over: bool = True) -> list[dict[str, Any]]:
     """Return the events of a response behind that number, as a client that returns receives them."""
     broadcast, sent = followed(server, text)
-    encoder = ResponseStream(ShownResponse(broadcast.ref, sent), after, lambda: broadcast.doubtful_after)
+    shown = ShownResponse(broadcast.ref, sent, server.core.responses.image_at(broadcast.ref))
+    encoder = ResponseStream(shown, after, lambda: broadcast.doubtful_after)
     return encoded(encoder, broadcast, is_over=is_over)
 
 

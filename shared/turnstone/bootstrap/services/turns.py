@@ -186,6 +186,7 @@ class ResponseServices:
     @cached_property
     def responses(self) -> Responses:
         from turnstone.services.responses.responses import ResponseDeps, Responses
+        from turnstone.store.files.attachments import AttachmentStore
         from turnstone.store.responses.responses import ResponseStore
         from turnstone.store.sessions.turns import TurnStore
 
@@ -206,6 +207,7 @@ class ResponseServices:
                 events=lambda: self._turns().events,
                 cancelling=lambda: self._turns().cancelling,
                 supervisor=ports.supervisor,
+                attachments=lambda: AttachmentStore(ports.store),
             )
         )
 

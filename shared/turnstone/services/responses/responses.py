@@ -35,6 +35,7 @@ from turnstone.services.turns.supervision import watch_if_due
 from turnstone.services.turns.turns import Turns
 from turnstone.store.agents.agents import AgentStore
 from turnstone.store.agents.implicit import IMPLICIT, is_implicit
+from turnstone.store.files.attachments import AttachmentStore
 from turnstone.store.layout.listing import ListEntry
 from turnstone.store.responses.responses import ResponseStore, get_request, listed_in
 from turnstone.store.sessions.turns import SessionView, TurnStore
@@ -61,6 +62,7 @@ class ResponseDeps:
         deleting: returns the service that deletes sessions, which only deletion needs.
         events: returns the service that follows turns, which only streams of stored responses need.
         cancelling: returns the service that cancels turns.
+        attachments: returns the store of files that tools made.
     """
 
     turns: Turns
@@ -77,6 +79,7 @@ class ResponseDeps:
     events: "Callable[[], TurnEvents]"
     cancelling: "Callable[[], Cancelling]"
     supervisor: Supervisor
+    attachments: Callable[[], AttachmentStore]
 
 
 Begun = TypeVar("Begun", TurnBroadcast, InBackground)
@@ -143,6 +146,10 @@ class Responses:
         except InvalidRequest as refused:
             raise fitting.in_request(refused) from refused
         return begun, fitting.sent or self._store.sent(begun.ref)
+
+    def image_at(self, ref: TurnRef) -> Callable[[str], str | None]:
+        """Return the function that reads an image which the turn's tools made: its base64 by its address."""
+        return lambda address: self._deps.attachments().image(ref.session, address)
 
     def read(self, caller: Caller, text: str) -> StoredResponse:
         """Return the response of that id. Raises NotFound, ContentLost."""

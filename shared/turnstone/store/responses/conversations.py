@@ -10,10 +10,10 @@ from turnstone.domain.responses.conversations import ConversationMetadata, Conve
 from turnstone.domain.responses.requests import SentRequest
 from turnstone.ports.records import Absent, AttributeIs, Check, Get, Put, RevIs
 from turnstone.store.agents.implicit import is_implicit, owner_of_answering
+from turnstone.store.keys.responses import conversation_key, items_key, request_key, turns_from
 from turnstone.store.layout.keys import agent_key, session_key, turn_key
 from turnstone.store.layout.lost_records import LostRecord
 from turnstone.store.layout.ranges import pages
-from turnstone.store.responses.keys import conversation_key, items_key, request_key, turns_from
 from turnstone.store.sessions.session_records import session_of
 from turnstone.store.sessions.turn_records import order_of, whole_state
 

@@ -12,15 +12,15 @@ from turnstone.domain.errors import Conflict, NotFound
 from turnstone.domain.responses.addresses import RESPONSE_KIND, response_id
 from turnstone.domain.responses.requests import ListedResponse, SentRequest
 from turnstone.ports.records import Absent, Delete, Get, Put, RevIs
-from turnstone.store.layout.listing import ListEntry, entries_of, put_entry
-from turnstone.store.responses.conversations import put_items
-from turnstone.store.responses.keys import (
+from turnstone.store.keys.responses import (
     all_requests,
     conversation_key,
     request_key,
     response_list,
     response_list_key,
 )
+from turnstone.store.layout.listing import ListEntry, entries_of, put_entry
+from turnstone.store.responses.conversations import put_items
 
 if TYPE_CHECKING:
     from turnstone.domain.refs import TurnRef

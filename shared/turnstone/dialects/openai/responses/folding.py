@@ -48,7 +48,7 @@ class ResponseFold:
     def __init__(self, shown: ShownResponse) -> None:
         self._shown = shown
         self._turn_id = shown.ref.turn_id
-        self._of = OfResponse(self._turn_id, shown.sent.include)
+        self._of = OfResponse(self._turn_id, shown.sent.include, shown.image_at)
         self._items: list[OpenItem] = []
         self._ended: list[OpenItem] = []
         self._spoken: OpenItem | None = None

@@ -62,7 +62,12 @@ ECHOED = (
     *("previous_response_id", "prompt_cache_key", "prompt_cache_retention", "safety_identifier", "service_tier"),
     *("store", "temperature", "top_logprobs", "top_p", "truncation", "user"),
 )
-SERVED_INCLUDES = ("message.input_image.image_url", "file_search_call.results")
+SERVED_INCLUDES = (
+    "message.input_image.image_url",
+    "file_search_call.results",
+    "web_search_call.action.sources",
+    "code_interpreter_call.outputs",
+)
 NO_PADDING = "this server does not pad its events; leave it out"
 ANY_OBJECT = {"type": "object"}
 
