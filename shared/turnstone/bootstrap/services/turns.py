@@ -186,6 +186,7 @@ class ResponseServices:
     @cached_property
     def responses(self) -> Responses:
         from turnstone.services.responses.responses import ResponseDeps, Responses
+        from turnstone.store.files.attachments import AttachmentStore
         from turnstone.store.responses.responses import ResponseStore
         from turnstone.store.sessions.turns import TurnStore
 
@@ -204,6 +205,9 @@ class ResponseServices:
                 read_tokens=self._turns().runner_deps.read_tokens,
                 deleting=lambda: self._cleanup().deleting,
                 events=lambda: self._turns().events,
+                cancelling=lambda: self._turns().cancelling,
+                supervisor=ports.supervisor,
+                attachments=lambda: AttachmentStore(ports.store),
             )
         )
 

@@ -46,7 +46,6 @@ REFUSED = {
     "prompt_cache_options": "this server configures no caches of providers; leave it out",
 }
 NOT_YET = {
-    "background": (True, "responses run within their request here; leave it out, or send false"),
     "store": (False, "responses are stored here; leave it out, or send true"),
     "truncation": ("disabled", "older messages that exceed the model's context are left out; send auto"),
 }
@@ -63,7 +62,12 @@ ECHOED = (
     *("previous_response_id", "prompt_cache_key", "prompt_cache_retention", "safety_identifier", "service_tier"),
     *("store", "temperature", "top_logprobs", "top_p", "truncation", "user"),
 )
-SERVED_INCLUDES = ("message.input_image.image_url", "file_search_call.results")
+SERVED_INCLUDES = (
+    "message.input_image.image_url",
+    "file_search_call.results",
+    "web_search_call.action.sources",
+    "code_interpreter_call.outputs",
+)
 NO_PADDING = "this server does not pad its events; leave it out"
 ANY_OBJECT = {"type": "object"}
 
@@ -200,6 +204,7 @@ class CreateResponse(StrictRequest):
             include=tuple(dict.fromkeys(self.include)),
             input=stored_items(items),
             takes_one_call=not self.parallel_tool_calls,
+            is_in_background=self.background,
         )
         return NewResponse(
             messages=given.messages,
