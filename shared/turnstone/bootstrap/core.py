@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from turnstone.bootstrap.services.cleanup import CleanupServices
     from turnstone.bootstrap.services.files import FileServices
     from turnstone.bootstrap.services.ingesting import IngestingServices
+    from turnstone.bootstrap.services.letta import LettaServices
     from turnstone.bootstrap.services.memory import MemoryServices
     from turnstone.bootstrap.services.models import ModelServices
     from turnstone.bootstrap.services.registries import OwnToolgroups, Registries
@@ -77,6 +78,8 @@ class Core:
     shields = ServiceOf(lambda core: core.registries.shields)
     inferring = ServiceOf(lambda core: core.model_services.inferring)
     stored_completions = ServiceOf(lambda core: core.model_services.stored_completions)
+    letta_agents = ServiceOf(lambda core: core.letta_services.agents)
+    letta_messages = ServiceOf(lambda core: core.letta_services.messages)
     responses = ServiceOf(lambda core: core.response_services.responses)
     banks = ServiceOf(lambda core: core.memory_services.banks)
     inserting = ServiceOf(lambda core: core.memory_services.inserting)
@@ -172,6 +175,12 @@ class Core:
         from turnstone.bootstrap.services.turns import ResponseServices
 
         return ResponseServices(self.foundation, lambda: self.turn_services, lambda: self.cleanup_services)
+
+    @cached_property
+    def letta_services(self) -> LettaServices:
+        from turnstone.bootstrap.services.letta import LettaServices
+
+        return LettaServices(self.foundation, lambda: self.agent_services, lambda: self.turn_services)
 
     @cached_property
     def memory_services(self) -> MemoryServices:

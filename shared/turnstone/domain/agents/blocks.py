@@ -1,8 +1,8 @@
 """Memory blocks: labelled texts in the prompt of an agent, which it can edit, and which agents can share. Pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
 
@@ -56,6 +56,14 @@ class Block(Frozen):
         if not old or old not in self.value:
             raise InvalidRequest(f"the block {self.label!r} does not contain the text {old[:200]!r}", ("old_content",))
         return self.with_value(self.value.replace(old, new), now)
+
+
+class NewBlock(NamedTuple):
+    """The fields of a new block, as in `Block`."""
+
+    label: str
+    value: str
+    fields: Mapping[str, Any]
 
 
 class StoredBlock(Frozen):

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from turnstone.domain.access.access import owner_of
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.agents.agents import MOST_BLOCKS, Agent, AgentConfig
-from turnstone.domain.agents.blocks import BLOCK_KIND, Block, StoredBlock, refuse_long_value, refuse_same_labels
+from turnstone.domain.agents.blocks import (
+    BLOCK_KIND,
+    Block,
+    NewBlock,
+    StoredBlock,
+    refuse_long_value,
+    refuse_same_labels,
+)
 from turnstone.domain.errors import Conflict, InvalidRequest, NotFound
 from turnstone.domain.lists import ListQuery
 from turnstone.ports.records import Operation
@@ -21,14 +28,6 @@ from turnstone.store.layout.contention import retried
 from turnstone.store.layout.listing import ListEntry
 
 Result = TypeVar("Result")
-
-
-class NewBlock(NamedTuple):
-    """The fields of a new block, as in `Block`."""
-
-    label: str
-    value: str
-    fields: Mapping[str, Any]
 
 
 class Blocks:
@@ -109,7 +108,7 @@ class Blocks:
         """
 
         def attempt() -> Result:
-            return act(self._links(caller, agent.agent_id, agent.agent_config.memory_blocks))
+            return act(self.relinking(caller, agent.agent_id, (), agent.agent_config.memory_blocks))
 
         return retried(attempt, BUSY, on=(Conflict,))
 
@@ -174,19 +173,25 @@ class Blocks:
         changed = stored.detached_from(agent_id)
         return deletes_of(tenant, stored) if changed.is_left else puts_of_change(tenant, stored, changed)
 
-    def _links(self, caller: Caller, agent_id: str, block_ids: Sequence[str]) -> tuple[Operation, ...]:
-        """Return the writes that link the blocks to the agent. Raises InvalidRequest."""
-        stored = self._store.gather(caller.tenant, list(dict.fromkeys(block_ids)))
+    def relinking(
+        self, caller: Caller, agent_id: str, before: Sequence[str], after: Sequence[str]
+    ) -> tuple[Operation, ...]:
+        """Return the writes that give the agent these blocks in place of those before.
+
+        Raises InvalidRequest for a missing block, and for two with one label.
+        """
+        gone = self._store.gather(caller.tenant, [each for each in before if each not in after])
+        stored = self._store.gather(caller.tenant, list(dict.fromkeys(after)))
         found = {each.block.block_id: each for each in stored}
-        for block_id in block_ids:
-            if block_id not in found or not self._rules.may_see(caller, found[block_id].stamp):
+        for block_id in after:
+            is_new = block_id not in before
+            if is_new and (block_id not in found or not self._rules.may_see(caller, found[block_id].stamp)):
                 raise InvalidRequest(f"memory_blocks: {NotFound(BLOCK_KIND, block_id)}", ("memory_blocks",))
-        refuse_same_labels(found[block_id].block.label for block_id in block_ids)
-        return tuple(
-            write
-            for each in found.values()
-            for write in puts_of_change(caller.tenant, each, each.attached_to(agent_id))
-        )
+        refuse_same_labels(found[block_id].block.label for block_id in after if block_id in found)
+        unlinks = (write for each in gone for write in self._unlink(caller.tenant, each, agent_id))
+        new = (each for name, each in found.items() if name not in before)
+        links = (write for each in new for write in puts_of_change(caller.tenant, each, each.attached_to(agent_id)))
+        return (*unlinks, *links)
 
     def _visible(self, caller: Caller, block_id: str) -> StoredBlock:
         stored = self._store.get(caller.tenant, block_id)
