@@ -35,6 +35,7 @@ def send(text: str, call_id: str = "s", **more: Any) -> Scripted:
 
 
 def create(server: Server, by: Attempt | None = None, **fields: Any) -> LettaAgent:
+    server.clock.advance(1)  # type: ignore[attr-defined] # else their order is random
     body = CreateAgent.model_validate({"llm_config": {"model": "scripted"}, "memory_blocks": [HUMAN], **fields})
     return server.core.letta_agents.create(LOCAL_CALLER, body.to_new("Sam"), by or attempt())
 
@@ -117,6 +118,7 @@ def test_one_agent_answers_in_both_apis_with_one_prompt(make: Make) -> None:
     server.whole_turn(server.session(agent_id))
     assert len(set(prompts(server))) == 1
     assert "name: Bob" in prompts(server)[0]
+    server.clock.advance(1)  # type: ignore[attr-defined]
     theirs = server.agent(instructions="Hi", name="theirs", toolgroups=["letta::core"])
     assert tell(server, theirs).turn.output_message.content == "theirs"
     assert listed(server) == ["Sam", "theirs"]
