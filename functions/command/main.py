@@ -22,6 +22,7 @@ from .options import FAILED, INTERRUPTED, CommandParser, Commands
 from .output import OutputFailed, discard_output, end_output
 from .serve import add_serve
 from .turns import add_turns
+from .webhooks.command import add_webhooks
 
 EPILOG = """Settings are the variables TURNSTONE_… and the file turnstone.toml of the working folder.
 `turnstone COMMAND --help` describes a command."""
@@ -31,6 +32,7 @@ COMMANDS = (
     add_memory,
     add_keys,
     add_turns,
+    add_webhooks,
     add_embeddings,
     add_backup,
     add_restore,

@@ -14,10 +14,10 @@ from ..sessions import routes as sessions
 from ..shields import family as shields
 from ..steps import routes as steps
 from ..stored_completions import family as stored_completions
+from ..tenant import family as tenant
 from ..tools import family as tools
 from ..turns import routes as turns
 from ..unserved import methods
-from ..usage import family as usage
 from ..vector_stores import family as vector_stores
 
 FAMILIES = (
@@ -30,7 +30,7 @@ FAMILIES = (
     models,
     tools,
     shields,
-    usage,
+    tenant,
     inference,
     stored_completions,
     responses,

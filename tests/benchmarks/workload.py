@@ -10,6 +10,7 @@ from random import Random
 from tests.benchmarks.histories import BEGAN_AT, CONFIG, answer, question
 from tests.fakes.jobs import RecordedJobs
 from tests.fakes.models.scripted import Scripted, ScriptedInference, call
+from tests.fakes.receiver import ScriptedReceiver
 from tests.fakes.shields import ScriptedShields
 from tests.support.engine.harness import Held
 from turnstone.adapters.machine.local_supervisor import LocalSupervisor
@@ -82,6 +83,7 @@ def ports_over(store: RangeStore, clock: SteadyClock, random: Random, *script: S
         shields=ScriptedShields(),
         embeddings=OfflineEmbeddings(),
         bank_providers=ConfiguredProviders({}, {}),
+        webhook_sender=ScriptedReceiver(),
     )
 
 

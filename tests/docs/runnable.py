@@ -16,7 +16,7 @@ from typing import NamedTuple
 from tests.docs.pages import ROOT, Block, Page
 from tests.support.server.servers import ServerProcess
 
-SHOWN_URL = "http://127.0.0.1:8321"
+SHOWN_URL, SHOWN_RECEIVER = "http://127.0.0.1:8321", "8400"
 CLIENTS = (".clients/0.2.12", ".clients/openai")
 PARTING = "--- the end of a block ---"
 TIMEOUT_S = 120.0
@@ -51,11 +51,16 @@ def runs_of(page: Page) -> list[Run]:
     return runs
 
 
-def run_page(page: Page, server: ServerProcess, folder: Path) -> Outcome:
-    """Run the page's blocks in the folder, as a user does in the folder of a checkout."""
+def run_page(page: Page, server: ServerProcess, folder: Path, receiver_port: int | None = None) -> Outcome:
+    """Run the page's blocks in the folder, as a user does in the folder of a checkout.
+
+    Args:
+        receiver_port: the port that receivers of webhooks use; default: the one that the pages show.
+    """
     (folder / "docs").symlink_to(ROOT / "docs")
     script = "\n".join(["set -euo pipefail", *(_command(run.block) for run in runs_of(page))])
     script = script.replace(SHOWN_URL, server.url).replace(".venv/bin/", f"{Path(sys.executable).parent}/")
+    script = script.replace(SHOWN_RECEIVER, str(receiver_port or SHOWN_RECEIVER))
     script = script.replace("pip install", "true pip install")  # the client is here
     ended = subprocess.run(
         ["bash", "-c", script],

@@ -101,8 +101,8 @@ class WaitingSupervisor(ManualSupervisor):
 class WaitingJobs:
     """Jobs that run on demand."""
 
-    def __init__(self, name: str) -> None:
-        """Take the name of a thread; there is none."""
+    def __init__(self, name: str, at_once: int = 1) -> None:
+        """Take the name of a thread, and the number of parallel jobs; there are no threads."""
 
     def start(self, due: Callable[[], Sequence[Any]], run: Callable[[Any], None]) -> None:
         self._due, self._run = due, run

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from turnstone.bootstrap.services.turns import ResponseServices, TurnServices
     from turnstone.bootstrap.services.usage import UsageServices
     from turnstone.bootstrap.services.vector_stores import VectorStoreServices
+    from turnstone.bootstrap.services.webhooks.services import WebhookServices
     from turnstone.services.threads.slots import QueueLimits
     from turnstone.settings.config import Settings
 
@@ -97,6 +98,8 @@ class Core:
     uploads = ServiceOf(lambda core: core.file_services.uploads)
     usage = ServiceOf(lambda core: core.usage_services.usage)
     contexts = ServiceOf(lambda core: core.usage_services.contexts)
+    webhooks = ServiceOf(lambda core: core.webhook_services.webhooks)
+    webhook_sending = ServiceOf(lambda core: core.webhook_services.sending)
     executor = ServiceOf(lambda core: core.foundation.executor)
 
     def __init__(
@@ -162,7 +165,14 @@ class Core:
             lambda: self.turn_services,
             lambda: self.ingesting_services,
             lambda: self.agent_services.blocks,
+            lambda: self.webhook_services.sending,
         )
+
+    @cached_property
+    def webhook_services(self) -> WebhookServices:
+        from turnstone.bootstrap.services.webhooks.services import WebhookServices
+
+        return WebhookServices(self.foundation, lambda: self.registries.directory)
 
     @cached_property
     def model_services(self) -> ModelServices:

@@ -1,10 +1,13 @@
-"""Background jobs of requests: delete content, end expired resources, or ingest documents."""
+"""Background jobs: delete content, end expired resources, ingest documents, or send events to webhooks."""
 
+from collections.abc import Iterable
 from datetime import datetime
+from itertools import chain, zip_longest
 from typing import Literal
 
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.values.frozen import Frozen
+from turnstone.domain.webhooks.webhooks import WebhookEvent
 
 JobKind = Literal[
     "clean_session",
@@ -19,6 +22,8 @@ JobKind = Literal[
     "clean_insertion",
     "clean_file",
     "ingest_document",
+    "send_event",
+    "send_webhook",
 ]
 
 
@@ -28,10 +33,11 @@ class Job(Frozen):
     Attributes:
         agent_id: empty if the job concerns no agent.
         order: the order key of its agent, session or stored chat completion in their list; of a memory bank or a file,
-            the id of its content.
+            the id of its content; of an event to send, its id; of a delivery, the id of its webhook.
         name: the id of a memory bank that expires; the provider of the content of a deleted one, empty for this
-            server's own store; the record that leads to the content of an insertion; or the id of an insertion, or of
-            a batch of them.
+            server's own store; the record that leads to the content of an insertion; or the id of an insertion, of a
+            batch of them, or of a delivery.
+        event: that is to be sent, None for all other jobs.
         since: the time of its first cause.
         due_at: the time of its next run.
     """
@@ -42,6 +48,7 @@ class Job(Frozen):
     session_id: str = ""
     order: str
     name: str = ""
+    event: WebhookEvent | None = None
     since: datetime
     due_at: datetime
 
@@ -50,9 +57,17 @@ class Job(Frozen):
         return SessionRef(tenant=self.tenant, agent_id=self.agent_id, session_id=self.session_id)
 
     def to_json(self) -> str:
-        """Return the job as JSON, with a name only if it has one."""
-        return self.model_dump_json(exclude=None if self.name else {"name"})
+        """Return the job as JSON, with a name and an event only if it has them."""
+        return self.model_dump_json(exclude={field for field in ("name", "event") if not getattr(self, field)})
 
     def again_at(self, due_at: datetime) -> "Job":
         """Return the same job, due at that time."""
         return self.model_copy(update={"due_at": due_at})
+
+
+def by_tenants(jobs: Iterable[Job]) -> tuple[Job, ...]:
+    """Return the jobs, one of each tenant after the other, so that none waits for all of another's."""
+    of_tenants: dict[str, list[Job]] = {}
+    for job in jobs:
+        of_tenants.setdefault(job.tenant, []).append(job)
+    return tuple(job for job in chain.from_iterable(zip_longest(*of_tenants.values())) if job is not None)

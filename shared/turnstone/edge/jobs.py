@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -10,15 +11,21 @@ from turnstone.edge.cold_start import undisturbed
 from turnstone.edge.event_function import EventFunction
 
 if TYPE_CHECKING:
+    from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+
     from turnstone.bootstrap.core import Core
 
 log = logging.getLogger(__name__)
 LEFT_FOR_LAST_PART = timedelta(seconds=20)
+DELIVERY = '"kind":"send_webhook"'  # in a job as JSON
 LEFT_FOR_LAST_INSERTION = timedelta(seconds=120)  # to store 50,000 chunks
 
 
 class JobsWorker(EventFunction):
-    """A function that does a part of each job of an event; only failed jobs stay in the queue."""
+    """A function that does a part of each job of an event; only failed jobs stay in the queue.
+
+    Deliveries to webhooks wait for their receivers, so those of an event are tried at the same time.
+    """
 
     left_for_last_part = LEFT_FOR_LAST_PART
 
@@ -31,12 +38,25 @@ class JobsWorker(EventFunction):
 
         left = timedelta(milliseconds=context.get_remaining_time_in_millis())
         until = datetime.now(UTC) + left - self.left_for_last_part
-        return process_partial_response(
-            event=event,
-            record_handler=lambda record: self._run(record.body, until),
-            processor=BatchProcessor(EventType.SQS, raise_on_entire_batch_failure=False, logger=log),
-            context=context,
-        )
+        with ThreadPoolExecutor(len(event["Records"]), thread_name_prefix="deliveries") as pool:
+            begun = {
+                record["messageId"]: pool.submit(self._run, record["body"], until)
+                for record in event["Records"]
+                if DELIVERY in record["body"]
+            }
+
+            def run(record: SQSRecord) -> None:
+                if record.message_id in begun:
+                    begun[record.message_id].result()
+                else:
+                    self._run(record.body, until)
+
+            return process_partial_response(
+                event=event,
+                record_handler=run,
+                processor=BatchProcessor(EventType.SQS, raise_on_entire_batch_failure=False, logger=log),
+                context=context,
+            )
 
     def _run(self, message: str, until: datetime) -> None:
         from turnstone.domain.jobs import Job

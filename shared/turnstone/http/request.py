@@ -26,7 +26,7 @@ _HUGE = re.compile(rb"\d[eE]\+?\d\d|\d{300}")  # a number beyond those of a doub
 NAMING = frozenset(
     {"agent_id", "session_id", "turn_id", "step_id", "toolgroup_id", "tool_group_id", "tool_name", "shield_id"}
     | {"model", "model_id", "provider_id", "completion_id", "vector_db_id", "file_id", "upload_id"}
-    | {"vector_store_id"}
+    | {"vector_store_id", "webhook_id", "delivery_id"}
 )
 CLIENT_TIMEOUT_S = 60.0
 LONGEST_BACKOFF_S = 8.0

@@ -36,6 +36,7 @@ if TYPE_CHECKING:  # a function loads the services that its route uses, and no o
     from turnstone.services.turns.turn_events import TurnEvents
     from turnstone.services.turns.turns import Turns
     from turnstone.services.usage.usage import Usage
+    from turnstone.services.webhooks.webhooks import Webhooks
 
 
 class UseCases(Protocol):
@@ -145,3 +146,6 @@ class UseCases(Protocol):
 
     @property
     def file_batches(self) -> FileBatches: ...
+
+    @property
+    def webhooks(self) -> Webhooks: ...

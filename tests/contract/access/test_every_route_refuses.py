@@ -64,6 +64,8 @@ FOR_ALL: Mapping[tuple[str, str], int] = {
     ("POST", "/v1/openai/v1/files"): 200,
     ("POST", "/v1/openai/v1/uploads"): 200,
     ("GET", "/v1/openai/v1/vector_stores"): 200,  # likewise
+    ("GET", "/v1/webhooks"): 200,  # the tenant's own
+    ("POST", "/v1/webhooks"): 200,
     ("POST", "/v1/inference/completion"): 200,
     ("POST", "/v1/openai/v1/completions"): 200,
 }

@@ -12,7 +12,7 @@ import pytest
 from tests.docs.pages import ROOT, Page, page, pages
 from tests.docs.runnable import CLIENTS, agrees, run_page, runs_of
 from tests.support.needs import need_clients, need_programs
-from tests.support.server.servers import ServerProcess
+from tests.support.server.servers import ServerProcess, free_port
 
 PAGES = tuple(each.name for each in pages() if runs_of(each))
 
@@ -27,8 +27,9 @@ def _programs() -> None:
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("name", PAGES)
 def test_the_blocks_of_a_page_run(name: str, tmp_path: Path) -> None:
-    with ServerProcess(tmp_path) as server:
-        outcome = run_page(page(name), server, tmp_path)
+    port = free_port()
+    with ServerProcess(tmp_path, fetch_allow=f"127.0.0.1:{port}") as server:
+        outcome = run_page(page(name), server, tmp_path, port)
     runs = runs_of(page(name))
     assert outcome.status == 0, f"{outcome.errors}\nafter {outcome.outputs}"
     assert len(outcome.outputs) == len(runs)

@@ -175,7 +175,7 @@ NOT_NEEDED = {
     ),
     "llama_stack_2024.reads": ("engine", "services.turns.running", "adapters.tools", "adapters.models.offline.offline"),
     "llama_stack_2024.streams": ("services.cleanup.deleting", "services.cleanup.cleaning", "services.agents.agents"),
-    "usage.family": ("engine", "services.turns.running", "adapters.tools", "adapters.models.offline.offline"),
+    "tenant.family": ("engine", "services.turns.running", "adapters.tools", "adapters.models.offline.offline"),
     "unserved.methods": ("engine", "services", "store.sessions.turns", "domain.agents.agents"),
     "server.family": ("engine", "services", "store.sessions.turns", "domain.agents.agents"),
     **dict.fromkeys(
@@ -339,7 +339,7 @@ EVENTS = {
     "vector_stores.family": "list_vector_stores",
     "responses.family": "create_response",
     "server.family": "health",
-    "usage.family": "get_usage",
+    "tenant.family": "get_usage",
     "llama_stack_2024.changes": "create_agent_2024",
     "llama_stack_2024.reads": "get_step_2024",
     "llama_stack_2024.streams": "create_turn_2024",

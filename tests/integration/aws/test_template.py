@@ -71,7 +71,7 @@ SENDING_JOBS = {
     "Sweeper",
     "Memory",
 }
-SENDING_JOBS |= {"Responses", "Files", "Ingest", "VectorStores"}
+SENDING_JOBS |= {"Files", "Ingest", "VectorStores", "Tenant", "CancelTurn", *RUNNING_TURNS}
 SENDING_INSERTIONS = {"Sweeper", "Ingest", "VectorStores"}
 OPENING_SESSIONS = {"Responses", "CreateSession", "Agents2024"}
 KEY_ARN = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:model-key-AbCdEf"
@@ -252,7 +252,7 @@ def test_routes_of_agents_sessions_turns_and_steps_have_a_function_each() -> Non
             {"models"},
             {"tools"},
             {"shields"},
-            {"usage"},
+            {"tenant"},
             {"inference"},
             {"stored_completions"},
             {"responses"},

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from tests.support.engine.harness import ProcessDied
-from turnstone.domain.errors import ModelFailed, ShieldFailed, StoreUnavailable, ToolFailed
+from turnstone.domain.errors import FetchFailed, ModelFailed, ShieldFailed, StoreUnavailable, ToolFailed
 from turnstone.domain.jobs import Job
 from turnstone.domain.models.requests import InferenceRequest, Inferred, TextChunk
 from turnstone.domain.models.routing import Target
@@ -30,8 +30,9 @@ from turnstone.ports.shields import RunnableShield, ShieldKinds
 from turnstone.ports.storage import BlobStore, RangeStore
 from turnstone.ports.supervision import Jobs, Supervisor
 from turnstone.ports.tools import Toolbox, ToolKinds
+from turnstone.ports.webhooks import WebhookSender
 
-PORTS = ("store", "blobs", "model", "tools", "shields", "supervisor", "jobs")
+PORTS = ("store", "blobs", "model", "tools", "shields", "supervisor", "jobs", "receiver")
 
 
 class Moment(StrEnum):
@@ -273,3 +274,24 @@ class FaultyJobs:
     def send_all(self, jobs: Sequence[Job]) -> None:
         for job in jobs:
             self.send(job)
+
+
+class FaultyReceiver:
+    def __init__(self, inner: WebhookSender, line: Line) -> None:
+        self._inner = inner
+        self._line = line
+
+    @property
+    def is_stopped(self) -> bool:
+        return False
+
+    def check(self, url: str) -> None:
+        self._inner.check(url)
+
+    def send(self, url: str, headers: Mapping[str, str], body: bytes) -> int:
+        return self._line.call("receiver", "send", lambda: self._inner.send(url, headers, body), Unreachable)
+
+
+class Unreachable(FetchFailed):
+    def __init__(self, why: str) -> None:
+        super().__init__("https://hooks.example", why)

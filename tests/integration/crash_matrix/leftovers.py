@@ -80,8 +80,10 @@ class _Walk:
             self._walk_agents(tenant)
         for tenant in {pk.split("|")[0] for pk in self._partitions}:
             self._walk_idempotency(tenant)
-            for registry in ("shields", "directory"):
+            for registry in ("shields", "directory", "webhooks"):
                 self._reach_all(f"{tenant}|{registry}")
+            for webhook in self._partitions.get(f"{tenant}|webhooks", []):
+                self._reach_all(f"{tenant}|webhook:{webhook.key.sk.removeprefix('id:')}")
         for pk in [pk for pk in self._partitions if pk.split("|")[-1].startswith("usage:")]:
             self._reach_all(pk)
         for pk in [pk for pk in self._partitions if pk.startswith("job:")]:

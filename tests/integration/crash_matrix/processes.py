@@ -18,6 +18,7 @@ from tests.integration.crash_matrix.faults import (
     FaultyBlobs,
     FaultyJobs,
     FaultyModel,
+    FaultyReceiver,
     FaultyShields,
     FaultyStore,
     FaultySupervisor,
@@ -127,6 +128,7 @@ class Process(Server):
         self.supervisor = ManualSupervisor(world.clock)
         self.queue = world.queue
         self.jobs = FaultyJobs(world.queue, line)  # type: ignore[assignment]
+        self.receiver = FaultyReceiver(world.receiver, line)  # type: ignore[assignment]
         configured = Settings(lease_seconds=LEASE_S, await_seconds=AWAIT_S, **settings)
         self.load(FaultySupervisor(self.supervisor, line), configured, is_on_lambda=is_on_lambda)
 

@@ -217,6 +217,16 @@ def cancel_of_a_waiting_turn(world: World, client: Client) -> None:
     client.cancel(other, turn)
 
 
+def events_for_a_webhook(world: World, client: Client) -> None:
+    """A worker delivers the events of a turn's pause and of its end."""
+    server, worker = world.process(), world.process()
+    world.subscribe(server)
+    world.faults.begin()
+    client.send(server, "look")
+    client.answer(server)
+    worker.work_off()
+
+
 def deletion_of_an_idle_session(world: World, client: Client) -> None:
     server, worker = world.process(), world.process()
     for one in (world.client(client.ref.agent_id), client):
@@ -317,6 +327,7 @@ SCENARIOS: dict[Scenario, dict[str, int]] = {
     summing_up: {"store": 5, "blobs": 4, "model": 2},
     cancel_of_a_running_turn: {"store": 19, "model": 2, "tools": 3},
     cancel_of_a_waiting_turn: {"store": 9, "supervisor": 1},
+    events_for_a_webhook: {"store": 32, "model": 2, "supervisor": 1, "jobs": 4, "receiver": 2},
     deletion_of_an_idle_session: {"store": 13, "blobs": 4, "jobs": 2},
     deletion_of_a_session_whose_turn_waits: {"store": 13, "blobs": 4, "jobs": 2},
     deletion_of_a_session_whose_turn_runs: {"store": 19, "blobs": 7, "model": 1, "jobs": 2},

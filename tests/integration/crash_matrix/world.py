@@ -9,17 +9,19 @@ from typing import Any
 import pytest
 
 from tests.fakes.jobs import RecordedJobs
+from tests.fakes.receiver import ScriptedReceiver
 from tests.integration.crash_matrix.client import CREATED, Client, Gone
 from tests.integration.crash_matrix.databases import Database
 from tests.integration.crash_matrix.faults import Fault, Faults
 from tests.integration.crash_matrix.leftovers import Leftovers, blobs_named_by, leftovers
 from tests.integration.crash_matrix.processes import ALSO, KINDS, SPILT, Process, word_of
-from tests.support.engine.harness import FakeClock, client_tool
+from tests.support.engine.harness import FakeClock, attempt, client_tool
 from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.errors import NotFound
 from turnstone.domain.lists import ListQuery
 from turnstone.domain.sessions.sessions import LockState
-from turnstone.domain.turns.turns import TurnStatus
+from turnstone.domain.turns.turns import TurnState, TurnStatus
+from turnstone.domain.webhooks.webhooks import EVENT_TYPES, NewWebhook
 from turnstone.ports.records import Operation
 from turnstone.store.layout.keys import agent_key, session_key, session_partition
 from turnstone.store.layout.oversize import _folder
@@ -32,6 +34,8 @@ class World:
         self.clock = FakeClock()
         self.faults = Faults(fault)
         self.queue = RecordedJobs()
+        self.receiver = ScriptedReceiver()
+        self.has_webhook = False
         self.gone = Gone()
         self.clients: list[Client] = []
         self.has_lambdas = False
@@ -49,6 +53,12 @@ class World:
         ref = server.session(agent_id, toolgroups=["dice"], client_tools=[client_tool()], **config)
         self.clients.append(Client(ref, self.gone))
         return self.clients[-1]
+
+    def subscribe(self, server: Process) -> None:
+        """Create a webhook of every type of events."""
+        new = NewWebhook(url="https://hooks.example/turns", event_types=EVENT_TYPES)
+        server.core.webhooks.create(LOCAL_CALLER, new, attempt())
+        self.has_webhook = True
 
     @property
     def reader(self) -> Process:
@@ -106,7 +116,7 @@ class World:
                 self._assert_gone(client)
         left = leftovers(self.database.records(), self.database.blobs(), reader.records)
         fault = self.faults.fault
-        assert left.orphans == [], where
+        assert left.orphans == [], f"{where} {left.orphans}"
         is_cut_off = (
             self.has_lambdas or self.faults.has_struck or any(client.cancelled_turns for client in self.clients)
         )
@@ -137,6 +147,20 @@ class World:
             states = self.reader.states(client.ref)
             assert [state.order for state in states if not state.status.is_terminal] == [], str(self.faults.fault)
             assert states[-1].status is TurnStatus.COMPLETED, str(self.faults.fault)
+            if self.has_webhook:
+                self._assert_reported(states)
+
+    def _assert_reported(self, states: Sequence[TurnState]) -> None:
+        """Assert that the webhook got every pause and end of the turns, each under one id, and nothing else."""
+        where, events = str(self.faults.fault), [request.event for request in self.receiver.received]
+        by_id = {event["id"]: event for event in events}
+        assert all(event == by_id[event["id"]] for event in events), where
+        reported = [(event["type"], event["data"]["turn_id"]) for event in by_id.values()]
+        ends = [each for each in reported if each[0] != "turn.awaiting_input"]
+        assert sorted(ends) == sorted((f"turn.{state.status.value}", state.turn_id) for state in states), where
+        answered = {state.turn_id for state in states if any(trace.is_from_client for trace in state.traces)}
+        paused = {turn_id for event_type, turn_id in reported if event_type == "turn.awaiting_input"}
+        assert answered <= paused <= {state.turn_id for state in states}, where
 
     def _created(self) -> list[int]:
         """Return how many sessions each agent has that was created under a key."""

@@ -36,9 +36,11 @@ from tests.support.aws.aws_events import ACCOUNT, FOLDER, Context, load_event
 from tests.support.clients.forms import form_of
 from turnstone.adapters.aws.dynamodb import DynamoRangeStore
 from turnstone.adapters.machine.system import RandomIds, SystemClock
+from turnstone.adapters.webhooks.guarded_sender import GuardedSender
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.jobs import Job
 from turnstone.domain.refs import TurnRef
+from turnstone.domain.webhooks.webhooks import EVENT_TYPES
 from turnstone.services.access.api_keys import ApiKeys
 from turnstone.services.memory.folding import AT_ONCE_FROM, FOLDED_FROM
 from turnstone.store.access.api_keys import ApiKeyStore
@@ -60,7 +62,7 @@ REGISTERED = [
 ]
 
 
-RESPONSES, LETTA = "/v1/responses", "/letta/v1/agents"
+RESPONSES, WEBHOOKS, LETTA = "/v1/responses", "/v1/webhooks", "/letta/v1/agents"
 LARGE = NOISE * 8  # more than a stored chat completion has in its record
 FOLLOWED_MS = 300
 TOOL_CALLS = (
@@ -94,6 +96,15 @@ def run_all(stage: Stage) -> None:
     stage.restart(FILE)
     _run_responses(stage)
     _run_letta(stage)
+    _run_webhooks(stage)
+
+
+def _run_webhooks(stage: Stage) -> None:
+    for name, scenario in _named("webhooks", _webhooks(stage)):
+        if stage.is_chosen(name):
+            stage.restart(FILE)  # functions remember the webhooks of their tenant
+            stage.every_way(name, scenario)
+    stage.restart(FILE)
 
 
 def _run_letta(stage: Stage) -> None:
@@ -235,6 +246,73 @@ def _responses_of_models(stage: Stage) -> Iterator[Callable[[], Act]]:
     guarded = {"input_shields": SHIELDS, "output_shields": SHIELDS, "toolgroups": TOOLS}
     for model in MODELS:
         yield lambda model=model: _responds(stage, f"agent/{stage.agent(model=model, **guarded)}", "hello")
+
+
+def _webhooks(stage: Stage) -> Iterator[Callable[[], Act]]:
+    """Yield scenarios of webhooks, and of turns whose pauses and ends they are sent."""
+    for is_large in (False, True):  # the list of what the tenant registered
+        yield lambda is_large=is_large: _keeps_webhooks(stage, is_large=is_large)
+    for create in (_create, _create_2024):
+        yield lambda create=create: _hooked(stage, _run_of(stage, create, stage.session(), CALL))
+    yield lambda: _hooked(stage, _run_of(stage, _create, stage.session()))
+    yield lambda: _hooked(stage, _resumed(stage, stage.overdue(until=FUTURE), "4 degrees"))
+    yield lambda: _hooked(stage, _taken_over(stage, stage.overdue()))
+    yield lambda: _hooked(stage, _swept(stage, stage.overdue()))
+    yield lambda: _hooked(stage, _cancels_response(stage))
+
+
+def _keeps_webhooks(stage: Stage, *, is_large: bool) -> Act:
+    """Create a webhook, read and change it; send it a test, whose receiver fails, is gone and accepts; delete it."""
+    if is_large:
+        stage.functions.answer("POST", "/v1/models", REGISTERED[1][1])
+    body = {"url": "https://hooks.example/turns", "event_types": ["turn.completed"]}
+    key = stage.key()
+    answers: list[int] = [500, 204, 410]
+
+    def send(*_: Any) -> int:
+        return answers.pop(0) if answers else 204
+
+    def act() -> None:
+        for _ in range(2):
+            _, made = stage.functions.answer("POST", WEBHOOKS, body, idempotency_key=key)
+        webhook = f"{WEBHOOKS}/{made.get('webhook_id', 'none')}"
+        stage.functions.answer("GET", WEBHOOKS)
+        stage.functions.answer("GET", webhook)
+        _twice(stage, webhook, {"description": "changed"})
+        _twice(stage, f"{webhook}/rotate_secret", None)
+        _twice(stage, f"{webhook}/test", None)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(GuardedSender, "send", send)
+            stage.clean(*stage.deliveries())
+            _, listed = stage.functions.answer("GET", f"{webhook}/deliveries")
+            deliveries = [each["delivery_id"] for each in listed.get("data", ())] or ["none"]
+            for _ in range(2):
+                _twice(stage, f"{webhook}/deliveries/{deliveries[0]}/resend", None)
+                stage.clean(*stage.deliveries())
+        stage.functions.answer("DELETE", webhook)
+
+    return act
+
+
+def _hooked(stage: Stage, act: Act) -> Act:
+    """Do the same with a webhook, and then have the events delivered."""
+    body = {"url": "https://hooks.example/turns", "event_types": list(EVENT_TYPES)}
+    stage.request("POST", WEBHOOKS, body)
+
+    def with_events() -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(GuardedSender, "send", lambda *_: 204)
+            act()
+            while jobs := stage.deliveries():
+                stage.clean(*jobs)
+
+    return with_events
+
+
+def _cancels_response(stage: Stage) -> Act:
+    ref = stage.overdue(until=FUTURE, settings={"origin": "responses", "runs_in_background": True})
+    path = f"{Session(ref.agent_id, ref.session_id).path}/turn/{ref.turn_id}/cancel"
+    return lambda: stage.functions.answer("POST", path, idempotency_key=stage.key())
 
 
 def _responds(stage: Stage, model: str, text: str) -> Act:

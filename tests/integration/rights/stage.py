@@ -5,10 +5,11 @@ from __future__ import annotations
 import random
 import string
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from itertools import count
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pytest
@@ -30,7 +31,7 @@ from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.tools.tools import ToolCall
 from turnstone.domain.turns.turns import InferenceStep, Turn, TurnState, silent_output
 from turnstone.services.turns.transitions import opened, paused
-from turnstone.store.cleanup.jobs import put_job
+from turnstone.store.cleanup.jobs import JobStore, put_job
 from turnstone.store.layout import oversize
 from turnstone.store.layout.keys import turn_key_of
 from turnstone.store.layout.oversize import OversizeStore
@@ -252,10 +253,12 @@ class Stage:
         """Return a turn whose process is gone."""
         return self._opened(self.session(**config), text, PAST)[0]
 
-    def overdue(self, until: datetime = PAST, **config: Any) -> TurnRef:
-        """Return a turn whose state machine waits for its client until that time."""
+    def overdue(
+        self, until: datetime = PAST, settings: Mapping[str, Any] = MappingProxyType({}), **config: Any
+    ) -> TurnRef:
+        """Return a turn, with such settings, whose state machine waits for its client until that time."""
         session = self.session(**config)
-        ref, state = self._opened(session, CALL, FUTURE)
+        ref, state = self._opened(session, CALL, FUTURE, **settings)
         call = ToolCall(call_id="c", tool_name="get_weather", arguments={})
         calling = CompletionMessage(content="", stop_reason="end_of_turn", tool_calls=(call,))
         step = InferenceStep(
@@ -283,7 +286,7 @@ class Stage:
             ExpressionAttributeValues={":token": {"S": "a token"}},
         )
 
-    def _opened(self, session: Session, text: str, lease_until: datetime) -> tuple[TurnRef, TurnState]:
+    def _opened(self, session: Session, text: str, lease_until: datetime, **settings: Any) -> tuple[TurnRef, TurnState]:
         turn_id = RandomIds().new_id()
         turn = Turn(
             turn_id=turn_id,
@@ -294,7 +297,7 @@ class Stage:
         )
         header = SessionStore(self.store).header(session.ref)
         assert header is not None
-        state = TurnState(turn=turn, order=turn_id)
+        state = TurnState(turn=turn, order=turn_id, **settings)
         committed = self.turns().commit(session.ref, opened(header, state, lease_until, "request"))
         return TurnRef(**session.ref.model_dump(), turn_id=turn_id), committed.turns[0]
 
@@ -305,9 +308,17 @@ class Stage:
         self.store.write([put_job(job)])
         return job
 
+    def deliveries(self) -> list[Job]:
+        """Return the jobs of events and deliveries that are due now."""
+        return [
+            job for job in JobStore(self.store).due(datetime.now(UTC)) if job.kind in ("send_event", "send_webhook")
+        ]
+
     def clean(self, *jobs: Job) -> Any:
         (record,) = load_event("jobs")["Records"]
-        records = [{**record, "body": job.to_json()} for job in jobs]
+        records = [{**record, "messageId": job.order + job.name, "body": job.to_json()} for job in jobs]
+        if not records:
+            return {"batchItemFailures": []}
         answer = self.functions.invoke("CleanUp", {"Records": records})
         assert answer == {"batchItemFailures": []}, answer
         return answer

@@ -22,6 +22,7 @@ import pytest
 from tests.fakes.jobs import RecordedJobs
 from tests.fakes.models.hashed_embeddings import HashedEmbeddings
 from tests.fakes.models.scripted import Reply, Scripted, ScriptedInference, ScriptedTools, ToolFunction
+from tests.fakes.receiver import ScriptedReceiver
 from tests.fakes.shields import ScriptedShields
 from turnstone.adapters.machine.system import RandomIds
 from turnstone.adapters.sqlite.files import FileBlobStore
@@ -47,6 +48,7 @@ from turnstone.ports.records import Absent, Delete, Get, Key, KeyPage, Operation
 from turnstone.ports.storage import RangeStore
 from turnstone.ports.supervision import Supervisor
 from turnstone.ports.system import Clock
+from turnstone.ports.webhooks import WebhookSender
 from turnstone.services.cleanup.cleaning import LATE_PAYLOADS
 from turnstone.services.streams.broadcast import TurnBroadcast
 from turnstone.services.turns.run_request import InBackground, Opening
@@ -307,6 +309,7 @@ class Server:
         self.inference = ScriptedInference(script)
         self.tools = ScriptedTools(tools or {})
         self.jobs = RecordedJobs()
+        self.receiver: WebhookSender = ScriptedReceiver()
         self.shields = ScriptedShields()
         self.bank_makers: dict[str, Callable[[], BankProvider] | None] = {}
         self.bank_defaults: dict[BankKind, str] = {}
@@ -331,6 +334,7 @@ class Server:
             shields=self.shields,
             embeddings=HashedEmbeddings(),
             bank_providers=ConfiguredProviders(self.bank_makers, self.bank_defaults),
+            webhook_sender=self.receiver,
         )
         self.core = Core(ports, settings, is_on_lambda=is_on_lambda, own_toolgroups=own_toolgroups).load()
         self.turns = self.core.turns

@@ -208,6 +208,7 @@ def served(data_dir: Path, **settings: Any) -> Iterator[Served]:
     server = LocalServer(chosen)
     client = AsgiClient(build_local_app(chosen, server))
     with client.lifespan(), closing(sqlite3.connect(data_dir / "turnstone.db", isolation_level=None)) as watcher:
+        server._event_jobs.close()  # deliveries, and their later tries, would change the store between two reads
         yield Served(client, server, data_dir, watcher)
 
 

@@ -19,6 +19,7 @@ from tests.support.server.asgi_client import Answered, Raw, Served, strict_json
 from tests.support.server.bodies.responses import RESPONSES
 from tests.support.server.bodies.responses import VALID as RESPONSE_BODIES
 from tests.support.server.bodies.vector_stores import ADDING_FILES, FILE_BATCHES, STORE, VECTOR_STORES, files_in
+from tests.support.server.bodies.webhooks import CREATE, WEBHOOKS
 from tests.support.server.body_shapes import ENTRY_ID, RIGHT, UNSURE, WRONG
 from tests.support.server.file_bodies import ADD_PART, CONTENT, FILES, UPLOADS
 from tests.support.server.memory_bodies import BANK_ID, DOCUMENT_ID, INSERTED_DOCUMENTS, RAG_QUERY_PATH
@@ -107,7 +108,7 @@ def cases(draw: st.DrawFn, route: Route) -> Case:
 
 
 REGISTERED_BY = ("model_id", "toolgroup_id", "shield_id", "vector_db_id", "memory_bank_id")
-OPENAI_OBJECTS = (STORED, RESPONSES, FILES, UPLOADS)
+OBJECTS = (STORED, RESPONSES, FILES, UPLOADS, WEBHOOKS)
 TO_VECTOR_DBS = ("/v1/vector-io", "/v1/tool-runtime/rag-tool")
 REGISTERS_2024 = "/memory-banks/register"
 TO_BANKS = ("/memory/", "/memory-banks/get", "/memory-banks/unregister")
@@ -200,7 +201,7 @@ class World:
             self._make_agent()
             self._begin_again()
             return
-        if answer.status == 200 and request.method != "GET" and self._route.path.startswith(OPENAI_OBJECTS):
+        if answer.status == 200 and request.method != "GET" and self._route.path.startswith(OBJECTS):
             self._check_object(request, answer, has_changed=before != after)
             return
         if answer.status == 200 and (self._changes_store or self._removes_model):
@@ -229,6 +230,8 @@ class World:
     def _check_object(self, request: Raw, answer: Answered, *, has_changed: bool) -> None:
         if self._route.path.startswith(RESPONSES):
             self._check_responses(request, answer)
+        elif self._route.path.startswith(WEBHOOKS):
+            self._check_webhook(request, answer)
         elif self._route.path.startswith(STORED):
             self._check_stored(request, answer, has_changed=has_changed)
         else:
@@ -269,6 +272,22 @@ class World:
             assert self._server.client.get(f"{FILES}/{file}").status == 200
         if not request.target.endswith(b"/parts"):
             self._store_files()
+
+    def _check_webhook(self, request: Raw, answer: Answered) -> None:
+        """Check that a webhook is there after a change, and gone after its removal; restore it."""
+        client, webhook_id = self._server.client, answer.json()["webhook_id"]
+        is_there = client.get(f"{WEBHOOKS}/{webhook_id}").status == 200
+        if request.method == "DELETE":
+            assert not is_there
+            self._make_webhook()
+        elif self._route.path == WEBHOOKS and is_there:
+            client.send(Raw("DELETE", f"{WEBHOOKS}/{webhook_id}".encode()))  # a tenant has few
+
+    def _make_webhook(self) -> None:
+        client = self._server.client
+        self._ids["webhook_id"] = client.post(WEBHOOKS, CREATE).json()["webhook_id"]
+        tested = client.post(self._at(f"{WEBHOOKS}/{{webhook_id}}/test"), {})
+        self._ids["delivery_id"] = tested.json()["delivery_id"]
 
     @property
     def _changes_store(self) -> bool:
@@ -368,6 +387,8 @@ class World:
             self._store_files()
         if self._route.path.startswith(VECTOR_STORES):
             self._fill_store()
+        if self._route.path.startswith(WEBHOOKS) and "webhook_id" not in self._ids:
+            self._make_webhook()
         if "{attachment_id}" in self._route.path:
             ref = SessionRef(tenant="local", agent_id=self._ids["agent_id"], session_id=self._ids["session_id"])
             self._ids["attachment_id"] = attach(self._server, ref, "a file")

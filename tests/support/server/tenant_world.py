@@ -40,6 +40,7 @@ BANKS = ("/v1/memory-banks", DOCUMENTS)  # they are of their owner, as agents ar
 FILES, UPLOADS = "/v1/openai/v1/files", "/v1/openai/v1/uploads"
 PARTS = f"{UPLOADS}/{{upload_id}}/parts"
 STORES = "/v1/openai/v1/vector_stores"
+WEBHOOKS = "/v1/webhooks"
 STORE_FILES, BATCHES = f"{STORES}/{{vector_store_id}}/files", f"{STORES}/{{vector_store_id}}/file_batches"
 OF_STORES = (STORES, STORE_FILES, BATCHES)
 IDS_OF = {STORED: "completion_id", RESPONSES: "response_id", FILES: "file_id", UPLOADS: "upload_id"}
@@ -54,12 +55,13 @@ KEYED = (
     UPLOADS,
     PARTS,
     *OF_STORES,
+    WEBHOOKS,
 )
 INGESTED_WITHIN_S = 20.0
 
 
 def is_registry(route: Route) -> bool:
-    return route.path.startswith((*REGISTRIES, "/v1/openai/v1/models"))
+    return route.path.startswith((*REGISTRIES, "/v1/openai/v1/models", WEBHOOKS))
 
 
 class Tenant:
@@ -107,7 +109,7 @@ class Tenant:
     def _make(self) -> None:
         for path in (
             *("/v1/agents", "/v1/agents/{agent_id}/session", SESSION + "/turn", SESSION + "/turn"),
-            *(*REGISTRIES, STORED, RESPONSES, *BANKS, FILES, UPLOADS, PARTS, *OF_STORES),
+            *(*REGISTRIES, STORED, RESPONSES, *BANKS, FILES, UPLOADS, PARTS, *OF_STORES, WEBHOOKS),
         ):
             if path in OF_STORES:
                 written = json.dumps(self.bodies[path]).replace("@file_id@", self.ids["file_id"])
@@ -116,11 +118,16 @@ class Tenant:
             assert answer.status == 200, answer
             self.secrets |= set(IDS.findall(answer.body))
             made = answer.json() or {}
-            self.ids |= {name: made[name] for name in ("agent_id", "session_id", "turn_id") if name in made}
+            self.ids |= {
+                name: made[name] for name in ("agent_id", "session_id", "turn_id", "webhook_id") if name in made
+            }
             if path in IDS_OF:
                 self.ids[IDS_OF[path]] = made["id"]
             if made.get("steps"):
                 self.ids["step_id"] = made["steps"][0]["step_id"]
+        tested = self.send("POST", f"{WEBHOOKS}/{self.ids['webhook_id']}/test").json()
+        self.ids["delivery_id"] = tested["delivery_id"]
+        self.secrets |= {tested["delivery_id"].encode(), tested["event_id"].encode()}
         self.bodies = {**self.bodies, **self._bodies_2024()}
 
     def _bodies_2024(self) -> Mapping[str, Any]:
@@ -223,6 +230,12 @@ def _bodies(mark: str, text: str) -> Mapping[str, Any]:
         STORES: {"name": stored[:200], "metadata": {"of": stored[:500]}, "file_ids": ["@file_id@"]},
         STORE_FILES: {"file_id": "@file_id@", "attributes": {"of": stored[:500]}},
         BATCHES: {"file_ids": ["@file_id@"]},
+        WEBHOOKS: {
+            "url": f"https://{mark}-hooks.invalid/",
+            "event_types": ["turn.completed"],
+            "description": stored[:500],
+        },
+        f"{WEBHOOKS}/{{webhook_id}}": {"description": stored[:500]},
         f"{STORES}/{{vector_store_id}}": {"name": stored[:200]},
         f"{STORES}/{{vector_store_id}}/search": {"query": stored},
         f"{STORE_FILES}/{{file_id}}": {"attributes": {"of": stored[:500]}},

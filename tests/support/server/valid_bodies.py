@@ -11,6 +11,7 @@ from typing import Any
 from tests.support.server import file_bodies, memory_bodies
 from tests.support.server.bodies import responses as response_bodies
 from tests.support.server.bodies import vector_stores as vector_store_bodies
+from tests.support.server.bodies import webhooks as webhook_bodies
 from tests.support.server.body_shapes import (
     CONFIG,
     EMBED,
@@ -498,6 +499,12 @@ BODIES = {
     **{
         route: Bodies(tuple(valid), lambda body, _, grade=grade: grade(body), names=names)
         for route, (valid, grade, names) in vector_store_bodies.GRADES.items()
+    },
+    **dict.fromkeys(webhook_bodies.READ, UNREAD),
+    ("GET", webhook_bodies.DELIVERIES): Bodies(UNREAD.valid, by_query=webhook_bodies.list_grade),
+    **{
+        route: Bodies(tuple(valid), lambda body, _, grade=grade: grade(body))
+        for route, (valid, grade) in webhook_bodies.GRADES.items()
     },
     ("POST", "/v1/inference/chat-completion"): Bodies(CHATS, chat_grade),
     ("POST", "/v1/openai/v1/chat/completions"): Bodies(OPENAI_CHATS, openai_chat_grade),

@@ -23,7 +23,19 @@ from tests.docs.pages import DOCS, ROOT
 from turnstone import VERSION
 
 PAGE = (DOCS / "operate" / "command-line.md").read_text()
-COMMANDS = ("serve", "chat", "memory", "keys", "turns", "embeddings", "backup", "restore", "openapi", "doctor")
+COMMANDS = (
+    "serve",
+    "chat",
+    "memory",
+    "keys",
+    "turns",
+    "webhooks",
+    "embeddings",
+    "backup",
+    "restore",
+    "openapi",
+    "doctor",
+)
 WITHOUT_JSON = {"serve", "openapi"}  # one prints a greeting, the other nothing but JSON
 
 

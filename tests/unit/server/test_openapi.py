@@ -41,6 +41,7 @@ from turnstone.dialects.llama_stack.turns.event_numbers import QUERY as EVENTS_Q
 from turnstone.dialects.llama_stack.turns.replies import StepReply
 from turnstone.dialects.llama_stack.turns.stream import TurnStream
 from turnstone.dialects.llama_stack.usage_requests import QUERY as USAGE_QUERY
+from turnstone.dialects.llama_stack.webhooks import QUERY as DELIVERIES_QUERY
 from turnstone.dialects.openai.chat.stored_completions import LIST_QUERY as COMPLETIONS_QUERY
 from turnstone.dialects.openai.chat.stored_completions import MESSAGES_QUERY
 from turnstone.dialects.openai.files import LIST_QUERY as FILES_QUERY
@@ -236,6 +237,7 @@ ITEMS_QUERY = ("after", "before", "limit", "order", "include", "include[]")
 READERS = {
     "bank_in_query": ("memory_bank_id",),
     "completions_in_query": COMPLETIONS_QUERY,
+    "deliveries_in_query": DELIVERIES_QUERY,
     "documents_in_query": DOCUMENTS_QUERY,
     "files_in_query": FILES_QUERY,
     "files_in_store_query": STORE_FILES_QUERY,
@@ -422,6 +424,7 @@ def test_a_created_object_is_linked_to_its_operations() -> None:
         "register_vector_db",
         "register_memory_bank",
         "add_store_file",
+        "create_webhook",
     }
     assert {maker for maker, _ in links} == makers
 
@@ -465,6 +468,7 @@ def test_every_answer_of_a_served_app_matches_the_document(checked: CheckedClien
     check_stored(checked)
     check_files(checked)
     check_vector_stores(checked)
+    check_webhooks(checked)
     for words in ("What is current_time()?", "hello", "please get_weather(city=Oslo)"):
         turn = checked.send_turn(words).json()
         checked.ids |= {"turn_id": turn["turn_id"]}
@@ -508,6 +512,7 @@ def test_every_answer_of_a_served_app_matches_the_document(checked: CheckedClien
 NAMES = {"model_id": "meta/llama", "toolgroup_id": "mcp::a", "identifier": "guard/8b", "vector_db_id": "birds"}
 NAMES |= {"response_id": "unknown", "completion_id": "unknown", "memory_bank_id": "shore", "document_id": "unknown"}
 NAMES |= {"file_id": "unknown", "upload_id": "unknown", "vector_store_id": "unknown", "batch_id": "unknown"}
+NAMES |= {"webhook_id": "unknown", "delivery_id": "unknown"}
 NAMES |= {"tool_name": "current_time", "provider_id": "default", "attachment_id": "0" * 32}
 
 
@@ -659,6 +664,26 @@ def check_vector_stores(checked: CheckedClient) -> None:
     assert checked.fetch("POST", f"{store}/search", {"query": "heron"}).status == 200
     for path in (file, store):
         assert [checked.fetch("DELETE", path).status for _ in range(2)] == [200, 404]
+
+
+def check_webhooks(checked: CheckedClient) -> None:
+    webhook = "/v1/webhooks/{webhook_id}"
+    new = {"url": "https://hooks.invalid/", "event_types": ["turn.completed"], "description": "a heron"}
+    made = checked.fetch("POST", "/v1/webhooks", new).json()
+    checked.ids["webhook_id"] = made["webhook_id"]
+    shown = {name: value for name, value in made.items() if name != "secret"}
+    assert checked.fetch("GET", webhook).json() == shown
+    assert shown in checked.fetch("GET", "/v1/webhooks").json()["data"]
+    rotated = checked.fetch("POST", f"{webhook}/rotate_secret").json()
+    assert rotated["secret"] != made["secret"]
+    delivery = checked.fetch("POST", f"{webhook}/test").json()
+    checked.ids["delivery_id"] = delivery["delivery_id"]
+    (listed,) = checked.fetch("GET", f"{webhook}/deliveries", query="?limit=1").json()["data"]
+    assert listed["delivery_id"] == delivery["delivery_id"]
+    assert checked.fetch("POST", f"{webhook}/deliveries/{{delivery_id}}/resend").json()["status"] == "pending"
+    disabled = checked.fetch("POST", webhook, {"status": "disabled"}).json()
+    assert (disabled["status"], disabled["disabled_reason"]) == ("disabled", "requested")
+    assert [checked.fetch("DELETE", webhook).status for _ in range(2)] == [200, 404]
 
 
 def check_registries(checked: CheckedClient) -> None:

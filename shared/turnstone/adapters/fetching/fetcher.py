@@ -57,7 +57,9 @@ class GuardedFetcher:
                 if isinstance(answer, Fetched):
                     return answer
                 hop = answer
-        raise FetchRefused(hop.target.origin, f"it redirects more than {request.max_redirects} times")
+        most = request.max_redirects
+        why = f"it redirects more than {most} times" if most else "it is the target of a redirect, and none is followed"
+        raise FetchRefused(hop.target.origin, why)
 
     @cached_property
     def _tls(self) -> ssl.SSLContext:

@@ -1,4 +1,4 @@
-"""Jobs of one machine: a thread that runs due jobs in order.
+"""Jobs of one machine: a thread that runs due jobs in order, or has several threads run them.
 
 It keeps no list: the store holds all jobs, also those of an earlier process.
 """
@@ -6,6 +6,7 @@ It keeps no list: the store holds all jobs, also those of an earlier process.
 import logging
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import partial
 from threading import Condition, Thread
@@ -17,15 +18,17 @@ from turnstone.domain.values.outcome import Outcome, Raised, Returned, guarded
 log = logging.getLogger(__name__)
 POLL_EVERY_S = 60.0
 LATER_S = 0.01  # than due, because two clocks may differ
+BATCH_S = 20.0  # of parallel jobs, after which those that have become due since are seen
 
 
 class LocalJobs:
     """Runs jobs in this process. `start` supplies the functions that list and run due jobs."""
 
-    def __init__(self, name: str = "jobs", every_s: float = POLL_EVERY_S) -> None:
-        """Take the name of the thread, and the interval of polls."""
+    def __init__(self, name: str = "jobs", every_s: float = POLL_EVERY_S, at_once: int = 1) -> None:
+        """Take the name of the thread, the interval of polls, and how many jobs run at once."""
         self._name = name
         self._every_s = every_s
+        self._at_once = at_once
         self._changed = Condition()
         self._poll_s = time.monotonic() + every_s
         self._is_nudged = True
@@ -64,10 +67,28 @@ class LocalJobs:
         while self._wait():
             found = guarded(due)
             _log_failure(found)
-            for job in found.value if isinstance(found, Returned) else ():
+            jobs = found.value if isinstance(found, Returned) else ()
+            if self._at_once > 1 and len(jobs) > 1:
+                self._run_in_parallel(jobs, run)
+                continue
+            for job in jobs:
                 if self._is_closed:
                     return
                 _log_failure(guarded(partial(run, job)))
+
+    def _run_in_parallel(self, jobs: Sequence[Job], run: Callable[[Job], None]) -> None:
+        """Run the jobs, but begin none after a while: then the due ones are listed again."""
+        until_s = time.monotonic() + BATCH_S
+
+        def run_in_time(job: Job) -> None:
+            if not self._is_closed and time.monotonic() < until_s:
+                _log_failure(guarded(partial(run, job)))
+
+        with ThreadPoolExecutor(min(self._at_once, len(jobs)), thread_name_prefix=self._name) as pool:
+            list(pool.map(run_in_time, jobs))
+        if time.monotonic() >= until_s:
+            with self._changed:
+                self._is_nudged = True
 
     def _wait(self) -> bool:
         """Wait until the next poll; False once closed."""

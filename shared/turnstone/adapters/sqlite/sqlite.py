@@ -32,7 +32,8 @@ _CLEAR = "DELETE FROM items WHERE rowid IN (SELECT rowid FROM items WHERE pk = ?
 
 _EXPIRED = """SELECT rowid FROM items
     WHERE (pk LIKE '%|idempotency:%' OR sk LIKE 'idempotency:%' OR pk LIKE '%|completion:%' OR pk LIKE '%|completions'
-        OR pk LIKE '%|upload:%' OR sk LIKE 'removed:%') AND json_extract(attributes, '$.ttl') <= ?
+        OR pk LIKE '%|upload:%' OR pk LIKE '%|webhook:%' OR sk LIKE 'removed:%')
+        AND json_extract(attributes, '$.ttl') <= ?
     LIMIT ?"""
 _LAST_ROW = "SELECT max(rowid) FROM items"
 _POINTERS = """SELECT body FROM items
@@ -131,7 +132,7 @@ class SqliteRangeStore:
             return self._clear(pk, min(limit, RECORDS_IN_NEED), sk)
 
     def drop_expired(self, now: datetime) -> int:
-        """Delete expired records of idempotency keys, chat completions, uploads and removed documents.
+        """Delete expired records of idempotency keys, chat completions, uploads, removed documents and deliveries.
 
         A DynamoDB table does the same by `ttl`.
 

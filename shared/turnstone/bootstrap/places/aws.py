@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from turnstone.ports.shields import ShieldKinds
     from turnstone.ports.supervision import Jobs, Supervisor
     from turnstone.ports.tools import ToolKinds
+    from turnstone.ports.webhooks import WebhookSender
 
 
 def build_lambda_core(settings: LambdaSettings) -> Core:
@@ -151,11 +152,11 @@ class AwsPorts:
 
     @cached_property
     def jobs(self) -> Jobs:
-        """The queues of clean-up jobs and of insertions. Raises InvalidSettings if none is named."""
+        """The queues of jobs and of insertions. Raises InvalidSettings if none is named."""
         from turnstone.adapters.aws.sqs import SqsJobs
 
         if self._settings.jobs_queue_url is None:
-            raise InvalidSettings("TURNSTONE_JOBS_QUEUE_URL: must be set where something is deleted or cleaned up")
+            raise InvalidSettings("TURNSTONE_JOBS_QUEUE_URL: must be set where jobs begin or are done")
         from turnstone.adapters.machine.jobs_by_kind import JobsByKind
 
         sqs, settings = self._clients.lazy_client("sqs"), self._settings
@@ -163,6 +164,12 @@ class AwsPorts:
             SqsJobs(sqs, settings.jobs_queue_url, self.clock),
             {"ingest_document": SqsJobs(sqs, settings.ingest_queue_url, self.clock)},
         )
+
+    @cached_property
+    def webhook_sender(self) -> WebhookSender:
+        from turnstone.adapters.webhooks.guarded_sender import GuardedSender
+
+        return GuardedSender(self._settings.fetch_allow)
 
     @cached_property
     def objects(self) -> Objects:

@@ -179,8 +179,7 @@ def _vectors(catalogue: Catalogue | None) -> Finding:
         message = f"this server has no model of its own; the default is {choice.default or 'none'}"
         return Finding("vectors", "ok", message)
     if missing := missing_model(choice):
-        problem, _, remedy = missing.rpartition("; ")
-        return Finding("vectors", "warning", problem, remedy)
+        return Finding("vectors", "warning", *missing)
     if damaged := damaged_files(choice):
         remedy = f"`turnstone embeddings fetch {choice.local}` fetches them again"
         return Finding("vectors", "failed", f"files of the model {choice.local!r} are damaged: {damaged}", remedy)

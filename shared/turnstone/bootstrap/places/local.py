@@ -16,6 +16,7 @@ from turnstone.adapters.sqlite.folders import make_private_folder
 from turnstone.adapters.sqlite.reserve import Reserve, ReservingBlobStore
 from turnstone.adapters.sqlite.sqlite import EXPIRED_AT_ONCE, SqliteRangeStore
 from turnstone.adapters.sqlite.sqlite_failures import PAYLOADS
+from turnstone.adapters.webhooks.guarded_sender import GuardedSender
 from turnstone.bootstrap.callers import build_authenticator
 from turnstone.bootstrap.core import Core
 from turnstone.bootstrap.memory_providers import local_bank_providers
@@ -25,7 +26,7 @@ from turnstone.bootstrap.places.local_shields import local_shields
 from turnstone.bootstrap.places.operator import DATABASE
 from turnstone.bootstrap.services.adapters import Ports
 from turnstone.bootstrap.tools import local_tool_kinds
-from turnstone.domain.jobs import JobKind
+from turnstone.domain.jobs import JobKind, by_tenants
 from turnstone.domain.refs import TurnRef
 from turnstone.services.threads.slots import QueueLimits
 from turnstone.settings.config import InvalidSettings, variable_of
@@ -36,6 +37,8 @@ from turnstone.store.layout.oversize import OversizeStore
 LONGEST_JOB = timedelta(seconds=1)  # added to a stop by one job
 LONGEST_INGEST = timedelta(minutes=10)  # ends early at a stop
 INGEST: JobKind = "ingest_document"
+EVENTS: tuple[JobKind, ...] = ("send_event", "send_webhook")
+PARALLEL_EVENTS = 8
 log = logging.getLogger(__name__)
 SWEEP_EVERY_S = 300.0
 EXPIRED_BATCHES = 60  # a sweep: 200 records a second, more than one machine writes for long
@@ -57,6 +60,8 @@ class LocalServer:
         self._supervisor = LocalSupervisor(clock)
         models = local_models(settings)
         self._jobs, self._ingest_jobs = LocalJobs("jobs"), LocalJobs("ingest")
+        self._event_jobs = LocalJobs("webhooks", at_once=PARALLEL_EVENTS)
+        self._webhook_sender = GuardedSender(settings.fetch_allow)
         self._tools = local_tool_kinds(settings, models.catalogue, clock)
         self._bank_providers = local_bank_providers(models.catalogue, local_provider_deps(settings).aws)
         ports = Ports(
@@ -66,10 +71,11 @@ class LocalServer:
             supervisor=self._supervisor,
             clock=clock,
             ids=RandomIds(),
-            jobs=JobsByKind(self._jobs, {INGEST: self._ingest_jobs}),
+            jobs=JobsByKind(self._jobs, {INGEST: self._ingest_jobs, **dict.fromkeys(EVENTS, self._event_jobs)}),
             shields=local_shields(models.inference),
             embeddings=models.embeddings,
             bank_providers=self._bank_providers,
+            webhook_sender=self._webhook_sender,
             catalogue=models.catalogue,
         )
         limits = QueueLimits(
@@ -97,10 +103,15 @@ class LocalServer:
         self._supervisor.start(self._reconcile, self._left_open)
         cleaning = self.core.cleaning
         self._jobs.start(
-            lambda: cleaning.due(lambda kind: kind != INGEST), lambda job: cleaning.run_for(job, LONGEST_JOB)
+            lambda: cleaning.due(lambda kind: kind != INGEST and kind not in EVENTS),
+            lambda job: cleaning.run_for(job, LONGEST_JOB),
         )
         self._ingest_jobs.start(
             lambda: cleaning.due(lambda kind: kind == INGEST), lambda job: cleaning.run_for(job, LONGEST_INGEST)
+        )
+        self._event_jobs.start(
+            lambda: by_tenants(cleaning.due(lambda kind: kind in EVENTS)),
+            lambda job: cleaning.run_for(job, LONGEST_JOB),
         )
         self._sweeps.start()
         self._payload_sweeps.start()
@@ -109,6 +120,7 @@ class LocalServer:
         """Refuse new turns; the time for running ones to finish begins."""
         self._stop_by = time.monotonic() + self._settings.drain_seconds
         self.core.ingesting_services.stop.set()  # before its requests are refused
+        self._webhook_sender.stop()
         running = self.core.executor.refuse_more()
         self.core.session_queues.stop()
         if running:
@@ -134,6 +146,7 @@ class LocalServer:
         self._payload_sweeps.close()
         self._jobs.close()
         self._ingest_jobs.close()
+        self._event_jobs.close()
         self._supervisor.close()
         self.core.leases.close()
         self._tools.close()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, NamedTuple
 
-from turnstone.adapters.embedding.files import local_choice, missing_model
 from turnstone.bootstrap.catalogue import build_catalogue
 from turnstone.bootstrap.embeddings import build_embeddings, build_only_embeddings
 from turnstone.bootstrap.models import build_inference, build_only_inference, local_provider_deps
+from turnstone.bootstrap.places.memory_check import unusable_embeddings
 from turnstone.domain.models.routing import DEFAULT_PROVIDER
 from turnstone.settings.config import OFFLINE, InvalidFile
 from turnstone.settings.local_settings import LocalSettings
@@ -79,8 +79,8 @@ def read_catalogue(settings: LocalSettings) -> Catalogue | None:
 
 
 def warn_of_missing_model(settings: LocalSettings) -> None:
-    """Log why this server's own embedding model can't be used, if it can't. Raises InvalidSettings."""
-    if missing := missing_model(local_choice(read_catalogue(settings))):
+    """Log why an embedding model can't be used, if one can't, as `doctor` does. Raises InvalidSettings."""
+    if missing := unusable_embeddings(read_catalogue(settings)):
         log.warning("%s", missing)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from turnstone.adapters.embedding.files import local_choice, remedy_of, with_local_models
+from turnstone.adapters.embedding.files import MissingModel, absence_of, local_choice, missing_model, with_local_models
 from turnstone.bootstrap.memory_providers import local_bank_providers, unmet_need
 from turnstone.bootstrap.models import local_provider_deps
 from turnstone.domain.errors import MemoryProviderError, StoreUnavailable
@@ -70,8 +70,13 @@ def _remedy(entry: PgvectorMemory | S3VectorsMemory) -> str:
     return "check the name of the vector bucket, its region, and the AWS credentials of this process"
 
 
-def unusable_default(catalogue: Catalogue | None) -> tuple[str, str] | None:
-    """Return why the default model of [embeddings] is not usable, and the remedy; None if it is.
+def unusable_embeddings(catalogue: Catalogue | None) -> MissingModel | None:
+    """Return why a model of [embeddings] is not usable, the default one first; None if all are."""
+    return unusable_default(catalogue) or missing_model(local_choice(catalogue))
+
+
+def unusable_default(catalogue: Catalogue | None) -> MissingModel | None:
+    """Return why the default model of [embeddings] is not usable; None if it is.
 
     A name that the default provider may serve is left to the check of that provider's models.
     """
@@ -81,10 +86,12 @@ def unusable_default(catalogue: Catalogue | None) -> tuple[str, str] | None:
     configured = with_local_models(catalogue.configured_models(), choice)
     named = f"the default {choice.default!r} of [embeddings]"
     if choice.default in configured.unlisted:
-        return f"{named} is not on this machine", remedy_of(choice.default)
+        missing = absence_of(choice.default)
+        return missing._replace(problem=f"{named} is not usable: {missing.problem}")
     if choice.default in configured.routes or (configured.default is not None and not configured.is_offline):
         return None
     models = configured.embedding_models()
     if choice.default in models:
         return None
-    return f"{named} is no model of this server", f"choose one that it has: {', '.join(models) or 'none'}"
+    remedy = f"choose one that it has: {', '.join(models) or 'none'}"
+    return MissingModel(f"{named} is no model of this server", remedy)

@@ -84,6 +84,7 @@ def _open_turns(store: RangeStore, supervisor: Supervisor, settings: Settings) -
     from turnstone.adapters.models.offline.offline_embeddings import OfflineEmbeddings
     from turnstone.adapters.tools.none import NoTools
     from turnstone.adapters.vectors.configured import ConfiguredProviders
+    from turnstone.adapters.webhooks.guarded_sender import GuardedSender
     from turnstone.bootstrap.core import Core
     from turnstone.bootstrap.places.local_shields import local_shields
     from turnstone.bootstrap.services.adapters import Ports
@@ -103,6 +104,7 @@ def _open_turns(store: RangeStore, supervisor: Supervisor, settings: Settings) -
         shields=local_shields(inference),
         embeddings=OfflineEmbeddings(),
         bank_providers=ConfiguredProviders({}, {}),
+        webhook_sender=GuardedSender(settings.fetch_allow),
     )
     core = Core(ports, settings)
     return OpenTurns(core.turn_store, core.cancelling)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from turnstone.ports.supervision import Jobs, Supervisor
     from turnstone.ports.system import Clock, IdGenerator
     from turnstone.ports.tools import ToolKinds
+    from turnstone.ports.webhooks import WebhookSender
 
 
 class AnyPorts(Protocol):
@@ -56,6 +57,9 @@ class AnyPorts(Protocol):
     def segments(self) -> Segments: ...
 
     @property
+    def webhook_sender(self) -> WebhookSender: ...
+
+    @property
     def bank_providers(self) -> BankProviders: ...
 
     @property
@@ -79,6 +83,7 @@ class Ports:
     shields: ShieldKinds
     embeddings: Embeddings
     bank_providers: BankProviders
+    webhook_sender: WebhookSender
     catalogue: Catalogue | None = None
     objects: Objects | None = None
 

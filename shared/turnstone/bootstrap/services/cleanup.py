@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from turnstone.services.cleanup.deleting import Deleting
     from turnstone.services.cleanup.sweeping import Sweeper
     from turnstone.services.memory.provided_clearing import ProvidedClearing
+    from turnstone.services.webhooks.sending import WebhookSending
 
 
 class CleanupServices:
@@ -29,11 +30,13 @@ class CleanupServices:
         turns: Callable[[], TurnServices],
         ingesting: Callable[[], IngestingServices],
         blocks: Callable[[], Blocks],
+        sending: Callable[[], WebhookSending],
     ) -> None:
         self._foundation = foundation
         self._turns = turns
         self._ingesting = ingesting
         self._blocks = blocks
+        self._sending = sending
 
     @cached_property
     def deleting(self) -> Deleting:
@@ -76,6 +79,8 @@ class CleanupServices:
             "clean_batch": lambda job, until: self._provided_clearing.clear_batch(job, until),
             "clean_provided_bank": lambda job, until: self._provided_clearing.clear_bank(job, until),
             "ingest_document": self._ingest,
+            "send_event": lambda job, until: self._sending().make_deliveries(job, until),
+            "send_webhook": lambda job, until: self._sending().deliver(job, until),
         }
         return Cleaning(JobStore(ports.store), stores, ports.jobs, ports.clock, others)
 

@@ -69,7 +69,8 @@ class Registries:
         catalogue = self._ports.catalogue
         of_memory = {} if catalogue is None else {name: entry.type for name, entry in catalogue.memory.items()}
         missing = missing_model(local_choice(catalogue))
-        return Providers(providers(self._configured_models.providers, of_memory, missing))
+        problem = "" if missing is None else str(missing)
+        return Providers(providers(self._configured_models.providers, of_memory, problem))
 
     @cached_property
     def toolgroups(self) -> Toolgroups:

@@ -57,7 +57,7 @@ class TurnMemoryServices:
     def file_search(self) -> FileSearchToolbox:
         from turnstone.services.memory.turns.file_search import FileSearchToolbox
 
-        return FileSearchToolbox(self.lending, self._recalling, self._memory.records)
+        return FileSearchToolbox(self.lending, self._recalling, self._memory.records.found)
 
     @cached_property
     def rag_queries(self) -> RagQueries:

@@ -89,11 +89,14 @@ class TurnServices:
     @cached_property
     def turn_store(self) -> TurnStore:
         from turnstone.store.sessions.turns import TurnStore
+        from turnstone.store.webhooks.reporting import Reporting
 
         # a Lambda has one reader at a time, and each read costs money
         leaves_long_texts = not self._foundation.is_on_lambda
         directory = self._registries.directory
-        return TurnStore(self._foundation.ports.store, directory, leaves_long_texts=leaves_long_texts)
+        ports = self._foundation.ports
+        reporting = Reporting(directory, lambda: ports.jobs)
+        return TurnStore(ports.store, directory, reporting, leaves_long_texts=leaves_long_texts)
 
     @cached_property
     def leases(self) -> LeaseKeeper:

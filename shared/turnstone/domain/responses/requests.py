@@ -57,7 +57,8 @@ class NewResponse(NamedTuple):
         given: the answers to calls that the input itself does not contain.
         previous: id of the response to continue, None for a new conversation.
         tool_extras: see `TurnSettings`.
-        places: the positions in the request's tools of the toolgroups of `config`.
+        tool_indexes: of the toolgroups of `config` among the request's tools.
+        runs_in_background: see `TurnSettings`.
     """
 
     messages: tuple[Message, ...]
@@ -69,7 +70,8 @@ class NewResponse(NamedTuple):
     previous: str | None = None
     extras: Mapping[str, Any] = {}
     tool_extras: Mapping[str, Any] = {}
-    places: tuple[int, ...] = ()
+    tool_indexes: tuple[int, ...] = ()
+    runs_in_background: bool = False
 
     @property
     def policy(self) -> LoopPolicy:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from pydantic_core import from_json, to_json
 
-from turnstone.domain.messages.citations import BEGIN, END, mark_of
+from turnstone.domain.tools.citations import BEGIN, END, mark_of
 from turnstone.domain.values.content import Content, TextItem, items_of
 
 MOST_RESULTS = 50

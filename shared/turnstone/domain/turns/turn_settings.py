@@ -42,6 +42,7 @@ class TurnSettings(Frozen):
         named_by: the owner and access list of its request, if that names memory banks.
         carried_calls: approved calls of an earlier turn, which run before the first inference.
         origin: the API that started the turn.
+        runs_in_background: whether it is a response that outlives its request, whose end webhooks are sent.
         chain: the ids of the agents whose calls led to this turn, the first caller first; empty for a request's turn.
         keeps_details: whether the reasoning and the cuts of its inferences are stored, as its dialect requires.
     """
@@ -56,6 +57,7 @@ class TurnSettings(Frozen):
     named_by: Ownership | None = None
     carried_calls: tuple[ToolCall, ...] = ()
     origin: Origin = "agents"
+    runs_in_background: bool = False
     keeps_details: bool = False
     chain: tuple[str, ...] = ()
 

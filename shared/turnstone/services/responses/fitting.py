@@ -75,8 +75,8 @@ class Fitting:
         """Return the refusal of a configuration with the field of the request that it is about."""
         match refused.location:
             case ("toolgroups", int(index), *within) if index >= self._groups_before:
-                place = self._new.places[index - self._groups_before]
-                location: tuple[str | int, ...] = ("tools", place, *within[1:])
+                tool = self._new.tool_indexes[index - self._groups_before]
+                location: tuple[str | int, ...] = ("tools", tool, *within[1:])
             case ("toolgroups", *_):
                 location = ("tools",)
             case ("tool_config", *_):
@@ -123,5 +123,6 @@ def turn_without_config(new: NewResponse) -> NewTurn:
         extras=dict(new.extras),
         tool_extras=dict(new.tool_extras),
         origin="responses",
+        runs_in_background=new.runs_in_background,
         keeps_details=True,
     )

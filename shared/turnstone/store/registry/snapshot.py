@@ -54,6 +54,17 @@ class RegistrySnapshot:
         entries = self._fresh(tenant)
         return (self.refresh(tenant) if entries is None else entries).get(kind, {})
 
+    def last_read(self, tenant: str, kind: str) -> Mapping[str, Any]:
+        """Return the entries of a kind as this process last read them, however long ago.
+
+        Reads them only if this process never did, or has changed some since; empty if this version cannot read them.
+        """
+        snapshot = self._cached.get(tenant)
+        if snapshot is not None and snapshot.read_at is not None:
+            return snapshot.entries.get(kind, {})
+        record = self._store.get(directory_key(tenant))
+        return {} if isinstance(record, UNREADABLE) else self.learn(tenant, record).get(kind, {})
+
     def refresh(self, tenant: str) -> Entries:
         """Read it now, cached or not. Raises StoreUnavailable."""
         return self.learn(tenant, self._store.get(directory_key(tenant)))

@@ -70,6 +70,7 @@ from turnstone.store.sessions.long_texts import LONG_BYTES, with_long_texts_left
 from turnstone.store.sessions.session_records import put_segment, put_session, segment_of, session_of
 from turnstone.store.sessions.turn_records import put_step, put_turn, turn_state_of, whole_state
 from turnstone.store.usage.usage import put_spent
+from turnstone.store.webhooks.reporting import Reporting
 
 log = logging.getLogger(__name__)
 
@@ -149,14 +150,20 @@ class Visited(NamedTuple):
 
 class TurnStore:
     def __init__(
-        self, store: RangeStore, directory: RegistrySnapshot | None = None, *, leaves_long_texts: bool = False
+        self,
+        store: RangeStore,
+        directory: RegistrySnapshot | None = None,
+        reporting: Reporting | None = None,
+        *,
+        leaves_long_texts: bool = False,
     ) -> None:
-        """Take the directory to read along with a turn.
+        """Take the directory to read along with a turn, and the reports to webhooks.
 
         With `leaves_long_texts` a visitor holds no long text of an ended turn, which is read again for it.
         """
         self._store = store
         self._directory = directory
+        self._reporting = reporting
         self._held_bytes = LONG_BYTES if leaves_long_texts else None
 
     def view(
@@ -236,13 +243,17 @@ class TurnStore:
         return Visited(session_of(header), owner, partial(self._abridged, ref, record))
 
     def commit(self, ref: SessionRef, change: Change) -> Change:
-        """Apply the transition and return it with its new revisions. Raises Conflict after a concurrent change."""
+        """Apply the transition, with its events for webhooks, and return it with its new revisions. Raises Conflict."""
         writes: list[Operation] = [put_session(ref, change.session)]
         writes += (put_turn(ref, state) for state in change.turns)
         writes += (put_segment(ref, segment) for segment in change.segments)
         if change.has_spent:
             writes.append(put_spent(ref, change.session))
-        self._store.write([*writes, *change.remembered, *change.beside])
+        outgoing = self._reporting.outgoing(ref, change.turns) if self._reporting else None
+        events = outgoing.writes if outgoing else ()
+        self._store.write([*writes, *change.remembered, *change.beside, *events])
+        if outgoing:
+            outgoing.send()
         return change._replace(
             session=change.session.model_copy(update={"rev": change.session.rev + 1}),
             turns=tuple(state.model_copy(update={"rev": state.rev + 1, "token": None}) for state in change.turns),

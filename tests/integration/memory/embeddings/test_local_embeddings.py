@@ -1,6 +1,7 @@
 """The embedding models of the server itself: the default one, hashed words instead of a missing one, and a choice.
 
-Covers: adapters/embedding/local, adapters/embedding/files, bootstrap/embeddings, domain/models
+Covers: adapters/embedding/local, adapters/embedding/files, bootstrap/embeddings, bootstrap/places/memory_check,
+  domain/models
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import pytest
 
 from tests.support.needs import need_embeddings
 from tests.support.server.asgi_client import Served, served
+from turnstone.adapters.embedding.files import absence_of
+from turnstone.bootstrap.places.diagnosis import local_findings
 from turnstone.bootstrap.places.local_models import warn_of_missing_model
 from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.memory.ranking import MOST
@@ -138,13 +141,30 @@ def test_minilm_without_its_package_is_missing_with_the_remedy(tmp_path: Path, m
         assert (answer.status, "needs onnxruntime" in answer.json()["detail"]) == (502, True)
 
 
-def test_a_start_without_the_vectors_logs_one_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_start_without_the_vectors_logs_the_warning_of_doctor(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = tmp_path / "turnstone.toml"
     file.write_text(f'[embeddings]\nfolder = "{tmp_path}"')
+    monkeypatch.setenv("TURNSTONE_CONFIG", str(file))
     with caplog.at_level(logging.WARNING):
         warn_of_missing_model(LocalSettings(config=file))
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert FETCH in caplog.text
+    missing = absence_of("static")
+    assert caplog.messages == [f"{missing.problem}, so texts are embedded as hashed words; {missing.remedy}"]
+    (found,) = [each for each in local_findings("local") if each.check == "vectors"]
+    assert f"{found.message}; {found.remedy}" == caplog.messages[0]
+    with serving(tmp_path, f'folder = "{tmp_path}"') as server:
+        answer = server.client.post(EMBED, {"model_id": "static", "contents": ["a"]})
+        assert str(missing) in str(answer.json())
+        assert caplog.messages[0] == own_provider(server)["health"]["message"]
+    caplog.clear()
+    file.write_text('[embeddings]\nlocal = "off"\ndefault = "none-such"')
+    warn_of_missing_model(LocalSettings(config=file))
+    (found,) = [each for each in local_findings("local") if each.check == "vectors"]
+    assert caplog.messages == [f"{found.message}; {found.remedy}"]
+    assert "the default 'none-such' of [embeddings]" in found.message
     caplog.clear()
     file.write_text(f'[embeddings]\nfolder = "{need_embeddings("static")}"')
     warn_of_missing_model(LocalSettings(config=file))

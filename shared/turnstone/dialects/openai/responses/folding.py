@@ -10,7 +10,7 @@ from typing import Any
 from pydantic_core import to_json
 
 from turnstone.dialects.openai.responses.output.call_items import OpenFunctionCall
-from turnstone.dialects.openai.responses.output.hosted_items import OpenHosted, opened_hosted
+from turnstone.dialects.openai.responses.output.hosted_items import OfResponse, OpenHosted, opened_hosted
 from turnstone.dialects.openai.responses.output.text_items import (
     Annotation,
     Event,
@@ -46,6 +46,7 @@ class ResponseFold:
     def __init__(self, shown: ShownResponse) -> None:
         self._shown = shown
         self._turn_id = shown.ref.turn_id
+        self._of = OfResponse(self._turn_id, shown.sent.include)
         self._items: list[OpenItem] = []
         self._ended: list[OpenItem] = []
         self._spoken: OpenItem | None = None
@@ -99,7 +100,7 @@ class ResponseFold:
         if hosted is None:
             self._calls[index] = OpenFunctionCall(self._turn_id, at, call_id, name)
         else:
-            self._calls[index] = opened_hosted(self._shown, at, hosted)
+            self._calls[index] = opened_hosted(self._of, at, hosted)
         yield from self._begun(self._calls[index])
 
     def _text(self, kind: type[OpenMessage] | type[OpenReasoning], text: str) -> Iterator[Event]:
@@ -132,7 +133,7 @@ class ResponseFold:
             self._spoken = None
         yield from self._fall_silent()
         for index, call in enumerate(answer.tool_calls):
-            if index not in self._calls:  # its provider tells calls once they are whole
+            if index not in self._calls:  # its provider streams no parts of calls
                 yield from self._called(index, call.call_id, call.tool_name)
         for index, open_call in self._calls.items():
             called = answer.tool_calls[index] if index < len(answer.tool_calls) else None

@@ -206,7 +206,7 @@ class CreateResponse(StrictRequest):
             previous=self.previous_response_id,
             extras=self._extras(),
             tool_extras=tool_extras(tools.functions),
-            places=tuple(self.tools.index(tool) for tool in tools.hosted),
+            tool_indexes=tuple(self.tools.index(tool) for tool in tools.hosted),
         )
 
     def _config(self, tools: OfferedTools) -> AgentConfig:

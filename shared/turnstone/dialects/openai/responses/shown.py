@@ -8,6 +8,7 @@ from turnstone.domain.refs import TurnRef
 from turnstone.domain.responses.addresses import response_id
 from turnstone.domain.responses.hosted import CITED, HostedTool
 from turnstone.domain.responses.requests import SentRequest
+from turnstone.domain.responses.statuses import incompleteness_of, status_of
 from turnstone.domain.turns.turns import TurnState, TurnStatus
 from turnstone.domain.usage.usage import TokenUsage
 from turnstone.domain.values.ids import moment_of
@@ -31,10 +32,6 @@ class ShownResponse(NamedTuple):
         """Return the server's tool that models call by the name, None without one."""
         return self.sent.hosted.get(name)
 
-    def includes(self, detail: str) -> bool:
-        """Return whether the request includes that detail of items."""
-        return detail in self.sent.include
-
     @property
     def has_citations(self) -> bool:
         """Whether texts of the model may cite results of searches."""
@@ -50,7 +47,7 @@ class ShownResponse(NamedTuple):
         at = state.turn.completed_at
         end = {
             "error": error_of(state),
-            "incomplete_details": {"reason": "max_output_tokens"} if status == "incomplete" else None,
+            "incomplete_details": {"reason": incompleteness_of(state)} if status == "incomplete" else None,
             "completed_at": None if at is None or status != "completed" else _seconds(at),
             "usage": usage_of(trace.usage for trace in state.traces),
             "output": output,
@@ -66,18 +63,6 @@ class ShownResponse(NamedTuple):
             **self.sent.echo,
             **end,
         }
-
-
-def status_of(state: TurnState) -> str:
-    """Return the status of a response."""
-    match state.status:
-        case TurnStatus.COMPLETED:
-            return "incomplete" if state.turn.output_message.stop_reason == "out_of_tokens" else "completed"
-        case TurnStatus.CANCELLED:
-            return "cancelled"
-        case TurnStatus.FAILED | TurnStatus.EXPIRED:
-            return "failed"
-    return "in_progress"
 
 
 def error_of(state: TurnState) -> dict[str, str] | None:

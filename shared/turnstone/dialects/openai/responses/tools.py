@@ -109,7 +109,7 @@ class OfferedTools(NamedTuple):
 
 
 def refuse_clashes(tools: Sequence[SomeTool]) -> None:
-    """Raise ValueError for two tools that a model could not tell apart."""
+    """Raise ValueError for two tools of one name."""
     names = [tool.name if isinstance(tool, DeclaredFunction) else HOSTED[tool.type] for tool in tools]
     for index, name in enumerate(names):
         if name in names[:index]:

@@ -1,15 +1,16 @@
 """Toolgroup `builtin::file_search`: search in the vector stores that a request names, with results to cite.
 
-Source: the tool `file_search` of OpenAI's Responses API. What is searched, and how, is fixed by the request; a model
-chooses the query alone.
+Source: the tool `file_search` of OpenAI's Responses API. The request fixes the stores and the settings of the search; a
+model chooses the query alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from turnstone.domain.errors import InvalidRequest, ModelError, NotFound, ToolFailed
+from turnstone.domain.memory.banks import BankRef
 from turnstone.domain.memory.filters import parsed
 from turnstone.domain.memory.lent_banks import banks_in_arguments
 from turnstone.domain.memory.questions import BankQuestion, Hit, QuestionFields, Ranker, ReciprocalRank, Weighted
@@ -20,12 +21,14 @@ from turnstone.domain.tools.tools import ToolDef, ToolParameter
 from turnstone.services.memory.recalling import RecalledBank, Recalling
 from turnstone.services.memory.turns.lending import Lending
 from turnstone.services.memory.turns.turn_memory import hits_of
+from turnstone.store.memory.documents import StoredDocument
 
 if TYPE_CHECKING:
-    from turnstone.services.memory.documents.document_records import DocumentRecords
     from turnstone.store.memory.bank_reads import OpenedBank
 
 NAME = "file_search"
+# returns those of the documents that a bank has, by id
+DocumentsOf = Callable[[BankRef, Sequence[str]], Mapping[str, StoredDocument]]
 USUAL_RESULTS = 10
 FIELDS = QuestionFields(("ranking_options", "ranker"), ("ranking_options", "ranker"), ("max_num_results",))
 SEARCH = ToolDef(
@@ -42,10 +45,10 @@ SEARCH = ToolDef(
 
 
 class FileSearchToolbox:
-    def __init__(self, lending: Lending, recalling: Recalling, records: DocumentRecords) -> None:
+    def __init__(self, lending: Lending, recalling: Recalling, documents: DocumentsOf) -> None:
         self._lending = lending
         self._recalling = recalling
-        self._records = records
+        self._documents_of = documents
 
     def tools(self, asker: ToolAsker) -> tuple[ToolDef, ...]:  # noqa: ARG002 - the same for every caller
         """Return the toolgroup's only tool."""
@@ -79,7 +82,7 @@ class FileSearchToolbox:
         filenames: dict[tuple[str, str], str] = {}
         for bank in opened:
             names = sorted({hit.chunk.document_id for hit in hits if hit.bank_id == bank.ref.bank_id})
-            for name, found in self._records.found(bank.ref, names).items():
+            for name, found in self._documents_of(bank.ref, names).items():
                 filenames[bank.ref.bank_id, name] = found.document.filename or ""
         return [
             {

@@ -3,11 +3,10 @@
 Such an item begins with the model's call, and ends with the answer of the tool.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from turnstone.dialects.openai.responses.output.text_items import Annotation, Event, OpenItem
-from turnstone.dialects.openai.responses.shown import ShownResponse
 from turnstone.domain.responses.hosted import HostedTool
 from turnstone.domain.tools.cited_results import CitedResult, results_in
 from turnstone.domain.tools.tools import ToolCall, ToolResponse
@@ -15,6 +14,19 @@ from turnstone.domain.turns.loop_policies import is_failed
 from turnstone.domain.values.content import text_of
 
 RESULTS, SOURCES = "file_search_call.results", "web_search_call.action.sources"
+
+
+class OfResponse(NamedTuple):
+    """The response that has the items.
+
+    Attributes:
+        include: details to show.
+        image_at: returns the base64 of the image at an address, None if it is gone. Reads the store.
+    """
+
+    turn_id: str
+    include: tuple[str, ...] = ()
+    image_at: Callable[[str], str | None] = lambda _: None
 
 
 class OpenHosted(OpenItem):
@@ -27,16 +39,16 @@ class OpenHosted(OpenItem):
 
     works = ""  # the event that follows the call
 
-    def __init__(self, shown: ShownResponse, index: int, tool: HostedTool) -> None:
-        super().__init__(shown.ref.turn_id, index)
-        self._shown = shown
+    def __init__(self, of: OfResponse, index: int, tool: HostedTool) -> None:
+        super().__init__(of.turn_id, index)
+        self._of = of
         self._tool = tool
         self.sources: dict[int, Annotation] = {}
         self.is_over = False
 
     def begun(self) -> Iterator[Event]:
         yield from super().begun()
-        yield self._told("in_progress")
+        yield self._emitted("in_progress")
 
     def grown(self, text: str) -> Iterator[Event]:
         """Take a part of the call's arguments, which these items show once they are whole."""
@@ -46,14 +58,14 @@ class OpenHosted(OpenItem):
     def called(self, call: ToolCall) -> Iterator[Event]:
         """Take the whole call, which the server now runs."""
         self._take({} if isinstance(call.arguments, str) else call.arguments)
-        yield self._told(self.works)
+        yield self._emitted(self.works)
 
     def answered(self, response: ToolResponse) -> Iterator[Event]:
         """Take the tool's answer, and end the item."""
         self.is_over = True
         if not is_failed(response):
             self._take_answer(response)
-        yield self._told("completed")
+        yield self._emitted("completed")
         yield from self.ended("failed" if is_failed(response) else "completed")
 
     def left(self) -> Iterator[Event]:
@@ -67,7 +79,7 @@ class OpenHosted(OpenItem):
     def _take_answer(self, response: ToolResponse) -> None:
         raise NotImplementedError
 
-    def _told(self, what: str) -> Event:
+    def _emitted(self, what: str) -> Event:
         return self._event(f"response.{self._tool.kind}_call.{what}", item_id=self.item_id)
 
 
@@ -75,8 +87,8 @@ class OpenFileSearch(OpenHosted):
     kind = "fs"
     works = "searching"
 
-    def __init__(self, shown: ShownResponse, index: int, tool: HostedTool) -> None:
-        super().__init__(shown, index, tool)
+    def __init__(self, of: OfResponse, index: int, tool: HostedTool) -> None:
+        super().__init__(of, index, tool)
         self._queries: list[str] = []
         self._results: list[CitedResult] = []
 
@@ -88,7 +100,7 @@ class OpenFileSearch(OpenHosted):
             "type": "file_search_call",
             "status": self.status,
             "queries": self._queries,
-            "results": results if self._shown.includes(RESULTS) and self.is_over else None,
+            "results": results if RESULTS in self._of.include and self.is_over else None,
         }
 
     def _take(self, arguments: Mapping[str, Any]) -> None:
@@ -105,14 +117,14 @@ class OpenWebSearch(OpenHosted):
     kind = "ws"
     works = "searching"
 
-    def __init__(self, shown: ShownResponse, index: int, tool: HostedTool) -> None:
-        super().__init__(shown, index, tool)
+    def __init__(self, of: OfResponse, index: int, tool: HostedTool) -> None:
+        super().__init__(of, index, tool)
         self._queries: list[str] = []
 
     @property
     def item(self) -> dict[str, Any]:
         action: dict[str, Any] = {"type": "search", "query": "".join(self._queries), "queries": self._queries}
-        if self._shown.includes(SOURCES):
+        if SOURCES in self._of.include:
             action["sources"] = [{"type": "url", "url": source["url"]} for source in self.sources.values()]
         return {"id": self.item_id, "type": "web_search_call", "status": self.status, "action": action}
 
@@ -130,8 +142,8 @@ class OpenTool(OpenHosted):
 
     kind = "mcp"
 
-    def __init__(self, shown: ShownResponse, index: int, tool: HostedTool) -> None:
-        super().__init__(shown, index, tool)
+    def __init__(self, of: OfResponse, index: int, tool: HostedTool) -> None:
+        super().__init__(of, index, tool)
         self._output: str | None = None
         self._error: dict[str, Any] | None = None
 
@@ -164,7 +176,7 @@ class OpenTool(OpenHosted):
             self._error = {"type": "mcp_tool_execution_error", "content": content}
         else:
             self._output = text
-        yield self._told("failed" if is_failed(response) else "completed")
+        yield self._emitted("failed" if is_failed(response) else "completed")
         yield from self.ended("failed" if is_failed(response) else "completed")
 
 
@@ -173,12 +185,12 @@ def _queries_in(arguments: Mapping[str, Any]) -> list[str]:
     return [query] if isinstance(query, str) else []
 
 
-def opened_hosted(shown: ShownResponse, index: int, tool: HostedTool) -> OpenHosted:
+def opened_hosted(of: OfResponse, index: int, tool: HostedTool) -> OpenHosted:
     """Return the item of a call that has begun."""
     match tool.kind:
         case "file_search":
-            return OpenFileSearch(shown, index, tool)
+            return OpenFileSearch(of, index, tool)
         case "web_search":
-            return OpenWebSearch(shown, index, tool)
+            return OpenWebSearch(of, index, tool)
         case _:
-            return OpenTool(shown, index, tool)
+            return OpenTool(of, index, tool)

@@ -7,8 +7,8 @@ these alone, so that a stream ends with what a later request reads.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from turnstone.domain.messages.citations import CitationReader, Cited
 from turnstone.domain.responses.addresses import item_id
+from turnstone.domain.tools.citations import CitationReader, Cited
 
 Event = dict[str, Any]
 Annotation = dict[str, Any]
@@ -117,19 +117,19 @@ class OpenMessage(OpenItem):
     def grown(self, text: str) -> Iterator[Event]:
         for piece in (text,) if self._sources is None else self._reader.fed(text):
             if isinstance(piece, str):
-                yield from self._said(piece)
+                yield from self._text_added(piece)
             else:
                 yield from self._cited(piece)
 
     def ended(self, status: Status = "completed") -> Iterator[Event]:
         if rest := self._reader.rest():
-            yield from self._said(rest)
+            yield from self._text_added(rest)
         if self._has_part:
             yield self._part_event("response.output_text.done", text=self.text, logprobs=[])
             yield self._part_event("response.content_part.done", part=self._part)
         yield from super().ended(status)
 
-    def _said(self, text: str) -> Iterator[Event]:
+    def _text_added(self, text: str) -> Iterator[Event]:
         yield from self._with_part()
         self.text += text
         yield self._part_event("response.output_text.delta", delta=text, logprobs=[])
@@ -140,9 +140,9 @@ class OpenMessage(OpenItem):
             return
         yield from self._with_part()
         is_file = source["type"] == "file_citation"
-        places = {"index": cited.end} if is_file else {"start_index": cited.start, "end_index": cited.end}
+        position = {"index": cited.end} if is_file else {"start_index": cited.start, "end_index": cited.end}
         index = len(self._annotations)
-        self._annotations.append({**source, **places})
+        self._annotations.append({**source, **position})
         annotation = self._annotations[-1]
         added = {"annotation": annotation, "annotation_index": index}
         yield self._part_event("response.output_text.annotation.added", **added)

@@ -22,7 +22,7 @@ class Cited(NamedTuple):
     Attributes:
         number: of the source.
         start: where the cited statement begins in the text without marks, in code points.
-        end: where it ends, which is the place of the mark.
+        end: where it ends, which is the position of the mark.
     """
 
     number: int
