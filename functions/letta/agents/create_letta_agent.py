@@ -2,7 +2,7 @@
 
 from turnstone.dialects.letta.agents import AgentState, state_of
 from turnstone.dialects.letta.names import random_name
-from turnstone.dialects.letta.requests import CreateAgent
+from turnstone.dialects.letta.requests import CreateLettaAgent
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.dialects import LETTA
 from turnstone.http.replies import Reply, reply
@@ -11,11 +11,11 @@ from turnstone.http.route import Route
 
 
 def create_letta_agent(request: Request) -> Reply:
-    new = parse(request, CreateAgent).to_new(random_name())
+    new = parse(request, CreateLettaAgent).to_new(random_name())
     agent = request.use_cases.letta_agents.create(request.caller, new, request.attempt)
     return reply(state_of(agent, request.caller.tenant))
 
 
 PATH = "/letta/v1/agents"
-ROUTE = Route("POST", PATH, create_letta_agent, AgentState, CreateAgent, dialect=LETTA)
+ROUTE = Route("POST", PATH, create_letta_agent, AgentState, CreateLettaAgent, dialect=LETTA)
 handler = LambdaHandler(__name__, ROUTE, loads="letta_agents")

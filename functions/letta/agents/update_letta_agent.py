@@ -2,7 +2,7 @@
 
 from turnstone.dialects.letta.agents import AgentState, state_of
 from turnstone.dialects.letta.ids import bare
-from turnstone.dialects.letta.requests import UpdateAgent
+from turnstone.dialects.letta.requests import UpdateLettaAgent
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.dialects import LETTA
 from turnstone.http.replies import Reply, reply
@@ -11,7 +11,7 @@ from turnstone.http.route import Route
 
 
 def update_letta_agent(request: Request) -> Reply:
-    body = parse(request, UpdateAgent)
+    body = parse(request, UpdateLettaAgent)
     agent_id = bare("agent", request.path_params["agent_id"])
     fields = body.to_fields()
     agents = request.use_cases.letta_agents
@@ -20,5 +20,5 @@ def update_letta_agent(request: Request) -> Reply:
 
 
 PATH = "/letta/v1/agents/{agent_id}"
-ROUTE = Route("PATCH", PATH, update_letta_agent, AgentState, UpdateAgent, dialect=LETTA)
+ROUTE = Route("PATCH", PATH, update_letta_agent, AgentState, UpdateLettaAgent, dialect=LETTA)
 handler = LambdaHandler(__name__, ROUTE, loads="letta_agents")

@@ -15,11 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from turnstone.bootstrap.services.adapters import AnyPorts
-    from turnstone.bootstrap.services.agents import AgentServices
+    from turnstone.bootstrap.services.agents import AgentServices, LettaServices
     from turnstone.bootstrap.services.cleanup import CleanupServices
     from turnstone.bootstrap.services.files import FileServices
     from turnstone.bootstrap.services.ingesting import IngestingServices
-    from turnstone.bootstrap.services.letta import LettaServices
     from turnstone.bootstrap.services.memory import MemoryServices
     from turnstone.bootstrap.services.models import ModelServices
     from turnstone.bootstrap.services.registries import OwnToolgroups, Registries
@@ -188,7 +187,7 @@ class Core:
 
     @cached_property
     def letta_services(self) -> LettaServices:
-        from turnstone.bootstrap.services.letta import LettaServices
+        from turnstone.bootstrap.services.agents import LettaServices
 
         return LettaServices(self.foundation, lambda: self.agent_services, lambda: self.turn_services)
 

@@ -1,6 +1,6 @@
 """Letta's own client, unmodified, at the routes of agents, memory blocks and messages.
 
-Covers: functions/letta, dialects/letta, services/letta, store/letta, domain/letta, bootstrap/services/letta
+Covers: functions/letta, dialects/letta, services/letta, store/letta, domain/letta, bootstrap/services/agents
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Letta's agents and messages over both stores: one write at creation, changes, shared agents, and parallel sends.
 
 Covers: services/letta/agents, services/letta/messages, services/letta/messaging, store/letta/agents,
-store/letta/conversation, bootstrap/services/letta
+store/letta/conversation, bootstrap/services/agents
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tests.support.engine.either_store import Make
 from tests.support.engine.harness import LEASE_S, Held, Server, attempt, saves_step, together
 from turnstone.dialects.letta.message_requests import MessagesQuery
 from turnstone.dialects.letta.messages import AnswerTool
-from turnstone.dialects.letta.requests import CreateAgent
+from turnstone.dialects.letta.requests import CreateLettaAgent
 from turnstone.domain.access.caller import LOCAL_CALLER, Caller
 from turnstone.domain.agents.blocks import NewBlock
 from turnstone.domain.errors import InvalidRequest, NotFound, TurnAwaited
@@ -36,7 +36,7 @@ def send(text: str, call_id: str = "s", **more: Any) -> Scripted:
 
 def create(server: Server, by: Attempt | None = None, **fields: Any) -> LettaAgent:
     server.clock.advance(1)  # type: ignore[attr-defined] # else their order is random
-    body = CreateAgent.model_validate({"llm_config": {"model": "scripted"}, "memory_blocks": [HUMAN], **fields})
+    body = CreateLettaAgent.model_validate({"llm_config": {"model": "scripted"}, "memory_blocks": [HUMAN], **fields})
     return server.core.letta_agents.create(LOCAL_CALLER, body.to_new("Sam"), by or attempt())
 
 

@@ -18,7 +18,7 @@ from turnstone.dialects.letta.agents import state_of
 from turnstone.dialects.letta.ids import message_id, row_in
 from turnstone.dialects.letta.message_requests import LettaRequest, MessagesQuery, messages_query
 from turnstone.dialects.letta.messages import AnswerTool, Note, response_of, rows_of
-from turnstone.dialects.letta.requests import REFUSED, CreateAgent, UpdateAgent
+from turnstone.dialects.letta.requests import REFUSED, CreateLettaAgent, UpdateLettaAgent
 from turnstone.dialects.letta.stream import DONE, LettaStream
 from turnstone.dialects.letta.tool_rules import from_rule, to_rule
 from turnstone.domain.agents.agents import AgentConfig
@@ -208,33 +208,35 @@ def test_tool_rules_round_trip(rule: ToolRule) -> None:
 
 
 def test_an_agent_gets_the_base_tools_its_model_and_our_prompt() -> None:
-    new = CreateAgent.model_validate({"llm": "local/m", "tool_ids": [f"tool-{tool_id('send_message')}"]}).to_new("Name")
+    new = CreateLettaAgent.model_validate({"llm": "local/m", "tool_ids": [f"tool-{tool_id('send_message')}"]}).to_new(
+        "Name"
+    )
     assert tools_of(new.config) == tuple(BASE_TOOLS)
     assert (new.config.model, new.config.name) == ("local/m", "Name")
     assert "{CORE_MEMORY}" in new.config.instructions
-    bare = CreateAgent.model_validate({"llm_config": {"model": "m"}, "include_base_tools": False, "system": ""})
+    bare = CreateLettaAgent.model_validate({"llm_config": {"model": "m"}, "include_base_tools": False, "system": ""})
     assert (tools_of(bare.to_new("n").config), bare.to_new("n").config.instructions) == ((), "")
 
 
 @pytest.mark.parametrize("field", sorted(set(REFUSED) - {"message_ids"}))
 def test_a_field_without_effect_is_refused_by_its_name_unless_it_is_empty(field: str) -> None:
-    kind = str(CreateAgent.model_fields[field].annotation)
+    kind = str(CreateLettaAgent.model_fields[field].annotation)
     value: Any = ["x"] if "Tuple" in kind or "tuple" in kind else {"a": "b"} if "dict" in kind else 5
     value = True if "bool" in kind else "x" if "str |" in kind and "tuple" not in kind and "dict" not in kind else value
     value = [{"role": "user"}] if field == "initial_message_sequence" else value
     with pytest.raises(ValidationError, match=field):
-        CreateAgent.model_validate({"llm": "m", field: value})
-    CreateAgent.model_validate({"llm": "m", field: None})
+        CreateLettaAgent.model_validate({"llm": "m", field: value})
+    CreateLettaAgent.model_validate({"llm": "m", field: None})
 
 
 def test_an_update_changes_what_it_has_and_clears_with_empty_lists() -> None:
-    update = UpdateAgent.model_validate({"tags": [], "tool_ids": [], "block_ids": [], "name": None, "system": "S"})
+    update = UpdateLettaAgent.model_validate({"tags": [], "tool_ids": [], "block_ids": [], "name": None, "system": "S"})
     assert update.to_config() == {"instructions": "S", "toolgroups": ()}
     assert update.to_fields() == {"tags": ()}
     assert update.to_block_ids() == ()
-    assert UpdateAgent().to_block_ids() is None
+    assert UpdateLettaAgent().to_block_ids() is None
     with pytest.raises(NotFound):
-        UpdateAgent(tool_ids=("tool-0",)).to_config()
+        UpdateLettaAgent(tool_ids=("tool-0",)).to_config()
 
 
 def test_the_loop_of_an_agent_whose_tools_take_no_thoughts() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import RootModel
 
 from turnstone.dialects.letta.ids import organization_id, shown, user_id
-from turnstone.domain.agents.blocks import DEFAULT_LIMIT, MARKER, Block, Label, Limit, NewBlock
+from turnstone.domain.agents.blocks import DEFAULT_LIMIT, MARKER, Label, Limit, MemoryBlock, NewBlock
 from turnstone.domain.letta.agents import LettaAgent
 from turnstone.domain.values.frozen import Frozen, JsonObject, NullMeansDefault
 
@@ -76,7 +76,7 @@ class LettaMemory(Frozen):
     prompt_template: str
 
 
-def block_of(block: Block, tenant: str, principal: str | None) -> LettaBlock:
+def block_of(block: MemoryBlock, tenant: str, principal: str | None) -> LettaBlock:
     """Return the block as the API shows it."""
     return LettaBlock(
         value=block.value,
@@ -93,7 +93,7 @@ def block_of(block: Block, tenant: str, principal: str | None) -> LettaBlock:
     )
 
 
-def blocks_of(blocks: Iterable[Block], tenant: str, principal: str | None) -> tuple[LettaBlock, ...]:
+def blocks_of(blocks: Iterable[MemoryBlock], tenant: str, principal: str | None) -> tuple[LettaBlock, ...]:
     """Return the blocks as the API shows them."""
     return tuple(block_of(block, tenant, principal) for block in blocks)
 

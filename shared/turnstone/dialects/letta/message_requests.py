@@ -24,6 +24,13 @@ QUERY: Mapping[str, str] = {
 }
 
 
+def refuse_no_steps(value: bool) -> bool:
+    """Return true. Raises ValueError for false."""
+    if not value:
+        raise ValueError("this server streams each message as it is made; leave it out")
+    return value
+
+
 def refuse_tokens(value: bool) -> bool:
     """Return false. Raises ValueError for true."""
     if value:
@@ -71,7 +78,7 @@ class LettaRequest(NullMeansDefault):
 class StreamingRequest(LettaRequest):
     """Messages to an agent, whose turn is streamed."""
 
-    stream_steps: Flag = True
+    stream_steps: Annotated[Flag, AfterValidator(refuse_no_steps)] = True
     stream_tokens: Annotated[Flag, AfterValidator(refuse_tokens)] = False
 
 

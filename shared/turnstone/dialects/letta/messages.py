@@ -101,7 +101,7 @@ class Notes(RootModel[tuple[Note, ...]]):
     """Messages, oldest first."""
 
 
-class Usage(Frozen):
+class LettaUsage(Frozen):
     """Tokens of a turn, summed over its inferences."""
 
     message_type: Literal["usage_statistics"] = "usage_statistics"
@@ -115,7 +115,7 @@ class LettaResponse(Frozen):
     """The messages of a turn after those that were sent, and its usage."""
 
     messages: tuple[Note, ...]
-    usage: Usage
+    usage: LettaUsage
 
 
 class AnswerTool(NamedTuple):
@@ -250,10 +250,10 @@ def response_of(state: TurnState, answers_by: AnswerTool) -> LettaResponse:
     return LettaResponse(messages=tuple(notes), usage=usage_of(state))
 
 
-def usage_of(state: TurnState) -> Usage:
+def usage_of(state: TurnState) -> LettaUsage:
     """Return the tokens of the turn."""
     used = [trace.usage for trace in state.traces if trace.usage is not None]
-    return Usage(
+    return LettaUsage(
         completion_tokens=sum(each.completion_tokens for each in used),
         prompt_tokens=sum(each.prompt_tokens for each in used),
         total_tokens=sum(each.total_tokens for each in used),

@@ -67,7 +67,7 @@ def refuse_without_effect(value: Any, field: ValidationInfo) -> Any:
     return None
 
 
-class CreateAgent(NullMeansDefault):
+class CreateLettaAgent(NullMeansDefault):
     """A new agent."""
 
     name: Name | None = None
@@ -130,7 +130,7 @@ class CreateAgent(NullMeansDefault):
         return NewLettaAgent(config, fields, tuple(block.to_new() for block in self.memory_blocks), block_ids)
 
 
-class UpdateAgent(NullMeansDefault):
+class UpdateLettaAgent(NullMeansDefault):
     """Changes of an agent; a missing or null field stays as it is, and a list replaces the list before."""
 
     name: Name | None = None

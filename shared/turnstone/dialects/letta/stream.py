@@ -3,11 +3,11 @@
 from pydantic import RootModel
 from pydantic_core import to_json
 
-from turnstone.dialects.letta.messages import AnswerTool, Note, Row, Rows, Usage, usage_of
+from turnstone.dialects.letta.messages import AnswerTool, LettaUsage, Note, Row, Rows, usage_of
 from turnstone.domain.turns.events import Numbered, StepCompleted, TurnAwaitsInput, TurnCompleted, TurnFailed
 
 
-class LettaEvent(RootModel[Note | Usage]):
+class LettaEvent(RootModel[Note | LettaUsage]):
     """One event of a stream; the last one is the text `[DONE]`."""
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from uuid import UUID, uuid5
 
 from turnstone.domain.agents.agents import AgentConfig, toolgroup_name
-from turnstone.domain.agents.blocks import BLOCK_KIND, Block, NewBlock
+from turnstone.domain.agents.blocks import BLOCK_KIND, MemoryBlock, NewBlock
 from turnstone.domain.errors import NotFound
 from turnstone.domain.tools.memory_block_tools import APPEND, CORE_MEMORY, REPLACE
 from turnstone.domain.tools.messaging_tools import MESSAGING, SEND
@@ -63,9 +63,9 @@ class LettaAgent(Frozen):
     created_at: datetime
     owner: str | None
     fields: LettaFields
-    blocks: tuple[Block, ...]
+    blocks: tuple[MemoryBlock, ...]
 
-    def block(self, label: str) -> Block:
+    def block(self, label: str) -> MemoryBlock:
         """Return the block of that label. Raises NotFound."""
         for block in self.blocks:
             if block.label == label:

@@ -10,7 +10,7 @@ from turnstone.domain.access.caller import Caller
 from turnstone.domain.agents.agents import MOST_BLOCKS, Agent, AgentConfig
 from turnstone.domain.agents.blocks import (
     BLOCK_KIND,
-    Block,
+    MemoryBlock,
     NewBlock,
     StoredBlock,
     refuse_long_value,
@@ -40,7 +40,7 @@ class Blocks:
         self._clock = clock
         self._ids = ids
 
-    def create(self, caller: Caller, new: NewBlock) -> Block:
+    def create(self, caller: Caller, new: NewBlock) -> MemoryBlock:
         """Return the new block, which no agent has yet. Raises InvalidRequest for a value over its limit."""
         stored = self.made(caller, new)
         self._store.create(caller.tenant, stored)
@@ -49,7 +49,7 @@ class Blocks:
     def made(self, caller: Caller, new: NewBlock, agent_id: str | None = None) -> StoredBlock:
         """Return a new block that is not stored yet, of that agent if one is given. Raises as `create` does."""
         now = self._clock.now()
-        block = Block(block_id=self._ids.new_id(), label=new.label, value=new.value, updated_at=now, **new.fields)
+        block = MemoryBlock(block_id=self._ids.new_id(), label=new.label, value=new.value, updated_at=now, **new.fields)
         refuse_long_value(block.value, block.limit)
         return StoredBlock(
             block=block,
@@ -59,11 +59,11 @@ class Blocks:
             is_kept=agent_id is None,
         )
 
-    def read(self, caller: Caller, block_id: str) -> Block:
+    def read(self, caller: Caller, block_id: str) -> MemoryBlock:
         """Return the block. Raises NotFound, ContentLost."""
         return self._visible(caller, block_id).block
 
-    def change(self, caller: Caller, block_id: str, changes: Mapping[str, Any]) -> Block:
+    def change(self, caller: Caller, block_id: str, changes: Mapping[str, Any]) -> MemoryBlock:
         """Return the block with these fields changed. Raises NotFound, Forbidden, InvalidRequest, ContentLost."""
         visible = self._visible(caller, block_id)
         self._rules.check_deletion(caller, visible.stamp, BLOCK_KIND, block_id, "change")
@@ -71,13 +71,13 @@ class Blocks:
 
         def act(stored: StoredBlock) -> StoredBlock:
             fields = {**stored.block.model_dump(), **changes, "updated_at": now}
-            changed = Block.model_validate(fields)
+            changed = MemoryBlock.model_validate(fields)
             refuse_long_value(changed.value, changed.limit)
             return stored.edited(changed, None)
 
         return self._store.change(caller.tenant, block_id, act).block
 
-    def delete(self, caller: Caller, block_id: str) -> Block:
+    def delete(self, caller: Caller, block_id: str) -> MemoryBlock:
         """Delete the block, which disappears from the prompts of its agents, and return it."""
         stored = self._visible(caller, block_id)
         self._rules.check_deletion(caller, stored.stamp, BLOCK_KIND, block_id)
@@ -86,7 +86,7 @@ class Blocks:
 
     def list(
         self, caller: Caller, query: ListQuery, is_queried: Callable[[ListEntry], bool]
-    ) -> tuple[Listing, Iterator[Block]]:
+    ) -> tuple[Listing, Iterator[MemoryBlock]]:
         """Return a page of the blocks that the caller may see, read from the store on iteration."""
 
         def is_shown(entry: ListEntry) -> bool:
@@ -96,7 +96,7 @@ class Blocks:
         listing = Listing(entries, query, is_shown)
         return listing, self._listed(caller.tenant, listing)
 
-    def of_agent(self, caller: Caller, agent_id: str) -> tuple[Block, ...]:
+    def of_agent(self, caller: Caller, agent_id: str) -> tuple[MemoryBlock, ...]:
         """Return the blocks of the agent, in the order of its prompt. Raises NotFound, ContentLost."""
         config = self._agent(caller, agent_id).agent.agent_config
         return tuple(stored.block for stored in self._store.gather(caller.tenant, config.memory_blocks))
@@ -122,7 +122,7 @@ class Blocks:
 
         retried(attempt, BUSY, on=(Conflict,))
 
-    def add(self, caller: Caller, agent_id: str, new: NewBlock) -> Block:
+    def add(self, caller: Caller, agent_id: str, new: NewBlock) -> MemoryBlock:
         """Create a block of the agent. Raises NotFound, and InvalidRequest for a label that it has."""
         self._changeable(caller, agent_id)
         stored = self.made(caller, new, agent_id)
@@ -207,7 +207,7 @@ class Blocks:
         self._rules.check_sight(caller, stored.stamp, "agent", agent_id)
         return stored
 
-    def _listed(self, tenant: str, listing: Listing) -> Iterator[Block]:
+    def _listed(self, tenant: str, listing: Listing) -> Iterator[MemoryBlock]:
         for entry in listing:
             yield from (stored.block for stored in self._store.gather(tenant, (entry.fields["block_id"],)))
 
