@@ -1,7 +1,7 @@
 """POST /letta/v1/agents: create an agent with its memory blocks."""
 
 from turnstone.dialects.letta.agents import AgentState, state_of
-from turnstone.dialects.letta.names import random_name
+from turnstone.dialects.letta.ids import random_name
 from turnstone.dialects.letta.requests import CreateLettaAgent
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.dialects import LETTA

@@ -112,8 +112,7 @@ class Registries:
     @cached_property
     def _own_toolgroups(self) -> OwnToolgroups:
         from turnstone.domain.memory.lent_banks import FILE_SEARCH, RAG
-        from turnstone.domain.tools.memory_block_tools import CORE_MEMORY
-        from turnstone.domain.tools.messaging_tools import MESSAGING
+        from turnstone.domain.tools.base_tools import CORE_MEMORY, MESSAGING
         from turnstone.services.tools.own_toolboxes import OwnToolgroup
 
         # Set-up scripts of applications register this toolgroup.

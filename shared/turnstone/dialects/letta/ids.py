@@ -1,11 +1,20 @@
-"""Ids of Letta's API: those of this server, with the kind before them."""
+"""Ids of Letta's API, which are those of this server with the kind before them, and names of agents."""
 
+from secrets import choice
 from uuid import UUID, uuid5
 
 from turnstone.domain.errors import NotFound
 from turnstone.domain.letta.agents import NAMESPACE
 
 ROW_DIGITS = 4
+FIRST = (
+    *("Brave", "Bright", "Calm", "Clever", "Curious", "Eager", "Gentle", "Happy"),
+    *("Jolly", "Kind", "Lively", "Merry", "Noble", "Patient", "Quiet", "Witty"),
+)
+SECOND = (
+    *("Badger", "Beaver", "Curlew", "Dunlin", "Falcon", "Heron", "Ibis", "Jackdaw"),
+    *("Lapwing", "Marten", "Otter", "Plover", "Redshank", "Sandpiper", "Turnstone", "Wren"),
+)
 
 
 def shown(kind: str, own: str) -> str:
@@ -42,3 +51,8 @@ def row_in(text: str) -> tuple[str, int]:
     except ValueError:
         raise NotFound("message", text) from None
     return owner, number
+
+
+def random_name() -> str:
+    """Return a name of two words, for an agent that is created without one."""
+    return choice(FIRST) + choice(SECOND)

@@ -1,21 +1,25 @@
 """Queries of lists in Letta's API."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from turnstone.dialects.letta.ids import bare
-from turnstone.dialects.letta.message_requests import limit_in
+from turnstone.dialects.letta.message_requests import LIMIT, TEXT, limit_in
 from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.letta.agents import LettaQuery
 
 DEFAULT_AGENTS = 50
 TRUE, FALSE = ("true", "1"), ("false", "0")
-AGENTS_QUERY: Mapping[str, str] = {
-    "name": "The name of the agents.",
+AGENTS_QUERY: Mapping[str, str | Mapping[str, Any]] = {
+    "name": {"description": "The name of the agents.", "schema": TEXT},
     "tags": "A tag of the agents; may be repeated.",
-    "match_all_tags": "Whether an agent must have all of the tags; else one is enough.",
-    "cursor": "The id of the last agent of the part before.",
-    "limit": "How many agents to return at most.",
-    "query_text": "A part of the name, in any case.",
+    "match_all_tags": {
+        "description": "Whether an agent must have all of the tags; else one is enough.",
+        "schema": {"enum": ["true", "false"]},
+    },
+    "cursor": {"description": "The id of the last agent of the part before.", "schema": TEXT},
+    "limit": {"description": "How many agents to return at most.", "schema": LIMIT},
+    "query_text": {"description": "A part of the name, in any case.", "schema": TEXT},
 }
 
 

@@ -1,7 +1,7 @@
 """Requests of Letta's API about messages."""
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field
 
@@ -10,17 +10,28 @@ from turnstone.dialects.letta.messages import NO_ANSWER_TOOL, AnswerTool, Note, 
 from turnstone.domain.errors import InvalidRequest, NotFound
 from turnstone.domain.letta.agents import LettaAgent
 from turnstone.domain.messages.messages import Message, SystemMessage, UserMessage
-from turnstone.domain.tools.messaging_tools import SEND_NAME
+from turnstone.domain.tools.base_tools import SEND_NAME
 from turnstone.domain.turns.turns import TurnState
 from turnstone.domain.values.frozen import Many, NullMeansDefault
 from turnstone.domain.values.numbers import Flag
 
 DEFAULT_ROWS, MOST_ROWS = 10, 1_000
-QUERY: Mapping[str, str] = {
-    "before": "The id of a message; only older ones are returned.",
-    "limit": "How many messages to return at most, of the newest; an inference counts once.",
-    "assistant_message_tool_name": "The tool whose calls are shown as messages to the user.",
-    "assistant_message_tool_kwarg": "The argument of that tool that holds the message.",
+TEXT: Mapping[str, Any] = {"type": "string"}
+LIMIT: Mapping[str, Any] = {"type": "integer", "minimum": 1, "maximum": MOST_ROWS}
+QUERY: Mapping[str, str | Mapping[str, Any]] = {
+    "before": {"description": "The id of a message; only older ones are returned.", "schema": TEXT},
+    "limit": {
+        "description": "How many messages to return at most, of the newest; an inference counts once.",
+        "schema": LIMIT,
+    },
+    "assistant_message_tool_name": {
+        "description": "The tool whose calls are shown as messages to the user.",
+        "schema": TEXT,
+    },
+    "assistant_message_tool_kwarg": {
+        "description": "The argument of that tool that holds the message.",
+        "schema": TEXT,
+    },
 }
 
 

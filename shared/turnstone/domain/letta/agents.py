@@ -8,8 +8,7 @@ from uuid import UUID, uuid5
 from turnstone.domain.agents.agents import AgentConfig, toolgroup_name
 from turnstone.domain.agents.blocks import BLOCK_KIND, MemoryBlock, NewBlock
 from turnstone.domain.errors import NotFound
-from turnstone.domain.tools.memory_block_tools import APPEND, CORE_MEMORY, REPLACE
-from turnstone.domain.tools.messaging_tools import MESSAGING, SEND
+from turnstone.domain.tools.base_tools import APPEND, CORE_MEMORY, MESSAGING, REPLACE, SEND
 from turnstone.domain.tools.tool_rules import ToolRule
 from turnstone.domain.tools.tools import ToolDef
 from turnstone.domain.turns.loop_policies import LETTA, LoopPolicy

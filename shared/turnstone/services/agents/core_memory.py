@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from turnstone.domain.errors import InvalidRequest, NotFound, ToolFailed
-from turnstone.domain.tools.memory_block_tools import APPEND, APPEND_NAME, REPLACE
+from turnstone.domain.tools.base_tools import APPEND, APPEND_NAME, REPLACE
 from turnstone.domain.tools.tool_runs import ToolResult
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from turnstone.domain.errors import ToolFailed
-from turnstone.domain.tools.messaging_tools import SEND, SENT
+from turnstone.domain.tools.base_tools import SEND, SENT
 from turnstone.domain.tools.tool_runs import ToolResult
 
 if TYPE_CHECKING:
