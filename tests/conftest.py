@@ -65,6 +65,24 @@ def pytest_collection_finish() -> None:
     parse_once()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def warm_starts() -> Iterator[None]:
+    """Start servers from a prepared process; `cold_starts` takes that back where the start itself is tested."""
+    from tests.support.starts.warm_starts import starts
+
+    with starts(are_warm=True):
+        yield
+
+
+@pytest.fixture
+def cold_starts() -> Iterator[None]:
+    """Start each server as a new Python, as a user does."""
+    from tests.support.starts.warm_starts import starts
+
+    with starts(are_warm=False):
+        yield
+
+
 @pytest.fixture(autouse=True)
 def own_log_handlers() -> Iterator[None]:
     """Take away the handlers of a server or function that a test starts in this process: the next test has its own."""

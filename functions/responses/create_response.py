@@ -16,7 +16,7 @@ def create_response(request: Request) -> TurnReply | TurnStreamReply:
     body = parse(request, CreateResponse)
     responses = request.use_cases.responses
     broadcast, sent = responses.start(request.caller, body.to_new(), request.attempt)
-    shown = ShownResponse(broadcast.ref, sent)
+    shown = ShownResponse(broadcast.ref, sent, responses.image_at(broadcast.ref))
     if body.stream:
         return TurnStreamReply(broadcast, ResponseStream(shown))
     encode = encoder_of(shown, responses.events_of)

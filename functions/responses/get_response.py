@@ -16,9 +16,10 @@ def get_response(request: Request) -> FileReply | TurnStreamReply:
     responses, response_id = request.use_cases.responses, request.path_params["response_id"]
     if after is None:
         stored = responses.read(request.caller, response_id)
-        return json_reply(whole(ShownResponse(stored.ref, stored.sent), stored.state, responses.events_of))
+        shown = ShownResponse(stored.ref, stored.sent, responses.image_at(stored.ref))
+        return json_reply(whole(shown, stored.state, responses.events_of))
     broadcast, sent = responses.follow(request.caller, response_id)
-    shown = ShownResponse(broadcast.ref, sent)
+    shown = ShownResponse(broadcast.ref, sent, responses.image_at(broadcast.ref))
     return TurnStreamReply(broadcast, ResponseStream(shown, after, lambda: broadcast.doubtful_after), is_cursor=True)
 
 

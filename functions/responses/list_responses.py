@@ -15,7 +15,7 @@ def list_responses(request: Request) -> PiecesReply:
     responses = request.use_cases.responses
     listing, listed = responses.list(request.caller, query)
     ids = EndIds()
-    wires = ids.noted(lists.listed_wires(listed, responses.events_of))
+    wires = ids.noted(lists.listed_wires(listed, responses.events_of, responses.image_at))
     return PiecesReply(joined(lists.LIST_HEAD, wires, lambda: lists.list_tail(ids.first, ids.last, listing.has_more)))
 
 

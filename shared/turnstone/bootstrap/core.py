@@ -81,6 +81,7 @@ class Core:
     letta_agents = ServiceOf(lambda core: core.letta_services.agents)
     letta_messages = ServiceOf(lambda core: core.letta_services.messages)
     responses = ServiceOf(lambda core: core.response_services.responses)
+    conversations = ServiceOf(lambda core: core.response_services.conversations)
     banks = ServiceOf(lambda core: core.memory_services.banks)
     inserting = ServiceOf(lambda core: core.memory_services.inserting)
     documents = ServiceOf(lambda core: core.memory_services.documents)

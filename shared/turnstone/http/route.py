@@ -16,6 +16,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "/v1/agents": ("/v1alpha/agents",),
     "/v1/openai/v1/chat": ("/v1/chat",),
     "/v1/openai/v1/completions": ("/v1/completions",),
+    "/v1/openai/v1/conversations": ("/v1/conversations",),
     "/v1/openai/v1/embeddings": ("/v1/embeddings",),
     "/v1/openai/v1/files": ("/v1/files",),
     "/v1/openai/v1/responses": ("/v1/responses",),

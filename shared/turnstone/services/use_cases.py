@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # a function loads the services that its route uses, and no o
     from turnstone.services.models.inferring import Inferring
     from turnstone.services.models.registry import Models, Providers
     from turnstone.services.models.stored_completions import StoredCompletions
+    from turnstone.services.responses.conversations import Conversations
     from turnstone.services.responses.responses import Responses
     from turnstone.services.sessions.session_context import SessionContexts
     from turnstone.services.sessions.sessions import Sessions
@@ -116,6 +117,9 @@ class UseCases(Protocol):
 
     @property
     def responses(self) -> Responses: ...
+
+    @property
+    def conversations(self) -> Conversations: ...
 
     @property
     def banks(self) -> Banks: ...

@@ -47,6 +47,7 @@ FOR_ALL: Mapping[tuple[str, str], int] = {
     ("POST", "/v1/memory-banks"): 200,
     ("GET", "/memory-banks/list"): 200,
     ("POST", "/memory-banks/register"): 200,
+    ("POST", "/v1/openai/v1/conversations"): 200,
     ("GET", "/v1/providers"): 200,
     ("GET", "/v1/providers/{provider_id}"): 200,
     ("GET", "/v1/tools"): 200,

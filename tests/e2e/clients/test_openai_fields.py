@@ -72,6 +72,6 @@ def test_openais_own_client_is_served_with_all_it_sends(tmp_path: Path, prefix: 
         ["APIError", "server_error", "model_failed", None],
     ]
     sentences = " ".join(each[4] for each in seen["raised"])
-    expected = ("model 'none' not found", "slow down", "n: ", "fine_tuning.jobs.list", "conversations.create")
+    expected = ("model 'none' not found", "slow down", "n: ", "fine_tuning.jobs.list", "videos.list")
     assert all(words in sentences for words in expected)
     assert str(model.port) not in sentences

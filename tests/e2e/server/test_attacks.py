@@ -13,6 +13,8 @@ from tests.attack.every_attack import every_attack
 from tests.attack.finding import Attack
 from tests.support.cases import NIGHTLY
 
+pytestmark = pytest.mark.usefixtures("cold_starts")
+
 AT_NIGHT = {"backups under load", "damaged databases", "full disk", "lost payloads"}
 AT_NIGHT |= {
     "large insertions",

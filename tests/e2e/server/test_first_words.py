@@ -18,6 +18,8 @@ from tests.fakes.models.openai_server import ModelServer
 from tests.fakes.web.web_server import WebAnswer, WebRequest, WebServer, json_answer
 from tests.support.server.servers import HOST, ServerProcess, free_port, wait_until
 
+pytestmark = pytest.mark.usefixtures("cold_starts")
+
 KEY = "sk-0123456789abcdef"
 WORDS_S = 15.0
 

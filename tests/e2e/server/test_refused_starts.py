@@ -16,6 +16,8 @@ from functions.local.server import serve
 from tests.support.cases import rest_at_night
 from tests.support.server.servers import HOST, ROOT, free_port, server_command, server_environment
 
+pytestmark = pytest.mark.usefixtures("cold_starts")
+
 TIMEOUT_S = 10
 
 

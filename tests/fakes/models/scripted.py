@@ -142,10 +142,14 @@ class ScriptedTools:
     max_characters = 1_000
 
     def __init__(self, groups: Mapping[str, Mapping[str, ToolFunction]]) -> None:
-        self._groups = groups
-        self._functions = {name: function for tools in groups.values() for name, function in tools.items()}
+        self.offer(groups)
         self.invocations: list[ToolInvocation] = []
         self.listings = 0
+
+    def offer(self, groups: Mapping[str, Mapping[str, ToolFunction]]) -> None:
+        """Replace the groups."""
+        self._groups = groups
+        self._functions = {name: function for tools in groups.values() for name, function in tools.items()}
 
     def builtin(self) -> tuple[str, ...]:
         return tuple(self._groups)

@@ -120,6 +120,14 @@ SHOWN = {
     "get_response": {"id", "object", "output", "usage"},
     "delete_response": {"id", "deleted"},
     "list_input_items": {"data", "has_more", "first_id", "last_id"},
+    "create_conversation": {"id", "object", "created_at", "metadata"},
+    "get_conversation": {"id", "object", "created_at", "metadata"},
+    "update_conversation": {"id", "object", "created_at", "metadata"},
+    "delete_conversation": {"id", "object", "deleted"},
+    "add_items": {"data", "has_more", "first_id", "last_id"},
+    "list_items": {"data", "has_more", "first_id", "last_id"},
+    "get_item": {"id", "type"},
+    "delete_item": {"id", "object", "created_at", "metadata"},
     "embed_contents": {"embeddings"},
     "create_embedding": {"data", "usage"},
     "create_agent_2024": {"agent_id"},
@@ -143,7 +151,7 @@ WITHOUT_BODY |= {"delete_agent_2024", "delete_session_2024"}
 DELETES = {"delete_agent", "delete_session"}
 MAKES_OWN = {"create_agent", "create_agent_2024", "register_model", "register_shield", "register_toolgroup"}
 MAKES_OWN |= {"register_vector_db", "register_memory_bank", "register_bank", "create_file", "create_upload"}
-MAKES_OWN |= {"create_vector_store"}
+MAKES_OWN |= {"create_vector_store", "create_conversation"}
 LISTS = {"list_agents", "list_chat_completions", "list_models", "list_openai_models", "list_shields", "list_toolgroups"}
 LISTS |= {"list_responses", "list_vector_dbs", "list_memory_banks", "list_banks", "list_files", "list_vector_stores"}
 PRIVATE_LISTS = {"list_agents", "list_chat_completions", "list_responses", "list_files", "list_vector_stores"}

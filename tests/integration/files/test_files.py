@@ -1,6 +1,6 @@
 """Files over either store: whole or not there, whatever dies when, and gone without a trace after their deletion.
 
-Covers: store/files/files, store/files/contents, store/layout/file_keys, services/files/files,
+Covers: store/files/files, store/files/contents, store/keys/files, services/files/files,
 services/cleanup/cleaning, domain/files/stored_files
 """
 
@@ -22,7 +22,7 @@ from turnstone.domain.access.caller import LOCAL_CALLER, Caller
 from turnstone.domain.errors import ContentLost, Forbidden, IdempotencyMismatch, NotFound, StoreUnavailable
 from turnstone.domain.files.stored_files import BATCH_LIVES_S, UPLOAD_LIVES, FilesQuery, StoredFile
 from turnstone.store.files.contents import WHOLE_PART
-from turnstone.store.layout.file_keys import piece_key
+from turnstone.store.keys.files import piece_key
 
 NAME, TYPE, PURPOSE = "notes.txt", "text/plain", "assistants"
 TEAMMATE = Caller(tenant=LOCAL_CALLER.tenant, principal="b")

@@ -1,6 +1,6 @@
 """Memory banks over either store: search results never depend on processes, folds, merges, crashes or clean-up.
 
-Covers: store/memory/banks, store/memory/bank_records, store/memory/contents, store/layout/bank_keys,
+Covers: store/memory/banks, store/memory/bank_records, store/memory/contents, store/keys/banks,
 services/memory/banks, services/memory/embedding, services/memory/folding, services/memory/indexes,
 services/memory/inserting, services/memory/merging, services/memory/searching, services/memory/segment_writing,
 services/cleanup/cleaning, domain/memory/insertions

@@ -37,7 +37,7 @@ from turnstone.domain.turns.attempts import Attempt
 from turnstone.ports.memory_providers import Insertion
 from turnstone.ports.records import Range
 from turnstone.services.memory.documents import provided_content
-from turnstone.store.layout.bank_keys import batch_key
+from turnstone.store.keys.banks import batch_key
 from turnstone.store.memory.provided import LATEST_WRITER
 
 BANK, OTHER = "shore", "inland"

@@ -122,10 +122,10 @@ def test_a_store_that_the_caller_may_not_see_is_missing(make: Make, store: str) 
     assert responded(server, caller=ANN, is_read=False, tools=[tool("vs_anns")]) == {}
 
 
-def test_an_agent_searches_what_its_creator_and_the_request_name(make: Make) -> None:
+def test_an_agent_lends_the_stores_that_it_names(make: Make) -> None:
     server = make(SEARCH, "Yes.")
-    filled(server, "vs_anns", TERNS, by=ANN)
-    agent_id = server.agent(toolgroups=[{"name": "builtin::file_search", "args": {"vector_store_ids": ["vs_anns"]}}])
+    filled(server, "vs_birds", TERNS)
+    agent_id = server.agent(toolgroups=[{"name": "builtin::file_search", "args": {"vector_store_ids": ["vs_birds"]}}])
     response = responded(server, caller=ANN, model=f"agent/{agent_id}", include=INCLUDED, is_read=False)
     assert response == {}
     assert "【1】" in text_of(server.inference.requests[1].messages[-1].content)

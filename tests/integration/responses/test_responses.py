@@ -1,6 +1,6 @@
 """Responses over both stores: they continue each other, answer calls, are read in another process, and are deleted.
 
-Covers: services/responses/responses, services/responses/fitting, store/responses/responses, store/responses/keys,
+Covers: services/responses/responses, services/responses/fitting, store/responses/responses, store/keys/responses,
 store/agents/implicit
 """
 

@@ -24,6 +24,7 @@ from turnstone.adapters.tools.web.websearch import WebSearchToolbox
 from turnstone.adapters.tools.web.wolfram import WolframToolbox
 from turnstone.domain.errors import StoreUnavailable, ToolFailed
 from turnstone.domain.registry.tool_settings import WebSearchSettings, WolframSettings
+from turnstone.domain.tools.cited_results import results_in
 from turnstone.domain.tools.tool_runs import ToolOptions
 
 PATHS = {"brave": "/res/v1/web/search", "bing": "/v7.0/search", "tavily": "/search", "wolfram": "/v2/query"}
@@ -104,6 +105,26 @@ def test_the_answer_names_its_engine(services: Services) -> None:
     box = searching(services, "tavily", api_key_env="SEARCH_KEY")
     assert box.invoke(invocation("brave_search", QUERY)).metadata == {"engine": "tavily"}
     assert [tool.name for tool in box.tools(ASKER)] == ["web_search"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_results_to_cite_are_each_under_a_mark(services: Services, engine: str) -> None:
+    box = searching(services, engine)
+    call = invocation("web_search", QUERY, provider_data={KEY_NAMES[engine]: KEY})
+    cited = box.invoke(call._replace(fixed_arguments={"citations": True}, position=1))
+    results = results_in(cited.content)
+    assert [each.number for each in results] == list(range(51, 51 + len(results)))
+    assert len(results) >= 3
+    assert all(str(each.about["url"]).startswith("https://") and each.about["title"] for each in results)
+
+
+def test_allowed_domains_are_searched_and_no_others_are_shown(services: Services) -> None:
+    box = searching(services, "bing")
+    call = invocation("web_search", QUERY, provider_data={"bing_search_api_key": KEY})
+    for domains, count in ((["pages.test"], 3), (["test"], 3), (["ages.test"], 0), (["other.test"], 0)):
+        fixed = {"citations": True, "allowed_domains": domains}
+        assert len(results_in(box.invoke(call._replace(fixed_arguments=fixed)).content)) == count
+    assert services.servers["bing"].requests[0].params["q"] == ["site:pages.test rain in spain"]
 
 
 @pytest.mark.parametrize("engine", ENGINES)

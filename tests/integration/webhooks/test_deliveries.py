@@ -1,7 +1,7 @@
 """Events of turns are delivered at least once, by jobs, to the webhooks of their tenant that subscribe to them.
 
 Covers: services/webhooks/webhooks, services/webhooks/sending, store/webhooks/webhooks, store/webhooks/deliveries,
-store/webhooks/outbox, store/webhooks/reporting, store/webhooks/keys, domain/responses/webhook_events
+store/webhooks/outbox, store/webhooks/reporting, store/keys/webhooks, domain/responses/webhook_events
 """
 
 from __future__ import annotations

@@ -226,7 +226,7 @@ OPENAI: Mapping[str, Any] = {
         "no_key": [*NO_KEY, True],
     },
     "unserved_methods_are_named": {
-        "conversations": [*UNSERVED, True],
+        "assistants": [*UNSERVED, True],
         "videos": [*UNSERVED, True],
     },
     "asynchronous_client": ["Hello.", True],

@@ -59,7 +59,8 @@ def responded(
 def read(server: Server, text: str, caller: Caller = LOCAL_CALLER) -> dict[str, Any]:
     stored = server.core.responses.read(caller, text)
     events = server.core.responses.events_of(stored.state)
-    return response_of(ShownResponse(stored.ref, stored.sent), stored.state, events)
+    shown = ShownResponse(stored.ref, stored.sent, server.core.responses.image_at(stored.ref))
+    return response_of(shown, stored.state, events)
 
 
 def events_in(wire: bytes) -> list[dict[str, Any]]:
@@ -97,7 +98,8 @@ def live(started: Started, *, is_over: bool = True) -> list[dict[str, Any]]:
 def replayed(server: Server, text: str, after: int = NONE, *, is_over: bool = True) -> list[dict[str, Any]]:
     """Return the events of a response behind that number, as a client that returns receives them."""
     broadcast, sent = server.core.responses.follow(LOCAL_CALLER, text)
-    encoder = ResponseStream(ShownResponse(broadcast.ref, sent), after, lambda: broadcast.doubtful_after)
+    shown = ShownResponse(broadcast.ref, sent, server.core.responses.image_at(broadcast.ref))
+    encoder = ResponseStream(shown, after, lambda: broadcast.doubtful_after)
     return encoded(encoder, broadcast, is_over=is_over)
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tests.support.clients.forms import FORM_TYPE, OF_FORM, FormBody, encoded_form
 from tests.support.server.asgi_client import Answered, Raw, Served, strict_json
-from tests.support.server.bodies.responses import RESPONSES
+from tests.support.server.bodies.responses import CONVERSATIONS, NEW_CONVERSATIONS, RESPONSES
 from tests.support.server.bodies.responses import VALID as RESPONSE_BODIES
 from tests.support.server.bodies.vector_stores import ADDING_FILES, FILE_BATCHES, STORE, VECTOR_STORES, files_in
 from tests.support.server.bodies.webhooks import CREATE, WEBHOOKS
@@ -108,7 +108,7 @@ def cases(draw: st.DrawFn, route: Route) -> Case:
 
 
 REGISTERED_BY = ("model_id", "toolgroup_id", "shield_id", "vector_db_id", "memory_bank_id")
-OBJECTS = (STORED, RESPONSES, FILES, UPLOADS, WEBHOOKS)
+OBJECTS = (STORED, RESPONSES, CONVERSATIONS, FILES, UPLOADS, WEBHOOKS)
 TO_VECTOR_DBS = ("/v1/vector-io", "/v1/tool-runtime/rag-tool")
 REGISTERS_2024 = "/memory-banks/register"
 TO_BANKS = ("/memory/", "/memory-banks/get", "/memory-banks/unregister")
@@ -230,6 +230,8 @@ class World:
     def _check_object(self, request: Raw, answer: Answered, *, has_changed: bool) -> None:
         if self._route.path.startswith(RESPONSES):
             self._check_responses(request, answer)
+        elif self._route.path.startswith(CONVERSATIONS):
+            self._check_conversations(request, answer)
         elif self._route.path.startswith(WEBHOOKS):
             self._check_webhook(request, answer)
         elif self._route.path.startswith(STORED):
@@ -260,6 +262,22 @@ class World:
             return
         made = set(re.findall(rb'"id":"(resp_[^"]+)"', answer.body))
         assert [client.get(f"{RESPONSES}/{each.decode()}").status for each in made] == [200]
+
+    def _check_conversations(self, request: Raw, answer: Answered) -> None:
+        """Check that a conversation or an item is stored, changed or gone, as requested."""
+        client, path = self._server.client, self._at(self._route.path)
+        if request.method == "DELETE":
+            assert client.get(path).status == 404
+            self._converse()
+        elif path.endswith("/items"):
+            assert [client.get(f"{path}/{item['id']}").status for item in answer.json()["data"]][-1:] == [200]
+        else:
+            assert client.get(f"{CONVERSATIONS}/{answer.json()['id']}").body == answer.body
+
+    def _converse(self) -> None:
+        client = self._server.client
+        self._ids["conversation_id"] = client.post(CONVERSATIONS, NEW_CONVERSATIONS[-1]).json()["id"]
+        self._ids["item_id"] = client.get(self._at(f"{CONVERSATIONS}/{{conversation_id}}/items")).json()["first_id"]
 
     def _check_files(self, request: Raw, answer: Answered, *, has_changed: bool) -> None:
         """Check that a file or an upload is stored, changed or gone; then restore both."""
@@ -383,6 +401,8 @@ class World:
             self._store()
         if "{response_id}" in self._route.path:
             self._respond()
+        if "{conversation_id}" in self._route.path:
+            self._converse()
         if self._route.path.startswith((FILES, UPLOADS)):
             self._store_files()
         if self._route.path.startswith(VECTOR_STORES):
@@ -429,7 +449,7 @@ class World:
     @property
     def _deletes(self) -> bool:
         return self._route.method == "DELETE" and not self._route.path.startswith(
-            (*REGISTRIES, OPENAI_MODELS, STORED, RESPONSES, FILES, STORE)
+            (*REGISTRIES, OPENAI_MODELS, STORED, RESPONSES, CONVERSATIONS, FILES, STORE)
         )
 
     @property

@@ -15,8 +15,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
+from tests.support.starts.warm_starts import Process, WarmProcess, are_warm
+
 ROOT = Path(__file__).resolve().parents[3]
 HOST = "127.0.0.1"
+PYTHON_MODULE = [sys.executable, "-m"]
 PORTS = range(20_000, 32_000)  # below those the kernel gives to outgoing connections, so that a restart finds it free
 START_TIMEOUT_S = 30.0
 POLL_S = 0.02
@@ -52,7 +55,7 @@ class ServerProcess:
         self.authorization = authorization
         self._before_start = before_start
         self._log_path = folder / "server.log"
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Process | None = None
 
     @property
     def url(self) -> str:
@@ -77,15 +80,14 @@ class ServerProcess:
     def start(self) -> None:
         """Start it and return once it answers."""
         assert self._process is None, "it runs already"
-        with self._log_path.open("ab") as log:
-            self._process = subprocess.Popen(
-                self._command(),
-                cwd=ROOT,
-                env=self._environment(),
-                stdout=log,
-                stderr=log,
-                preexec_fn=self._before_start,
-            )
+        command, environment = self._command(), self._environment()
+        if are_warm() and self._before_start is None and command[:2] == PYTHON_MODULE:
+            self._process = WarmProcess(command[2:], environment, self._log_path)
+        else:
+            with self._log_path.open("ab") as log:
+                self._process = subprocess.Popen(
+                    command, cwd=ROOT, env=environment, stdout=log, stderr=log, preexec_fn=self._before_start
+                )
         wait_until(self._answers, START_TIMEOUT_S, "the server did not answer")
 
     def kill(self) -> None:
@@ -137,7 +139,7 @@ class ServerProcess:
         assert exit_code is None, f"the server ended with {exit_code}: {self.log}"
         return get_json(self.port, "/v1/health", self.authorization) == {"status": "OK"}
 
-    def _running(self) -> subprocess.Popen[bytes]:
+    def _running(self) -> Process:
         assert self._process is not None, "it does not run"
         return self._process
 
@@ -183,7 +185,7 @@ class ModelProcess:
 
 
 def server_command() -> list[str]:
-    return [sys.executable, "-m", "turnstone", "serve"]
+    return [*PYTHON_MODULE, "turnstone", "serve"]
 
 
 def server_environment(settings: dict[str, object]) -> dict[str, str]:

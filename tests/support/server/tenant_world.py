@@ -20,10 +20,14 @@ from turnstone.store.layout.keys import attachment_key
 
 SESSION = "/v1/agents/{agent_id}/session/{session_id}"
 REGISTRIES = ("/v1/models", "/v1/toolgroups", "/v1/shields", "/v1/vector-dbs")
-IDS = re.compile(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|call_[0-9a-f]{32}|resp_[A-Za-z0-9_-]+")
+IDS = re.compile(
+    rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|call_[0-9a-f]{32}|(?:resp|conv)_[A-Za-z0-9_-]+|(?:msg|fc)_[0-9a-f]{36}"
+)
 MARK = re.compile(r"mark[\w-]*")
 STORED = "/v1/openai/v1/chat/completions"
 RESPONSES = "/v1/openai/v1/responses"
+CONVERSATIONS = "/v1/openai/v1/conversations"
+CONVERSATION_ITEMS = f"{CONVERSATIONS}/{{conversation_id}}/items"
 THINGS = ("agent", "session", "turn", "model", "group", "shield", "stored")
 PARAMETER = re.compile(r"{(\w+)}")
 SERVERS_OWN = {"tool_name": "current_time", "provider_id": "default"}
@@ -44,9 +48,12 @@ WEBHOOKS = "/v1/webhooks"
 STORE_FILES, BATCHES = f"{STORES}/{{vector_store_id}}/files", f"{STORES}/{{vector_store_id}}/file_batches"
 OF_STORES = (STORES, STORE_FILES, BATCHES)
 IDS_OF = {STORED: "completion_id", RESPONSES: "response_id", FILES: "file_id", UPLOADS: "upload_id"}
+IDS_OF |= {CONVERSATIONS: "conversation_id"}
 IDS_OF |= {STORES: "vector_store_id", BATCHES: "batch_id"}
 KEYED = (
     RESPONSES,
+    CONVERSATIONS,
+    CONVERSATION_ITEMS,
     "/v1/agents",
     "/v1/agents/{agent_id}/session",
     *REGISTRIES,
@@ -109,7 +116,19 @@ class Tenant:
     def _make(self) -> None:
         for path in (
             *("/v1/agents", "/v1/agents/{agent_id}/session", SESSION + "/turn", SESSION + "/turn"),
-            *(*REGISTRIES, STORED, RESPONSES, *BANKS, FILES, UPLOADS, PARTS, *OF_STORES, WEBHOOKS),
+            *(
+                *REGISTRIES,
+                STORED,
+                RESPONSES,
+                CONVERSATIONS,
+                CONVERSATION_ITEMS,
+                *BANKS,
+                FILES,
+                UPLOADS,
+                PARTS,
+                *OF_STORES,
+                WEBHOOKS,
+            ),
         ):
             if path in OF_STORES:
                 written = json.dumps(self.bodies[path]).replace("@file_id@", self.ids["file_id"])
@@ -123,6 +142,8 @@ class Tenant:
             }
             if path in IDS_OF:
                 self.ids[IDS_OF[path]] = made["id"]
+            if path == CONVERSATION_ITEMS:
+                self.ids["item_id"] = made["first_id"]
             if made.get("steps"):
                 self.ids["step_id"] = made["steps"][0]["step_id"]
         tested = self.send("POST", f"{WEBHOOKS}/{self.ids['webhook_id']}/test").json()
@@ -199,6 +220,12 @@ def _bodies(mark: str, text: str) -> Mapping[str, Any]:
             "instructions": stored,
             "metadata": {"of": stored[:500]},
         },
+        CONVERSATIONS: {
+            "items": [{"role": "user", "content": stored}],
+            "metadata": {"of": stored[:500]},
+        },
+        f"{CONVERSATIONS}/{{conversation_id}}": {"metadata": {"of": stored[:500]}},
+        CONVERSATION_ITEMS: {"items": [{"role": "user", "content": stored}]},
         "/v1/models": {"model_id": f"{mark}-model", "metadata": {model: model}},
         "/v1/toolgroups": {
             "toolgroup_id": f"{mark}-group",

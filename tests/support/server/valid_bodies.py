@@ -525,6 +525,23 @@ BODIES = {
     ("DELETE", response_bodies.RESPONSE): UNREAD,
     ("GET", response_bodies.RESPONSE): Bodies(UNREAD.valid, by_query=response_bodies.read_grade),
     ("GET", response_bodies.INPUT_ITEMS): Bodies(UNREAD.valid, by_query=response_bodies.items_grade),
+    ("POST", response_bodies.CONVERSATIONS): Bodies(
+        response_bodies.NEW_CONVERSATIONS, lambda body, _: response_bodies.conversation_grade(body)
+    ),
+    ("GET", response_bodies.CONVERSATION): UNREAD,
+    ("DELETE", response_bodies.CONVERSATION): UNREAD,
+    ("POST", response_bodies.CONVERSATION): Bodies(
+        ({"metadata": {"topic": "sums"}}, {"metadata": None}),
+        lambda body, _: exact({"metadata": nullable(metadata)})(body),
+    ),
+    ("POST", response_bodies.ITEMS): Bodies(
+        response_bodies.ADDED_ITEMS,
+        lambda body, _: response_bodies.added_grade(body),
+        by_query=lambda query: None if response_bodies.include_grade(query) else WRONG,
+    ),
+    ("GET", response_bodies.ITEMS): Bodies(UNREAD.valid, by_query=response_bodies.conversation_items_grade),
+    ("GET", response_bodies.ITEM): Bodies(UNREAD.valid, by_query=response_bodies.include_grade),
+    ("DELETE", response_bodies.ITEM): UNREAD,
     ("POST", "/v1/inference/completion"): Bodies(COMPLETIONS, completion_grade),
     ("POST", "/v1/openai/v1/completions"): Bodies(OPENAI_COMPLETIONS, openai_completion_grade),
     ("POST", "/v1/inference/embeddings"): Bodies(EMBEDS, lambda body, _: EMBED(body)),

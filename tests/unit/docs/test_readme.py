@@ -20,7 +20,7 @@ IN_ORDER = (
     "## Limits",
     "## Documentation",
 )
-FEATURES = 13
+FEATURES = 14
 
 
 def test_it_is_one_page() -> None:

@@ -63,8 +63,9 @@ SHORT = {
     "functions": "the name of the folder `functions` in a checkout; the wheel holds that folder itself",
     "http.server.clients": "the versions of clients that are refused",
     "ports.system": "the clock and the ids",
+    "store.keys.blocks": "the keys of one subject, beside those of others",
+    "services.responses.answering": "refusals that responses and conversations share",
     "services.files.attachments": "a use case of one route",
-    "store.responses.keys": "conversations and their responses share these keys",
 }
 
 # classes of one name that stay, and why

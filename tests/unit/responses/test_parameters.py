@@ -20,6 +20,7 @@ from turnstone.domain.responses.requests import NewResponse
 SOURCE = ROOT / ".clients/openai/openai/resources/responses/responses.py"
 OF_THE_CALL = {"self", "extra_headers", "extra_query", "extra_body", "timeout"}
 TOOL = {"type": "function", "name": "add", "parameters": {"type": "object", "properties": {}}, "strict": True}
+SEARCH = {"type": "file_search", "vector_store_ids": ["vs_a"]}
 SCHEMA = {"type": "json_schema", "name": "a", "schema": {"type": "object"}, "strict": True}
 
 
@@ -30,6 +31,7 @@ def sent(**more: Any) -> NewResponse:
 # a value of each parameter that has an effect, with the check of that
 HONOURED: dict[str, tuple[Any, Any]] = {
     "background": (False, lambda new: new.sent.echo["background"] is False),
+    "conversation": ({"id": "conv_a"}, lambda new: new.conversation == new.sent.conversation == "conv_a"),
     "include": (["file_search_call.results"], lambda new: new.sent.include == ("file_search_call.results",)),
     "input": ("other", lambda new: new.messages[0].content == "other"),
     "instructions": ("Be kind.", lambda new: new.config.instructions == new.sent.echo["instructions"] == "Be kind."),
@@ -59,6 +61,7 @@ NEEDS = {"stream_options": {"stream": True}}
 # values of parameters that are honoured in part
 REFUSED_VALUES: tuple[tuple[str, Any], ...] = (
     ("background", True),
+    ("conversation", {"id": "conv_a", "name": "b"}),
     ("include", ["computer_call_output.output.image_url"]),
     ("include", ["message.output_text.logprobs"]),
     ("reasoning", {"summary": "auto"}),
@@ -67,7 +70,9 @@ REFUSED_VALUES: tuple[tuple[str, Any], ...] = (
     ("tool_choice", {"type": "mcp", "server_label": "a"}),
     ("tool_choice", {"type": "function", "name": "none"}),
     ("tool_choice", "required"),
-    ("tools", [{"type": "web_search"}]),
+    ("tools", [{"type": "shell"}]),
+    ("tools", [SEARCH, SEARCH]),
+    ("tools", [{**TOOL, "name": "file_search"}, SEARCH]),
     ("tools", [TOOL, TOOL]),
     ("top_logprobs", 2),
     ("truncation", "disabled"),
@@ -119,3 +124,73 @@ def test_allowed_tools_are_the_only_ones_that_are_offered() -> None:
     assert [tool.name for tool in new.config.client_tools] == ["add"]
     assert new.config.tool_config.tool_choice == "required"
     assert [tool["name"] for tool in new.sent.echo["tools"]] == ["add", "sub"]
+
+
+# settings of hosted tools that this server has not, with the field that the refusal names
+WRONG_SETTINGS: tuple[tuple[dict[str, Any], str], ...] = (
+    ({**SEARCH, "vector_store_ids": []}, "vector_store_ids"),
+    ({**SEARCH, "max_num_results": 51}, "max_num_results"),
+    ({**SEARCH, "filters": {"type": "like", "key": "a", "value": "b"}}, "filters"),
+    ({**SEARCH, "ranking_options": {"ranker": "best"}}, "ranker"),
+    ({**SEARCH, "ranking_options": {"hybrid_search": {"embedding_weight": 0, "text_weight": 0}}}, "hybrid_search"),
+    ({"type": "web_search", "search_context_size": "high"}, "search_context_size"),
+    ({"type": "web_search", "user_location": {"type": "approximate", "city": "Bern"}}, "city"),
+    ({"type": "web_search", "filters": {"allowed_domains": ["https://a.example"]}}, "allowed_domains"),
+    ({"type": "web_search", "external_web_access": False}, "external_web_access"),
+    ({"type": "web_search_preview", "search_content_types": ["image"]}, "search_content_types"),
+    ({"type": "code_interpreter"}, "container"),
+    ({"type": "code_interpreter", "container": "cntr_1"}, "container"),
+    ({"type": "code_interpreter", "container": {"type": "auto", "file_ids": ["file-1"]}}, "file_ids"),
+    ({"type": "code_interpreter", "container": {"type": "auto", "memory_limit": "4g"}}, "memory_limit"),
+    ({"type": "image_generation", "partial_images": 2}, "partial_images"),
+    ({"type": "image_generation", "quality": "high"}, "quality"),
+    ({"type": "image_generation", "model": "a"}, "model"),
+    ({"type": "image_generation", "output_format": "webp"}, "output_format"),
+)
+
+
+@pytest.mark.parametrize(("tool", "name"), WRONG_SETTINGS)
+def test_a_setting_of_a_hosted_tool_is_refused_by_its_name(tool: dict[str, Any], name: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        sent(tools=[TOOL, tool])
+    problem = refused.value.errors()[0]
+    assert problem["loc"][:2] == ("tools", 1)
+    assert name in problem["loc"] or name in problem["msg"]
+
+
+def test_hosted_tools_become_toolgroups_with_fixed_arguments() -> None:
+    web = {"type": "web_search", "filters": {"allowed_domains": ["a.example"]}, "search_context_size": "medium"}
+    location = {"type": "approximate", "city": None}
+    new = sent(
+        tools=[
+            TOOL,
+            {**SEARCH, "max_num_results": 3},
+            {**web, "user_location": location},
+            {"type": "code_interpreter", "container": "auto"},
+            {"type": "image_generation", "quality": "auto"},
+        ]
+    )
+    groups = {group.name: group.args for group in new.config.toolgroups if not isinstance(group, str)}
+    assert groups == {
+        "builtin::file_search": {"vector_store_ids": ["vs_a"], "max_num_results": 3},
+        "builtin::websearch": {"citations": True, "allowed_domains": ["a.example"]},
+        "builtin::code_interpreter": {},
+        "builtin::photogen": {},
+    }
+    assert new.tool_indexes == (1, 2, 3, 4)
+    assert new.sent.echo["tools"][3]["container"] == {"type": "auto", "file_ids": []}
+
+
+@pytest.mark.parametrize(
+    ("choice", "expected"),
+    [
+        ({"type": "file_search"}, ("file_search", 1)),
+        ({"type": "web_search_preview"}, ("brave_search", 1)),
+        ({"type": "allowed_tools", "mode": "auto", "tools": [{"type": "file_search"}]}, ("auto", 0)),
+    ],
+)
+def test_hosted_tools_can_be_chosen_or_left_out(choice: dict[str, Any], expected: tuple[str, int]) -> None:
+    new = sent(tools=[TOOL, SEARCH, {"type": "web_search"}], tool_choice=choice)
+    assert (new.config.tool_config.tool_choice, len(new.config.client_tools)) == expected
+    with pytest.raises(ValidationError, match="tool_choice"):
+        sent(tools=[TOOL], tool_choice=choice)

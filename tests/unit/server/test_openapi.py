@@ -231,17 +231,21 @@ CREATING_FILES = ("/v1/openai/v1/files", UPLOADS, f"{UPLOADS}/{{upload_id}}/part
 CREATING_FILES += (f"{STORES}/{{vector_store_id}}/files", f"{STORES}/{{vector_store_id}}/file_batches")
 
 RESPONSES = "/v1/openai/v1/responses"
+CONVERSATIONS = "/v1/openai/v1/conversations"
+CONVERSATION_ITEMS = f"{CONVERSATIONS}/{{conversation_id}}/items"
 RESPONSES_QUERY = ("after", "limit", "order", "model")
 READ_QUERY = ("stream", "starting_after", "include_obfuscation", "include", "include[]")
 ITEMS_QUERY = ("after", "before", "limit", "order", "include", "include[]")
 READERS = {
     "bank_in_query": ("memory_bank_id",),
     "completions_in_query": COMPLETIONS_QUERY,
+    "conversation_page_in": ("after", "limit", "order"),
     "deliveries_in_query": DELIVERIES_QUERY,
     "documents_in_query": DOCUMENTS_QUERY,
     "files_in_query": FILES_QUERY,
     "files_in_store_query": STORE_FILES_QUERY,
     "items_in_query": ITEMS_QUERY,
+    "include_in": ("include", "include[]"),
     "stream_in_query": READ_QUERY,
     "responses_in_query": RESPONSES_QUERY,
     "stores_in_query": STORES_QUERY,
@@ -277,7 +281,12 @@ def test_every_parameter_is_declared(route: Route) -> None:
     reads_or_deletes = route.method == "POST" and route.path.endswith(("/get", "/delete"))
     stores_nothing = ("/v1/inference/", "/v1/openai/", "/v1/tool-runtime/invoke")
     reads_or_deletes |= route.method == "POST" and route.path.endswith(("/query", "/unregister"))
-    is_creating = route.method == "POST" and route.path in (*CREATING_FILES, RESPONSES)
+    is_creating = route.method == "POST" and route.path in (
+        *CREATING_FILES,
+        RESPONSES,
+        CONVERSATIONS,
+        CONVERSATION_ITEMS,
+    )
     assert route.stores == (is_creating or (not route.path.startswith(stores_nothing) and not reads_or_deletes))
 
 
@@ -465,6 +474,7 @@ def test_every_answer_of_a_served_app_matches_the_document(checked: CheckedClien
     check_memory_banks(checked)
     check_models(checked)
     check_responses(checked)
+    check_conversations(checked)
     check_stored(checked)
     check_files(checked)
     check_vector_stores(checked)
@@ -510,6 +520,7 @@ def test_every_answer_of_a_served_app_matches_the_document(checked: CheckedClien
 
 
 NAMES = {"model_id": "meta/llama", "toolgroup_id": "mcp::a", "identifier": "guard/8b", "vector_db_id": "birds"}
+NAMES |= {"conversation_id": "unknown", "item_id": "unknown"}
 NAMES |= {"response_id": "unknown", "completion_id": "unknown", "memory_bank_id": "shore", "document_id": "unknown"}
 NAMES |= {"file_id": "unknown", "upload_id": "unknown", "vector_store_id": "unknown", "batch_id": "unknown"}
 NAMES |= {"webhook_id": "unknown", "delivery_id": "unknown"}
@@ -578,6 +589,19 @@ def check_responses(checked: CheckedClient) -> None:
         assert checked.fetch("GET", url).status == 200
     assert checked.fetch("GET", path + "/input_items", query="?order=up").status == 400
     assert [checked.fetch("DELETE", path).status for _ in range(2)] == [200, 404]
+
+
+def check_conversations(checked: CheckedClient) -> None:
+    (*_, whole), path = BODIES["POST", CONVERSATIONS].valid, CONVERSATIONS + "/{conversation_id}"
+    checked.ids["conversation_id"] = checked.fetch("POST", CONVERSATIONS, whole).json()["id"]
+    added = checked.fetch("POST", CONVERSATION_ITEMS, BODIES["POST", CONVERSATION_ITEMS].valid[0]).json()
+    checked.ids["item_id"] = added["first_id"]
+    for url in (path, CONVERSATION_ITEMS, CONVERSATION_ITEMS + "/{item_id}"):
+        assert checked.fetch("GET", url).status == 200
+    assert checked.fetch("GET", CONVERSATION_ITEMS, query="?order=up").status == 400
+    assert [checked.fetch("POST", path, body).status for body in ({"metadata": None}, {})] == [200, 400]
+    for url in (CONVERSATION_ITEMS + "/{item_id}", path):
+        assert [checked.fetch("DELETE", url).status for _ in range(2)] == [200, 404]
 
 
 def check_vector_dbs(checked: CheckedClient) -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from turnstone.bootstrap.services.registries import Registries
     from turnstone.bootstrap.services.turn_memory import TurnMemoryServices
     from turnstone.services.agents.block_prompts import BlockPrompts
+    from turnstone.services.responses.conversations import Conversations
     from turnstone.services.responses.responses import Responses
     from turnstone.services.streams.broadcast import Broadcasts
     from turnstone.services.streams.following import Following
@@ -185,6 +186,7 @@ class ResponseServices:
     @cached_property
     def responses(self) -> Responses:
         from turnstone.services.responses.responses import ResponseDeps, Responses
+        from turnstone.store.files.attachments import AttachmentStore
         from turnstone.store.responses.responses import ResponseStore
         from turnstone.store.sessions.turns import TurnStore
 
@@ -203,5 +205,27 @@ class ResponseServices:
                 read_tokens=self._turns().runner_deps.read_tokens,
                 deleting=lambda: self._cleanup().deleting,
                 events=lambda: self._turns().events,
+                attachments=lambda: AttachmentStore(ports.store),
+            )
+        )
+
+    @cached_property
+    def conversations(self) -> Conversations:
+        from turnstone.services.responses.conversations import ConversationDeps, Conversations
+        from turnstone.store.responses.conversations import ConversationStore
+        from turnstone.store.sessions.turns import TurnStore
+
+        ports, settings = self._foundation.ports, self._foundation.settings
+        return Conversations(
+            ConversationDeps(
+                store=ConversationStore(ports.store),
+                turns=TurnStore(ports.store),
+                agents=self._foundation.agent_store,
+                rules=self._foundation.rules,
+                clock=ports.clock,
+                ids=ports.ids,
+                ephemeral_for_s=settings.ephemeral_ttl_s,
+                read_tokens=settings.context_tokens,
+                deleting=lambda: self._cleanup().deleting,
             )
         )

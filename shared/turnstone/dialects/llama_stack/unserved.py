@@ -9,7 +9,6 @@ from turnstone.domain.unserved import Unserved
 
 MODEL = "ask a model in a chat: POST /v1/openai/v1/chat/completions or POST /v1/inference/chat-completion"
 TURN = "ask an agent in a turn: POST /v1/agents/{agent_id}/session/{session_id}/turn"
-SESSION = "open a session of an agent: POST /v1/agents/{agent_id}/session"
 DOCUMENT = "read GET /v1/openapi.json, which lists the routes"
 TODAY = "a newer llama-stack-client has this, under /v1"
 OWN_API, OWN_BETA, OWN_ALPHA = ("/v1/openai/v1", "/v1"), ("/v1", "/v1beta"), ("/v1", "/v1alpha")
@@ -31,19 +30,6 @@ GROUPS: tuple[Group, ...] = (
         POST /inference/batch-completion inference.batch_completion
         POST /batch-inference/chat-completion batch_inference.chat_completion
         POST /batch-inference/completion batch_inference.completion
-        """,
-    ),
-    (
-        OWN_API,
-        SESSION,
-        """
-        POST /conversations conversations.create
-        GET /conversations/{conversation_id} conversations.retrieve
-        POST /conversations/{conversation_id} conversations.update
-        DELETE /conversations/{conversation_id} conversations.delete
-        POST /conversations/{conversation_id}/items conversations.items.create
-        GET /conversations/{conversation_id}/items conversations.items.list
-        GET /conversations/{conversation_id}/items/{item_id} conversations.items.get,conversations.items.retrieve
         """,
     ),
     (

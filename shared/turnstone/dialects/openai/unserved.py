@@ -84,13 +84,6 @@ GROUPS: tuple[Group, ...] = (
     ),
     (
         PREFIXES,
-        TURN,
-        """
-        DELETE /conversations/{conversation_id}/items/{item_id} conversations.items.delete
-        """,
-    ),
-    (
-        PREFIXES,
         AGENT,
         """
         /assistants beta.assistants: list create retrieve update delete

@@ -26,4 +26,4 @@ class MemoryProviderMissing(MemoryProviderError):
 
 
 class MemoryProviderTimedOut(MemoryProviderError):
-    """The provider did not answer in time: an outage only if it answers nobody, and not one slow call."""
+    """The provider did not answer in time: an outage if no caller gets an answer, none if one call is slow."""

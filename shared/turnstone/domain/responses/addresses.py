@@ -13,7 +13,7 @@ from turnstone.domain.errors import NotFound
 from turnstone.domain.refs import SessionRef, TurnRef
 
 RESPONSE, CONVERSATION = "resp_", "conv_"
-RESPONSE_KIND, CONVERSATION_KIND = "response", "conversation"
+RESPONSE_KIND, CONVERSATION_KIND, ITEM_KIND = "response", "conversation", "item"
 UUID_BYTES = 16
 MOST_TEXT_BYTES = 255
 ITEM = re.compile(r"([a-z]+)_([0-9a-f]{32})([0-9a-f]{4})")

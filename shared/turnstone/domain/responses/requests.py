@@ -22,7 +22,8 @@ class SentRequest(Frozen):
         functions: the names of the tools that the client runs.
         hosted: the tools that the server runs, by the names that models call them by.
         include: details of items to show.
-        input: the input items as sent; ids are added when they are read.
+        input: the input items as sent, an empty one in place of each deleted one; ids are added when they are read.
+        removed: the positions of deleted output items.
         takes_one_call: whether only the first call of each inference counts.
         segment: number of the open segment of the context log when the turn was opened.
     """
@@ -34,6 +35,13 @@ class SentRequest(Frozen):
     input: tuple[JsonObject, ...] = ()
     takes_one_call: bool = False
     segment: int = 0
+    removed: tuple[int, ...] = ()
+
+    @property
+    def conversation(self) -> str | None:
+        """The id of the conversation that it belongs to, None without one."""
+        named = self.echo.get("conversation")
+        return named["id"] if isinstance(named, dict) else None
 
 
 class Given(NamedTuple):
@@ -55,7 +63,8 @@ class NewResponse(NamedTuple):
         config: of the request; with an agent, only the fields of `changed` apply.
         changed: the fields of `config` that replace the agent's.
         given: the answers to calls that the input itself does not contain.
-        previous: id of the response to continue, None for a new conversation.
+        previous: id of the response to continue, None without one.
+        conversation: id of the conversation to continue, None without one; not with `previous`.
         tool_extras: see `TurnSettings`.
         tool_indexes: of the toolgroups of `config` among the request's tools.
         runs_in_background: see `TurnSettings`.
@@ -68,6 +77,7 @@ class NewResponse(NamedTuple):
     changed: frozenset[str] = frozenset()
     given: tuple[Given, ...] = ()
     previous: str | None = None
+    conversation: str | None = None
     extras: Mapping[str, Any] = {}
     tool_extras: Mapping[str, Any] = {}
     tool_indexes: tuple[int, ...] = ()

@@ -63,6 +63,17 @@ def begins_with_answers(messages: Iterable[Message]) -> bool:
     return False
 
 
+def open_calls(messages: Iterable[Message]) -> frozenset[str]:
+    """Return the ids of the last message's calls that no answer after it is for: the ones that can be answered."""
+    calls: frozenset[str] = frozenset()
+    for message in messages:
+        if isinstance(message, CompletionMessage):
+            calls = frozenset(call.call_id for call in message.tool_calls)
+        elif isinstance(message, ToolResponseMessage):
+            calls -= {message.call_id}
+    return calls
+
+
 def calls_of(message: Message) -> tuple[ToolCall, ...]:
     return message.tool_calls if isinstance(message, CompletionMessage) else ()
 

@@ -11,7 +11,7 @@ from turnstone.domain.memory.banks import MOST_CHUNKS, BankRef
 from turnstone.ports.records import Operation
 from turnstone.services.memory.merging import LARGE, TRIES, Merging
 from turnstone.services.memory.segment_writing import SegmentWriting
-from turnstone.store.layout.bank_keys import log_key
+from turnstone.store.keys.banks import log_key
 from turnstone.store.memory.contents import (
     BankChange,
     BankContents,

@@ -13,7 +13,7 @@ from turnstone.domain.memory.banks import BankRef
 from turnstone.domain.memory.documents import DocumentChunk
 from turnstone.ports.memory import OpenSegment, Segments
 from turnstone.services.memory.bank_parts import NO_LOG, BankPart, IndexedLog, indexed
-from turnstone.store.layout.bank_keys import log_key
+from turnstone.store.keys.banks import log_key
 from turnstone.store.memory.contents import (
     BankContents,
     ChunkText,

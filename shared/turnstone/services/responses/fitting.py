@@ -1,5 +1,6 @@
 """The turn of a response, as it fits its session: with its configuration, and answers to calls that are there."""
 
+from collections.abc import Callable, Collection
 from datetime import datetime
 
 from turnstone.domain.access.access import Ownership
@@ -12,6 +13,7 @@ from turnstone.domain.sessions.lending import names_banks
 from turnstone.domain.tools.tool_runs import ToolOffer
 from turnstone.domain.turns.turns import NewTurn, TurnState
 from turnstone.ports.records import Put
+from turnstone.services.responses.answering import refuse_lonely
 from turnstone.services.responses.forking import ForkNeeded
 from turnstone.services.turns.run_request import Opening
 from turnstone.store.responses.responses import put_response, request_in
@@ -25,13 +27,24 @@ class Fitting:
         sent: the request with all tools of the configuration, None before a session was read.
     """
 
-    def __init__(self, new: NewResponse, previous: TurnRef | None, owner: Ownership, ends_at: datetime) -> None:
-        """Take the response to continue, and the owner and the expiry of the list entry."""
+    def __init__(
+        self,
+        new: NewResponse,
+        previous: TurnRef | None,
+        owner: Ownership,
+        ends_at: datetime,
+        open_calls: Callable[[SessionView], Collection[str]] = lambda _: (),
+    ) -> None:
+        """Take the response to continue, and the owner and the expiry of the list entry.
+
+        `open_calls` returns those of a conversation's history.
+        """
         self._new = new
         self._previous = previous
         self._owner = owner
         self._ends_at = ends_at
-        self._open_calls: tuple[str, ...] = ()
+        self._open_calls: Collection[str] = ()
+        self._calls_in = open_calls
         self._groups_before = 0
         self.sent: SentRequest | None = None
 
@@ -43,7 +56,10 @@ class Fitting:
         """Return the turn that fits the session. Raises NotFound, InvalidRequest."""
         if self._previous is not None:
             self._continue(self._previous, view)
-        self._refuse_lonely_answers()
+        elif self._new.conversation is not None and self._new.given:
+            self._open_calls = self._calls_in(view)
+        of = "the response to continue" if self._new.conversation is None else "the conversation"
+        refuse_lonely(self._new.given, self._open_calls, "input", of)
         config = self._new.config_of(view.agent.agent_config)
         functions = tuple(tool.name for tool in config.client_tools)
         self._groups_before = len(config.toolgroups) - len(self._new.config.toolgroups)
@@ -98,17 +114,10 @@ class Fitting:
             raise NotFound(RESPONSE_KIND, response_id(previous))
         if not state.status.is_terminal:
             raise TurnRunning(state.order)
-        if view.session.last_order != previous.turn_id:
+        # a conversation has the responses that name it, and no others
+        if view.session.last_order != previous.turn_id or request.conversation is not None:
             raise ForkNeeded(view, state, request.segment)
         self._open_calls = _calls_of(state)
-
-    def _refuse_lonely_answers(self) -> None:
-        for given in self._new.given:
-            if given.call_id not in self._open_calls:
-                message = (
-                    f"no call of the response to continue, or of the items before it, has the id {given.call_id!r}"
-                )
-                raise InvalidRequest(f"call_id: {message}", ("input", given.position, "call_id"))
 
 
 def _calls_of(state: TurnState) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import NamedTuple
 from uuid import UUID
 
@@ -11,9 +12,10 @@ from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import ContentLost, InvalidRequest, NotFound
 from turnstone.domain.lists import ListQuery
 from turnstone.domain.refs import SessionRef, TurnRef
-from turnstone.domain.responses.addresses import RESPONSE_KIND, turn_of
+from turnstone.domain.responses.addresses import CONVERSATION_KIND, RESPONSE_KIND, session_of, turn_of
 from turnstone.domain.responses.lists import ResponsesQuery
 from turnstone.domain.responses.requests import NewResponse, SentRequest, StoredResponse
+from turnstone.domain.sessions.call_pairs import open_calls
 from turnstone.domain.sessions.sessions import Session
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.turns.events import Numbered
@@ -32,9 +34,10 @@ from turnstone.services.turns.turn_events import TurnEvents
 from turnstone.services.turns.turns import Turns
 from turnstone.store.agents.agents import AgentStore
 from turnstone.store.agents.implicit import IMPLICIT, is_implicit
+from turnstone.store.files.attachments import AttachmentStore
 from turnstone.store.layout.listing import ListEntry
 from turnstone.store.responses.responses import ResponseStore, get_request, listed_in
-from turnstone.store.sessions.turns import TurnStore
+from turnstone.store.sessions.turns import SessionView, TurnStore
 
 MOST_BEFORE_FIRST = 10_000  # the clients take an empty page for the end of a list
 SESSION_NAME = "response"
@@ -50,6 +53,7 @@ class ResponseDeps:
         read_tokens: the tokens of the history that a fork takes over.
         deleting: returns the service that deletes sessions, which only deletion needs.
         events: returns the service that follows turns, which only streams of stored responses need.
+        attachments: returns the store of files that tools made.
     """
 
     turns: Turns
@@ -64,6 +68,7 @@ class ResponseDeps:
     read_tokens: int
     deleting: Callable[[], Deleting]
     events: Callable[[], TurnEvents]
+    attachments: Callable[[], AttachmentStore]
 
 
 class Started(NamedTuple):
@@ -83,16 +88,18 @@ class Responses:
         """Begin the response as the next turn of its conversation, or of a fork if that has a later response.
 
         Raises:
-            NotFound: the response to continue, or the agent.
+            NotFound: the response or the conversation to continue, or the agent.
             InvalidRequest: an answer has no call, or the turn requests a feature that is not available.
-            TurnRunning: the response to continue has not ended.
+            TurnRunning: the response to continue has not ended, or the conversation's newest turn runs.
             Overloaded, LimitReached: as `Turns.start` does.
         """
         previous = None if new.previous is None else turn_of(caller.tenant, new.previous)
         ends_at = self._deps.clock.now() + timedelta(seconds=self._deps.kept_for_s)
-        fitting = Fitting(new, previous, owner_of(caller), ends_at)
+        fitting = Fitting(new, previous, owner_of(caller), ends_at, partial(self._open_calls, caller.tenant))
         try:
-            if previous is None:
+            if new.conversation is not None:
+                ref, opening = self._in_conversation(caller, new, new.conversation)
+            elif previous is None:
                 ref, opening = self._first(caller, new, attempt)
             else:
                 ref, opening = self._next(new, previous)
@@ -104,12 +111,17 @@ class Responses:
                 ref, opening = self._first(caller, new, attempt, after=needed.state.order)
                 broadcast = self._deps.turns.start(caller, ref, fitting.of(opening._replace(log=log)), attempt)
         except NotFound as missing:
-            if new.previous is None or missing.kind == RESPONSE_KIND:
+            named = new.conversation or new.previous
+            if named is None or missing.kind == RESPONSE_KIND:
                 raise
-            raise NotFound(RESPONSE_KIND, new.previous) from missing
+            raise NotFound(RESPONSE_KIND if new.conversation is None else CONVERSATION_KIND, named) from missing
         except InvalidRequest as refused:
             raise fitting.in_request(refused) from refused
         return Started(broadcast, fitting.sent or self._store.sent(broadcast.ref))
+
+    def image_at(self, ref: TurnRef) -> Callable[[str], str | None]:
+        """Return the function that reads an image which the turn's tools made: its base64 by its address."""
+        return lambda address: self._deps.attachments().image(ref.session, address)
 
     def read(self, caller: Caller, text: str) -> StoredResponse:
         """Return the response of that id. Raises NotFound, ContentLost."""
@@ -143,7 +155,7 @@ class Responses:
     def delete(self, caller: Caller, text: str) -> None:
         """Delete the response; what later ones took over stays in their context. Raises NotFound, Forbidden.
 
-        A conversation of its own that has no other response is deleted with it.
+        A session of its own that has no other response, and is no conversation, is deleted with it.
         """
         ref = turn_of(caller.tenant, text)
         try:
@@ -211,3 +223,18 @@ class Responses:
             )
         read = (get_request(previous),)
         return previous.session, Opening(turn_without_config(new), turn_id=previous.turn_id, reads=read)
+
+    @staticmethod
+    def _in_conversation(caller: Caller, new: NewResponse, text: str) -> tuple[SessionRef, Opening]:
+        """Return the opening of the conversation's next turn. Raises NotFound, InvalidRequest for another agent's."""
+        ref = session_of(caller.tenant, text)
+        if ref.agent_id != (new.agent_id or IMPLICIT):
+            is_agents = not is_implicit(ref.agent_id)
+            remedy = f"send 'agent/{ref.agent_id}'" if is_agents else "create one with the agent's id in agent"
+            raise InvalidRequest(f"model: the conversation is not this agent's; {remedy}", ("model",))
+        return ref, Opening(turn_without_config(new))
+
+    def _open_calls(self, tenant: str, view: SessionView) -> frozenset[str]:
+        """Return the calls that the session's next turn may answer."""
+        ref = SessionRef(tenant=tenant, agent_id=view.session.agent_id, session_id=view.session.session_id)
+        return open_calls(self._deps.turn_store.history(ref, view.segments, self._deps.read_tokens).messages)

@@ -1,6 +1,6 @@
 """Memory blocks in the store: each under its own key, and a small projection in the list of its tenant.
 
-An edit reads the block and writes it back if nobody has changed it since, so that no edit of another agent is lost.
+An edit reads the block and writes it on condition that it is unchanged, so that no edit of another agent is lost.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from turnstone.domain.agents.blocks import BLOCK_KIND, MemoryBlock, StoredBlock
 from turnstone.domain.errors import Conflict, NotFound
 from turnstone.ports.records import Absent, Delete, Get, Operation, Put, Record, RevIs
 from turnstone.ports.storage import RangeStore
+from turnstone.store.keys.blocks import block_key, block_list, block_list_key
 from turnstone.store.layout.contention import TRIES_OF_TURNS, retried
-from turnstone.store.layout.keys import block_key, block_list, block_list_key
 from turnstone.store.layout.listing import ListEntry, entries_of, put_entry
 
 BUSY = "the memory block is being changed too often at once, try again"

@@ -1,17 +1,18 @@
 """Files produced in a session: stored in its partition, and deleted with it; their bytes as large payloads."""
 
+from base64 import b64encode
 from collections.abc import Iterator
 from itertools import chain
 from typing import NamedTuple
 
 from turnstone.domain.access.access import Ownership
-from turnstone.domain.errors import NotFound
+from turnstone.domain.errors import ContentLost, NotFound
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.sessions.sessions import LockState, Session
 from turnstone.domain.tools.tool_runs import ProducedFile
 from turnstone.ports.records import AttributeIs, Check, Get, Put, Record
 from turnstone.ports.storage import RangeStore
-from turnstone.store.agents.agents import owner_of_agent
+from turnstone.store.agents.implicit import is_implicit, owner_of_answering
 from turnstone.store.layout.frames import frame, private_part, wire_part
 from turnstone.store.layout.keys import agent_key, attachment_key, session_key
 from turnstone.store.sessions.session_records import session_of
@@ -79,6 +80,14 @@ class AttachmentStore:
             [Put(attachment_key(ref, attachment_id), body, is_apart=True), Check(session_key(ref), (is_running,))]
         )
 
+    def image(self, ref: SessionRef, address: str) -> str | None:
+        """Return the base64 of the session's image at the address, None if it is gone. Raises StoreUnavailable."""
+        try:
+            file = self.find(ref, address.rpartition("/")[2]).file
+        except (NotFound, ContentLost):
+            return None
+        return b64encode(file.body + b"".join(file.pieces or ())).decode()
+
     def find(self, ref: SessionRef, attachment_id: str) -> Attached:
         """Return the file, found or not, with its session. Raises NotFound for session or agent."""
         gets = [
@@ -87,6 +96,6 @@ class AttachmentStore:
             Get(attachment_key(ref, attachment_id), self._held_bytes),
         ]
         (header, agent, record), _ = self._store.gather(gets, [])
-        if header is None or agent is None:
+        if header is None or (agent is None and not is_implicit(ref.agent_id)):
             raise NotFound("session", ref.session_id)
-        return Attached(attachment_id, record, session_of(header), owner_of_agent(agent, ref.agent_id))
+        return Attached(attachment_id, record, session_of(header), owner_of_answering(agent, ref.agent_id))

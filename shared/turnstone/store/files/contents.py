@@ -18,7 +18,7 @@ from turnstone.domain.jobs import Job
 from turnstone.ports.records import Absent, AttributeIs, Check, Delete, Get, Operation, Put, Record
 from turnstone.ports.storage import RangeStore
 from turnstone.store.cleanup.jobs import put_job
-from turnstone.store.layout.file_keys import (
+from turnstone.store.keys.files import (
     all_parts,
     file_key,
     file_partition,

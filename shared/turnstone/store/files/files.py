@@ -17,7 +17,7 @@ from turnstone.ports.records import Delete, Get, Operation, RevIs
 from turnstone.ports.storage import RangeStore
 from turnstone.store.cleanup.jobs import put_job
 from turnstone.store.files.contents import KIND, ContentRef, FileContents, StoredPart, completed, small
-from turnstone.store.layout.file_keys import file_key, file_list, header_key
+from turnstone.store.keys.files import file_key, file_list, header_key
 from turnstone.store.layout.idempotency import Once, answer_in, get_remembered
 from turnstone.store.layout.keys import job_key
 from turnstone.store.layout.listing import ListEntry, entries_of, entry_of, put_entry

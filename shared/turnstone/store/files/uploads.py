@@ -24,7 +24,7 @@ from turnstone.store.files.contents import (
     completed,
 )
 from turnstone.store.files.files import file_writes
-from turnstone.store.layout.file_keys import header_key, upload_key
+from turnstone.store.keys.files import header_key, upload_key
 from turnstone.store.layout.idempotency import Once, answer_in, get_remembered
 
 KIND = "upload"

@@ -1,4 +1,4 @@
-"""Keys of records. Pure; only this module and those of banks, files and responses define the layout.
+"""Keys of records. Pure; only this module and those of `store/keys` define the layout.
 
 Scans are within a partition key, along its sort keys. Components are percent-encoded, so that no id can reach into
 another's partition; above 256 bytes, or where UTF-8 cannot encode it, its hash replaces it.
@@ -56,20 +56,6 @@ def agent_list(tenant: str) -> str:
 
 def agent_list_key(tenant: str, order: str) -> Key:
     return Key(agent_list(tenant), order)
-
-
-def block_key(tenant: str, block_id: str) -> Key:
-    """Return the key of a memory block; any number of agents have it."""
-    return Key(f"{component(tenant)}|block:{component(block_id)}", SINGLE)
-
-
-def block_list(tenant: str) -> str:
-    """Return the partition of a tenant's list of memory blocks."""
-    return f"{component(tenant)}|blocks"
-
-
-def block_list_key(tenant: str, order: str) -> Key:
-    return Key(block_list(tenant), order)
 
 
 def session_list(tenant: str, agent_id: str) -> str:

@@ -15,7 +15,7 @@ from turnstone.domain.errors import NotFound
 from turnstone.domain.memory.banks import BankRef
 from turnstone.ports.records import Get
 from turnstone.ports.storage import RangeStore
-from turnstone.store.layout.bank_keys import bank_key, log_and_manifest
+from turnstone.store.keys.banks import bank_key, log_and_manifest
 from turnstone.store.layout.ranges import pages
 from turnstone.store.memory.banks import StoredBank, stored_in
 from turnstone.store.memory.contents import BankContents, View, view_of

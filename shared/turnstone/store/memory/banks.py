@@ -26,7 +26,7 @@ from turnstone.ports.records import (
 )
 from turnstone.ports.storage import RangeStore
 from turnstone.store.cleanup.jobs import put_job
-from turnstone.store.layout.bank_keys import bank_key, bank_list, content_partition, manifest_key
+from turnstone.store.keys.banks import bank_key, bank_list, content_partition, manifest_key
 from turnstone.store.layout.contention import retried
 from turnstone.store.layout.idempotency import Once
 from turnstone.store.layout.keys import session_key

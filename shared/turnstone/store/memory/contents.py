@@ -23,7 +23,7 @@ from turnstone.domain.values.ids import moment_of
 from turnstone.ports.records import AttributeIs, Check, Delete, Get, Operation, Put, Record, RevIs
 from turnstone.ports.storage import RangeStore
 from turnstone.store.cleanup.jobs import put_job
-from turnstone.store.layout.bank_keys import (
+from turnstone.store.keys.banks import (
     MANIFEST,
     all_segments,
     index_key,

@@ -17,7 +17,7 @@ from turnstone.domain.memory.documents import Document, DocumentStatus
 from turnstone.domain.memory.vector_stores import FileCounts, counts_of
 from turnstone.ports.records import Absent, AttributeIs, Check, Delete, Get, Operation, Put, Record
 from turnstone.ports.storage import RangeStore
-from turnstone.store.layout.bank_keys import (
+from turnstone.store.keys.banks import (
     all_documents,
     document_key,
     document_name_key,

@@ -19,7 +19,7 @@ from turnstone.domain.memory.documents import Edge
 from turnstone.domain.memory.texts.edges import entity_key
 from turnstone.ports.records import AttributeIs, Check, Delete, Key, Put, Record
 from turnstone.ports.storage import RangeStore
-from turnstone.store.layout.bank_keys import edge_keys, edge_list_key, edge_state_key, edges_at
+from turnstone.store.keys.banks import edge_keys, edge_list_key, edge_state_key, edges_at
 
 EDGES_AT_ONCE = 40  # of a write, two records each
 NEW, CURRENT, OLD, GONE = "new", "current", "old", "gone"

@@ -10,7 +10,7 @@ from turnstone.domain.memory.vector_stores import FileBatch
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.ports.records import Absent, Check, Operation, Put
 from turnstone.ports.storage import RangeStore
-from turnstone.store.layout.bank_keys import file_batch_key, manifest_key
+from turnstone.store.keys.banks import file_batch_key, manifest_key
 from turnstone.store.layout.idempotency import Once, answer_in, get_remembered
 from turnstone.store.memory.banks import KIND as BANK
 from turnstone.store.memory.contents import EXISTS

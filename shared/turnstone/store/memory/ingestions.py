@@ -16,7 +16,7 @@ from turnstone.domain.memory.documents import DocumentChunk
 from turnstone.domain.memory.ingestions import Ingestion, ref_of
 from turnstone.ports.records import Absent, Delete, Put
 from turnstone.ports.storage import RangeStore
-from turnstone.store.layout.bank_keys import all_vectors, ingestion_key, vectors_key
+from turnstone.store.keys.banks import all_vectors, ingestion_key, vectors_key
 from turnstone.store.layout.newer_records import UNREADABLE
 from turnstone.store.layout.ranges import pages
 

@@ -20,7 +20,7 @@ from turnstone.ports.memory_providers import InsertionRef
 from turnstone.ports.records import Absent, AttributeIs, Condition, Delete, Get, Operation, Put
 from turnstone.ports.storage import RangeStore
 from turnstone.store.cleanup.jobs import put_job
-from turnstone.store.layout.bank_keys import batch_key, listed_key
+from turnstone.store.keys.banks import batch_key, listed_key
 from turnstone.store.layout.keys import job_key
 
 READ_AT_ONCE = 100

@@ -11,7 +11,7 @@ from turnstone.domain.jobs import Job
 from turnstone.domain.memory.banks import BankRef
 from turnstone.ports.records import Delete, Get, Put
 from turnstone.ports.storage import RangeStore
-from turnstone.store.layout.bank_keys import long_value_key, value_key
+from turnstone.store.keys.banks import long_value_key, value_key
 
 LONG_BYTES = 128 * 1024
 

@@ -12,8 +12,15 @@ from turnstone.domain.errors import Conflict, NotFound
 from turnstone.domain.responses.addresses import RESPONSE_KIND, response_id
 from turnstone.domain.responses.requests import ListedResponse, SentRequest
 from turnstone.ports.records import Absent, Delete, Get, Put, RevIs
+from turnstone.store.keys.responses import (
+    all_requests,
+    conversation_key,
+    request_key,
+    response_list,
+    response_list_key,
+)
 from turnstone.store.layout.listing import ListEntry, entries_of, put_entry
-from turnstone.store.responses.keys import all_requests, request_key, response_list, response_list_key
+from turnstone.store.responses.conversations import put_items
 
 if TYPE_CHECKING:
     from turnstone.domain.refs import TurnRef
@@ -30,17 +37,28 @@ class ResponseStore:
         return request_in(self._store.get(request_key(ref)), ref)
 
     def delete(self, ref: TurnRef) -> bool:
-        """Hide the response from every reader; return whether its session has no other. Raises NotFound."""
+        """Hide the response from every reader, and keep its items for conversations. Raises NotFound, ContentLost.
+
+        Return whether its session has no other response, and is no conversation.
+        """
         record = self._store.get(request_key(ref))
         if record is None:
             raise NotFound(RESPONSE_KIND, response_id(ref))
         try:
+            sent = request_in(record, ref).model_copy(update={"echo": {}})
             self._store.write(
-                [Delete(record.key, (RevIs(record.rev),)), Delete(response_list_key(ref.tenant, ref.turn_id))]
+                [
+                    Delete(record.key, (RevIs(record.rev),)),
+                    Delete(response_list_key(ref.tenant, ref.turn_id)),
+                    put_items(ref, sent),
+                ]
             )
         except Conflict as conflict:
             raise NotFound(RESPONSE_KIND, response_id(ref)) from conflict
-        return not self._store.range(all_requests(ref)._replace(limit=1)).records
+        (conversation,), (others,) = self._store.gather(
+            [Get(conversation_key(ref))], [all_requests(ref)._replace(limit=1)]
+        )
+        return conversation is None and not others.records
 
     def entries(self, tenant: str, after: str | None, limit: int, *, is_reverse: bool) -> Iterator[ListEntry]:
         """Yield the entries of the tenant's list after that position, read lazily."""

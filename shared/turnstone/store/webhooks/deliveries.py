@@ -12,12 +12,12 @@ from turnstone.ports.records import Absent, Delete, Get, Key, Operation, Put, Ra
 from turnstone.ports.storage import RangeStore
 from turnstone.store.agents.implicit import is_implicit
 from turnstone.store.cleanup.jobs import put_job
+from turnstone.store.keys.responses import request_key
+from turnstone.store.keys.webhooks import delivery_key, delivery_partition, webhook_key
 from turnstone.store.layout.idempotency import Once
 from turnstone.store.layout.keys import agent_key, job_key, session_key
 from turnstone.store.layout.newer_records import UNREADABLE
 from turnstone.store.layout.ranges import pages
-from turnstone.store.responses.keys import request_key
-from turnstone.store.webhooks.keys import delivery_key, delivery_partition, webhook_key
 from turnstone.store.webhooks.webhooks import StoredWebhook, stored_webhook
 
 AT_ONCE = 100

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from turnstone.domain.turns.turns import TurnState, TurnStatus
-from turnstone.store.webhooks.keys import WEBHOOK
+from turnstone.store.keys.webhooks import WEBHOOK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

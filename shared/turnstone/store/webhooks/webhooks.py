@@ -9,6 +9,7 @@ from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.webhooks.webhooks import MAX_WEBHOOKS, SigningSecrets, Webhook
 from turnstone.ports.records import Absent, Delete, Get, Put, Record, RevIs
 from turnstone.ports.storage import RangeStore
+from turnstone.store.keys.webhooks import WEBHOOK, webhook_key, webhook_list
 from turnstone.store.layout.contention import retried
 from turnstone.store.layout.frames import frame, private_part, wire_part
 from turnstone.store.layout.idempotency import Once, answer_in, get_remembered
@@ -16,7 +17,6 @@ from turnstone.store.layout.keys import directory_key
 from turnstone.store.layout.newer_records import UNREADABLE
 from turnstone.store.layout.ranges import all_records
 from turnstone.store.registry.snapshot import entries_of, put_changed, rev_after
-from turnstone.store.webhooks.keys import WEBHOOK, webhook_key, webhook_list
 
 BUSY = "the webhooks are being changed too fast, try again"
 

@@ -7,11 +7,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from tests.support.server.body_shapes import RIGHT, UNSURE, WRONG
+from turnstone.dialects.openai.responses.conversations import AddItems, CreateConversation
+from turnstone.dialects.openai.responses.lists import SERVED_INCLUDES
 from turnstone.dialects.openai.responses.requests import CreateResponse
 
 RESPONSES = "/v1/openai/v1/responses"
 RESPONSE = f"{RESPONSES}/{{response_id}}"
 INPUT_ITEMS = f"{RESPONSE}/input_items"
+CONVERSATIONS = "/v1/openai/v1/conversations"
+CONVERSATION = f"{CONVERSATIONS}/{{conversation_id}}"
+ITEMS = f"{CONVERSATION}/items"
+ITEM = f"{ITEMS}/{{item_id}}"
 FUNCTION = {
     "type": "function",
     "name": "add",
@@ -50,6 +56,24 @@ VALID: tuple[dict[str, Any], ...] = (
 )
 
 
+NEW_CONVERSATIONS: tuple[dict[str, Any], ...] = ({}, {"items": list(MESSAGES), "metadata": {"topic": "birds"}})
+ADDED_ITEMS: tuple[dict[str, Any], ...] = ({"items": list(MESSAGES)},)
+
+
+def conversation_grade(body: Any) -> int:
+    """Return the grade of a new conversation: a field that none has is wrong."""
+    if not isinstance(body, dict) or body.keys() - CreateConversation.model_fields:
+        return WRONG
+    return RIGHT if body in NEW_CONVERSATIONS else UNSURE
+
+
+def added_grade(body: Any) -> int:
+    """Return the grade of added items, likewise."""
+    if not isinstance(body, dict) or body.keys() != AddItems.model_fields.keys():
+        return WRONG
+    return RIGHT if body in ADDED_ITEMS else UNSURE
+
+
 def create_grade(body: Any) -> int:
     """Return the grade of a body: a field that no request has is wrong."""
     if not isinstance(body, dict) or not {"model", "input"} <= body.keys() or body.keys() - CreateResponse.model_fields:
@@ -73,6 +97,15 @@ def list_grade(query: Mapping[str, list[str]], names: tuple[str, ...], after: st
 
 def responses_grade(query: Mapping[str, list[str]]) -> int:
     return list_grade(query, ("after", "limit", "order", "model"), r"resp_[\w-]+", 10**9)
+
+
+def conversation_items_grade(query: Mapping[str, list[str]]) -> int:
+    return list_grade(query, ("after", "limit", "order"), r"[a-z]+_[0-9a-f]{36}", 100)
+
+
+def include_grade(query: Mapping[str, list[str]]) -> int:
+    named = {*query.get("include", ()), *query.get("include[]", ())}
+    return RIGHT if named <= {"", *SERVED_INCLUDES} else WRONG
 
 
 def items_grade(query: Mapping[str, list[str]]) -> int:

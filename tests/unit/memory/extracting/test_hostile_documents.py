@@ -166,17 +166,17 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_document_that_never_ends_is_ended_in_time_and_leaves_nothing(temporary: Path) -> None:
-    descriptors, began = len(os.listdir("/dev/fd")), time.monotonic()
+    others, descriptors, began = children(), len(os.listdir("/dev/fd")), time.monotonic()
     failed = failure(endless_pdf(), PDF, ReadingLimits(seconds=0.8))
     assert (failed.code, "longer than 0.8 s" in str(failed)) == ("invalid_file", True)
     assert time.monotonic() - began < 5
-    assert children() == []
+    assert children() == others
     assert list(temporary.iterdir()) == []
     assert len(os.listdir("/dev/fd")) == descriptors
 
 
 def test_a_cancelled_reading_ends_its_process() -> None:
-    stop, found = StopSignal(), []
+    stop, found, others = StopSignal(), [], children()
 
     def act() -> None:
         with pytest.raises(ExtractionFailed) as failed:
@@ -185,12 +185,12 @@ def test_a_cancelled_reading_ends_its_process() -> None:
 
     reading = Thread(target=act)
     reading.start()
-    while not children() and reading.is_alive():
+    while children() == others and reading.is_alive():
         time.sleep(0.01)
     stop.set()
     reading.join(5)
     assert [(each.code, "cancelled" in str(each)) for each in found] == [("server_error", True)]
-    assert children() == []
+    assert children() == others
 
 
 def test_a_reading_without_a_free_process_waits_no_longer_than_its_time() -> None:
@@ -212,7 +212,7 @@ def test_a_file_is_read_where_it_is(temporary: Path) -> None:
             assert not file.closed
 
 
-def children() -> list[int]:
+def children() -> set[int]:
     """Return the ids of this process's children."""
     tasks = Path("/proc/self/task")
-    return [int(each) for task in tasks.iterdir() for each in (task / "children").read_text().split()]
+    return {int(each) for task in tasks.iterdir() for each in (task / "children").read_text().split()}

@@ -74,6 +74,7 @@ def test_the_tokens_are_counted(static: StaticEmbeddings) -> None:
     assert static.embed(EmbeddingRequest("static", ("a cat", "a"))).tokens == 3
 
 
+@pytest.mark.alone
 def test_a_chunk_of_512_tokens_takes_little_processor_time(static: StaticEmbeddings) -> None:
     text = " ".join(entry["a"] for entry in faq.load(lang="en"))
     chunks = tuple(cut.text for cut in chunks_of(text, Chunking()))[:60]

@@ -25,7 +25,7 @@ from turnstone.domain.values.image_files import find_image_kind
 
 EMPTY = "(empty)"
 LEFT_OUT = "(what was said before is left out)"
-Block = dict[str, Any]
+ContentBlock = dict[str, Any]
 
 
 class Conversation:
@@ -61,7 +61,7 @@ class Conversation:
             sent["content"].sort(key=lambda block: "toolResult" not in block)
         return self._messages
 
-    def _add(self, role: str, blocks: list[Block]) -> None:
+    def _add(self, role: str, blocks: list[ContentBlock]) -> None:
         if not blocks:
             return
         if not self._messages and role == "assistant":
@@ -71,14 +71,14 @@ class Conversation:
         else:
             self._messages.append({"role": role, "content": blocks})
 
-    def _assistant_content(self, message: CompletionMessage) -> Iterator[Block]:
+    def _assistant_content(self, message: CompletionMessage) -> Iterator[ContentBlock]:
         text = text_with_placeholders(message.content)
         if text.strip():
             yield {"text": text}
         for call in message.tool_calls:
             yield {"toolUse": self._call(call)}
 
-    def _call(self, call: ToolCall) -> Block:
+    def _call(self, call: ToolCall) -> ContentBlock:
         self._uses[call.call_id] = self._uses.get(call.call_id, 0) + 1
         return {
             "toolUseId": self._call_id(call.call_id),
@@ -86,7 +86,7 @@ class Conversation:
             "input": json.loads(arguments_to_wire(call)),
         }
 
-    def _answer(self, message: ToolResponseMessage) -> Block:
+    def _answer(self, message: ToolResponseMessage) -> ContentBlock:
         content = list(_blocks(message.content, must_show=False)) or [{"text": EMPTY}]
         return {"toolResult": {"toolUseId": self._call_id(message.call_id), "content": content}}
 
@@ -96,13 +96,13 @@ class Conversation:
         return self._call_ids.alias_of(call_id if uses < 2 else f"{call_id}#{uses}")
 
 
-def _user_content(message: UserMessage, *, must_show: bool) -> Iterator[Block]:
+def _user_content(message: UserMessage, *, must_show: bool) -> Iterator[ContentBlock]:
     yield from _blocks(message.content, must_show=must_show)
     if message.context is not None:
         yield from _blocks(message.context, must_show=must_show)
 
 
-def _blocks(content: Content, *, must_show: bool) -> Iterator[Block]:
+def _blocks(content: Content, *, must_show: bool) -> Iterator[ContentBlock]:
     for item in items_of(content):
         if isinstance(item, TextItem):
             if item.text.strip():
@@ -116,7 +116,7 @@ def _blocks(content: Content, *, must_show: bool) -> Iterator[Block]:
             yield {"text": IMAGE_PLACEHOLDER}
 
 
-def _image(image: Image) -> Block:
+def _image(image: Image) -> ContentBlock:
     """Return the image. Raises InvalidRequest for an image without data, or of an unsupported format."""
     source = image.data or (image.url.uri if image.url is not None else "")
     if image.data is None and not source.startswith("data:"):

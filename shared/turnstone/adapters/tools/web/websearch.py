@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+from urllib.parse import urlsplit
 
 from turnstone.adapters.tools.web.json_service import (
     Fetcher,
@@ -17,8 +19,10 @@ from turnstone.adapters.tools.web.json_service import (
 from turnstone.adapters.tools.web.search_engines import ENGINES, SearchEngine
 from turnstone.domain.errors import ToolFailed
 from turnstone.domain.registry.tool_settings import WebSearchSettings
+from turnstone.domain.tools.cited_results import CitedResult, numbered_from, written_results
 from turnstone.domain.tools.tool_runs import ToolAsker, ToolInvocation, ToolResult
 from turnstone.domain.tools.tools import ToolDef, ToolParameter
+from turnstone.domain.values.content import Content
 
 WEB_SEARCH = ToolDef(
     name="web_search",
@@ -50,14 +54,19 @@ class WebSearchToolbox:
         return (WEB_SEARCH,)
 
     def invoke(self, invocation: ToolInvocation) -> ToolResult:
-        """Return the best results as JSON. Raises ToolFailed."""
+        """Return the best results as JSON, or each under its mark where the toolgroup cites. Raises ToolFailed."""
         query = query_of(invocation)
         name, engine, key = self._chosen(invocation)
         url = (self._url if name == self._own else None) or engine.url
         service = Service(engine.title, url, self._fetcher(self._url if name == self._own else None))
-        answer = service.query_service(engine.question(query, key), key, invocation)
-        found = {"query": query, "top_k": engine.results(answer)}
-        return ToolResult(as_text(found), {"engine": name})
+        domains = [str(domain) for domain in invocation.fixed_arguments.get("allowed_domains") or ()]
+        sites = " OR ".join(f"site:{domain}" for domain in domains)
+        question = engine.question(f"{sites} {query}" if sites else query, key)
+        answer = service.query_service(question, key, invocation)
+        results = engine.results(answer)
+        if invocation.fixed_arguments.get("citations"):
+            return ToolResult(_cited(results, domains, invocation.position), {"engine": name})
+        return ToolResult(as_text({"query": query, "top_k": results}), {"engine": name})
 
     def _chosen(self, invocation: ToolInvocation) -> tuple[str, SearchEngine, str]:
         """Return the engine's name, the engine, and its key. Raises ToolFailed."""
@@ -75,3 +84,37 @@ class WebSearchToolbox:
                 if passed_on is not None:
                     return other_name, other, passed_on.strip()
         raise without_key(f"the web search ({engine.title})", engine.caller_key, "tools.websearch")
+
+
+def _cited(results: Iterable[Any], domains: Sequence[str], position: int) -> Content:
+    """Return the results with an address, each under its mark; with domains only those of them."""
+    entries = (entry for result in results for entry in (result if isinstance(result, list) else [result]))
+    found = [each for each in entries if isinstance(each, dict) and _is_at(each.get("url"), domains)]
+    first = numbered_from(position)
+    return written_results(
+        WEB_SEARCH.name,
+        [
+            CitedResult(
+                first + index,
+                {
+                    "url": _storable(entry["url"]),
+                    "title": _storable(entry.get("title") or entry.get("name") or ""),
+                },
+                as_text({name: value for name, value in entry.items() if name != "url"}),
+            )
+            for index, entry in enumerate(found)
+        ],
+    )
+
+
+def _storable(text: Any) -> str:
+    return str(text).encode("utf-8", "replace").decode()
+
+
+def _is_at(url: Any, domains: Sequence[str]) -> bool:
+    """Return whether it is an address, in one of the domains or their subdomains if there are any."""
+    try:
+        host = urlsplit(url).hostname if isinstance(url, str) else None
+    except ValueError:  # not an address
+        return False
+    return host is not None and (not domains or any(f".{host}".endswith(f".{domain.lower()}") for domain in domains))

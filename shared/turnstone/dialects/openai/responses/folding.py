@@ -21,6 +21,8 @@ from turnstone.dialects.openai.responses.output.text_items import (
 )
 from turnstone.dialects.openai.responses.shown import ShownResponse
 from turnstone.domain.models.requests import ArgumentsChunk, CallBegun, Piece, ReasoningChunk
+from turnstone.domain.responses.addresses import item_id
+from turnstone.domain.responses.removal import position_of
 from turnstone.domain.tools.tools import ToolCall, ToolResponse
 from turnstone.domain.turns.events import (
     Numbered,
@@ -46,7 +48,7 @@ class ResponseFold:
     def __init__(self, shown: ShownResponse) -> None:
         self._shown = shown
         self._turn_id = shown.ref.turn_id
-        self._of = OfResponse(self._turn_id, shown.sent.include)
+        self._of = OfResponse(self._turn_id, shown.sent.include, shown.image_at)
         self._items: list[OpenItem] = []
         self._ended: list[OpenItem] = []
         self._spoken: OpenItem | None = None
@@ -115,6 +117,8 @@ class ResponseFold:
 
     def _begun(self, item: OpenItem) -> Iterator[Event]:
         self._items.append(item)
+        if removed := self._shown.sent.removed:
+            item.item_id = item_id(item.kind, self._turn_id, position_of(item.index, removed))
         yield from item.begun()
 
     def _fall_silent(self) -> Iterator[Event]:

@@ -6,19 +6,29 @@ which some clients always send.
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 from pydantic import Strict as ByType
 
-from turnstone.dialects.openai.strict import StrictRequest
+from turnstone.dialects.openai.strict import StrictRequest, refuse
 from turnstone.dialects.openai.vector_stores.chunking import whole
 from turnstone.dialects.openai.vector_stores.searches import MOST_RESULTS, RankingOptions
 from turnstone.domain.agents.agents import ToolGroupWithArgs
 from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.memory.filters import parsed
 from turnstone.domain.memory.lent_banks import FILE_SEARCH
+from turnstone.domain.responses.hosted import CODE_INTERPRETER, IMAGE_GENERATION, WEB_SEARCH
 from turnstone.domain.values.frozen import JsonObject, JsonValue, Many
+from turnstone.domain.values.numbers import Flag
 
 MOST_STORES = 64
+DOMAIN = r"^[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)+$"
+MOST_DOMAINS = 20
+NO_LOCATION = "this server searches from no place in particular; leave it out"
+NO_EFFECT = "the image model of this server is configured by its operator; leave it out"
+OF_IMAGES = (
+    *("background", "complexity", "frame_count", "frame_duration_ms", "input_fidelity", "input_image_mask", "model"),
+    *("moderation", "output_compression", "output_format", "quality", "size", "svg"),
+)
 Weight = Annotated[float, Field(ge=0, le=1e6), ByType()]
 
 
@@ -77,3 +87,114 @@ class FileSearch(HostedRequest):
     def to_toolgroup(self) -> ToolGroupWithArgs:
         args = self.model_dump(mode="json", exclude_none=True, exclude={"type"})
         return ToolGroupWithArgs(name=FILE_SEARCH, args=args)
+
+
+class SearchFilters(StrictRequest):
+    """The domains to search, with their subdomains."""
+
+    allowed_domains: Annotated[Many[Annotated[str, Field(pattern=DOMAIN)]], Field(max_length=MOST_DOMAINS)] = ()
+
+
+class UserLocation(StrictRequest):
+    type: Literal["approximate"] = "approximate"
+    city: None = None
+    country: None = None
+    region: None = None
+    timezone: None = None
+
+    @field_validator("city", "country", "region", "timezone", mode="before")
+    @classmethod
+    def refuse_locations(cls, value: Any, field: ValidationInfo) -> Any:
+        return refuse(value, field, dict.fromkeys(cls.model_fields, NO_LOCATION))
+
+
+class WebSearch(HostedRequest):
+    type: Literal["web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11"]
+    filters: SearchFilters | None = None
+    search_context_size: Literal["medium"] = "medium"
+    search_content_types: Annotated[Many[Literal["text"]], Field(max_length=1)] = ()
+    user_location: UserLocation | None = None
+    external_web_access: Flag = True
+
+    @field_validator("external_web_access")
+    @classmethod
+    def refuse_caches(cls, value: bool) -> bool:
+        if not value:
+            raise ValueError("this server has no cache of the web; leave it out, or send true")
+        return value
+
+    def to_toolgroup(self) -> ToolGroupWithArgs:
+        domains = list(self.filters.allowed_domains) if self.filters else []
+        args = {"citations": True, **({"allowed_domains": domains} if domains else {})}
+        return ToolGroupWithArgs(name=WEB_SEARCH, args=args)
+
+
+class NoNetwork(StrictRequest):
+    type: Literal["disabled"]
+
+
+class AutoContainer(StrictRequest):
+    """A container of each call's own, without network."""
+
+    type: Literal["auto"]
+    file_ids: Annotated[Many[str], Field(max_length=0)] = ()
+    memory_limit: None = None
+    network_policy: NoNetwork | None = None
+
+    @field_validator("file_ids", "memory_limit", mode="before")
+    @classmethod
+    def refuse_settings(cls, value: Any, field: ValidationInfo) -> Any:
+        if value:
+            raise ValueError(f"{field.field_name}: containers of this server have no such setting; leave it out")
+        return value
+
+
+def _container(value: Any) -> Any:
+    if value == "auto":
+        return {"type": "auto"}
+    if isinstance(value, str):
+        raise ValueError("this server keeps no containers; send {'type': 'auto'}")
+    return value
+
+
+class HostedCode(HostedRequest):
+    type: Literal["code_interpreter"]
+    container: Annotated[AutoContainer, BeforeValidator(_container)]
+    allowed_callers: Annotated[Many[Literal["direct"]], Field(max_length=1)] = ()
+
+    def to_toolgroup(self) -> ToolGroupWithArgs:
+        return ToolGroupWithArgs(name=CODE_INTERPRETER, args={})
+
+
+class ImageGeneration(HostedRequest):
+    type: Literal["image_generation"]
+    action: Literal["auto", "generate"] = "auto"
+    partial_images: Literal[0] = 0
+    background: None = None
+    complexity: None = None
+    frame_count: None = None
+    frame_duration_ms: None = None
+    input_fidelity: None = None
+    input_image_mask: None = None
+    model: None = None
+    moderation: None = None
+    output_compression: None = None
+    output_format: None = None
+    quality: None = None
+    size: None = None
+    svg: None = None
+
+    @field_validator(*OF_IMAGES, mode="before")
+    @classmethod
+    def refuse_settings(cls, value: Any, field: ValidationInfo) -> Any:
+        return None if value == "auto" else refuse(value, field, dict.fromkeys(OF_IMAGES, NO_EFFECT))
+
+    @field_validator("partial_images", mode="before")
+    @classmethod
+    def refuse_parts(cls, value: Any) -> Any:
+        if value:
+            raise ValueError("the image model of this server gives whole images only; leave it out")
+        return value
+
+    def to_toolgroup(self) -> ToolGroupWithArgs:
+        return ToolGroupWithArgs(name=IMAGE_GENERATION, args={})

@@ -152,10 +152,14 @@ def stored_items(items: Iterable[SomeItem]) -> tuple[JsonObject, ...]:
 
 
 def shown_items(stored: Sequence[Mapping[str, Any]], turn_id: str) -> list[dict[str, Any]]:
-    """Return the stored items with ids; those without one get that of their position in the turn's input."""
+    """Return the stored items with ids; those without one get that of their position in the turn's input.
+
+    Deleted items are left out.
+    """
     return [
         {**item, "id": item.get("id") or item_id(PREFIXES[str(item["type"])], turn_id, FIRST_INPUT + index)}
         for index, item in enumerate(stored)
+        if item
     ]
 
 

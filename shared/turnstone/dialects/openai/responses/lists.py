@@ -4,7 +4,7 @@ Source: the types of `openai` 3.54.0; the list of responses is Llama Stack's, wh
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -16,9 +16,10 @@ from turnstone.dialects.openai.responses.folding import response_of
 from turnstone.dialects.openai.responses.input_items import shown_items
 from turnstone.dialects.openai.responses.replies import EXAMPLE_ID, EXAMPLE_INPUT, ListedResponseObject
 from turnstone.dialects.openai.responses.requests import NO_PADDING, SERVED_INCLUDES
-from turnstone.dialects.openai.responses.shown import ShownResponse
+from turnstone.dialects.openai.responses.shown import ImageAt, ShownResponse
 from turnstone.dialects.openai.responses.stream import EventsOf
 from turnstone.domain.errors import InvalidRequest, NotFound
+from turnstone.domain.refs import TurnRef
 from turnstone.domain.responses.addresses import turn_of
 from turnstone.domain.responses.lists import MOST_RESPONSES, ItemsQuery, ResponsesQuery
 from turnstone.domain.responses.requests import StoredResponse
@@ -156,10 +157,13 @@ def refuse_includes(named: Iterable[str]) -> None:
             raise InvalidRequest(message, ("query", "include"))
 
 
-def listed_wires(listed: Iterable[StoredResponse], events_of: EventsOf) -> Iterator[tuple[str, bytes]]:
+def listed_wires(
+    listed: Iterable[StoredResponse], events_of: EventsOf, image_at: Callable[[TurnRef], ImageAt]
+) -> Iterator[tuple[str, bytes]]:
     """Yield the id and the JSON of each response, with its input."""
     for stored in listed:
-        response = response_of(ShownResponse(stored.ref, stored.sent), stored.state, events_of(stored.state))
+        shown = ShownResponse(stored.ref, stored.sent, image_at(stored.ref))
+        response = response_of(shown, stored.state, events_of(stored.state))
         response["input"] = shown_items(stored.sent.input, stored.ref.turn_id)
         yield response["id"], to_json(response)
 

@@ -118,6 +118,10 @@ class ResponseObject(Frozen):
     truncation: Annotated[str, Field(description="Of the request.", examples=["auto"])]
     reasoning: Annotated[dict[str, Any] | None, Field(description="Of the request.", examples=[None])]
     user: Annotated[str | None, Field(description="Of the request.", examples=[None])]
+    conversation: Annotated[
+        dict[str, Any] | None,
+        Field(description="The conversation that the response belongs to; left out without one.", examples=[None]),
+    ] = None
 
 
 class ListedResponseObject(ResponseObject):

@@ -39,7 +39,6 @@ REFUSED = {
     "access_programs": "this server has no such programs; leave it out",
     "background_options": "this server runs no responses at other times; leave it out",
     "context_management": "this server compacts no context on request; leave it out",
-    "conversation": LATER,
     "image": "this server compresses no images; leave it out",
     "max_tool_calls": LATER,
     "moderation": "shields of an agent judge its messages; leave it out",
@@ -64,7 +63,12 @@ ECHOED = (
     *("previous_response_id", "prompt_cache_key", "prompt_cache_retention", "safety_identifier", "service_tier"),
     *("store", "temperature", "top_logprobs", "top_p", "truncation", "user"),
 )
-SERVED_INCLUDES = ("message.input_image.image_url", "file_search_call.results")
+SERVED_INCLUDES = (
+    "message.input_image.image_url",
+    "file_search_call.results",
+    "web_search_call.action.sources",
+    "code_interpreter_call.outputs",
+)
 NO_PADDING = "this server does not pad its events; leave it out"
 ANY_OBJECT = {"type": "object"}
 
@@ -112,11 +116,16 @@ class TextConfig(StrictRequest):
     verbosity: Literal["low", "medium", "high"] | None = None
 
 
+class ConversationParam(StrictRequest):
+    id: str
+
+
 class CreateResponse(StrictRequest):
     model: str
     input: Annotated[AsText | Annotated[Many[AnyItem], Field(min_length=1), AsList], Form]
     instructions: str | None = None
     previous_response_id: str | None = None
+    conversation: Annotated[AsText | Annotated[ConversationParam, AsList], Form] | None = None
     stream: Flag = False
     stream_options: ResponseStreamOptions | None = None
     store: Flag = True
@@ -142,7 +151,6 @@ class CreateResponse(StrictRequest):
     access_programs: None = None
     background_options: None = None
     context_management: None = None
-    conversation: None = None
     image: None = None
     max_tool_calls: None = None
     moderation: None = None
@@ -172,6 +180,8 @@ class CreateResponse(StrictRequest):
 
     @model_validator(mode="after")
     def agree(self) -> Self:
+        if self.conversation is not None and self.previous_response_id is not None:
+            raise ValueError("conversation: continues another response than previous_response_id; send one of both")
         if self.stream_options is not None and not self.stream:
             raise ValueError("stream_options: has no effect unless stream is true; leave it out")
         refuse_clashes(self.tools)
@@ -204,10 +214,15 @@ class CreateResponse(StrictRequest):
             changed=self._changed,
             given=given.given,
             previous=self.previous_response_id,
+            conversation=self._conversation_id,
             extras=self._extras(),
             tool_extras=tool_extras(tools.functions),
             tool_indexes=tuple(self.tools.index(tool) for tool in tools.hosted),
         )
+
+    @property
+    def _conversation_id(self) -> str | None:
+        return self.conversation.id if isinstance(self.conversation, ConversationParam) else self.conversation
 
     def _config(self, tools: OfferedTools) -> AgentConfig:
         limit = {} if self.max_infer_iters is None else {"max_infer_iters": self.max_infer_iters}
@@ -282,4 +297,5 @@ class CreateResponse(StrictRequest):
             "tool_choice": choice if isinstance(choice, str) else choice.model_dump(mode="json"),
             "text": {"format": {"type": "text"}, **text},
             "reasoning": self.reasoning.model_dump(mode="json") if self.reasoning else None,
+            **({} if self.conversation is None else {"conversation": {"id": self._conversation_id}}),
         }

@@ -1,6 +1,6 @@
 """The response around its output items: the request's echo, the status, the error and the usage."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -15,14 +15,20 @@ from turnstone.domain.values.ids import moment_of
 
 # Source: the codes of a response's error; any other failure is the server's
 CODES: Mapping[str, str] = {"model_busy": "rate_limit_exceeded", "limit_reached": "rate_limit_exceeded"}
+ImageAt = Callable[[str], str | None]
 NO_END = {"error": None, "incomplete_details": None, "completed_at": None, "usage": None, "output": ()}
 
 
 class ShownResponse(NamedTuple):
-    """A response to show: its turn, and its request."""
+    """A response to show: its turn, and its request.
+
+    Attributes:
+        image_at: returns the base64 of the image at an address, None if it is gone. Reads the store.
+    """
 
     ref: TurnRef
     sent: SentRequest
+    image_at: ImageAt = lambda _: None
 
     def is_clients(self, name: str) -> bool:
         """Return whether the client runs the tool."""

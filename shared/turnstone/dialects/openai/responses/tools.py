@@ -5,7 +5,12 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BeforeValidator, Field
 
-from turnstone.dialects.openai.responses.hosted_tools import FileSearch
+from turnstone.dialects.openai.responses.hosted_tools import (
+    FileSearch,
+    HostedCode,
+    ImageGeneration,
+    WebSearch,
+)
 from turnstone.dialects.openai.strict import StrictRequest
 from turnstone.domain.agents.agents import MAX_TOOLS
 from turnstone.domain.tools.tools import ToolDef
@@ -14,7 +19,15 @@ from turnstone.domain.values.numbers import Flag
 from turnstone.domain.values.object_schemas import ObjectSchema
 
 # kinds of tools that the server runs, with the models' names of them
-HOSTED: Mapping[str, str] = {"file_search": "file_search"}
+HOSTED: Mapping[str, str] = {
+    "file_search": "file_search",
+    "web_search": "brave_search",
+    "web_search_2025_08_26": "brave_search",
+    "web_search_preview": "brave_search",
+    "web_search_preview_2025_03_11": "brave_search",
+    "code_interpreter": "code_interpreter",
+    "image_generation": "photogen",
+}
 SERVED = ("function", *HOSTED)
 NOT_SERVED = "tools of the type {kind} are not served here; those are {served}"
 
@@ -45,7 +58,8 @@ def _served(fields: Any) -> Any:
     return _refuse_unserved(fields, SERVED)
 
 
-SomeTool = DeclaredFunction | FileSearch
+SomeHosted = FileSearch | WebSearch | HostedCode | ImageGeneration
+SomeTool = DeclaredFunction | SomeHosted
 AnyTool = Annotated[Annotated[SomeTool, Field(discriminator="type")], BeforeValidator(_served)]
 ResponseTools = Annotated[Many[AnyTool], Field(max_length=MAX_TOOLS)]
 
@@ -65,11 +79,19 @@ class ChosenFunction(StrictRequest):
 
 
 class ChosenHosted(StrictRequest):
-    type: Literal["file_search"]
+    type: Literal[
+        "file_search",
+        "web_search",
+        "web_search_2025_08_26",
+        "web_search_preview",
+        "web_search_preview_2025_03_11",
+        "code_interpreter",
+        "image_generation",
+    ]
 
     def is_of(self, tool: SomeTool) -> bool:
         """Return whether the choice names the tool."""
-        return tool.type == self.type
+        return HOSTED.get(tool.type) == HOSTED[self.type]
 
     @property
     def offered_name(self) -> str:
@@ -104,7 +126,7 @@ class OfferedTools(NamedTuple):
     """The tools that may be called, and the choice among them: auto, required, none or the model's name of one."""
 
     functions: tuple[DeclaredFunction, ...]
-    hosted: tuple[FileSearch, ...]
+    hosted: tuple[SomeHosted, ...]
     choice: str
 
 

@@ -173,7 +173,7 @@ class IngestRuns:
 
         while len(made) < len(chunks):
             if made:
-                self._check_wanted(ref, ingestion)
+                self._check_in_progress(ref, ingestion)
             texts = [chunk.text for chunk in chunks[len(made) : len(made) + EMBEDDED_AT_ONCE]]
             try:
                 made += self._deps.embedding.vectors(ingestion.caller, space, texts, NO_PROVIDER_DATA)
@@ -188,7 +188,7 @@ class IngestRuns:
                     raise RunPostponed(TIME_OVER, is_failure=False)
         return tuple(chunk._replace(vector=vector) for chunk, vector in zip(chunks, made, strict=True))
 
-    def _check_wanted(self, ref: BankRef, ingestion: Ingestion) -> None:
+    def _check_in_progress(self, ref: BankRef, ingestion: Ingestion) -> None:
         """Raise RunPostponed if the insertion counts no more: the next run ends it. Raises as `_check_file` does."""
         found = self._deps.records.found(ref, [ingestion.document_id]).get(ingestion.document_id)
         _in_progress(found, ingestion)

@@ -50,7 +50,7 @@ def main(base_url: str, model: str) -> None:
         lambda: client.chat.completions.create(model="busy", messages=messages),
         lambda: client.chat.completions.create(model=model, messages=messages, n=2),
         lambda: client.fine_tuning.jobs.list(),
-        lambda: client.conversations.create(),
+        lambda: client.videos.list(),
         lambda: list(client.chat.completions.create(model="breaks", messages=messages, stream=True)),
     )])  # fmt: skip
 

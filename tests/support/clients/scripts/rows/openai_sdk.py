@@ -194,7 +194,7 @@ def refused(client: OpenAI) -> Any:
 @under_both
 def unserved_methods_are_named(client: OpenAI) -> Any:
     return {
-        "conversations": refusal(client.conversations.create, "conversations.create"),
+        "assistants": refusal(client.beta.assistants.list, "assistants.list"),
         "videos": refusal(lambda: client.videos.list(), "videos.list"),
     }
 

@@ -14,6 +14,8 @@ from turnstone.domain.turns.loop_policies import is_failed
 from turnstone.domain.values.content import text_of
 
 RESULTS, SOURCES = "file_search_call.results", "web_search_call.action.sources"
+OUTPUTS = "code_interpreter_call.outputs"
+CONTAINER = "auto"  # each call has one of its own
 
 
 class OfResponse(NamedTuple):
@@ -74,10 +76,10 @@ class OpenHosted(OpenItem):
         yield from self.ended("incomplete")
 
     def _take(self, arguments: Mapping[str, Any]) -> None:
-        raise NotImplementedError
+        """Take the arguments of the whole call."""
 
     def _take_answer(self, response: ToolResponse) -> None:
-        raise NotImplementedError
+        """Take the answer of a tool that did not fail."""
 
     def _emitted(self, what: str) -> Event:
         return self._event(f"response.{self._tool.kind}_call.{what}", item_id=self.item_id)
@@ -137,6 +139,74 @@ class OpenWebSearch(OpenHosted):
             self.sources[each.number] = {"type": "url_citation", "url": url, "title": title}
 
 
+class OpenCode(OpenHosted):
+    kind = "ci"
+    works = "interpreting"
+
+    def __init__(self, of: OfResponse, index: int, tool: HostedTool) -> None:
+        super().__init__(of, index, tool)
+        self._code = ""
+        self._outputs: list[dict[str, Any]] = []
+
+    @property
+    def item(self) -> dict[str, Any]:
+        return {
+            "id": self.item_id,
+            "type": "code_interpreter_call",
+            "status": self.status,
+            "code": self._code,
+            "container_id": CONTAINER,
+            "outputs": self._outputs if OUTPUTS in self._of.include and self.is_over else None,
+        }
+
+    def called(self, call: ToolCall) -> Iterator[Event]:
+        code = "" if isinstance(call.arguments, str) else call.arguments.get("code")
+        self._code = code if isinstance(code, str) else ""
+        if self._code:
+            yield self._of_code("delta", delta=self._code)
+        yield self._of_code("done", code=self._code)
+        yield self._emitted(self.works)
+
+    def _take_answer(self, response: ToolResponse) -> None:
+        files = (response.metadata or {}).get("attachments") or ()
+        logs = {"type": "logs", "logs": text_of(response.content)}
+        self._outputs = [logs, *({"type": "image", "url": url} for url in files if isinstance(url, str))]
+
+    def _of_code(self, what: str, **fields: Any) -> Event:
+        return self._event(f"response.code_interpreter_call_code.{what}", item_id=self.item_id, **fields)
+
+
+class OpenImage(OpenHosted):
+    kind = "ig"
+    works = "generating"
+
+    def __init__(self, of: OfResponse, index: int, tool: HostedTool) -> None:
+        super().__init__(of, index, tool)
+        self._prompt: str | None = None
+        self._result: str | None = None
+
+    @property
+    def item(self) -> dict[str, Any]:
+        return {
+            "id": self.item_id,
+            "type": "image_generation_call",
+            "status": self.status,
+            "result": self._result,
+            "revised_prompt": self._prompt,
+        }
+
+    def left(self) -> Iterator[Event]:
+        self.is_over = True
+        yield from self.ended("failed")
+
+    def _take(self, arguments: Mapping[str, Any]) -> None:
+        self._prompt = "".join(_queries_in(arguments)) or None
+
+    def _take_answer(self, response: ToolResponse) -> None:
+        for url in (response.metadata or {}).get("attachments") or ():
+            self._result = self._result or self._of.image_at(str(url))
+
+
 class OpenTool(OpenHosted):
     """A call of a tool of a toolgroup, in the form of a call of an MCP server's tool."""
 
@@ -192,5 +262,9 @@ def opened_hosted(of: OfResponse, index: int, tool: HostedTool) -> OpenHosted:
             return OpenFileSearch(of, index, tool)
         case "web_search":
             return OpenWebSearch(of, index, tool)
-        case _:
+        case "code_interpreter":
+            return OpenCode(of, index, tool)
+        case "image_generation":
+            return OpenImage(of, index, tool)
+        case "mcp":
             return OpenTool(of, index, tool)
