@@ -13,7 +13,7 @@ from turnstone.adapters.fetching.deadline import Deadline
 from turnstone.adapters.fetching.headers import callers_headers, headers_to_send
 from turnstone.adapters.fetching.messages import Fetched, FetchRequest, charset_of, is_accepted, media_type_of
 from turnstone.adapters.fetching.pinned import PinnedConnection
-from turnstone.adapters.fetching.redirects import Hop, next_hop
+from turnstone.adapters.fetching.redirects import REDIRECTS, Hop, next_hop
 from turnstone.adapters.fetching.rules import Resolver, checked, resolve_host, system_resolver
 from turnstone.domain.errors import FetchFailed, FetchRefused
 
@@ -57,9 +57,7 @@ class GuardedFetcher:
                 if isinstance(answer, Fetched):
                     return answer
                 hop = answer
-        most = request.max_redirects
-        why = f"it redirects more than {most} times" if most else "it is the target of a redirect, and none is followed"
-        raise FetchRefused(hop.target.origin, why)
+        raise FetchRefused(hop.target.origin, f"it redirects more than {request.max_redirects} times")
 
     @cached_property
     def _tls(self) -> ssl.SSLContext:
@@ -89,7 +87,10 @@ class GuardedFetcher:
             with closing(PinnedConnection(hop.target, addresses, deadline, tls)) as connection:
                 _send(connection, hop, request)
                 with closing(connection.getresponse()) as response:
-                    onward = next_hop(hop, response.status, response.getheader("location"), self._allowed)
+                    location = response.getheader("location")
+                    if not request.max_redirects and location and response.status in REDIRECTS:
+                        raise FetchRefused(shown, "it redirects, and no redirect is followed")
+                    onward = next_hop(hop, response.status, location, self._allowed)
                     answer = onward or _read(response, hop, request)
         except (OSError, HTTPException, FetchFailed) as error:
             if deadline.is_over and not isinstance(error, FetchRefused):
