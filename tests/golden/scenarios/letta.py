@@ -1,4 +1,4 @@
-"""Letta's API: agents with memory blocks, their messages, and what is refused."""
+"""Letta's API: agents with memory blocks, their messages, and refusals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ APPEND = 'call core_memory_append {"inner_thoughts": "I keep it.", "label": "hum
 SEND = 'call send_message {"inner_thoughts": "I answer.", "message": "Hello."}'
 
 
-def said(text: str, **more: Any) -> dict[str, Any]:
+def texts(text: str, **more: Any) -> dict[str, Any]:
     return {"messages": [{"role": "user", "text": text}], **more}
 
 
@@ -41,15 +41,15 @@ def of_agents(world: World) -> None:
     world.send("PATCH", agent, {"description": "d", "tags": ["b"], "tool_rules": []})
     world.send("GET", f"{agent}/messages")
     for text in (SEND, APPEND, "hello"):
-        world.send("POST", f"{agent}/messages", said(text))
-        world.send("POST", f"{agent}/messages/stream", said(text))
-    world.send("POST", f"{agent}/messages", said(SEND, config={"use_assistant_message": False}))
-    world.send("POST", f"{agent}/messages", said("fail 500"))
-    world.send("POST", f"{agent}/messages/stream", said("fail 500"))
+        world.send("POST", f"{agent}/messages", texts(text))
+        world.send("POST", f"{agent}/messages/stream", texts(text))
+    world.send("POST", f"{agent}/messages", texts(SEND, config={"use_assistant_message": False}))
+    world.send("POST", f"{agent}/messages", texts("fail 500"))
+    world.send("POST", f"{agent}/messages/stream", texts("fail 500"))
     world.get(f"{agent}/messages?limit=100")
     world.send("GET", f"{agent}/messages?before=message-0")
-    world.send("POST", f"{agent}/messages", said("hello", messages=[{"role": "assistant", "text": "x"}]))
-    world.send("POST", f"{agent}/messages/stream", said("hello", stream_tokens=True))
+    world.send("POST", f"{agent}/messages", texts("hello", messages=[{"role": "assistant", "text": "x"}]))
+    world.send("POST", f"{agent}/messages/stream", texts("hello", stream_tokens=True))
     for wrong in ({"name": "x"}, {**CONFIG, "name": "bad/name!"}, {**CONFIG, "source_ids": ["s"]}):
         world.send("POST", AGENTS, wrong)
     world.send("POST", AGENTS, {**CONFIG, "tool_ids": ["tool-0"]})

@@ -45,7 +45,7 @@ def begin(server: Server, agent_id: str, text: str = "hi", by: Attempt | None = 
     return server.core.letta_messages.send(LOCAL_CALLER, agent_id, messages, by or attempt())
 
 
-def tell(server: Server, agent_id: str, text: str = "hi") -> TurnState:
+def send_text(server: Server, agent_id: str, text: str = "hi") -> TurnState:
     turn = begin(server, agent_id, text)
     server.drain(turn)
     return server.state(turn.ref)
@@ -93,11 +93,11 @@ def test_messages_are_turns_of_the_main_session_under_lettas_loop(make: Make) ->
     note = call("core_memory_append", "c", inner_thoughts="x", label="human", content="tea", request_heartbeat=True)
     server = make(note, send("noted"), send("again"))
     agent_id = create(server, system="Be kind. {CORE_MEMORY}").agent_id
-    state = tell(server, agent_id)
+    state = send_text(server, agent_id)
     assert state.turn.output_message.content == "noted"
     assert (state.origin, state.inference_count) == ("letta", 2)
     assert state.turn.session_id == main_session(agent_id, 0)
-    tell(server, agent_id)
+    send_text(server, agent_id)
     assert ["tea" in prompt for prompt in prompts(server)] == [False, True, True]
     assert {request.tool_choice for request in server.inference.requests} == {"required"}
     _, turns = server.core.letta_messages.read(LOCAL_CALLER, agent_id, None)
@@ -107,20 +107,20 @@ def test_messages_are_turns_of_the_main_session_under_lettas_loop(make: Make) ->
 def test_a_failed_call_continues_and_the_limit_of_steps_ends_the_turn(make: Make) -> None:
     wrong = [call("core_memory_replace", f"c{n}", label="human", old_content="no", new_content="") for n in range(50)]
     server = make(*wrong, max_infer_iters=50)
-    state = tell(server, create(server).agent_id)
+    state = send_text(server, create(server).agent_id)
     assert (state.status, state.inference_count) == (TurnStatus.COMPLETED, 50)
 
 
 def test_one_agent_answers_in_both_apis_with_one_prompt(make: Make) -> None:
     server = make(send("in letta"), "in agents", send("theirs"))
     agent_id = create(server).agent_id
-    tell(server, agent_id)
+    send_text(server, agent_id)
     server.whole_turn(server.session(agent_id))
     assert len(set(prompts(server))) == 1
     assert "name: Bob" in prompts(server)[0]
     server.clock.advance(1)  # type: ignore[attr-defined]
     theirs = server.agent(instructions="Hi", name="theirs", toolgroups=["letta::core"])
-    assert tell(server, theirs).turn.output_message.content == "theirs"
+    assert send_text(server, theirs).turn.output_message.content == "theirs"
     assert listed(server) == ["Sam", "theirs"]
 
 
@@ -134,7 +134,7 @@ def test_parallel_sends_wait_for_each_other(make: Make) -> None:
         begin(server, agent_id, "second")
     first.open()
     server.drain(turn)
-    assert tell(server, agent_id, "second").turn.output_message.content == "two"
+    assert send_text(server, agent_id, "second").turn.output_message.content == "two"
 
 
 def test_a_change_reaches_the_next_turn_and_not_the_running_one(make: Make) -> None:
@@ -147,7 +147,7 @@ def test_a_change_reaches_the_next_turn_and_not_the_running_one(make: Make) -> N
     changed = change(LOCAL_CALLER, agent_id, {"instructions": "New.", "name": "Ann"}, lambda _: {"tags": ("t",)})
     held.open()
     server.drain(turn)
-    tell(server, agent_id)
+    send_text(server, agent_id)
     assert [prompt.partition("\n")[0] for prompt in prompts(server)] == ["Old.", "Old.", "New."]
     assert (changed.config.name, changed.fields.tags) == ("Ann", ("t",))
     assert listed(server, name="Ann", tags=("t",)) == ["Ann"]
@@ -250,7 +250,7 @@ def test_a_turn_continues_under_lettas_loop_in_another_process(make: Make) -> No
 def test_a_deleted_agent_is_missing(make: Make) -> None:
     server = make(send("hello"))
     agent_id = create(server).agent_id
-    tell(server, agent_id)
+    send_text(server, agent_id)
     server.core.deleting.delete_agent(LOCAL_CALLER, agent_id)
     with pytest.raises(NotFound):
         server.core.letta_agents.read(LOCAL_CALLER, agent_id)

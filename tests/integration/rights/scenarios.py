@@ -331,16 +331,16 @@ def _letta(stage: Stage) -> Iterator[Callable[[], Act]]:
     for text in ("hello", NOISE):
         yield lambda text=text: lambda: _keeps_letta_agent(stage, text)
     for text in ("hello", CALL, MAKE, NOISE):
-        yield lambda text=text: _tells(stage, stage.agent(toolgroups=TOOLS), text)
+        yield lambda text=text: _sends_text(stage, stage.agent(toolgroups=TOOLS), text)
 
 
 def _letta_of_models(stage: Stage) -> Iterator[Callable[[], Act]]:
     guarded = {"input_shields": SHIELDS, "output_shields": SHIELDS, "toolgroups": TOOLS}
     for model in MODELS:
-        yield lambda model=model: _tells(stage, stage.agent(model=model, **guarded), "hello")
+        yield lambda model=model: _sends_text(stage, stage.agent(model=model, **guarded), "hello")
 
 
-def _tells(stage: Stage, agent_id: str, text: str) -> Act:
+def _sends_text(stage: Stage, agent_id: str, text: str) -> Act:
     path, body, key = f"{LETTA}/{agent_id}/messages", {"messages": [{"role": "user", "text": text}]}, stage.key()
 
     def act() -> None:
@@ -353,7 +353,7 @@ def _tells(stage: Stage, agent_id: str, text: str) -> Act:
 
 
 def _keeps_letta_agent(stage: Stage, text: str) -> None:
-    """Create an agent with blocks, change and list it, tell it something, and delete it."""
+    """Create an agent with blocks, change and list it, send it a text, and delete it."""
     answer = stage.functions.answer
     block = {"label": "human", "value": text[:5_000]}
     body = {"name": "Sam", "llm_config": {"model": "local"}, "system": text, "memory_blocks": [block], "tags": ["a"]}

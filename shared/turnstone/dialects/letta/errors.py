@@ -1,7 +1,7 @@
 """Error envelope of Letta's API.
 
 Source: the API of Letta 0.6, `{"detail": …}`: a text, or of invalid fields the list of their problems, each with the
-place `body` before its location. The code beside it is ours.
+part `body` before its location. The code beside it is ours.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,8 +23,8 @@ class LettaEnvelope:
         return to_json({"detail": message, "code": code})
 
     def invalid(self, problems: Sequence[Mapping[str, Any]], code: ErrorCode) -> bytes:
-        placed = [{**problem, "loc": ("body", *problem["loc"])} for problem in problems]
-        return to_json({"detail": placed, "code": code})
+        located = [{**problem, "loc": ("body", *problem["loc"])} for problem in problems]
+        return to_json({"detail": located, "code": code})
 
     def schema(self, status: int) -> dict[str, Any]:
         code = {"$ref": "#/components/schemas/ErrorCode"}

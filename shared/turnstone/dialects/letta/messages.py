@@ -199,9 +199,9 @@ class Rows:
         if thoughts:
             notes.append(ReasoningNote(id=shown, date=at, reasoning=thoughts))
         for call in calls:
-            said = self._answers_by.text_in(call)
-            if said is not None:
-                notes.append(AssistantNote(id=shown, date=at, assistant_message=said))
+            text = self._answers_by.text_in(call)
+            if text is not None:
+                notes.append(AssistantNote(id=shown, date=at, assistant_message=text))
             else:
                 notes.append(ToolCallNote(id=shown, date=at, tool_call=called(call)))
         return Row(number, tuple(notes))

@@ -109,7 +109,7 @@ class CreateLettaAgent(NullMeansDefault):
             raise InvalidRequest(NO_MODEL, ("llm_config",))
         llm = self.llm_config or LlmConfig(model=str(self.llm).rpartition("/")[2], handle=self.llm)
         base = tuple(BASE_TOOLS) if self.include_base_tools else ()
-        tools = (*base, *map(known_tool, self.tools), *map(tool_of_id, self.tool_ids))
+        tools = (*base, *map(base_tool_named, self.tools), *map(tool_of_id, self.tool_ids))
         config = AgentConfig(
             model=self.llm or llm.handle or llm.model,
             instructions=DEFAULT_SYSTEM if self.system is None else self.system,
@@ -179,7 +179,7 @@ class UpdateLettaAgent(NullMeansDefault):
         return None if self.block_ids is None else tuple(bare("block", each) for each in self.block_ids)
 
 
-def known_tool(name: str) -> str:
+def base_tool_named(name: str) -> str:
     """Return the name of a tool of this server. Raises NotFound for any other."""
     if name not in BASE_TOOLS:
         raise NotFound("tool", name)

@@ -30,7 +30,7 @@ class LettaFields(Frozen):
     """The fields of an agent that only Letta's API has.
 
     Attributes:
-        llm_config: as sent; of it, the model and the place of the thoughts have an effect.
+        llm_config: as sent; of it, the model and `put_inner_thoughts_in_kwargs` have an effect.
         embedding_config: as sent, None without one.
         generation: the number of times that its messages were reset; each has a session of its own.
     """

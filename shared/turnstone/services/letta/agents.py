@@ -76,7 +76,7 @@ class LettaAgents:
         return self._whole(caller.tenant, stored, fields)
 
     def list(self, caller: Caller, query: LettaQuery) -> Iterator[LettaAgent]:
-        """Yield the requested agents, in the order of their creation; few read in vain. Raises NotFound."""
+        """Yield the requested agents, in the order of their creation. Raises NotFound."""
         after = None if query.after is None else self._deps.agents.position(caller.tenant, query.after).order
         entries = islice(self._deps.agents.entries(caller.tenant, after, query.limit), MOST_SCANNED)
         return islice(self._matching(caller, query, entries), query.limit)

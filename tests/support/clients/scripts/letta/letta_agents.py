@@ -1,4 +1,4 @@
-"""Letta's own client, unmodified: agents, memory blocks, messages whole and streamed, and what is refused.
+"""Letta's own client, unmodified: agents, memory blocks, messages whole and streamed, and refusals.
 
 Arguments: base URL up to and including /letta.
 """
@@ -25,7 +25,7 @@ def raised(act: object) -> list[object]:
     raise AssertionError("nothing was raised")
 
 
-def said(text: str) -> list[MessageCreate]:
+def texts(text: str) -> list[MessageCreate]:
     return [MessageCreate(role="user", text=text)]
 
 
@@ -69,15 +69,15 @@ def main(base_url: str) -> None:
         removed=len(memory.remove_block(agent_id=agent.id, block_label="pet").blocks),
         labels=[block.label for block in memory.get_blocks(agent_id=agent.id)],
     )
-    first = client.agents.messages.send(agent_id=agent.id, messages=said("hi"))
-    second = client.agents.messages.send(agent_id=agent.id, messages=said("remember: likes tea"))
+    first = client.agents.messages.send(agent_id=agent.id, messages=texts("hi"))
+    second = client.agents.messages.send(agent_id=agent.id, messages=texts("remember: likes tea"))
     report(
         first=shown(first.messages),
         usage=[first.usage.step_count, second.usage.step_count, first.usage.total_tokens],
         second=shown(second.messages),
         human=memory.get_block(agent_id=agent.id, block_label="human").value,
     )
-    streamed = list(client.agents.messages.stream(agent_id=agent.id, messages=said("remember: likes cake")))
+    streamed = list(client.agents.messages.stream(agent_id=agent.id, messages=texts("remember: likes cake")))
     listed = client.agents.messages.list(agent_id=agent.id, limit=3)
     before = client.agents.messages.list(agent_id=agent.id, limit=100, before=listed[0].id)
     ids = [each.id for each in streamed if hasattr(each, "id")]
@@ -89,7 +89,7 @@ def main(base_url: str) -> None:
         same_ids=set(ids) <= {each.id for each in (*before, *listed)},
     )
     updated = client.agents.update(agent_id=agent.id, name="Sam 2", system="Be brief. {CORE_MEMORY}", tags=[])
-    client.agents.messages.send(agent_id=agent.id, messages=said("again"))
+    client.agents.messages.send(agent_id=agent.id, messages=texts("again"))
     report(updated=[updated.name, updated.system, updated.tags, updated.metadata])
     report(
         raised=[
@@ -100,7 +100,7 @@ def main(base_url: str) -> None:
             raised(lambda: client.agents.create(llm_config=LLM, source_ids=["source-0"])),
             raised(lambda: memory.update_block(agent_id=agent.id, block_label="human", value="x" * 6_000)),
             raised(lambda: memory.get_block(agent_id=agent.id, block_label="none")),
-            raised(lambda: client.agents.messages.send(agent_id="agent-0", messages=said("hi"))),
+            raised(lambda: client.agents.messages.send(agent_id="agent-0", messages=texts("hi"))),
             raised(lambda: client.agents.messages.list(agent_id=agent.id, before="message-0")),
         ]
     )
