@@ -1,26 +1,30 @@
-"""POST /v1/openai/v1/responses: start a response; stream it, or answer once it ends."""
+"""POST /v1/openai/v1/responses: start a response; stream it, answer once it ends, or at once if it is queued."""
 
 from turnstone.dialects.openai.responses.replies import ResponseEvent, ResponseObject
 from turnstone.dialects.openai.responses.requests import CreateResponse
 from turnstone.dialects.openai.responses.shown import ShownResponse
-from turnstone.dialects.openai.responses.stream import ResponseStream, encoder_of
+from turnstone.dialects.openai.responses.stream import ResponseStream, encoder_of, stored_whole, stream_from
 from turnstone.domain.turns.turns import TurnStatus
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.dialects import RESPONSES
-from turnstone.http.replies import TurnReply, TurnStreamReply
+from turnstone.http.replies import FileReply, TurnReply, TurnStreamReply, json_reply
 from turnstone.http.request import Request, parse
 from turnstone.http.route import Route
 
 
-def create_response(request: Request) -> TurnReply | TurnStreamReply:
+def create_response(request: Request) -> TurnReply | TurnStreamReply | FileReply:
     body = parse(request, CreateResponse)
     responses = request.use_cases.responses
+    if body.background:
+        stored = responses.start_in_background(request.caller, body.to_new(), request.attempt)
+        if not body.stream:
+            return json_reply(stored_whole(stored, responses.events_of, responses.image_at))
+        return TurnStreamReply(responses.follow(stored), stream_from(stored, responses.image_at), is_cursor=True)
     broadcast, sent = responses.start(request.caller, body.to_new(), request.attempt)
     shown = ShownResponse(broadcast.ref, sent, responses.image_at(broadcast.ref))
     if body.stream:
         return TurnStreamReply(broadcast, ResponseStream(shown))
-    encode = encoder_of(shown, responses.events_of)
-    return TurnReply(broadcast, encode, shows_failures=True, dialect=RESPONSES)
+    return TurnReply(broadcast, encoder_of(shown, responses.events_of), shows_failures=True, dialect=RESPONSES)
 
 
 ROUTE = Route(
@@ -33,4 +37,4 @@ ROUTE = Route(
     chunk=ResponseEvent,
     dialect=RESPONSES,
 )
-handler = LambdaHandler(__name__, ROUTE, loads=("responses", "turns"))
+handler = LambdaHandler(__name__, ROUTE, loads=("responses", "turns", "events"))

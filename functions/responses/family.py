@@ -8,6 +8,7 @@ TABLE = {
     "GET /v1/openai/v1/responses": "list_responses",
     "GET /v1/openai/v1/responses/{response_id}": "get_response",
     "DELETE /v1/openai/v1/responses/{response_id}": "delete_response",
+    "POST /v1/openai/v1/responses/{response_id}/cancel": "cancel_response",
     "GET /v1/openai/v1/responses/{response_id}/input_items": "list_input_items",
     "POST /v1/openai/v1/conversations": "create_conversation",
     "GET /v1/openai/v1/conversations/{conversation_id}": "get_conversation",
@@ -19,4 +20,4 @@ TABLE = {
     "DELETE /v1/openai/v1/conversations/{conversation_id}/items/{item_id}": "delete_item",
 }
 ROUTES = FamilyRoutes(__package__, TABLE)
-handler = LambdaHandler(__name__, family=ROUTES, loads=("responses", "conversations", "turns", "events"))
+handler = LambdaHandler(__name__, family=ROUTES, loads=("responses", "conversations", "turns", "events", "cancelling"))

@@ -2,8 +2,7 @@
 
 from turnstone.dialects.openai.responses.lists import READ_QUERY, stream_in_query
 from turnstone.dialects.openai.responses.replies import ResponseEvent, ResponseObject
-from turnstone.dialects.openai.responses.shown import ShownResponse
-from turnstone.dialects.openai.responses.stream import ResponseStream, whole
+from turnstone.dialects.openai.responses.stream import stored_whole, stream_from
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.dialects import RESPONSES
 from turnstone.http.replies import FileReply, TurnStreamReply, json_reply
@@ -13,14 +12,13 @@ from turnstone.http.route import Route
 
 def get_response(request: Request) -> FileReply | TurnStreamReply:
     after = stream_in_query(request.query)
-    responses, response_id = request.use_cases.responses, request.path_params["response_id"]
+    responses = request.use_cases.responses
+    stored = responses.read(request.caller, request.path_params["response_id"])
     if after is None:
-        stored = responses.read(request.caller, response_id)
-        shown = ShownResponse(stored.ref, stored.sent, responses.image_at(stored.ref))
-        return json_reply(whole(shown, stored.state, responses.events_of))
-    broadcast, sent = responses.follow(request.caller, response_id)
-    shown = ShownResponse(broadcast.ref, sent, responses.image_at(broadcast.ref))
-    return TurnStreamReply(broadcast, ResponseStream(shown, after, lambda: broadcast.doubtful_after), is_cursor=True)
+        return json_reply(stored_whole(stored, responses.events_of, responses.image_at))
+    broadcast = responses.follow(stored)
+    encoder = stream_from(stored, responses.image_at, after, lambda: broadcast.doubtful_after)
+    return TurnStreamReply(broadcast, encoder, is_cursor=True)
 
 
 PATH = "/v1/openai/v1/responses/{response_id}"

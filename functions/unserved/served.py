@@ -59,6 +59,8 @@ SERVED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("/v1/responses", "openai_responses", ("POST", "GET")),
     ("/v1/openai/v1/responses/{response_id}", "openai_responses", ("GET", "DELETE")),
     ("/v1/responses/{response_id}", "openai_responses", ("GET", "DELETE")),
+    ("/v1/openai/v1/responses/{response_id}/cancel", "openai_responses", ("POST",)),
+    ("/v1/responses/{response_id}/cancel", "openai_responses", ("POST",)),
     ("/v1/openai/v1/responses/{response_id}/input_items", "openai_responses", ("GET",)),
     ("/v1/responses/{response_id}/input_items", "openai_responses", ("GET",)),
     ("/v1/openai/v1/conversations", "openai_responses", ("POST",)),

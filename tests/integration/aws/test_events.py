@@ -118,6 +118,7 @@ SHOWN = {
     "create_response": {"id", "object", "output", "usage"},
     "list_responses": {"data", "has_more", "first_id", "last_id"},
     "get_response": {"id", "object", "output", "usage"},
+    "cancel_response": {"id", "object", "output", "usage"},
     "delete_response": {"id", "deleted"},
     "list_input_items": {"data", "has_more", "first_id", "last_id"},
     "create_conversation": {"id", "object", "created_at", "metadata"},

@@ -14,7 +14,7 @@ import turnstone.bootstrap.services.turns
 from tests.fakes.models.scripted import Scripted, ScriptedReply, calls, cut_off
 from tests.support.engine.either_store import Make
 from tests.support.engine.harness import LEASE_S, Held, completes_turn, eventually, saves_step
-from tests.support.engine.responses import encoded, live, read, replayed, started
+from tests.support.engine.responses import encoded, followed, live, read, replayed, started
 from turnstone.dialects.openai.responses.shown import ShownResponse
 from turnstone.dialects.openai.responses.stream import ResponseStream
 from turnstone.domain.access.caller import LOCAL_CALLER
@@ -115,9 +115,7 @@ def test_a_running_response_is_followed_from_any_number_here_and_elsewhere(make:
     elsewhere = make()
     assert replayed(elsewhere, text, is_over=False) == half
     streams = [
-        (process, after, process.core.responses.follow(LOCAL_CALLER, text))
-        for process in (server, elsewhere)
-        for after in (-1, 1, len(half) - 1)
+        (process, after, followed(process, text)) for process in (server, elsewhere) for after in (-1, 1, len(half) - 1)
     ]
     assert {stream.broadcast.is_over for _, _, stream in streams} == {False}
     held.open()
@@ -140,7 +138,7 @@ def test_after_a_crash_the_rest_follows_whatever_was_received(make: Make, is_aft
     script = (DONE,) if is_after_first_step else (ROLLING, DONE)
     held = Held(script[-1])
     heir, elsewhere = make(*script[:-1], held), make()
-    early = elsewhere.core.responses.follow(LOCAL_CALLER, text)
+    early = followed(elsewhere, text)
     heir.clock.advance(LEASE_S + 1)  # type: ignore[attr-defined]
     assert heir.core.recovery.reconcile(began.broadcast.ref).run is not None
     held.wait()
@@ -169,7 +167,7 @@ def test_a_client_that_follows_elsewhere_receives_a_takeover_here_without_a_gap(
     eventually(lambda: first.store.is_dead and not first.core.executor._running)
     received = live(began, is_over=False)
     heir = make(DONE)
-    broadcasts = [(after, *heir.core.responses.follow(LOCAL_CALLER, text)) for after in range(-1, len(received))]
+    broadcasts = [(after, *followed(heir, text)) for after in range(-1, len(received))]
     heir.clock.advance(LEASE_S + 1)  # type: ignore[attr-defined]
     assert heir.core.recovery.reconcile(began.broadcast.ref).run is not None
     heir.settle()
@@ -189,7 +187,7 @@ def test_a_response_that_is_deleted_or_missing_has_no_stream(make: Make) -> None
     server.drain(began.broadcast)
     stranger = LOCAL_CALLER.model_copy(update={"tenant": "other"})
     with pytest.raises(NotFound):
-        server.core.responses.follow(stranger, text)
+        followed(server, text, stranger)
     server.core.responses.delete(LOCAL_CALLER, text)
     with pytest.raises(NotFound):
-        server.core.responses.follow(LOCAL_CALLER, text)
+        followed(server, text)

@@ -113,7 +113,7 @@ def store_what_events_name(store: RangeStore, *, is_waiting: bool) -> SessionRef
 
 
 def _store_response(store: RangeStore, ref: TurnRef) -> None:
-    request = CreateResponse.model_validate({"model": "offline", "input": "hello"}).to_new().sent
+    request = CreateResponse.model_validate({"background": True, "model": "offline", "input": "hello"}).to_new().sent
     listed = ListedResponse(
         agent_id=ref.agent_id,
         session_id=ref.session_id,

@@ -9,12 +9,12 @@ from threading import Event
 from typing import Any
 
 from tests.support.engine.harness import PATIENCE_S, Server, StoreCall, attempt
-from turnstone.dialects.openai.responses.folding import response_of
 from turnstone.dialects.openai.responses.requests import CreateResponse
 from turnstone.dialects.openai.responses.shown import ShownResponse
-from turnstone.dialects.openai.responses.stream import NONE, ResponseStream
+from turnstone.dialects.openai.responses.stream import NONE, ResponseStream, response_in
 from turnstone.domain.access.caller import LOCAL_CALLER, Caller
 from turnstone.domain.responses.addresses import response_id
+from turnstone.domain.responses.requests import StoredResponse
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.services.responses.responses import Started
 from turnstone.services.streams.broadcast import TurnBroadcast
@@ -58,9 +58,7 @@ def responded(
 
 def read(server: Server, text: str, caller: Caller = LOCAL_CALLER) -> dict[str, Any]:
     stored = server.core.responses.read(caller, text)
-    events = server.core.responses.events_of(stored.state)
-    shown = ShownResponse(stored.ref, stored.sent, server.core.responses.image_at(stored.ref))
-    return response_of(shown, stored.state, events)
+    return response_in(stored, server.core.responses.events_of, server.core.responses.image_at)
 
 
 def events_in(wire: bytes) -> list[dict[str, Any]]:
@@ -95,9 +93,20 @@ def live(started: Started, *, is_over: bool = True) -> list[dict[str, Any]]:
     return encoded(encoder, started.broadcast, is_over=is_over)
 
 
+def followed(server: Server, text: str, caller: Caller = LOCAL_CALLER) -> Started:
+    stored = server.core.responses.read(caller, text)
+    return Started(server.core.responses.follow(stored), stored.sent)
+
+
+def queued(server: Server, by: Attempt | None = None, **body: Any) -> StoredResponse:
+    """Start a response in the background."""
+    new = CreateResponse.model_validate({"model": "scripted", "input": "hello", "background": True, **body}).to_new()
+    return server.core.responses.start_in_background(LOCAL_CALLER, new, by or attempt())
+
+
 def replayed(server: Server, text: str, after: int = NONE, *, is_over: bool = True) -> list[dict[str, Any]]:
     """Return the events of a response behind that number, as a client that returns receives them."""
-    broadcast, sent = server.core.responses.follow(LOCAL_CALLER, text)
+    broadcast, sent = followed(server, text)
     shown = ShownResponse(broadcast.ref, sent, server.core.responses.image_at(broadcast.ref))
     encoder = ResponseStream(shown, after, lambda: broadcast.doubtful_after)
     return encoded(encoder, broadcast, is_over=is_over)

@@ -523,6 +523,7 @@ BODIES = {
     ),
     ("GET", response_bodies.RESPONSES): Bodies(UNREAD.valid, by_query=response_bodies.responses_grade),
     ("DELETE", response_bodies.RESPONSE): UNREAD,
+    ("POST", response_bodies.CANCEL): UNREAD,
     ("GET", response_bodies.RESPONSE): Bodies(UNREAD.valid, by_query=response_bodies.read_grade),
     ("GET", response_bodies.INPUT_ITEMS): Bodies(UNREAD.valid, by_query=response_bodies.items_grade),
     ("POST", response_bodies.CONVERSATIONS): Bodies(

@@ -30,7 +30,7 @@ def sent(**more: Any) -> NewResponse:
 
 # a value of each parameter that has an effect, with the check of that
 HONOURED: dict[str, tuple[Any, Any]] = {
-    "background": (False, lambda new: new.sent.echo["background"] is False),
+    "background": (True, lambda new: new.sent.echo["background"] is new.sent.is_in_background is True),
     "conversation": ({"id": "conv_a"}, lambda new: new.conversation == new.sent.conversation == "conv_a"),
     "include": (["file_search_call.results"], lambda new: new.sent.include == ("file_search_call.results",)),
     "input": ("other", lambda new: new.messages[0].content == "other"),
@@ -60,7 +60,6 @@ HONOURED: dict[str, tuple[Any, Any]] = {
 NEEDS = {"stream_options": {"stream": True}}
 # values of parameters that are honoured in part
 REFUSED_VALUES: tuple[tuple[str, Any], ...] = (
-    ("background", True),
     ("conversation", {"id": "conv_a", "name": "b"}),
     ("include", ["computer_call_output.output.image_url"]),
     ("include", ["message.output_text.logprobs"]),

@@ -284,6 +284,7 @@ def test_every_parameter_is_declared(route: Route) -> None:
     is_creating = route.method == "POST" and route.path in (
         *CREATING_FILES,
         RESPONSES,
+        f"{RESPONSES}/{{response_id}}/cancel",
         CONVERSATIONS,
         CONVERSATION_ITEMS,
     )
@@ -583,6 +584,12 @@ def check_responses(checked: CheckedClient) -> None:
     assert checked.fetch("POST", RESPONSES, {}).status == 400
     assert checked.fetch("GET", path, query="?stream=true&starting_after=1").status == 200
     assert checked.fetch("GET", path, query="?starting_after=1").status == 400
+    assert checked.fetch("POST", path + "/cancel").status == 400
+    queued = checked.fetch("POST", RESPONSES, {**whole, "background": True}).json()
+    assert queued["status"] == "queued"
+    checked.ids["response_id"], other = queued["id"], checked.ids["response_id"]
+    assert checked.fetch("POST", path + "/cancel").status == 200
+    checked.ids["response_id"] = other
     assert checked.fetch("GET", RESPONSES, query="?limit=1").json()["has_more"] is True
     assert checked.fetch("GET", RESPONSES, query="?limit=0").status == 400
     for url in (path, path + "/input_items"):

@@ -205,6 +205,8 @@ class ResponseServices:
                 read_tokens=self._turns().runner_deps.read_tokens,
                 deleting=lambda: self._cleanup().deleting,
                 events=lambda: self._turns().events,
+                cancelling=lambda: self._turns().cancelling,
+                supervisor=ports.supervisor,
                 attachments=lambda: AttachmentStore(ports.store),
             )
         )

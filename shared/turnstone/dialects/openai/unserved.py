@@ -77,7 +77,6 @@ GROUPS: tuple[Group, ...] = (
         ("/v1/openai/v1",),
         TURN,
         """
-        POST /responses/{response_id}/cancel responses.cancel
         POST /responses/compact responses.compact
         POST /responses/input_tokens responses.input_tokens.count
         """,

@@ -25,6 +25,7 @@ class SentRequest(Frozen):
         input: the input items as sent, an empty one in place of each deleted one; ids are added when they are read.
         removed: the positions of deleted output items.
         takes_one_call: whether only the first call of each inference counts.
+        is_in_background: whether the response runs without its request.
         segment: number of the open segment of the context log when the turn was opened.
     """
 
@@ -34,6 +35,7 @@ class SentRequest(Frozen):
     include: tuple[str, ...] = ()
     input: tuple[JsonObject, ...] = ()
     takes_one_call: bool = False
+    is_in_background: bool = False
     segment: int = 0
     removed: tuple[int, ...] = ()
 
@@ -103,11 +105,16 @@ class NewResponse(NamedTuple):
 
 
 class StoredResponse(NamedTuple):
-    """A response as stored: its turn, and its request."""
+    """A response as stored: its turn, and its request.
+
+    Attributes:
+        is_queued: whether no process has run it yet.
+    """
 
     ref: TurnRef
     state: TurnState
     sent: SentRequest
+    is_queued: bool = False
 
 
 class ListedResponse(Frozen):

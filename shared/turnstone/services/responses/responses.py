@@ -4,22 +4,23 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from uuid import UUID
 
 from turnstone.domain.access.access import owner_of
 from turnstone.domain.access.caller import Caller
-from turnstone.domain.errors import ContentLost, InvalidRequest, NotFound
+from turnstone.domain.errors import ContentLost, InvalidRequest, NotFound, TurnEnded
 from turnstone.domain.lists import ListQuery
 from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.responses.addresses import CONVERSATION_KIND, RESPONSE_KIND, session_of, turn_of
 from turnstone.domain.responses.lists import ResponsesQuery
 from turnstone.domain.responses.requests import NewResponse, SentRequest, StoredResponse
 from turnstone.domain.sessions.call_pairs import open_calls
-from turnstone.domain.sessions.sessions import Session
+from turnstone.domain.sessions.sessions import LockState, Session
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.turns.events import Numbered
 from turnstone.domain.turns.turns import TurnState
+from turnstone.ports.supervision import Supervisor
 from turnstone.ports.system import Clock, IdGenerator
 from turnstone.services.access.access import AccessRules, check_session
 from turnstone.services.access.visible_list import Listing
@@ -29,8 +30,8 @@ from turnstone.services.responses.forking import Forking, ForkNeeded
 from turnstone.services.streams.broadcast import TurnBroadcast
 from turnstone.services.streams.event_cursor import WholeCursor
 from turnstone.services.streams.replay import numbered
-from turnstone.services.turns.run_request import Opening
-from turnstone.services.turns.turn_events import TurnEvents
+from turnstone.services.turns.run_request import InBackground, Opening
+from turnstone.services.turns.supervision import watch_if_due
 from turnstone.services.turns.turns import Turns
 from turnstone.store.agents.agents import AgentStore
 from turnstone.store.agents.implicit import IMPLICIT, is_implicit
@@ -39,8 +40,15 @@ from turnstone.store.layout.listing import ListEntry
 from turnstone.store.responses.responses import ResponseStore, get_request, listed_in
 from turnstone.store.sessions.turns import SessionView, TurnStore
 
+if TYPE_CHECKING:  # few functions follow or cancel turns
+    from turnstone.services.turns.cancelling import Cancelling
+    from turnstone.services.turns.turn_events import TurnEvents
+
 MOST_BEFORE_FIRST = 10_000  # the clients take an empty page for the end of a list
 SESSION_NAME = "response"
+NOT_IN_BACKGROUND = (
+    "response_id: this response does not run in the background; those with background=true are cancelled"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +61,7 @@ class ResponseDeps:
         read_tokens: the tokens of the history that a fork takes over.
         deleting: returns the service that deletes sessions, which only deletion needs.
         events: returns the service that follows turns, which only streams of stored responses need.
+        cancelling: returns the service that cancels turns.
         attachments: returns the store of files that tools made.
     """
 
@@ -67,8 +76,13 @@ class ResponseDeps:
     ephemeral_for_s: float
     read_tokens: int
     deleting: Callable[[], Deleting]
-    events: Callable[[], TurnEvents]
+    events: "Callable[[], TurnEvents]"
+    cancelling: "Callable[[], Cancelling]"
+    supervisor: Supervisor
     attachments: Callable[[], AttachmentStore]
+
+
+Begun = TypeVar("Begun", TurnBroadcast, InBackground)
 
 
 class Started(NamedTuple):
@@ -93,6 +107,20 @@ class Responses:
             TurnRunning: the response to continue has not ended, or the conversation's newest turn runs.
             Overloaded, LimitReached: as `Turns.start` does.
         """
+        return Started(*self._begun(caller, new, attempt, self._deps.turns.start))
+
+    def start_in_background(self, caller: Caller, new: NewResponse, attempt: Attempt) -> StoredResponse:
+        """Begin the response without its request, queued unless it has ended; for the errors see `start`."""
+        begun, sent = self._begun(caller, new, attempt, self._deps.turns.start_in_background)
+        return StoredResponse(begun.ref, begun.state, sent, is_queued=not begun.state.status.is_terminal)
+
+    def _begun(
+        self,
+        caller: Caller,
+        new: NewResponse,
+        attempt: Attempt,
+        begin: Callable[[Caller, SessionRef, Opening, Attempt], Begun],
+    ) -> tuple[Begun, SentRequest]:
         previous = None if new.previous is None else turn_of(caller.tenant, new.previous)
         ends_at = self._deps.clock.now() + timedelta(seconds=self._deps.kept_for_s)
         fitting = Fitting(new, previous, owner_of(caller), ends_at, partial(self._open_calls, caller.tenant))
@@ -104,12 +132,12 @@ class Responses:
             else:
                 ref, opening = self._next(new, previous)
             try:
-                broadcast = self._deps.turns.start(caller, ref, fitting.of(opening), attempt)
+                begun = begin(caller, ref, fitting.of(opening), attempt)
             except ForkNeeded as needed:
                 fitting = fitting.of_fork(needed.state)
                 log = self._forking.log_of(ref, needed)
                 ref, opening = self._first(caller, new, attempt, after=needed.state.order)
-                broadcast = self._deps.turns.start(caller, ref, fitting.of(opening._replace(log=log)), attempt)
+                begun = begin(caller, ref, fitting.of(opening._replace(log=log)), attempt)
         except NotFound as missing:
             named = new.conversation or new.previous
             if named is None or missing.kind == RESPONSE_KIND:
@@ -117,7 +145,7 @@ class Responses:
             raise NotFound(RESPONSE_KIND if new.conversation is None else CONVERSATION_KIND, named) from missing
         except InvalidRequest as refused:
             raise fitting.in_request(refused) from refused
-        return Started(broadcast, fitting.sent or self._store.sent(broadcast.ref))
+        return begun, fitting.sent or self._store.sent(begun.ref)
 
     def image_at(self, ref: TurnRef) -> Callable[[str], str | None]:
         """Return the function that reads an image which the turn's tools made: its base64 by its address."""
@@ -131,13 +159,29 @@ class Responses:
         except NotFound as missing:
             raise NotFound(RESPONSE_KIND, text) from missing
 
-    def follow(self, caller: Caller, text: str) -> Started:
-        """Return the response of that id with all events of its turn, past ones and those to come.
+    def follow(self, stored: StoredResponse) -> TurnBroadcast:
+        """Return all events of a response that was just read or begun, past ones and those to come."""
+        return self._deps.events().fed(WholeCursor(stored.ref), stored.state)
 
-        Raises NotFound, ContentLost.
+    def cancel(self, caller: Caller, text: str, attempt: Attempt) -> StoredResponse:
+        """Return the cancelled response, or one that had ended before.
+
+        Raises:
+            NotFound: the response.
+            InvalidRequest: it does not run in the background.
         """
-        ref, state, sent = self.read(caller, text)
-        return Started(self._deps.events().fed(WholeCursor(ref), state), sent)
+        stored = self.read(caller, text)
+        if not stored.sent.is_in_background:
+            raise InvalidRequest(NOT_IN_BACKGROUND, ("response_id",))
+        if stored.state.status.is_terminal:
+            return stored
+        try:
+            state = self._deps.cancelling().cancel(caller, stored.ref, attempt)
+        except TurnEnded:
+            return self.read(caller, text)
+        except NotFound as missing:
+            raise NotFound(RESPONSE_KIND, text) from missing
+        return stored._replace(state=state, is_queued=False)
 
     def list(self, caller: Caller, query: ResponsesQuery) -> tuple[Listing, Iterator[StoredResponse]]:
         """Return the part of the list, and its responses, read from the store on iteration."""
@@ -179,7 +223,10 @@ class Responses:
         sent = self._store.sent(ref)
         state, _ = visited.turn()
         state.check_content()
-        return StoredResponse(ref, state, sent)
+        lock = visited.session.lock
+        is_queued = lock.state is LockState.QUEUED and lock.order == state.order
+        watch_if_due(self._deps.supervisor, self._deps.clock, ref, visited.session)
+        return StoredResponse(ref, state, sent, is_queued)
 
     def _listed(self, caller: Caller, listing: Listing) -> Iterator[StoredResponse]:
         """Yield the responses; those deleted in the meantime, and those whose content is lost, are left out."""

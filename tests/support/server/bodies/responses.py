@@ -13,6 +13,7 @@ from turnstone.dialects.openai.responses.requests import CreateResponse
 
 RESPONSES = "/v1/openai/v1/responses"
 RESPONSE = f"{RESPONSES}/{{response_id}}"
+CANCEL = f"{RESPONSE}/cancel"
 INPUT_ITEMS = f"{RESPONSE}/input_items"
 CONVERSATIONS = "/v1/openai/v1/conversations"
 CONVERSATION = f"{CONVERSATIONS}/{{conversation_id}}"

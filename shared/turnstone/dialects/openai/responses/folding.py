@@ -55,14 +55,20 @@ class ResponseFold:
         self._calls: dict[int, OpenFunctionCall | OpenHosted] = {}
         self._running: dict[str, OpenHosted] = {}
         self._sources: dict[int, Annotation] = {}
-        self.response: dict[str, Any] = shown.begun()
+        self._is_queued = False
+        self.response: dict[str, Any] = shown.begun(is_queued=shown.is_in_background)
 
     def received(self, event: TurnEvent) -> Iterator[Event]:
         """Yield the events of the response, without their numbers, that this event of the turn causes."""
+        if self._is_queued and type(event) is not TurnFailed:
+            self._is_queued = False
+            yield from self._in_progress()
+        yield from self._caused_by(event)
+
+    def _caused_by(self, event: TurnEvent) -> Iterator[Event]:
         match event:
             case TurnStarted():
-                yield {"type": "response.created", "response": self.response}
-                yield {"type": "response.in_progress", "response": self.response}
+                yield from self._created()
             case StepStarted(step_type="inference"):
                 self._forget_unfinished()
             case StepDetailed(piece=piece):
@@ -80,6 +86,18 @@ class ResponseFold:
                 yield from self._failed(event)
             case _:
                 return
+
+    def _created(self) -> Iterator[Event]:
+        yield {"type": "response.created", "response": self.response}
+        self._is_queued = self._shown.is_in_background
+        if self._is_queued:
+            yield {"type": "response.queued", "response": self.response}
+        else:
+            yield from self._in_progress()
+
+    def _in_progress(self) -> Iterator[Event]:
+        self.response = self._shown.begun()
+        yield {"type": "response.in_progress", "response": self.response}
 
     def _detailed(self, piece: Piece) -> Iterator[Event]:
         match piece:
@@ -202,7 +220,9 @@ class ResponseFold:
         return [each.item for each in sorted(self._ended, key=lambda each: each.index) if not each.is_dropped]
 
 
-def response_of(shown: ShownResponse, state: TurnState, events: Iterable[Numbered]) -> dict[str, Any]:
+def response_of(
+    shown: ShownResponse, state: TurnState, events: Iterable[Numbered], *, is_queued: bool = False
+) -> dict[str, Any]:
     """Return the response of a turn in this state, from the events of the turn so far."""
     fold = ResponseFold(shown)
     for each in events:
@@ -210,7 +230,7 @@ def response_of(shown: ShownResponse, state: TurnState, events: Iterable[Numbere
             pass
     if state.status.is_terminal:
         return fold.response
-    return {**shown.begun(), "output": fold.output}
+    return {**shown.begun(is_queued=is_queued), "output": fold.output}
 
 
 def _arguments_of(call: ToolCall) -> str:

@@ -12,12 +12,11 @@ from pydantic_core import to_json
 
 from turnstone.dialects.json_objects import after_entries, before_entries
 from turnstone.dialects.openai.pages import HAS_MORE, OF_LIST, PageRule, Query, only_value, refuse_cursor
-from turnstone.dialects.openai.responses.folding import response_of
 from turnstone.dialects.openai.responses.input_items import shown_items
 from turnstone.dialects.openai.responses.replies import EXAMPLE_ID, EXAMPLE_INPUT, ListedResponseObject
 from turnstone.dialects.openai.responses.requests import NO_PADDING, SERVED_INCLUDES
-from turnstone.dialects.openai.responses.shown import ImageAt, ShownResponse
-from turnstone.dialects.openai.responses.stream import EventsOf
+from turnstone.dialects.openai.responses.shown import ImageAt
+from turnstone.dialects.openai.responses.stream import EventsOf, response_in
 from turnstone.domain.errors import InvalidRequest, NotFound
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.responses.addresses import turn_of
@@ -162,8 +161,7 @@ def listed_wires(
 ) -> Iterator[tuple[str, bytes]]:
     """Yield the id and the JSON of each response, with its input."""
     for stored in listed:
-        shown = ShownResponse(stored.ref, stored.sent, image_at(stored.ref))
-        response = response_of(shown, stored.state, events_of(stored.state))
+        response = response_in(stored, events_of, image_at)
         response["input"] = shown_items(stored.sent.input, stored.ref.turn_id)
         yield response["id"], to_json(response)
 

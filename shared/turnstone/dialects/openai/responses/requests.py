@@ -46,7 +46,6 @@ REFUSED = {
     "prompt_cache_options": "this server configures no caches of providers; leave it out",
 }
 NOT_YET = {
-    "background": (True, "responses run within their request here; leave it out, or send false"),
     "store": (False, "responses are stored here; leave it out, or send true"),
     "truncation": ("disabled", "older messages that exceed the model's context are left out; send auto"),
 }
@@ -205,6 +204,7 @@ class CreateResponse(StrictRequest):
             include=tuple(dict.fromkeys(self.include)),
             input=stored_items(items),
             takes_one_call=not self.parallel_tool_calls,
+            is_in_background=self.background,
         )
         return NewResponse(
             messages=given.messages,

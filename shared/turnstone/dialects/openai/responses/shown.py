@@ -43,9 +43,14 @@ class ShownResponse(NamedTuple):
         """Whether texts of the model may cite results of searches."""
         return any(tool.kind in CITED for tool in self.sent.hosted.values())
 
-    def begun(self) -> dict[str, Any]:
+    @property
+    def is_in_background(self) -> bool:
+        """Whether the response runs without its request."""
+        return self.sent.is_in_background
+
+    def begun(self, *, is_queued: bool = False) -> dict[str, Any]:
         """Return the response without any output."""
-        return self._response("in_progress", {**NO_END, "output": []})
+        return self._response("queued" if is_queued else "in_progress", {**NO_END, "output": []})
 
     def ended(self, state: TurnState, output: list[dict[str, Any]]) -> dict[str, Any]:
         """Return the response of the ended turn with that output."""

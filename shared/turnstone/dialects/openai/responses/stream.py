@@ -5,16 +5,20 @@ an event of the type `error` is flat, because the client takes a field `error` f
 """
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from pydantic_core import to_json
 
 from turnstone.dialects.openai.responses.folding import ResponseFold, response_of
 from turnstone.dialects.openai.responses.output.text_items import Event
-from turnstone.dialects.openai.responses.shown import ShownResponse
+from turnstone.dialects.openai.responses.shown import ImageAt, ShownResponse
+from turnstone.domain.refs import TurnRef
+from turnstone.domain.responses.requests import StoredResponse
 from turnstone.domain.turns.events import Numbered, TurnStarted
 from turnstone.domain.turns.turns import TurnState
 
 EventsOf = Callable[[TurnState], Iterable[Numbered]]
+ImagesOf = Callable[[TurnRef], ImageAt]
 NONE = -1
 
 
@@ -85,9 +89,30 @@ def _sse(event: Event, number: int) -> bytes:
     return b"event: " + str(event["type"]).encode() + b"\ndata: " + data + b"\n\n"
 
 
+def stream_from(
+    stored: StoredResponse,
+    image_at: ImagesOf,
+    after: int = NONE,
+    doubtful_after: Callable[[], int | None] = lambda: None,
+) -> ResponseStream:
+    """Return the encoder of a stream of the stored response; for its fields see `ResponseStream`."""
+    return ResponseStream(ShownResponse(stored.ref, stored.sent, image_at(stored.ref)), after, doubtful_after)
+
+
 def whole(shown: ShownResponse, state: TurnState, events_of: EventsOf) -> bytes:
     """Return the JSON of the response of a turn in its state."""
     return to_json(response_of(shown, state, events_of(state)))
+
+
+def stored_whole(stored: StoredResponse, events_of: EventsOf, image_at: ImagesOf) -> bytes:
+    """Return the JSON of the stored response."""
+    return to_json(response_in(stored, events_of, image_at))
+
+
+def response_in(stored: StoredResponse, events_of: EventsOf, image_at: ImagesOf) -> dict[str, Any]:
+    """Return the stored response."""
+    shown = ShownResponse(stored.ref, stored.sent, image_at(stored.ref))
+    return response_of(shown, stored.state, events_of(stored.state), is_queued=stored.is_queued)
 
 
 def encoder_of(shown: ShownResponse, events_of: EventsOf) -> Callable[[TurnState], bytes]:
