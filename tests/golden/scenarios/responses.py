@@ -35,8 +35,11 @@ def of_a_model(world: World) -> None:
         world.get(f"{path}?limit=2")
         world.get(f"{path}/{second}")
         world.get(f"{path}/{second}/input_items?limit=1")
-    for wrong in ({"tools": [{"type": "shell"}]}, {"input": [output]}, {"background": True}, {"model": "agent/none"}):
+    for wrong in ({"tools": [{"type": "shell"}]}, {"input": [output]}, {"store": False}, {"model": "agent/none"}):
         world.send("POST", RESPONSES, {**request_of("hello"), **wrong})
+    world.send("GET", f"{RESPONSES}/{second}?stream=true&starting_after=5")
+    for response_id in (second, "resp_unknown"):
+        world.send("POST", f"{RESPONSES}/{response_id}/cancel")
     for method, target in (("GET", ""), ("DELETE", ""), ("GET", "/input_items")):
         world.send(method, f"{RESPONSES}/resp_unknown{target}")
     world.send("POST", RESPONSES, request_of("hello", previous_response_id=first))
