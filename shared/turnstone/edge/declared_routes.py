@@ -18,8 +18,9 @@ def declared_routes(family: str) -> tuple[Route, ...]:
     above = family.rpartition(".")[0]
     folder = Path(sys.modules[family].__path__[0]).parent
     found = []
-    for source in sorted(folder.glob("*/*.py")):
+    for source in sorted(folder.glob("*/**/*.py")):
         if DECLARES.search(source.read_text()):
-            module = import_module(".".join(filter(None, (above, source.parent.name, source.stem))))
+            names = source.relative_to(folder).with_suffix("").parts
+            module = import_module(".".join(filter(None, (above, *names))))
             found.append(module.ROUTE)
     return tuple(found)
