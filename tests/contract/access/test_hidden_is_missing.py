@@ -1,6 +1,7 @@
 """Every answer about an object that the caller may not see is that about a missing one, whichever sent ids exist.
 
-Covers: services/access/access, services/turns/reading, services/files/attachments, functions
+Covers: services/access/access, services/responses/answering, services/turns/reading, services/files/attachments,
+functions
 """
 
 from __future__ import annotations
@@ -24,7 +25,11 @@ from turnstone.http.route import Route
 
 OF_BANKS = ("memory_bank_id", "bank_id", "document_id", "vector_db_id")
 OF_STORES = ("vector_store_id", "file_id", "batch_id")
-IDS = ("agent_id", "session_id", "turn_id", "step_id", "attachment_id", *OF_BANKS, *OF_STORES)
+OF_RESPONSES = ("response_id", "conversation_id", "item_id")
+IDS = (
+    *("agent_id", "session_id", "turn_id", "step_id", "attachment_id", "block_label"),
+    *(*OF_BANKS, *OF_STORES, *OF_RESPONSES),
+)
 UNKNOWN = Caller(tenant="other", principal="ann")
 PAIRS: Mapping[str, tuple[Caller, Caller, dict[str, Any]]] = {
     "two teams": (

@@ -69,7 +69,7 @@ INGESTED_WITHIN_S = 20.0
 
 
 def is_registry(route: Route) -> bool:
-    return route.path.startswith((*REGISTRIES, "/v1/openai/v1/models", WEBHOOKS))
+    return route.path.startswith((*REGISTRIES, "/v1/openai/v1/models", "/letta/v1/models", WEBHOOKS))
 
 
 class Tenant:

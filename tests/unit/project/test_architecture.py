@@ -64,7 +64,6 @@ SHORT = {
     "http.server.clients": "the versions of clients that are refused",
     "ports.system": "the clock and the ids",
     "store.keys.blocks": "the keys of one subject, beside those of others",
-    "services.responses.answering": "refusals that responses and conversations share",
     "services.files.attachments": "a use case of one route",
 }
 

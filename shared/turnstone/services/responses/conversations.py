@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from uuid import UUID
 
 from turnstone.domain.access.access import owner_of
 from turnstone.domain.access.caller import Caller
@@ -35,7 +34,7 @@ from turnstone.ports.records import Record
 from turnstone.ports.system import Clock, IdGenerator
 from turnstone.services.access.access import AccessRules, check_session
 from turnstone.services.cleanup.deleting import Deleting
-from turnstone.services.responses.answering import named_as, refuse_lonely
+from turnstone.services.responses.answering import named_as, refuse_lonely, session_id_of
 from turnstone.services.streams.replay import numbered
 from turnstone.store.agents.agents import AgentStore
 from turnstone.store.agents.implicit import IMPLICIT
@@ -227,8 +226,7 @@ class Conversations:
         now = self._deps.clock.now()
         return Session(
             agent_id=new.agent_id or IMPLICIT,
-            # a request sent again with its key finds the session that it created
-            session_id=str(UUID(attempt.key)) if attempt.key else self._deps.ids.new_id(),
+            session_id=session_id_of(caller.tenant, attempt, self._deps.ids),
             session_name=SESSION_NAME,
             started_at=now,
             order=self._deps.ids.order_key(now, None),

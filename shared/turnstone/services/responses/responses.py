@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
-from uuid import UUID
 
 from turnstone.domain.access.access import owner_of
 from turnstone.domain.access.caller import Caller
@@ -25,6 +24,7 @@ from turnstone.ports.system import Clock, IdGenerator
 from turnstone.services.access.access import AccessRules, check_session
 from turnstone.services.access.visible_list import Listing
 from turnstone.services.cleanup.deleting import Deleting
+from turnstone.services.responses.answering import session_id_of
 from turnstone.services.responses.fitting import Fitting, turn_without_config
 from turnstone.services.responses.forking import Forking, ForkNeeded
 from turnstone.services.streams.broadcast import TurnBroadcast
@@ -246,8 +246,7 @@ class Responses:
             self._deps.rules.check_sight(caller, stamp, "agent", agent_id)
             lives_for_s = lives_for_s if is_kept else self._deps.ephemeral_for_s
         now = self._deps.clock.now()
-        # a request sent again with its key finds the session that it created
-        session_id = str(UUID(attempt.key)) if attempt.key else self._deps.ids.new_id()
+        session_id = session_id_of(caller.tenant, attempt, self._deps.ids)
         session = Session(
             agent_id=agent_id,
             session_id=session_id,
