@@ -4,7 +4,6 @@ from ..agents import routes as agents
 from ..attachments import routes as attachments
 from ..files import family as files
 from ..inference import family as inference
-from ..letta import family as letta
 from ..llama_stack_2024 import changes, reads, streams
 from ..memory import family as memory
 from ..models import family as models
@@ -34,7 +33,6 @@ FAMILIES = (
     inference,
     stored_completions,
     responses,
-    letta,
     memory,
     files,
     vector_stores,
