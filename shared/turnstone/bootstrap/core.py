@@ -92,6 +92,7 @@ class Core:
     turn_texts = ServiceOf(lambda core: core.turn_memory_services.texts)
     rag_queries = ServiceOf(lambda core: core.turn_memory_services.rag_queries)
     rag_toolbox = ServiceOf(lambda core: core.turn_memory_services.rag_toolbox)
+    file_search = ServiceOf(lambda core: core.turn_memory_services.file_search)
     files = ServiceOf(lambda core: core.file_services.files)
     uploads = ServiceOf(lambda core: core.file_services.uploads)
     usage = ServiceOf(lambda core: core.usage_services.usage)

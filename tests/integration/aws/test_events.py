@@ -129,6 +129,15 @@ SHOWN = {
     "list_items": {"data", "has_more", "first_id", "last_id"},
     "get_item": {"id", "type"},
     "delete_item": {"id", "object", "created_at", "metadata"},
+    "create_webhook": {"webhook_id", "secret"},
+    "list_webhooks": {"data"},
+    "get_webhook": {"webhook_id", "url"},
+    "update_webhook": {"webhook_id", "url"},
+    "delete_webhook": {"webhook_id", "deleted"},
+    "rotate_webhook_secret": {"webhook_id", "secret"},
+    "send_test_event": {"delivery_id", "status"},
+    "list_deliveries": {"data"},
+    "resend_delivery": {"delivery_id", "status"},
     "embed_contents": {"embeddings"},
     "create_embedding": {"data", "usage"},
     "create_agent_2024": {"agent_id"},
@@ -152,9 +161,17 @@ WITHOUT_BODY |= {"delete_agent_2024", "delete_session_2024"}
 DELETES = {"delete_agent", "delete_session"}
 MAKES_OWN = {"create_agent", "create_agent_2024", "register_model", "register_shield", "register_toolgroup"}
 MAKES_OWN |= {"register_vector_db", "register_memory_bank", "register_bank", "create_file", "create_upload"}
-MAKES_OWN |= {"create_vector_store", "create_conversation"}
+MAKES_OWN |= {"create_vector_store", "create_conversation", "create_webhook"}
 LISTS = {"list_agents", "list_chat_completions", "list_models", "list_openai_models", "list_shields", "list_toolgroups"}
-LISTS |= {"list_responses", "list_vector_dbs", "list_memory_banks", "list_banks", "list_files", "list_vector_stores"}
+LISTS |= {
+    "list_webhooks",
+    "list_responses",
+    "list_vector_dbs",
+    "list_memory_banks",
+    "list_banks",
+    "list_files",
+    "list_vector_stores",
+}
 PRIVATE_LISTS = {"list_agents", "list_chat_completions", "list_responses", "list_files", "list_vector_stores"}
 FOR_ALL = {"health", "version", "get_openapi", "get_docs", "get_root", "list_providers", "get_provider"}
 FOR_ALL |= {"list_tools", "get_tool", "list_runtime_tools", "invoke_tool"}

@@ -55,7 +55,7 @@ WITH_FILE = {
     "Responses",
     "Tools",
     "Shields",
-    "Usage",
+    "Tenant",
     "Agents2024",
     "Turns2024",
     "RunTurn",

@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from pydantic import SecretStr
+
 from turnstone.adapters.models.offline.offline_embeddings import DIMENSIONS
 from turnstone.dialects.llama_stack.models import RegisterModel
 from turnstone.dialects.llama_stack.shields import RegisterShield
@@ -29,6 +31,7 @@ from turnstone.domain.tools.tool_runs import ProducedFile
 from turnstone.domain.tools.tools import ToolCall, ToolDef
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.turns.turns import InferenceStep, Turn, TurnState, silent_output
+from turnstone.domain.webhooks.webhooks import Delivery, SigningSecrets, Webhook, WebhookEvent
 from turnstone.ports.storage import RangeStore
 from turnstone.services.turns.transitions import closed, opened, paused
 from turnstone.store.agents.agents import AgentStore, StoredAgent
@@ -43,6 +46,8 @@ from turnstone.store.registry.registry import RegistryStore
 from turnstone.store.responses.responses import put_response
 from turnstone.store.sessions.sessions import SessionStore
 from turnstone.store.sessions.turns import TurnStore
+from turnstone.store.webhooks.deliveries import StoredDelivery, put_delivery
+from turnstone.store.webhooks.webhooks import StoredWebhook, WebhookStore
 
 FOLDER = Path(__file__).parents[3] / "events"
 ACCOUNT = "123456789012"
@@ -103,6 +108,7 @@ def store_what_events_name(store: RangeStore, *, is_waiting: bool) -> SessionRef
     _store_vector_store(store)
     AttachmentStore(store).put(ref, attachment_id, ProducedFile("a.txt", "text/plain", b"a file"))
     _store_response(store, ref.turn(ids["turn_id"]))
+    _store_webhook(store)
     state = running.turns[0].with_step(_step(ids, is_waiting=is_waiting))
     response = state.turn.steps[-1].model_response  # type: ignore[union-attr] # the only step is an inference
     if is_waiting:
@@ -123,6 +129,28 @@ def _store_response(store: RangeStore, ref: TurnRef) -> None:
         stamp=OWNED,
     )
     store.write(put_response(ref, request, listed))
+
+
+def _store_webhook(store: RangeStore) -> None:
+    """Store a webhook, and a delivery that has ended."""
+    named = load_event("resend_delivery")["pathParameters"]
+    webhook = Webhook(
+        webhook_id=named["webhook_id"],
+        url="https://hooks.example/turnstone",
+        event_types=("turn.completed",),
+        created_at=AT,
+    )
+    stored = StoredWebhook(webhook, SigningSecrets(current=SecretStr("whsec_c2VjcmV0")))
+    WebhookStore(store, lambda tenant, rev: None).create(ACCOUNT, stored, _attempt("webhook"), AT)
+    delivery = Delivery(
+        delivery_id=named["delivery_id"],
+        webhook_id=webhook.webhook_id,
+        event=WebhookEvent(event_id="event", event_type="webhook.test", created_at=AT, data={}),
+        status="failed",
+        next_try_at=None,
+        created_at=FAR_AWAY,
+    )
+    store.write([put_delivery(ACCOUNT, StoredDelivery(delivery))])
 
 
 def _store_bank(store: RangeStore, content_id: str) -> None:

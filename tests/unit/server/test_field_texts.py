@@ -156,6 +156,8 @@ def test_every_example_of_a_body_is_accepted_by_a_server(server: Served) -> None
     files, herons = server.server.core.files, [b"Herons nest in colonies."]
     ids["file_id"] = files.create(LOCAL_CALLER, "herons.txt", "text/plain", "assistants", herons).file_id
     ids["vector_store_id"] = json.loads(sent(server, by_name["create_vector_store"], ids)[1])["id"]
+    ids["conversation_id"] = json.loads(sent(server, by_name["create_conversation"], ids)[1])["id"]
+    ids["response_id"] = json.loads(sent(server, by_name["create_response"], ids, background=True)[1])["id"]
     ids["webhook_id"] = json.loads(sent(server, by_name["create_webhook"], ids)[1])["webhook_id"]
     in_order = sorted(by_name.values(), key=lambda route: LAST.index(route.path) if route.path in LAST else -1)
     answers = {f"{route.method} {route.path}": sent(server, route, ids) for route in in_order}

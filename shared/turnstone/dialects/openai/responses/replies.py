@@ -120,7 +120,11 @@ class ResponseObject(Frozen):
     user: Annotated[str | None, Field(description="Of the request.", examples=[None])]
     conversation: Annotated[
         dict[str, Any] | None,
-        Field(description="The conversation that the response belongs to; left out without one.", examples=[None]),
+        Field(
+            description="The conversation that the response belongs to; left out without one.",
+            examples=[None],
+            exclude_if=lambda conversation: conversation is None,
+        ),
     ] = None
 
 
