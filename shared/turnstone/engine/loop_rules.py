@@ -68,7 +68,9 @@ def output_tokens_left(state: TurnState) -> int | None:
     most = state.policy.max_output_tokens
     if most is None:
         return None
-    inferred = (trace for step, trace in zip(state.turn.steps, state.traces, strict=False) if step.step_type == "inference")
+    inferred = (
+        trace for step, trace in zip(state.turn.steps, state.traces, strict=False) if step.step_type == "inference"
+    )
     spent = sum(trace.usage.completion_tokens for trace in inferred if trace.usage is not None)
     return max(0, most - spent)
 
