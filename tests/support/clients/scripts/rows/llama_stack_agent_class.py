@@ -9,7 +9,7 @@ from typing import Any
 
 from llama_stack_client import AsyncLlamaStackClient
 from llama_stack_client_used import agents, client, streamed, turn_facts, user
-from scenario import BASE_URL, KEY, MODEL, Lacking, raised_by, row
+from scenario import BASE_URL, KEY, MODEL, Lacking, row
 
 ADDS = 'call add {"a": 3, "b": 4}'
 
