@@ -152,7 +152,7 @@ def agent_class_over_responses() -> Any:
         f"/v1/conversations/{session_id}/items", cast_to=object, options={"params": {"order": "asc"}}
     )
     return {
-        "events": told_by(chunks),
+        "events": types_of(chunks),
         "final": [chunks[-1].event.final_text, len(chunks[-1].event.response_ids)],
         "printed": "It is 7." in printed,
         "whole": whole.output_text,
@@ -164,13 +164,13 @@ def message(text: str) -> list[Any]:
     return [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}]
 
 
-def told_by(chunks: Any) -> list[str]:
+def types_of(chunks: Any) -> list[str]:
     """Return the kinds of the events of Agent over responses, repeated ones once."""
-    told: list[str] = []
+    kinds: list[str] = []
     for event in (chunk.event for chunk in chunks):
         kind = " ".join((event.event_type, getattr(event, "step_type", ""))).strip()
         if hasattr(event, "delta"):
             kind = f"{kind} {event.delta.delta_type}"
-        if told[-1:] != [kind]:
-            told.append(kind)
-    return told
+        if kinds[-1:] != [kind]:
+            kinds.append(kind)
+    return kinds
