@@ -460,7 +460,7 @@ class World:
     @property
     def _deletes(self) -> bool:
         return self._route.method == "DELETE" and not self._route.path.startswith(
-            (*REGISTRIES, OPENAI_MODELS, STORED, RESPONSES, CONVERSATIONS, FILES, STORE)
+            (*REGISTRIES, OPENAI_MODELS, STORED, RESPONSES, CONVERSATIONS, FILES, STORE, WEBHOOKS)
         )
 
     @property
