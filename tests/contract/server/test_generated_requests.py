@@ -118,6 +118,8 @@ BEYOND_SCHEMAS = {
     "get_response": "a stream is continued from a number of it, and without obfuscation",
     "create_webhook": "an address is one that may be called",
     "update_webhook": "an address is one that may be called",
+    "resend_delivery": "a disabled webhook receives nothing",
+    "send_test_event": "a disabled webhook receives nothing",
     "list_deliveries": "a page begins after a delivery that there is",
     "list_input_items": "a page begins and ends at items that there are",
     "create_embedding": "vectors have the dimensions that the offline model makes, and it takes no user",
