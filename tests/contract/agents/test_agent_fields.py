@@ -317,16 +317,6 @@ def keeps_sessions(world: World, _: str) -> None:
     assert jobs == [0, 1]
 
 
-def shows_its_blocks(world: World, sent_with: str) -> None:
-    """The model is shown the blocks that an agent names, here one of another agent."""
-    other = world.post("/v1/agents", {"agent_config": AGENT}).json()["agent_id"]
-    block = {"label": "human", "value": "name: Bob"}
-    made = world.post(f"/letta/v1/agents/agent-{other}/memory/block", block).json()["blocks"][-1]
-    named = {"memory_blocks": [made["id"].removeprefix("block-")]}
-    assert ["name: Bob" in system_of(world.first_request(config, {})) for config in (named, {})] == [True, False]
-    refuses({"memory_blocks": ["none"]}, "memory_blocks")(world, sent_with)
-
-
 def shows(content: Any, expected: Any, *, name: str = "content") -> Row:
     """Return a row for the text of a user's message in the request to the model."""
 
@@ -649,7 +639,7 @@ OF_AGENTS: Mapping[str, Row] = {
     "model": sees({"model": "other"}, lambda body: body["model"], "other"),
     "name": names_the_agent,
     "enable_session_persistence": keeps_sessions,
-    "memory_blocks": shows_its_blocks,
+    "memory_blocks": refuses({"memory_blocks": ["none"]}, "memory_blocks"),  # shown: test_memory_blocks
     "response_format.json_schema.json_schema": sees(
         JSON_ONLY,
         lambda body: body.get("response_format"),

@@ -352,7 +352,8 @@ class World:
         self._pending = [part["id"]]
 
     def _respond(self) -> None:
-        self._ids["response_id"] = self._server.client.post(RESPONSES, RESPONSE_BODIES[0]).json()["id"]
+        made = RESPONSE_BODIES[0] | {"background": self._route.path.endswith("/cancel")}
+        self._ids["response_id"] = self._server.client.post(RESPONSES, made).json()["id"]
 
     def _store(self) -> None:
         body = {"model": "offline", "messages": [{"role": "user", "content": "hi"}], "store": True}
@@ -460,7 +461,7 @@ class World:
     @property
     def _deletes(self) -> bool:
         return self._route.method == "DELETE" and not self._route.path.startswith(
-            (*REGISTRIES, OPENAI_MODELS, STORED, RESPONSES, CONVERSATIONS, FILES, STORE)
+            (*REGISTRIES, OPENAI_MODELS, STORED, RESPONSES, CONVERSATIONS, FILES, STORE, WEBHOOKS)
         )
 
     @property
