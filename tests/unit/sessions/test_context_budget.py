@@ -8,8 +8,8 @@ import pytest
 from tests.support.engine.turn_loop import CONFIG
 from turnstone.domain.agents.agents import SamplingParams
 from turnstone.domain.models.routing import ModelRoute
-from turnstone.domain.sessions.context import Entry, summary_tokens
-from turnstone.domain.sessions.context_budget import budget_tokens
+from turnstone.domain.sessions.context import Entry, Segment, summary_tokens
+from turnstone.domain.sessions.context_budget import budget_tokens, is_whole_within
 from turnstone.domain.turns.turns import Summary
 from turnstone.domain.usage.usage import TokenUsage
 from turnstone.services.turns.summarizing import to_be_dropped
@@ -65,3 +65,17 @@ def test_turns_that_stay_take_half_the_room_and_the_oldest_are_dropped() -> None
 def test_the_newest_turn_stays_whatever_it_takes() -> None:
     assert dropped(10) == []
     assert dropped(10, 5) == ["t0"]
+
+
+def test_a_history_is_whole_from_its_first_segment_or_a_summary_within_the_budget() -> None:
+    turns = tuple(entries(60, 40))
+    usage = TokenUsage(prompt_tokens=1, completion_tokens=1, total_tokens=2)
+    summary = Summary(text="Much.", first_order="a", last_order="b", usage=usage, model="m")
+    tokens = 100 + summary_tokens(summary)
+    assert is_whole_within((), 0)
+    assert is_whole_within((), -10)
+    assert is_whole_within((Segment(number=0, entries=turns),), 100)
+    assert not is_whole_within((Segment(number=0, entries=turns),), 99)
+    assert not is_whole_within((Segment(number=3, entries=turns),), 100), "earlier segments were not read"
+    assert is_whole_within((Segment(number=3, summary=summary), Segment(number=4, entries=turns)), tokens)
+    assert not is_whole_within((Segment(number=3, summary=summary), Segment(number=4, entries=turns)), tokens - 1)
