@@ -2,6 +2,7 @@
 
 from turnstone.dialects.openai.responses.replies import ResponseObject
 from turnstone.dialects.openai.responses.stream import stored_whole
+from turnstone.domain.errors import InvalidRequest
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.dialects import RESPONSES
 from turnstone.http.replies import FileReply, json_reply
@@ -16,5 +17,5 @@ def cancel_response(request: Request) -> FileReply:
 
 
 PATH = "/v1/openai/v1/responses/{response_id}/cancel"
-ROUTE = Route("POST", PATH, cancel_response, ResponseObject, dialect=RESPONSES)
+ROUTE = Route("POST", PATH, cancel_response, ResponseObject, raises=(InvalidRequest,), dialect=RESPONSES)
 handler = LambdaHandler(__name__, ROUTE, loads=("responses", "cancelling"))

@@ -117,7 +117,7 @@ def life_of_a_turn(caller: Caller) -> None:
     caller.send("POST", f"{session}/turn", turn_body(CALL))
     for target in (session, f"{session}/context", "/v1/agents", "/v1/usage", f"{session}/turn/{turn['turn_id']}"):
         caller.send("GET", target)
-    for target in ("/v1/conversations", "/v1/agents/unknown/session"):
+    for target in ("/v1/batches", "/v1/agents/unknown/session"):
         caller.send("POST", target, {"session_name": "s"})
     caller.send("DELETE", session)
     caller.send("GET", session)

@@ -9,12 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 
-# ids of responses and of their items, UUIDs, and the hexadecimal numbers of hashes, nonces, request ids and images
+# ids of responses, conversations and their items, secrets and signatures of webhooks, UUIDs, and the hexadecimal
+# numbers of hashes, nonces, request ids and images
 TOKEN = re.compile(
-    r"(?<![0-9A-Za-z])(?:resp_[0-9A-Za-z_-]{40,}|(?<=_)[0-9a-f]{36}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{64}|[0-9a-f]{32}|[0-9a-f]{24}"
+    r"(?<![0-9A-Za-z])(?:resp_[0-9A-Za-z_-]{40,}|conv_[0-9A-Za-z_-]{35,}|(?<=_)[0-9a-f]{36}"
+    r"|(?:whsec_|v1,)[0-9A-Za-z+/]{20,}=*"
+    r"|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{64}|[0-9a-f]{32}|[0-9a-f]{24}"
     r"|[0-9a-f]{16}|(?<=photogen-)[0-9a-f]{12})(?![0-9A-Za-z])"
 )
-RESPONSE = "resp_"
+NAMED = {"resp_": "response", "conv_": "conversation", "whsec": "webhook secret"}
+SIGNATURE = "v1,"
 LABELS = {36: "id", 64: "sha", 32: "hex", 24: "request", 16: "mark", 12: "image"}
 
 
@@ -63,8 +67,10 @@ class Normaliser:
 
 
 def _kind(token: str) -> str:
-    if token.startswith(RESPONSE):
-        return "response"
+    if token[:5] in NAMED:
+        return NAMED[token[:5]]
+    if token.startswith(SIGNATURE):
+        return "signature"
     return LABELS[len(token)] if len(token) != 36 or "-" in token else "item"
 
 

@@ -132,9 +132,9 @@ def expected(name: str, store: str) -> tuple[str, str]:
 
 def read(file: Path) -> str:
     """Return the text of a transcript; a file may refer to another with the same text."""
-    text = file.read_text()
+    text = file.read_bytes().decode()  # with the ends of lines as they were recorded
     same = text.removeprefix(SAME).strip()
-    return text if same == text.strip() else (TRANSCRIPTS / same).read_text()
+    return text if same == text.strip() else (TRANSCRIPTS / same).read_bytes().decode()
 
 
 def with_links(files: Mapping[Path, str]) -> dict[Path, str]:

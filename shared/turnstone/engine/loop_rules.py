@@ -63,6 +63,18 @@ def counted_calls(state: TurnState, message: CompletionMessage) -> CompletionMes
     return message if counted == message.tool_calls else message.model_copy(update={"tool_calls": counted})
 
 
+def output_tokens_left(state: TurnState) -> int | None:
+    """Return the tokens that the model's next answer may have, None without a limit of the turn's policy."""
+    most = state.policy.max_output_tokens
+    if most is None:
+        return None
+    inferred = (
+        trace for step, trace in zip(state.turn.steps, state.traces, strict=False) if step.step_type == "inference"
+    )
+    spent = sum(trace.usage.completion_tokens for trace in inferred if trace.usage is not None)
+    return max(0, most - spent)
+
+
 def runs_last_calls(state: TurnState, plan: ToolPlan) -> bool:
     """Return whether the calls of the last inference that the limit allows are run, or given to the client.
 

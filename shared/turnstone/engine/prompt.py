@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 
-from turnstone.domain.agents.agents import AgentConfig
+from turnstone.domain.agents.agents import AgentConfig, SamplingParams
 from turnstone.domain.messages.messages import Message, SystemMessage
 from turnstone.domain.models.requests import InferenceRequest
 from turnstone.domain.sessions.call_pairs import paired
 from turnstone.domain.sessions.context import current_messages, newest_of_turns, tokens_of
 from turnstone.domain.tools.tools import ToolDef
 from turnstone.domain.turns.turns import TurnState
-from turnstone.engine.loop_rules import allowed_definitions
+from turnstone.engine.loop_rules import allowed_definitions, output_tokens_left
 from turnstone.engine.steps import EngineDeps
 
 
@@ -25,7 +25,7 @@ def build_request(state: TurnState, deps: EngineDeps) -> InferenceRequest:
         messages=(*system, *paired((*history, *current_messages(state)))),
         tools=tools,
         tool_choice=_tool_choice(state, deps, tools),
-        sampling=deps.config.sampling_params,
+        sampling=_sampling(state, deps.config.sampling_params),
         response_format=deps.config.response_format,
         tool_prompt_format=deps.config.tool_config.tool_prompt_format,
         system_message_behavior=deps.config.tool_config.system_message_behavior,
@@ -46,6 +46,14 @@ def request_of(deps: EngineDeps) -> InferenceRequest:
         stop=deps.stop,
         about=deps.about,
     )
+
+
+def _sampling(state: TurnState, params: SamplingParams) -> SamplingParams:
+    """Return the parameters with the tokens that the turn has left for its answers."""
+    left = output_tokens_left(state)
+    if left is None:
+        return params
+    return params.model_copy(update={"max_tokens": min(params.max_tokens or left, left)})
 
 
 def _tool_choice(state: TurnState, deps: EngineDeps, tools: Sequence[ToolDef]) -> str:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 QUOTED_CHARACTERS = 200
 CLIENTS_TOOL = "This call was not run: its tool is now the client's."
+OVER_LIMIT = "This call was not run: the limit of {} tool calls is reached."
 NO_APPROVAL = "This call was not run: it needs an approval, for which this turn can't ask."
 
 
@@ -73,6 +74,7 @@ def plan_tools(calls: Iterable[ToolCall], state: TurnState, offer: ToolOffer) ->
     allowed = _allowed(state, offer)
     approved = () if state.inference_count else state.carried_calls
     answered = sum(len(step.tool_responses) for step in state.turn.steps if step.step_type == "tool_execution")
+    most = state.policy.max_tool_calls
     for index, call in enumerate(calls):
         if call.tool_name not in offer.client and call.tool_name not in offer.server:
             ours.append(RefusedCall(call, _unknown(call, offer)))
@@ -90,6 +92,8 @@ def plan_tools(calls: Iterable[ToolCall], state: TurnState, offer: ToolOffer) ->
                 unapproved.append(call)
             else:
                 ours.append(RefusedCall(call, NO_APPROVAL))
+        elif most is not None and answered + sum(isinstance(each, ServerCall) for each in ours) >= most:
+            ours.append(RefusedCall(call, OVER_LIMIT.format(most)))
         else:
             tool = offer.server[call.tool_name]
             key = f"{state.turn_id}:{state.inference_count}:{call.call_id}"

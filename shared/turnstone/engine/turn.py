@@ -25,7 +25,7 @@ from turnstone.domain.turns.events import (
 )
 from turnstone.domain.turns.turns import AnsweredBy, InferenceStep, StepTrace, ToolExecutionStep, TurnState
 from turnstone.domain.values.moments import strictly_after
-from turnstone.engine.loop_rules import counted_calls, is_alert_due, output_of, runs_last_calls
+from turnstone.engine.loop_rules import counted_calls, is_alert_due, output_of, output_tokens_left, runs_last_calls
 from turnstone.engine.measuring import measured, refuse_over_limit
 from turnstone.engine.prompt import build_request
 from turnstone.engine.shields import (
@@ -78,12 +78,14 @@ def ending_of(state: TurnState, deps: EngineDeps) -> Ending | None:
     if answer is None:
         return None
     is_cut_off = answer.stop_reason == "out_of_tokens"
-    is_last = state.inference_count >= deps.config.max_infer_iters
+    is_spent = output_tokens_left(state) == 0
+    is_last = is_spent or state.inference_count >= deps.config.max_infer_iters
     calls = unanswered_calls(state)
     plan = plan_tools(calls, state, deps.offer)
     is_newest = isinstance(model_and_tool_steps[-1], InferenceStep)
     if is_newest and (not answer.tool_calls or is_cut_off or (is_last and not runs_last_calls(state, plan))):
-        stop_reason: StopReason = "out_of_tokens" if is_cut_off else "end_of_turn"
+        is_short = is_cut_off or (is_spent and bool(answer.tool_calls))
+        stop_reason: StopReason = "out_of_tokens" if is_short else "end_of_turn"
         return Finish(state, output_of(state, answer, stop_reason), unsaved=None)
     if not calls:
         is_continued = not is_last and any(trace.heartbeat for trace in state.traces[first_after_inference(state) :])

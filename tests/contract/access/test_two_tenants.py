@@ -174,6 +174,7 @@ def check_worlds(serving: Served, one: Caller, two: Caller, worlds: int, seed: i
         assert {seen.status for seen in (*before[0].values(), *before[1].values())} == {200}
         assert first.unregister(first.ids) | second.unregister(second.ids) == {200}
         assert first.unregister(second.ids) | second.unregister(first.ids) <= {200, 404}  # copies, if any were made
+        assert first.delete_webhooks() | second.delete_webhooks() == {200}
 
     check()
     assert requested >= {(route.method, route.path) for route in routes}

@@ -639,6 +639,7 @@ OF_AGENTS: Mapping[str, Row] = {
     "model": sees({"model": "other"}, lambda body: body["model"], "other"),
     "name": names_the_agent,
     "enable_session_persistence": keeps_sessions,
+    "memory_blocks": refuses({"memory_blocks": ["none"]}, "memory_blocks"),  # shown: test_memory_blocks
     "response_format.json_schema.json_schema": sees(
         JSON_ONLY,
         lambda body: body.get("response_format"),

@@ -37,7 +37,7 @@ def with_keys(world: World) -> None:
         ):
             world.send(method, target, sender=sender)
         world.turn(session, "hello", sender=sender)
-    world.send("POST", "/v1/conversations", {}, sender="ann")
+    world.send("POST", "/v1/batches", {}, sender="ann")
 
 
 @scenario(

@@ -83,14 +83,14 @@ def of_other_clients(world: World) -> None:
         for version in ("0.4.0", "1", "x", "0.2.99"):
             world.send("GET", target, x_llamastack_client_version=version)
     for method, target in (
-        ("POST", "/v1/conversations"),
-        ("POST", "/v1/openai/v1/conversations"),
+        ("POST", "/v1/batches"),
+        ("POST", "/v1/openai/v1/batches"),
         ("GET", "/v1/vector-dbs"),
         ("POST", "/v1/eval/benchmarks"),
         ("GET", "/v1/openai/v1/files/a/b"),
         ("DELETE", "/v1/vector_stores/x"),
         ("POST", "/alpha/memory/insert"),
-        ("GET", "/v1/conversations/x/items"),
+        ("GET", "/v1/batches/x"),
     ):
         world.send(method, target, {} if method == "POST" else None)
 

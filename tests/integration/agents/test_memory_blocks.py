@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from turnstone.domain.tools.base_tools import CORE_MEMORY
 
 from tests.fakes.models.scripted import call, calls
 from tests.support.engine.either_store import Make
@@ -18,6 +17,7 @@ from turnstone.domain.access.caller import LOCAL_CALLER, Caller
 from turnstone.domain.agents.agents import MOST_BLOCKS
 from turnstone.domain.errors import InvalidRequest, NotFound
 from turnstone.domain.lists import ListQuery
+from turnstone.domain.tools.memory_block_tools import CORE_MEMORY
 from turnstone.domain.turns.turns import ToolExecutionStep, TurnStatus
 from turnstone.ports.records import Put
 from turnstone.services.agents.blocks import NewBlock

@@ -132,7 +132,7 @@ def test_an_item_far_back_in_a_long_conversation_is_deleted(make: Make) -> None:
     server = make(*(f"answer {number} " + "word " * 800 for number in range(8)), context_tokens=2_000)
     named = conversation(server)
     for number in range(8):
-        responded(server, input=f"question {number}", conversation=named, is_read=False)
+        responded(server, input=f"question {number}", conversation=named, is_read=False, truncation="auto")
     before = items(server, named)
     delete_item(server, named, before[3]["id"])
     assert items(server, named) == [*before[:3], *before[4:]]

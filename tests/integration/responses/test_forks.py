@@ -47,8 +47,8 @@ def test_an_older_response_of_a_long_conversation_is_continued(make: Make) -> No
     server = make(*(f"answer {number} {words}" for number in range(12)), "fork", context_tokens=2_000)
     chain = [responded(server, input="0")]
     for number in range(1, 12):
-        chain.append(responded(server, input=str(number), previous_response_id=chain[-1]["id"]))
-    responded(server, input="other", previous_response_id=chain[4]["id"])
+        chain.append(responded(server, input=str(number), previous_response_id=chain[-1]["id"], truncation="auto"))
+    responded(server, input="other", previous_response_id=chain[4]["id"], truncation="auto")
     sent = texts_of(server.inference.requests[-1])
     assert (sent[-1], sent[-2].split()[:2]) == ("other", ["answer", "4"])
     assert not any(text.startswith("answer 5") for text in sent)

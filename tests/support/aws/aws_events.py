@@ -108,7 +108,6 @@ def store_what_events_name(store: RangeStore, *, is_waiting: bool) -> SessionRef
     _store_vector_store(store)
     AttachmentStore(store).put(ref, attachment_id, ProducedFile("a.txt", "text/plain", b"a file"))
     _store_response(store, ref.turn(ids["turn_id"]))
-    _store_webhook(store)
     state = running.turns[0].with_step(_step(ids, is_waiting=is_waiting))
     response = state.turn.steps[-1].model_response  # type: ignore[union-attr] # the only step is an inference
     if is_waiting:
@@ -137,7 +136,7 @@ def _store_webhook(store: RangeStore) -> None:
     webhook = Webhook(
         webhook_id=named["webhook_id"],
         url="https://hooks.example/turnstone",
-        event_types=("turn.completed",),
+        event_types=("turn.expired",),
         created_at=AT,
     )
     stored = StoredWebhook(webhook, SigningSecrets(current=SecretStr("whsec_c2VjcmV0")))
@@ -212,6 +211,7 @@ def _store_completion(store: RangeStore) -> None:
 
 def store_registered(store: RangeStore) -> None:
     """Store the entries that the events of the registries name, with the content of the events that register them."""
+    _store_webhook(store)
     model = RegisterModel.model_validate_json(load_event("register_model")["body"]).to_model()
     RegistryStore(store, "model", Model).register(ACCOUNT, model, _attempt("model"), AT)
     toolgroup = RegisterToolgroup.model_validate_json(load_event("register_toolgroup")["body"]).to_toolgroup()

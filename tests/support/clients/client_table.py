@@ -195,7 +195,24 @@ AGENT_CLASSES: Mapping[str, Any] = {
         "turn": IT_IS_7,
         "second": IT_IS_7,
     },
-    "agent_class_over_responses_is_refused_by_name": [*UNSERVED, True],
+    "agent_class_over_responses": {
+        "events": [
+            "turn_started",
+            "step_started inference",
+            "step_progress inference tool_call_issued",
+            "step_completed inference",
+            "step_started tool_execution",
+            "step_completed tool_execution",
+            "step_started inference",
+            "step_progress inference text",
+            "step_completed inference",
+            "turn_completed",
+        ],
+        "final": ["It is 7.", 2],
+        "printed": True,
+        "whole": "Hello.",
+        "kept": ["message", "function_call", "function_call_output", "message", "message", "message"],
+    },
 }
 OPENAI: Mapping[str, Any] = {
     "models_are_listed": ["stub-llm", "model", True, True],
@@ -275,5 +292,5 @@ LACKING: Mapping[str, tuple[str, ...]] = {
     "stored_chat_completions": OLDEST,
     **{name: NEWEST for name in LLAMA_STACK if name.startswith("inference_")},
     **dict.fromkeys(AGENT_CLASSES, NEWEST),  # its Agent class speaks the Responses API
-    "agent_class_over_responses_is_refused_by_name": OLDER,
+    "agent_class_over_responses": OLDER,
 }

@@ -22,7 +22,13 @@ from tests.support.server.bodies.vector_stores import ADDING_FILES, FILE_BATCHES
 from tests.support.server.bodies.webhooks import CREATE, WEBHOOKS
 from tests.support.server.body_shapes import ENTRY_ID, RIGHT, UNSURE, WRONG
 from tests.support.server.file_bodies import ADD_PART, CONTENT, FILES, UPLOADS
-from tests.support.server.memory_bodies import BANK_ID, DOCUMENT_ID, INSERTED_DOCUMENTS, RAG_QUERY_PATH
+from tests.support.server.memory_bodies import (
+    BANK_ID,
+    DOCUMENT_ID,
+    INSERTED_DOCUMENTS,
+    RAG_QUERY_PATH,
+    VECTOR_DB_ID,
+)
 from tests.support.server.tenant_world import attach
 from tests.support.server.valid_bodies import (
     BANK_PATH,
@@ -174,7 +180,12 @@ class World:
         self._route = route
         self._bodies = BODIES[route.method, route.path]
         self._ids: dict[str, str] = {}
-        self._ids |= {"model_id": ENTRY_ID, "toolgroup_id": "mcp::a", "identifier": ENTRY_ID, "vector_db_id": ENTRY_ID}
+        self._ids |= {
+            "model_id": ENTRY_ID,
+            "toolgroup_id": "mcp::a",
+            "identifier": ENTRY_ID,
+            "vector_db_id": VECTOR_DB_ID,
+        }
         self._ids |= {"tool_name": "current_time", "provider_id": "default", "document_id": DOCUMENT_ID}
         self._ids |= {"memory_bank_id": BANK_ID, "bank_id": BANK_ID}
         self._pending: list[str] = []
@@ -480,7 +491,11 @@ class World:
                 true = true - {done} | {404}
             if self._runs_tool and grade and understood(b"".join(request.body))["tool_name"] != "current_time":
                 true = {400, 404}
-            if self._queries_rag and grade and set(understood(b"".join(request.body))["vector_db_ids"]) - {ENTRY_ID}:
+            if (
+                self._queries_rag
+                and grade
+                and set(understood(b"".join(request.body))["vector_db_ids"]) - {VECTOR_DB_ID}
+            ):
                 true = {404} if grade == RIGHT else {400, 404}
             if self._adds_files and grade and files_in(understood(b"".join(request.body))) - {self._ids["file_id"]}:
                 true = {404} if grade == RIGHT else {400, 404}

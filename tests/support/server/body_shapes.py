@@ -575,6 +575,11 @@ def identifier(value: Any) -> int:
     return RIGHT if is_right else WRONG
 
 
+def bank_id(value: Any) -> int:
+    """Grade the id of a memory bank: clients write it into a path as it is."""
+    return RIGHT if identifier(value) and not set("/?#%\\") & set(value) else WRONG
+
+
 def toolgroup_id(value: Any) -> int:
     return RIGHT if identifier(value) and "/" not in value else WRONG
 

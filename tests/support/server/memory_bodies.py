@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from tests.support.server.body_shapes import (
-    ENTRY_ID,
     ITEM,
     RIGHT,
     UNSURE,
     WRONG,
     Shape,
+    bank_id,
     either,
-    identifier,
     many,
     mapping,
     nullable,
@@ -25,6 +24,7 @@ from tests.support.server.body_shapes import (
 )
 
 DIMENSIONS = 384
+VECTOR_DB_ID = "registered-database"
 
 
 def _content(value: Any) -> int:
@@ -59,7 +59,7 @@ def _registers(value: Any) -> int:
 
 COUNT = number(whole_from=1, whole_to=1_000)
 REGISTERED = record(
-    {"vector_db_id": identifier, "embedding_model": text},
+    {"vector_db_id": bank_id, "embedding_model": text},
     {
         "embedding_dimension": nullable(number(whole_from=1, whole_to=8_192)),
         "provider_id": nullable(one_of("turnstone-memory", "faiss", "sqlite-vec")),
@@ -105,7 +105,12 @@ PARAMS = record(
 )
 QUERIED = record({"vector_db_id": text, "query": _content}, {"params": nullable(PARAMS)})
 
-REGISTER = {"vector_db_id": ENTRY_ID, "embedding_model": "offline", "embedding_dimension": 8, "provider_id": "faiss"}
+REGISTER = {
+    "vector_db_id": VECTOR_DB_ID,
+    "embedding_model": "offline",
+    "embedding_dimension": 8,
+    "provider_id": "faiss",
+}
 INSERT = {
     "vector_db_id": "@vector_db_id@",
     "chunks": [
@@ -191,7 +196,7 @@ LENGTHS = {
 }
 BANK = record(
     {
-        "memory_bank_id": identifier,
+        "memory_bank_id": bank_id,
         "params": tagged(
             "memory_bank_type",
             {
@@ -284,7 +289,7 @@ BANK_QUERY = {
 }
 QUERY_RAG = {
     "content": {"type": "text", "text": "heron"},
-    "vector_db_ids": [ENTRY_ID],
+    "vector_db_ids": [VECTOR_DB_ID],
     "query_config": {
         "query_generator_config": {"type": "default", "separator": " "},
         "max_tokens_in_context": 400,

@@ -113,6 +113,11 @@ class Tenant:
         """
         return {self.send("DELETE", target.format_map(ids)).status for target in REMOVED}
 
+    def delete_webhooks(self) -> set[int]:
+        """Delete the webhooks of the caller's tenant, which may have few; return the statuses."""
+        webhooks = self.send("GET", WEBHOOKS).json()["data"]
+        return {self.send("DELETE", f"{WEBHOOKS}/{each['webhook_id']}").status for each in webhooks}
+
     def _make(self) -> None:
         for path in (
             *("/v1/agents", "/v1/agents/{agent_id}/session", SESSION + "/turn", SESSION + "/turn"),

@@ -35,7 +35,8 @@ HONOURED: dict[str, tuple[Any, Any]] = {
     "include": (["file_search_call.results"], lambda new: new.sent.include == ("file_search_call.results",)),
     "input": ("other", lambda new: new.messages[0].content == "other"),
     "instructions": ("Be kind.", lambda new: new.config.instructions == new.sent.echo["instructions"] == "Be kind."),
-    "max_output_tokens": (7, lambda new: new.config.sampling_params.max_tokens == 7),
+    "max_output_tokens": (7, lambda new: new.config.sampling_params.max_tokens == new.policy.max_output_tokens == 7),
+    "max_tool_calls": (7, lambda new: new.policy.max_tool_calls == new.sent.echo["max_tool_calls"] == 7),
     "metadata": ({"a": "b"}, lambda new: new.sent.echo["metadata"] == {"a": "b"}),
     "model": ("agent/x", lambda new: new.agent_id == "x"),
     "parallel_tool_calls": (False, lambda new: new.policy.calls_per_inference == 1),
@@ -54,7 +55,7 @@ HONOURED: dict[str, tuple[Any, Any]] = {
     "tools": ([TOOL], lambda new: (new.config.client_tools[0].name, [*new.tool_extras]) == ("add", ["add"])),
     "top_logprobs": (0, lambda new: new.sent.echo["top_logprobs"] == 0),
     "top_p": (0.5, lambda new: new.config.sampling_params.strategy == TopP(temperature=None, top_p=0.5)),
-    "truncation": ("auto", lambda new: new.sent.echo["truncation"] == "auto"),
+    "truncation": ("auto", lambda new: not new.needs_whole_history and new.sent.echo["truncation"] == "auto"),
     "user": ("ann", lambda new: new.extras == {"user": "ann"}),
 }
 NEEDS = {"stream_options": {"stream": True}}
@@ -74,7 +75,6 @@ REFUSED_VALUES: tuple[tuple[str, Any], ...] = (
     ("tools", [{**TOOL, "name": "file_search"}, SEARCH]),
     ("tools", [TOOL, TOOL]),
     ("top_logprobs", 2),
-    ("truncation", "disabled"),
     ("unheard_of", 1),
 )
 

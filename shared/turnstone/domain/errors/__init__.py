@@ -4,6 +4,7 @@ TurnstoneError
 ├── InvalidRequest             the request can't be accepted
 │   ├── Unsupported            a field whose function this server does not offer
 │   ├── UnknownModel           the registry is closed and has no such model
+│   ├── HistoryTooLong         a history does not fit the model's context, and may not be cut
 │   ├── MemoryUnusable         a memory bank of a turn is missing, or its query can't be made
 │   └── CallsMismatch          tool responses that are not exactly those the turn waits for
 ├── Unauthenticated            the request proves no identity
@@ -131,6 +132,14 @@ class UnknownModel(InvalidRequest):
     def __init__(self, model_id: str) -> None:
         message = f"model: this server has no model {model_id!r}; choose one that GET /v1/models lists, or register it"
         super().__init__(message, ("model",))
+
+
+class HistoryTooLong(InvalidRequest):
+    """The history does not fit the model's context, and the request forbids that messages are left out."""
+
+    def __init__(self) -> None:
+        message = "input: with its history it exceeds the model's context; send truncation auto, or start anew"
+        super().__init__(message, ("input",))
 
 
 class MemoryUnusable(InvalidRequest):

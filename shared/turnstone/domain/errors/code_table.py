@@ -13,6 +13,7 @@ CODES: Mapping[type[TurnstoneError], ErrorCode] = {
     errors.InvalidRequest: ErrorCode.INVALID_REQUEST,
     errors.Unsupported: ErrorCode.NOT_SUPPORTED,
     errors.UnknownModel: ErrorCode.MODEL_NOT_FOUND,
+    errors.HistoryTooLong: ErrorCode.CONTEXT_LENGTH_EXCEEDED,
     errors.MemoryUnusable: ErrorCode.MEMORY_UNUSABLE,
     errors.CallsMismatch: ErrorCode.TOOL_RESPONSES_MISMATCH,
     errors.Unauthenticated: ErrorCode.UNAUTHENTICATED,

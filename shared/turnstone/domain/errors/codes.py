@@ -128,6 +128,11 @@ class ErrorCode(StrEnum):
         "Check the id; `GET /v1/memory-banks/{memory_bank_id}/documents` lists them.",
     )
     FILE_BATCH_NOT_FOUND = ("file_batch_not_found", "The vector store has no such batch of files.", "Check the id.")
+    CONTEXT_LENGTH_EXCEEDED = (
+        "context_length_exceeded",
+        "The history of a response does not fit the model's context, and its `truncation` is `disabled`.",
+        "Send `truncation` as `auto`, so that the oldest messages are left out, or begin a new conversation.",
+    )
     MEMORY_UNUSABLE = (
         "memory_unusable",
         "A memory bank that a turn reads is missing, not visible or of another kind, or its query can't be made.",

@@ -67,6 +67,8 @@ class NewResponse(NamedTuple):
         given: the answers to calls that the input itself does not contain.
         previous: id of the response to continue, None without one.
         conversation: id of the conversation to continue, None without one; not with `previous`.
+        needs_whole_history: whether it is refused unless its history fits the model's context.
+        max_output_tokens: see `LoopPolicy`, as `max_tool_calls`.
         tool_extras: see `TurnSettings`.
         tool_indexes: of the toolgroups of `config` among the request's tools.
         runs_in_background: see `TurnSettings`.
@@ -80,6 +82,9 @@ class NewResponse(NamedTuple):
     given: tuple[Given, ...] = ()
     previous: str | None = None
     conversation: str | None = None
+    needs_whole_history: bool = False
+    max_output_tokens: int | None = None
+    max_tool_calls: int | None = None
     extras: Mapping[str, Any] = {}
     tool_extras: Mapping[str, Any] = {}
     tool_indexes: tuple[int, ...] = ()
@@ -88,7 +93,12 @@ class NewResponse(NamedTuple):
     @property
     def policy(self) -> LoopPolicy:
         """The rules of its loop."""
-        return RESPONSES.model_copy(update={"calls_per_inference": 1}) if self.sent.takes_one_call else RESPONSES
+        limits = {
+            "calls_per_inference": 1 if self.sent.takes_one_call else None,
+            "max_output_tokens": self.max_output_tokens,
+            "max_tool_calls": self.max_tool_calls,
+        }
+        return RESPONSES.model_copy(update={name: limit for name, limit in limits.items() if limit is not None})
 
     def config_of(self, agent: AgentConfig) -> AgentConfig:
         """Return the configuration that it runs with, of an agent with that configuration."""

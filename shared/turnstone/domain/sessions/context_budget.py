@@ -1,10 +1,12 @@
 """Token budget of a prompt within the model's context window, and the history that fits it."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.messages.messages import Message
 from turnstone.domain.models.routing import ModelRoute
+from turnstone.domain.sessions.context import Segment, living, summary_tokens
 
 ROOM_FOR_ANSWERS = 4  # default share of the window for the answer, as a divisor
 
@@ -17,6 +19,14 @@ class History(NamedTuple):
 
 
 NO_HISTORY = History((), 0)
+
+
+def is_whole_within(segments: Sequence[Segment], budget_tokens: int) -> bool:
+    """Return whether the budget holds the history of a session with these newest segments, with nothing left out."""
+    summary, entries = living(segments)
+    is_from_start = summary is not None or not segments or segments[0].number == 0
+    tokens = summary_tokens(summary) + sum(entry.tokens for entry in entries)
+    return is_from_start and (tokens <= budget_tokens or not tokens)
 
 
 def budget_tokens(route: ModelRoute, config: AgentConfig, default_tokens: int, token_factor: float) -> int:

@@ -41,6 +41,8 @@ class LoopPolicy(Frozen):
         answer_tool: the tool whose calls are the turn's answers to the user.
         answer_argument: the argument of that tool that is the answer's text.
         alerts_at: the share of the context window above which the model gets an alert, once.
+        max_output_tokens: tokens of all answers of the model together; the turn ends once they are spent.
+        max_tool_calls: calls of the server's tools that are run; later ones get an answer that names the limit.
     """
 
     at_client_calls: Literal["pause", "end"] = "pause"
@@ -54,6 +56,8 @@ class LoopPolicy(Frozen):
     answer_tool: str | None = None
     answer_argument: str = "message"
     alerts_at: float | None = None
+    max_output_tokens: int | None = Field(default=None, ge=1)
+    max_tool_calls: int | None = Field(default=None, ge=0)
 
     def continues_after(self, call: ToolCall, response: ToolResponse) -> bool:
         """Return whether a loop that ends after calls continues after this one."""

@@ -50,7 +50,8 @@ class Fitting:
 
     def of(self, opening: Opening) -> Opening:
         """Return the opening with the turn and the records of the response."""
-        return opening._replace(fit=self.turn, beside_turn=self.records)
+        needs_whole = self._new.needs_whole_history
+        return opening._replace(fit=self.turn, beside_turn=self.records, needs_whole_history=needs_whole)
 
     def turn(self, view: SessionView) -> NewTurn:
         """Return the turn that fits the session. Raises NotFound, InvalidRequest."""

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from turnstone.domain.agents.agents import AgentConfig
-from turnstone.domain.errors import Conflict, InvalidRequest, TurnAwaited, TurnRunning
+from turnstone.domain.errors import Conflict, HistoryTooLong, InvalidRequest, TurnAwaited, TurnRunning
 from turnstone.domain.memory.lent_banks import LentBanks
 from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.sessions.context import Segment, tokens_of
@@ -129,6 +129,9 @@ class Opener:
         if lock.order is not None:
             old = self._ended_holder(ref.turn(lock.order), is_overdue=lock.is_overdue(now), now=now)
             ended = closed(session, old, view.open_segment)
+        if opening.needs_whole_history:
+            segments = view.segments if ended is None else view.segments_with(*ended.segments)
+            self._refuse_cut_history(ref, state, session, segments, equipment, config)
         session = session.used(now)
         own = (*opening.beside, *opening.beside_turn(ref.turn(state.order), equipment.offer))
         beside: tuple[Operation, ...] = own
@@ -220,6 +223,28 @@ class Opener:
         if state.status is TurnStatus.IN_PROGRESS:
             return ended_unanswered(state, TurnStatus.FAILED, now)
         return ended_unanswered(state, TurnStatus.EXPIRED if is_overdue else TurnStatus.CANCELLED, now)
+
+    def _refuse_cut_history(
+        self,
+        ref: SessionRef,
+        state: TurnState,
+        session: Session,
+        segments: tuple[Segment, ...],
+        equipment: Equipment,
+        config: AgentConfig,
+    ) -> None:
+        """Raise HistoryTooLong unless the context of the turn's model holds the whole history before it."""
+        from turnstone.domain.sessions.context_budget import budget_tokens, is_whole_within
+        from turnstone.engine.prompt import fixed_tokens  # both where such a turn is opened only
+
+        route, _, offer = equipment
+        config = route.with_prompt_format(self._deps.limits.applied_to(config))
+        most = budget_tokens(route, config, self._deps.context_tokens, session.token_factor)
+        left = most - fixed_tokens(state, config, offer.definitions)
+        if route.context_tokens is not None and route.context_tokens > self._deps.context_tokens:
+            segments = self._store.widened(ref, segments, left)
+        if not is_whole_within(segments, left):
+            raise HistoryTooLong
 
     def _new_state(self, session: Session, new: NewTurn, config: AgentConfig, now: datetime) -> TurnState:
         order = self._deps.ids.order_key(now, session.last_order)

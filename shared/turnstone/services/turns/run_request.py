@@ -88,6 +88,7 @@ class Opening(NamedTuple):
         beside_turn: returns further such writes, whose keys contain the turn's; gets the turn's tools, too.
         turn_id: an earlier turn of the session, for `fit`.
         reads: records of a dialect, for `fit`.
+        needs_whole_history: whether the turn is refused unless its model's context holds the session's whole history.
         fit: returns the turn that fits the session as read, with all that was read for it; called for each try of the
             opening. Raises errors of the request.
     """
@@ -100,6 +101,7 @@ class Opening(NamedTuple):
     beside_turn: Callable[[TurnRef, ToolOffer], tuple[Put, ...]] = lambda *_: ()
     turn_id: str | None = None
     reads: tuple[Get, ...] = ()
+    needs_whole_history: bool = False
     fit: Callable[[SessionView], NewTurn] | None = None
 
     @property

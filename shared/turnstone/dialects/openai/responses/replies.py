@@ -97,6 +97,7 @@ class ResponseObject(Frozen):
     usage: Annotated[ResponseUsageObject | None, Field(description="Its tokens; null before its end.")]
     instructions: Annotated[str | None, Field(description="Of the request.", examples=[None])]
     max_output_tokens: Annotated[int | None, Field(description="Of the request.", examples=[None])]
+    max_tool_calls: Annotated[int | None, Field(description="Of the request.", examples=[None])] = None
     metadata: Annotated[dict[str, str], Field(description="Of the request.", examples=[{}])]
     model: Annotated[str, Field(description="Of the request.", examples=["llama"])]
     parallel_tool_calls: Annotated[bool, Field(description="Of the request.", examples=[True])]
@@ -115,7 +116,7 @@ class ResponseObject(Frozen):
     tools: Annotated[tuple[dict[str, Any], ...], Field(description="Of the request.", examples=[[]])]
     top_logprobs: Annotated[int | None, Field(description="Of the request.", examples=[None])]
     top_p: Annotated[float | None, Field(description="Of the request.", examples=[None])]
-    truncation: Annotated[str, Field(description="Of the request.", examples=["auto"])]
+    truncation: Annotated[str, Field(description="Of the request.", examples=["disabled"])]
     reasoning: Annotated[dict[str, Any] | None, Field(description="Of the request.", examples=[None])]
     user: Annotated[str | None, Field(description="Of the request.", examples=[None])]
     conversation: Annotated[

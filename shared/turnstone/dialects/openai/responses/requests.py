@@ -34,20 +34,17 @@ from turnstone.domain.values.frozen import JsonObject, Many
 from turnstone.domain.values.numbers import Count, Flag
 
 AGENT = re.compile(r"agent/(.+)", re.DOTALL)
-LATER = "is not served yet; leave it out"
 REFUSED = {
     "access_programs": "this server has no such programs; leave it out",
     "background_options": "this server runs no responses at other times; leave it out",
     "context_management": "this server compacts no context on request; leave it out",
     "image": "this server compresses no images; leave it out",
-    "max_tool_calls": LATER,
     "moderation": "shields of an agent judge its messages; leave it out",
     "prompt": "this server keeps no prompts; send their text as instructions",
     "prompt_cache_options": "this server configures no caches of providers; leave it out",
 }
 NOT_YET = {
     "store": (False, "responses are stored here; leave it out, or send true"),
-    "truncation": ("disabled", "older messages that exceed the model's context are left out; send auto"),
 }
 EXTRAS = (
     "parallel_tool_calls",
@@ -58,7 +55,7 @@ EXTRAS = (
     "user",
 )
 ECHOED = (
-    *("background", "instructions", "max_output_tokens", "metadata", "model", "parallel_tool_calls"),
+    *("background", "instructions", "max_output_tokens", "max_tool_calls", "metadata", "model", "parallel_tool_calls"),
     *("previous_response_id", "prompt_cache_key", "prompt_cache_retention", "safety_identifier", "service_tier"),
     *("store", "temperature", "top_logprobs", "top_p", "truncation", "user"),
 )
@@ -139,7 +136,7 @@ class CreateResponse(StrictRequest):
     reasoning: ReasoningOptions | None = None
     metadata: Metadata | None = None
     include: Many[str] = ()
-    truncation: Literal["auto", "disabled"] = "auto"
+    truncation: Literal["auto", "disabled"] = "disabled"
     top_logprobs: Literal[0] | None = None
     service_tier: str | None = None
     prompt_cache_key: str | None = None
@@ -147,11 +144,11 @@ class CreateResponse(StrictRequest):
     safety_identifier: str | None = None
     user: str | None = None
     max_infer_iters: Count | None = None
+    max_tool_calls: Count | None = None
     access_programs: None = None
     background_options: None = None
     context_management: None = None
     image: None = None
-    max_tool_calls: None = None
     moderation: None = None
     prompt: None = None
     prompt_cache_options: None = None
@@ -215,6 +212,9 @@ class CreateResponse(StrictRequest):
             given=given.given,
             previous=self.previous_response_id,
             conversation=self._conversation_id,
+            needs_whole_history=self.truncation == "disabled",
+            max_output_tokens=self.max_output_tokens,
+            max_tool_calls=self.max_tool_calls,
             extras=self._extras(),
             tool_extras=tool_extras(tools.functions),
             tool_indexes=tuple(self.tools.index(tool) for tool in tools.hosted),

@@ -9,7 +9,7 @@ from typing import Any
 
 from llama_stack_client import AsyncLlamaStackClient
 from llama_stack_client_used import agents, client, streamed, turn_facts, user
-from scenario import BASE_URL, KEY, MODEL, Lacking, raised_by, row
+from scenario import BASE_URL, KEY, MODEL, Lacking, row
 
 ADDS = 'call add {"a": 3, "b": 4}'
 
@@ -138,11 +138,39 @@ def tool_parser_of_our_own() -> Any:
 
 
 @row
-def agent_class_over_responses_is_refused_by_name() -> Any:
+def agent_class_over_responses() -> Any:
     if not hasattr(client, "alpha"):
         raise Lacking("Agent over the Responses API")
-    from llama_stack_client import Agent
+    from llama_stack_client import Agent, AgentEventLogger
 
-    agent = Agent(client, model=MODEL, instructions="Be brief.")
-    name, status, message = raised_by(lambda: agent.create_session("responses"))
-    return [name, status, "conversations.create" in message]
+    agent = Agent(client, model=MODEL, instructions="Be brief.", tools=[add])
+    session_id = agent.create_session("responses")
+    chunks = list(agent.create_turn(message(ADDS), session_id=session_id, stream=True))
+    printed = "".join(map(str, AgentEventLogger().log(iter(chunks))))
+    whole = agent.create_turn(message("hello"), session_id=session_id, stream=False)
+    items: Any = client.get(
+        f"/v1/conversations/{session_id}/items", cast_to=object, options={"params": {"order": "asc"}}
+    )
+    return {
+        "events": types_of(chunks),
+        "final": [chunks[-1].event.final_text, len(chunks[-1].event.response_ids)],
+        "printed": "It is 7." in printed,
+        "whole": whole.output_text,
+        "kept": [item["type"] for item in items["data"]],
+    }
+
+
+def message(text: str) -> list[Any]:
+    return [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}]
+
+
+def types_of(chunks: Any) -> list[str]:
+    """Return the kinds of the events of Agent over responses, repeated ones once."""
+    kinds: list[str] = []
+    for event in (chunk.event for chunk in chunks):
+        kind = " ".join((event.event_type, getattr(event, "step_type", ""))).strip()
+        if hasattr(event, "delta"):
+            kind = f"{kind} {event.delta.delta_type}"
+        if kinds[-1:] != [kind]:
+            kinds.append(kind)
+    return kinds
