@@ -235,11 +235,7 @@ DOMAIN_OF_A_PATH = {
     "stored_completions.family": {"models.requests"},
     "llama_stack_2024.changes": {"agents.defined_tools", "tools.agent_tools", "tools.memory_tools"},
     "memory.family": REGISTERED_NAMES,
-    # a request may have a file search and its filters, an answer its citations
-    "responses.family": {
-        *("memory.banks", "memory.documents", "memory.filters", "memory.insertions", "memory.questions"),
-        *("memory.vector_stores", "responses.statuses", "tools.citations", "tools.cited_results"),
-    },
+    "responses.family": {"responses.statuses"},
 }
 
 # ---- the allowed time of a start

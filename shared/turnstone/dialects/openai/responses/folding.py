@@ -4,13 +4,14 @@ The fold depends on the events and on the request alone, without a clock or rand
 response in any process.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic_core import to_json
 
 from turnstone.dialects.openai.responses.output.call_items import OpenFunctionCall
-from turnstone.dialects.openai.responses.output.hosted_items import OfResponse, OpenHosted, opened_hosted
 from turnstone.dialects.openai.responses.output.text_items import (
     Annotation,
     Event,
@@ -39,6 +40,9 @@ from turnstone.domain.turns.events import (
 from turnstone.domain.turns.turns import InferenceStep, ShieldCallStep, ToolExecutionStep, TurnState, TurnStatus
 from turnstone.domain.values.content import text_of
 
+if TYPE_CHECKING:
+    from turnstone.dialects.openai.responses.output.hosted_items import OpenHosted
+
 JUDGED_WHOLE = ("user-input", "assistant-output")
 
 
@@ -48,7 +52,6 @@ class ResponseFold:
     def __init__(self, shown: ShownResponse) -> None:
         self._shown = shown
         self._turn_id = shown.ref.turn_id
-        self._of = OfResponse(self._turn_id, shown.sent.include, shown.image_at)
         self._items: list[OpenItem] = []
         self._ended: list[OpenItem] = []
         self._spoken: OpenItem | None = None
@@ -120,7 +123,10 @@ class ResponseFold:
         if hosted is None:
             self._calls[index] = OpenFunctionCall(self._turn_id, at, call_id, name)
         else:
-            self._calls[index] = opened_hosted(self._of, at, hosted)
+            from turnstone.dialects.openai.responses.output import hosted_items  # few responses have such tools
+
+            of = hosted_items.OfResponse(self._turn_id, self._shown.sent.include, self._shown.image_at)
+            self._calls[index] = hosted_items.opened_hosted(of, at, hosted)
         yield from self._begun(self._calls[index])
 
     def _text(self, kind: type[OpenMessage] | type[OpenReasoning], text: str) -> Iterator[Event]:
@@ -166,7 +172,7 @@ class ResponseFold:
 
     def _whole(self, item: OpenFunctionCall | OpenHosted, call: ToolCall | None) -> Iterator[Event]:
         """Let the server's call run, or end the client's; None for one that can't be answered."""
-        if isinstance(item, OpenHosted) and call is not None:
+        if not isinstance(item, OpenFunctionCall) and call is not None:
             self._running[call.call_id] = item
             yield from item.called(call)
             return

@@ -10,17 +10,14 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, mo
 from pydantic import Strict as ByType
 
 from turnstone.dialects.openai.strict import StrictRequest, refuse
-from turnstone.dialects.openai.vector_stores.chunking import whole
-from turnstone.dialects.openai.vector_stores.searches import MOST_RESULTS, RankingOptions
 from turnstone.domain.agents.agents import ToolGroupWithArgs
 from turnstone.domain.errors import InvalidRequest
-from turnstone.domain.memory.filters import parsed
 from turnstone.domain.memory.lent_banks import FILE_SEARCH
 from turnstone.domain.responses.hosted import CODE_INTERPRETER, IMAGE_GENERATION, WEB_SEARCH
 from turnstone.domain.values.frozen import JsonObject, JsonValue, Many
-from turnstone.domain.values.numbers import Flag
+from turnstone.domain.values.numbers import Count, Flag, count_schema
 
-MOST_STORES = 64
+MOST_STORES, MOST_RESULTS = 64, 50
 DOMAIN = r"^[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)+$"
 MOST_DOMAINS = 20
 NO_LOCATION = "this server searches from no place in particular; leave it out"
@@ -57,7 +54,11 @@ class HybridSearch(StrictRequest):
         return self
 
 
-class FileSearchRanking(RankingOptions):
+class FileSearchRanking(StrictRequest):
+    """How results are ranked, and the least score of one."""
+
+    ranker: Literal["auto", "default-2024-11-15", "none", "weighted", "rrf"] = "auto"
+    score_threshold: Annotated[float, Field(ge=0, le=1), ByType()] = 0.0
     hybrid_search: HybridSearch | None = None
 
     @model_validator(mode="after")
@@ -71,13 +72,15 @@ class FileSearch(HostedRequest):
     type: Literal["file_search"]
     vector_store_ids: Annotated[Many[Annotated[str, Field(min_length=1)]], Field(min_length=1, max_length=MOST_STORES)]
     filters: JsonValue = None
-    max_num_results: Annotated[int, Field(ge=1, le=MOST_RESULTS), BeforeValidator(whole)] | None = None
+    max_num_results: Annotated[Count, Field(le=MOST_RESULTS), count_schema(MOST_RESULTS)] | None = None
     ranking_options: FileSearchRanking | None = None
 
     @field_validator("filters")
     @classmethod
     def refuse_unreadable(cls, value: Any) -> Any:
         if value is not None:
+            from turnstone.domain.memory.filters import parsed  # few requests search files
+
             try:
                 parsed(value, ("filters",))
             except InvalidRequest as wrong:

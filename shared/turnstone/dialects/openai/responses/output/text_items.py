@@ -4,11 +4,15 @@ Each writes the events of its growth, and ends as the item of the whole response
 these alone, so that a stream ends with what a later request reads.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from turnstone.domain.responses.addresses import item_id
-from turnstone.domain.tools.citations import CitationReader, Cited
+
+if TYPE_CHECKING:
+    from turnstone.domain.tools.citations import CitationReader, Cited
 
 Event = dict[str, Any]
 Annotation = dict[str, Any]
@@ -95,7 +99,7 @@ class OpenMessage(OpenItem):
     def __init__(self, turn_id: str, index: int, sources: Mapping[int, Annotation] | None = None) -> None:
         super().__init__(turn_id, index)
         self._sources = sources
-        self._reader = CitationReader()
+        self._reader = None if sources is None else _citation_reader()
         self._annotations: list[Annotation] = []
         self._has_part = False
 
@@ -115,14 +119,14 @@ class OpenMessage(OpenItem):
         return _output_text(self.text, self._annotations)
 
     def grown(self, text: str) -> Iterator[Event]:
-        for piece in (text,) if self._sources is None else self._reader.fed(text):
+        for piece in (text,) if self._reader is None else self._reader.fed(text):
             if isinstance(piece, str):
                 yield from self._text_added(piece)
             else:
                 yield from self._cited(piece)
 
     def ended(self, status: Status = "completed") -> Iterator[Event]:
-        if rest := self._reader.rest():
+        if self._reader is not None and (rest := self._reader.rest()):
             yield from self._text_added(rest)
         if self._has_part:
             yield self._part_event("response.output_text.done", text=self.text, logprobs=[])
@@ -172,6 +176,12 @@ class OpenRefusal(OpenMessage):
             yield self._part_event("response.refusal.done", refusal=self.text)
             yield self._part_event("response.content_part.done", part=self._part)
         yield from OpenItem.ended(self, status)
+
+
+def _citation_reader() -> CitationReader:
+    from turnstone.domain.tools.citations import CitationReader  # few responses search
+
+    return CitationReader()
 
 
 def _output_text(text: str, annotations: Sequence[Annotation]) -> dict[str, Any]:
