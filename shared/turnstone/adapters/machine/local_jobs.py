@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import partial
+from heapq import heappop, heappush
 from threading import Condition, Thread
 
 from turnstone.domain.errors import StoreUnavailable
@@ -31,6 +32,7 @@ class LocalJobs:
         self._at_once = at_once
         self._changed = Condition()
         self._poll_s = time.monotonic() + every_s
+        self._due_s: list[float] = []  # a heap: when sent jobs are due before that poll
         self._is_nudged = True
         self._is_closed = False
         self._thread: Thread | None = None
@@ -51,7 +53,7 @@ class LocalJobs:
             for job in jobs:
                 due_s = now_s + (job.due_at - now).total_seconds() + LATER_S
                 if now_s < due_s < self._poll_s:
-                    self._poll_s = due_s
+                    heappush(self._due_s, due_s)
             self._is_nudged = True
             self._changed.notify()
 
@@ -93,12 +95,18 @@ class LocalJobs:
     def _wait(self) -> bool:
         """Wait until the next poll; False once closed."""
         with self._changed:
-            while not (self._is_nudged or self._is_closed) and (left_s := self._poll_s - time.monotonic()) > 0:
+            while not (self._is_nudged or self._is_closed) and (left_s := self._next_s() - time.monotonic()) > 0:
                 self._changed.wait(left_s)
-            if self._poll_s <= time.monotonic():
-                self._poll_s = time.monotonic() + self._every_s
+            now_s = time.monotonic()
+            while self._due_s and self._due_s[0] <= now_s:
+                heappop(self._due_s)
+            if self._poll_s <= now_s:
+                self._poll_s = now_s + self._every_s
             self._is_nudged = False
             return not self._is_closed
+
+    def _next_s(self) -> float:
+        return min(self._poll_s, self._due_s[0]) if self._due_s else self._poll_s
 
 
 def _log_failure(outcome: Outcome[object]) -> None:
