@@ -169,6 +169,26 @@ def test_any_session_is_a_conversation(make: Make) -> None:
     assert texts(items(server, named)) == ["hello", "hi", "on", "more"]
 
 
+def test_a_session_is_found_as_a_conversation_and_a_conversation_shows_its_session(make: Make) -> None:
+    server = make("one", "two")
+    ref = server.session()
+    server.drain(server.start(ref, "hello"))
+    named = conversation(server, agent=ref.agent_id, session=ref.session_id)
+    shown = read_conversation(make(), named)
+    assert (shown["agent_id"], shown["session_id"]) == (ref.agent_id, ref.session_id)
+    assert texts(items(server, named)) == ["hello", "one"]
+    assert conversation(server, agent=ref.agent_id, session=ref.session_id) == named
+    assert read_conversation(server, conversation(server))["agent_id"] == "responses"
+
+
+@pytest.mark.parametrize("session", ["0" * 36, "a session", "x" * 300, "\ud800"])
+def test_a_missing_session_is_named(make: Make, session: str) -> None:
+    server = make()
+    agent_id = server.agent()
+    with pytest.raises(NotFound):
+        conversation(server, agent=agent_id, session=session)
+
+
 def test_shields_of_an_agent_judge_messages_in_its_conversations(make: Make) -> None:
     server = make()
     named = conversation(server, agent=server.agent(input_shields=["strict"]))

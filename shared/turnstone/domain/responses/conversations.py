@@ -30,11 +30,17 @@ class AddedItems(NamedTuple):
 
 
 class NewConversation(NamedTuple):
-    """A caller's request of a conversation. `agent_id` is the agent whose session it is, None for no agent's."""
+    """A caller's request of a conversation.
+
+    Attributes:
+        agent_id: the agent whose session it is, None for no agent's.
+        session_id: a session of the agent that exists, None for a new one.
+    """
 
     agent_id: str | None = None
     metadata: Mapping[str, str] = {}
     items: AddedItems = AddedItems()
+    session_id: str | None = None
 
 
 class StoredConversation(NamedTuple):

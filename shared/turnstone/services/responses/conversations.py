@@ -86,13 +86,15 @@ class Conversations:
         self._store = deps.store
 
     def create(self, caller: Caller, new: NewConversation, attempt: Attempt) -> StoredConversation:
-        """Return the new conversation, with its first items.
+        """Return the new conversation, with its first items, or the one that the named session is.
 
         Raises:
-            NotFound: the agent.
+            NotFound: the agent, or the session.
             InvalidRequest: an answer among the items has no call, or shields of the agent would have to judge them.
             IdempotencyMismatch: its key was used for another body.
         """
+        if new.agent_id is not None and new.session_id is not None:
+            return self._of_session(caller, new.agent_id, new.session_id)
         session = self._new_session(caller, new, attempt)
         ref = SessionRef(tenant=caller.tenant, agent_id=session.agent_id, session_id=session.session_id)
         conversation = ConversationMetadata(metadata=dict(new.metadata))
@@ -217,6 +219,13 @@ class Conversations:
             session, agent_owner, record = self._store.visit(ref)
             check_session(self._deps.rules, caller, session, agent_owner, self._deps.clock.now())
         return ref, session, record
+
+    def _of_session(self, caller: Caller, agent_id: str, session_id: str) -> StoredConversation:
+        try:
+            text = conversation_id(SessionRef(tenant=caller.tenant, agent_id=agent_id, session_id=session_id))
+            return self.read(caller, text)
+        except (NotFound, ValueError):
+            raise NotFound("session", session_id) from None
 
     def _new_session(self, caller: Caller, new: NewConversation, attempt: Attempt) -> Session:
         is_kept = True

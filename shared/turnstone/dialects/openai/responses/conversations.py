@@ -5,9 +5,9 @@ Source: the types of `openai` 3.54.0; `agent` is this server's extension.
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 
 from turnstone.dialects.openai.metadata import Metadata
 from turnstone.dialects.openai.pages import HAS_MORE, OF_LIST, PageRule, Query, only_value
@@ -40,11 +40,23 @@ ITEMS_QUERY: dict[str, dict[str, Any]] = {**ITEM_PAGES.query, **INCLUDE_QUERY}
 
 class CreateConversation(StrictRequest):
     agent: str | None = None
+    session: Annotated[str, Field(min_length=1)] | None = None
     items: Annotated[Many[AnyItem], Field(max_length=MOST_ADDED)] = ()
     metadata: Metadata | None = None
 
+    @model_validator(mode="after")
+    def agree(self) -> Self:
+        if self.session is not None:
+            if self.agent is None:
+                raise ValueError("session: belongs to an agent; send the agent's id as agent")
+            if self.items:
+                raise ValueError("items: a session that exists has its own; add more to the conversation afterwards")
+            if self.metadata is not None:
+                raise ValueError("metadata: the session may have its own; update the conversation afterwards")
+        return self
+
     def to_new(self) -> NewConversation:
-        return NewConversation(self.agent, self.metadata or {}, _added(self.items))
+        return NewConversation(self.agent, self.metadata or {}, _added(self.items), self.session)
 
 
 class UpdateConversation(Frozen):
@@ -78,6 +90,12 @@ class ConversationObject(Frozen):
     metadata: Annotated[
         dict[str, str], Field(description="Names and values of the caller's own.", examples=[{"topic": "support"}])
     ]
+    agent_id: Annotated[
+        str, Field(description="The agent whose session it is; `responses` for models.", examples=["responses"])
+    ]
+    session_id: Annotated[
+        str, Field(description="The session of this conversation.", examples=["01990000-0000-7000-8000-000000000001"])
+    ]
 
     @classmethod
     def of(cls, stored: StoredConversation) -> "ConversationObject":
@@ -86,6 +104,8 @@ class ConversationObject(Frozen):
             id=conversation_id(stored.ref),
             created_at=int(stored.session.started_at.timestamp()),
             metadata=stored.conversation.metadata,
+            agent_id=stored.ref.agent_id,
+            session_id=stored.ref.session_id,
         )
 
 
