@@ -13,22 +13,41 @@ from typing import Any
 
 from botocore.awsrequest import AWSRequest, AWSResponse
 from moto.core import DEFAULT_ACCOUNT_ID
-from moto.s3vectors.exceptions import VectorBucketNotFound
-from moto.s3vectors.models import Vector, s3vectors_backends
+from moto.core.exceptions import ServiceException
+from moto.s3vectors.models import S3VectorsBackend, s3vectors_backends
 
 MOST_FILTERED_BYTES, MOST_BYTES, MOST_NAMES = 2_048, 40_960, 50
 ORDERS = ("$gt", "$gte", "$lt", "$lte")
+
+
+_creating = Lock()
+_create_index = S3VectorsBackend.create_index
 
 
 class Invalid(Exception):
     """The service would refuse the request."""
 
 
+class IndexExists(ServiceException):
+    code = "ConflictException"
+
+
+def _create_once(backend: S3VectorsBackend, vector_bucket_name: str, *rest: Any, **named: Any) -> None:
+    """Refuse an index that exists: moto replaces it by an empty one."""
+    index_name = named["index_name"] if "index_name" in named else rest[1]
+    with _creating:
+        if _index({"vectorBucketName": vector_bucket_name, "indexName": index_name}) is not None:
+            raise IndexExists("exists")
+        _create_index(backend, vector_bucket_name, *rest, **named)
+
+
+S3VectorsBackend.create_index = _create_once  # type: ignore[method-assign]
+
+
 def answer_queries(client: Any, most: int = 100) -> list[dict[str, Any]]:
     """Answer the client's queries, in pages of `most` vectors; return the list of its requests' bodies."""
     service = _Service(most)
     client.meta.events.register_first("before-send.s3vectors.QueryVectors", service.query)
-    client.meta.events.register_first("before-send.s3vectors.CreateIndex", service.create)
     client.meta.events.register_first("before-send.s3vectors.PutVectors", service.put)
     return service.requests
 
@@ -37,7 +56,6 @@ class _Service:
     def __init__(self, most: int) -> None:
         self.requests: list[dict[str, Any]] = []
         self._most = most
-        self._writing = Lock()
 
     def query(self, request: AWSRequest, **_: Any) -> AWSResponse:
         body = json.loads(request.body)
@@ -50,20 +68,8 @@ class _Service:
         except Invalid as problem:
             return _answer(request, 400, {"message": str(problem)}, "ValidationException")
 
-    def create(self, request: AWSRequest, **_: Any) -> AWSResponse:
-        body = json.loads(request.body)
-        with self._writing:
-            if _index(body) is not None:
-                return _answer(request, 409, {"message": "exists"}, "ConflictException")
-            backend = s3vectors_backends[DEFAULT_ACCOUNT_ID]["aws"]
-            settings = ("float32", body["dimension"], body["distanceMetric"])
-            try:
-                backend.create_index(body["vectorBucketName"], "", body["indexName"], *settings)
-            except VectorBucketNotFound:
-                return _answer(request, 404, {"message": "no bucket"}, "NotFoundException")
-        return _answer(request, 200, {"indexArn": f"arn:aws:s3vectors:{body['indexName']}"})
-
-    def put(self, request: AWSRequest, **_: Any) -> AWSResponse:
+    def put(self, request: AWSRequest, **_: Any) -> AWSResponse | None:
+        """Refuse what the service refuses; botocore calls moto for every request, which keeps the vectors."""
         body = json.loads(request.body)
         self.requests.append(body)
         if len(request.body) > 20 * 1024 * 1024:
@@ -74,13 +80,7 @@ class _Service:
             limits = (MOST_FILTERED_BYTES, MOST_BYTES, MOST_NAMES)
             if any(size > limit for size, limit in zip(sizes, limits, strict=True)):
                 return _answer(request, 400, {"message": f"metadata of {sizes}"}, "ValidationException")
-        index = _index(body)
-        if index is None:
-            return _answer(request, 404, {"message": "no index"}, "NotFoundException")
-        with self._writing:  # moto takes one request at a time
-            for vector in body["vectors"]:
-                index.vectors[vector["key"]] = Vector.from_dict(vector)
-        return _answer(request, 200, {})
+        return None
 
 
 class _Body:
