@@ -17,7 +17,7 @@ from tests.support.engine.either_store import Make
 from tests.support.engine.harness import Held, Server
 from tests.support.engine.responses import begun, calls_of_store, read, responded
 from turnstone.domain.access.caller import LOCAL_CALLER
-from turnstone.domain.errors import InvalidRequest, TurnRunning
+from turnstone.domain.errors import HistoryTooLong, InvalidRequest, TurnRunning
 from turnstone.domain.models.requests import InferenceRequest
 
 ADD = {"type": "function", "name": "add", "parameters": {"type": "object", "properties": {"a": {}}}}
@@ -52,6 +52,21 @@ def test_an_older_response_of_a_long_conversation_is_continued(make: Make) -> No
     sent = texts_of(server.inference.requests[-1])
     assert (sent[-1], sent[-2].split()[:2]) == ("other", ["answer", "4"])
     assert not any(text.startswith("answer 5") for text in sent)
+
+
+def test_a_fork_takes_over_what_its_context_holds_and_is_refused_where_that_is_not_the_whole(make: Make) -> None:
+    words = "word " * 500
+    server = make(*(f"answer {number} {words}" for number in range(12)), "fork", "on", context_tokens=2_000)
+    chain = [responded(server, input="0")]
+    for number in range(1, 12):
+        chain.append(responded(server, input=str(number), previous_response_id=chain[-1]["id"], truncation="auto"))
+    with pytest.raises(HistoryTooLong):
+        responded(server, input="other", previous_response_id=chain[8]["id"])
+    fork = responded(server, input="other", previous_response_id=chain[8]["id"], truncation="auto")
+    with pytest.raises(HistoryTooLong):
+        responded(server, input="more", previous_response_id=fork["id"])
+    responded(server, input="more", previous_response_id=fork["id"], truncation="auto")
+    assert texts_of(server.inference.requests[-1])[-3:] == ["other", "fork", "more"]
 
 
 def test_a_fork_answers_the_same_calls_again(make: Make) -> None:

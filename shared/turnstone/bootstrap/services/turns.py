@@ -203,6 +203,7 @@ class ResponseServices:
                 kept_for_s=settings.responses_ttl_s,
                 ephemeral_for_s=settings.ephemeral_ttl_s,
                 read_tokens=self._turns().runner_deps.read_tokens,
+                read_tokens_of=self._turns().runner_deps.read_tokens_of,
                 deleting=lambda: self._cleanup().deleting,
                 events=lambda: self._turns().events,
                 cancelling=lambda: self._turns().cancelling,

@@ -5,6 +5,7 @@ of any session.
 """
 
 from collections.abc import Sequence
+from itertools import count
 
 from turnstone.domain.sessions.context import Entry, Segment
 from turnstone.domain.turns.turns import Summary
@@ -19,6 +20,8 @@ class LogUpTo:
         summary: the newest summary that replaces no later turn.
         entries: the turns that it does not replace, oldest first.
         is_complete: whether the segments hold the turn itself.
+        tokens: of these turns.
+        is_cut: whether the session has earlier turns, which no summary replaces.
     """
 
     def __init__(self, segments: Sequence[Segment], order: str) -> None:
@@ -28,18 +31,25 @@ class LogUpTo:
         self.summary: Summary | None = summaries[-1] if summaries else None
         after = "" if self.summary is None else self.summary.last_order
         self.entries = tuple(entry for entry in entries if entry.order > after)
+        self.tokens = sum(entry.tokens for entry in self.entries)
+        self.is_cut = self.summary is None and bool(segments) and segments[0].number > 0
 
 
-def copied_segments(summary: Summary | None, entries: Sequence[Entry]) -> tuple[Segment, ...]:
-    """Return the log of a new session with these turns."""
-    segments = [] if summary is None else [Segment(number=0, summary=summary)]
+def copied_segments(summary: Summary | None, entries: Sequence[Entry], *, is_cut: bool = False) -> tuple[Segment, ...]:
+    """Return the log of a new session with these turns.
+
+    Args:
+        is_cut: whether earlier turns are left out: the log then begins like one whose first segment was not read.
+    """
+    numbers = count(int(is_cut))
+    segments = [] if summary is None else [Segment(number=next(numbers), summary=summary)]
     tokens, part = 0, list[Entry]()
     for entry in entries:
         part.append(entry)
         tokens += entry.tokens
         if tokens >= COPIED_TOKENS:
-            segments.append(Segment(number=len(segments), entries=tuple(part)))
+            segments.append(Segment(number=next(numbers), entries=tuple(part)))
             tokens, part = 0, []
     if part:
-        segments.append(Segment(number=len(segments), entries=tuple(part)))
+        segments.append(Segment(number=next(numbers), entries=tuple(part)))
     return tuple(segments)

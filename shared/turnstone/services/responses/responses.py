@@ -58,7 +58,8 @@ class ResponseDeps:
     Attributes:
         kept_for_s: the lifetime of a conversation after its last use.
         ephemeral_for_s: that of a session of an agent that keeps none.
-        read_tokens: the tokens of the history that a fork takes over.
+        read_tokens: the tokens of the history in which an answer finds its call.
+        read_tokens_of: returns those that a fork takes over for a model, by tenant and model.
         deleting: returns the service that deletes sessions, which only deletion needs.
         events: returns the service that follows turns, which only streams of stored responses need.
         cancelling: returns the service that cancels turns.
@@ -75,6 +76,7 @@ class ResponseDeps:
     kept_for_s: float
     ephemeral_for_s: float
     read_tokens: int
+    read_tokens_of: Callable[[str, str], int]
     deleting: Callable[[], Deleting]
     events: "Callable[[], TurnEvents]"
     cancelling: "Callable[[], Cancelling]"
@@ -96,7 +98,7 @@ class Responses:
     def __init__(self, deps: ResponseDeps) -> None:
         self._deps = deps
         self._store = deps.store
-        self._forking = Forking(deps.turn_store, deps.read_tokens)
+        self._forking = Forking(deps.turn_store)
 
     def start(self, caller: Caller, new: NewResponse, attempt: Attempt) -> Started:
         """Begin the response as the next turn of its conversation, or of a fork if that has a later response.
@@ -135,7 +137,8 @@ class Responses:
                 begun = begin(caller, ref, fitting.of(opening), attempt)
             except ForkNeeded as needed:
                 fitting = fitting.of_fork(needed.state)
-                log = self._forking.log_of(ref, needed)
+                model = new.config_of(needed.view.agent.agent_config).model
+                log = self._forking.log_of(ref, needed, self._deps.read_tokens_of(caller.tenant, model))
                 ref, opening = self._first(caller, new, attempt, after=needed.state.order)
                 begun = begin(caller, ref, fitting.of(opening._replace(log=log)), attempt)
         except NotFound as missing:

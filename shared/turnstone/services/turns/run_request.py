@@ -76,6 +76,10 @@ class RunnerDeps(NamedTuple):
         """Tokens of the log to read for a turn; a summary adds its own segment and the one it cut short."""
         return self.context_tokens + (2 * SEALED_TOKENS if self.summarizer else 0)
 
+    def read_tokens_of(self, tenant: str, model_id: str) -> int:
+        """Return the tokens of the log that the model's context may hold. Raises as `route` does."""
+        return max(self.read_tokens, self.route(tenant, model_id).context_tokens or 0)
+
 
 class Opening(NamedTuple):
     """The request to open a turn.
