@@ -16,6 +16,7 @@ from tests.benchmarks.crowd import crowd
 from tests.benchmarks.figures import Figure, table
 from tests.benchmarks.first_token import first_tokens
 from tests.benchmarks.floor import turns_beside_the_floor
+from tests.benchmarks.floor_responses import responses_beside_the_floor
 from tests.benchmarks.imports import starts_of_functions
 from tests.benchmarks.load import gets_while_turns_wait, throughput
 from tests.benchmarks.machine import machine_in_words, state_of_machine
@@ -34,6 +35,7 @@ MEASUREMENTS: dict[str, Callable[[Path], Iterator[Figure]]] = {
     "counts of memory": counts_of_memory,
     "turn": first_turns,
     "floor": turns_beside_the_floor,
+    "responses": responses_beside_the_floor,
     "first token": first_tokens,
     "history": turns_after_history,
     "context": turns_with_full_context,

@@ -139,8 +139,14 @@ def kinds(sizes: Sizes, repetitions: int) -> tuple[Kind, ...]:
         Kind(f"turn, {MANY:,} turns of history", turns_after_many, 100, True, 200),
         Kind(f"turn, {DELTAS} deltas", turns_with_deltas, None, True, fresh),
         Kind("turn with a client's tool, resumed", tool_turns, None, True, fresh),
+        Kind("response, no history", responses, 3, True, fresh),
         Kind("create agent", create_agent, 5),
     )
+
+
+def responses(furnishing: Furnishing) -> Iterator[Operation]:
+    body = {"model": furnishing.model, "input": "Are you there?"}
+    return _always(encoded("POST", "/v1/openai/v1/responses", body), b'"completed"')
 
 
 def create_agent(furnishing: Furnishing) -> Iterator[Operation]:

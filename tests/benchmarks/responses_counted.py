@@ -1,6 +1,7 @@
 """The cost at DynamoDB of responses that continue a chain, counted at its end after any length."""
 
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from pathlib import Path
 from random import Random
 
@@ -28,6 +29,7 @@ from turnstone.store.responses.responses import put_response
 MODEL = "scripted"
 # more than fill a segment of the context log
 TIMES = 6
+LONG_AFTER = timedelta(days=36_500)
 
 
 class Chain:
@@ -86,7 +88,7 @@ def bills_along_forks(folder: Path, forks: int, budget_tokens: int) -> list[Bill
 
 
 def _bills(store: RangeStore, counted: CountedStore, length: int, budget_tokens: int) -> Iterator[Bill]:
-    response = _past(store, length)
+    response = stored_chain(store, length, length)
     chain = Chain(store, budget_tokens, TIMES, length)
     try:
         for number in range(TIMES):
@@ -97,18 +99,18 @@ def _bills(store: RangeStore, counted: CountedStore, length: int, budget_tokens:
         chain.close()
 
 
-def _past(store: RangeStore, length: int) -> str:
-    """Store a chain of so many responses and return the id of its last one."""
-    ref: SessionRef = Past(store, Random(length)).session(IMPLICIT, length)
+def stored_chain(store: RangeStore, length: int, seed: int, model: str = MODEL) -> str:
+    """Store a chain of so many responses and return the id of its last one, the only one that can be read."""
+    ref: SessionRef = Past(store, Random(seed)).session(IMPLICIT, length)
     *_, newest = all_records(store, all_turns(ref))
     turn = ref.turn(newest.key.sk.rpartition(":")[2])
     listed = ListedResponse(
         agent_id=IMPLICIT,
         session_id=ref.session_id,
         order=turn.turn_id,
-        model=MODEL,
-        ends_at=BEGAN_AT + 2 * LONGER_THAN_ANY_HISTORY,
+        model=model,
+        ends_at=BEGAN_AT + LONG_AFTER,
         stamp=owner_of(LOCAL_CALLER),
     )
-    store.write(put_response(turn, SentRequest(echo={"model": MODEL}), listed))
+    store.write(put_response(turn, SentRequest(echo={"model": model}), listed))
     return response_id(turn)
