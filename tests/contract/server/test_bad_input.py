@@ -33,7 +33,7 @@ from tests.support.server.bad_requests import (
 from tests.support.server.valid_bodies import BODIES, UNREAD
 from turnstone.http.route import Route
 
-CASES = 12
+CASES = 6
 CASES_AT_NIGHT = 2_000
 THIRDS = 3
 

@@ -32,11 +32,11 @@ from turnstone.domain.access.caller import Caller
 
 ADDRESS = "http://127.0.0.1:8321"
 PHASES = {"examples", "coverage", "fuzzing", "stateful"}
-CASES = 1_000
+CASES = 800
 CASES_AT_NIGHT = 2_500
 PHASES_WITHOUT_KEYS = {"examples", "stateful"}
 EXAMPLES = 3
-COVERED = 24
+COVERED = 48
 EXAMPLES_AT_NIGHT = 32
 SEED = 7
 SLOWEST_S = 30

@@ -142,9 +142,10 @@ class Tenant:
             assert answer.status == 200, answer
             self.secrets |= set(IDS.findall(answer.body))
             made = answer.json() or {}
-            self.ids |= {
-                name: made[name] for name in ("agent_id", "session_id", "turn_id", "webhook_id") if name in made
-            }
+            if path != CONVERSATIONS:  # its agent and session are others than these
+                self.ids |= {
+                    name: made[name] for name in ("agent_id", "session_id", "turn_id", "webhook_id") if name in made
+                }
             if path in IDS_OF:
                 self.ids[IDS_OF[path]] = made["id"]
             if path == CONVERSATION_ITEMS:

@@ -35,6 +35,11 @@ def test_the_index_has_each_with_its_title() -> None:
     assert all(anchor == number.lower() for anchor, number, *_ in listed)
 
 
+def test_the_index_has_the_number_of_decisions_of_each_page() -> None:
+    listed = re.findall(r"^\| \[[\w ]+\]\(([a-z]+\.md)\) \| (\d+) \|$", INDEX.read_text(), re.MULTILINE)
+    assert sorted(listed) == [(page.path.name, str(len(HEADING.findall(page.prose)))) for page in PAGES]
+
+
 def test_each_has_a_date_a_reason_and_a_way_back() -> None:
     for page in PAGES:
         for entry in re.split(r"^(?=## D-)", page.prose, flags=re.MULTILINE)[1:]:

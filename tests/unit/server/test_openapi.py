@@ -29,7 +29,7 @@ from pydantic_core import from_json
 
 import turnstone.dialects
 from functions.local.routes import ROUTES as SERVED
-from tests.support.cases import generated
+from tests.support.cases import generated, rest_at_night
 from tests.support.clients.forms import FormBody, encoded
 from tests.support.server.asgi_client import Answered, Raw, Served, served, strict_json
 from tests.support.server.bad_requests import CHANGES, JUNK, changed, named, slots_in, written
@@ -186,8 +186,9 @@ def checked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CheckedClient]
         yield checked
 
 
-@pytest.mark.parametrize("document", [DOCUMENT, SIGNED], ids=["open", "signed"])
-def test_the_document_is_valid_openapi(document: dict[str, Any]) -> None:
+@pytest.mark.parametrize("name", rest_at_night(("open", "signed"), always=("open",)))
+def test_the_document_is_valid_openapi(name: str) -> None:
+    document = DOCUMENT if name == "open" else SIGNED
     OpenAPIV31SpecValidator(document).validate()
     for schema in document["components"]["schemas"].values():
         OAS31Validator.check_schema(schema)
