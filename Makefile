@@ -56,7 +56,7 @@ NPM_BEFORE := 2026-11-22
 IN_MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 2000000 {print $$6}')
 
 # Workers without tests take over tests of others.
-PYTEST = PYTEST_DEBUG_TEMPROOT=$(IN_MEMORY) $(BIN)/python -m pytest -n 4 --dist worksteal \
+PYTEST = PYTEST_DEBUG_TEMPROOT=$(IN_MEMORY) $(BIN)/python -m pytest -n 3 --dist worksteal \
 	-o tmp_path_retention_policy=failed
 
 # The peer, Llama Stack 0.2.12, has an environment of its own (Python 3.11 or 3.12) and a run configuration.
