@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from pydantic import Field
+
 from turnstone.domain.access.access import Ownership
 from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.messages.messages import Message
@@ -28,9 +30,11 @@ class SentRequest(Frozen):
         include: details of items to show.
         input: the input items as sent, an empty one in place of each deleted one; ids are added when they are read.
         removed: the positions of deleted output items.
+        rev: revision of the record this was read from, 0 before it is stored.
         takes_one_call: whether only the first call of each inference counts.
         is_in_background: whether the response runs without its request.
         approvals: the ids of the approved requests, by the calls that the response runs first.
+        approved: the ids of its own requests that a later response has approved.
         lists: the tools of MCP servers that it lists, because no earlier response did.
         marks: what it or earlier responses have listed, as `mark_of`, by the servers' labels.
         segment: number of the open segment of the context log when the turn was opened.
@@ -46,6 +50,8 @@ class SentRequest(Frozen):
     segment: int = 0
     removed: tuple[int, ...] = ()
     approvals: dict[str, str] = {}
+    approved: tuple[str, ...] = ()
+    rev: int = Field(default=0, exclude=True)
     lists: tuple[ListedServer, ...] = ()
     marks: dict[str, str] = {}
 

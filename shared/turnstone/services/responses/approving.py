@@ -12,6 +12,7 @@ from turnstone.domain.responses.requests import Approval, SentRequest, denial
 from turnstone.domain.tools.inline_toolgroups import INLINE, server_label
 
 if TYPE_CHECKING:
+    from turnstone.domain.refs import TurnRef
     from turnstone.domain.tools.tool_runs import ToolOffer
     from turnstone.domain.tools.tools import ToolCall
     from turnstone.domain.turns.turns import TurnState
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 class Asked(NamedTuple):
     """The response to continue, which may wait for approvals."""
 
+    ref: TurnRef
     state: TurnState
     sent: SentRequest
 
@@ -49,12 +51,14 @@ class Decided(NamedTuple):
         calls: the approved calls.
         groups: their toolgroups, by the calls' ids.
         requests: the ids of the requests that were approved, likewise.
+        asked: the ids of the approved requests of the response to continue; others are in the input itself.
         denials: the answers to the others, for the model.
     """
 
     calls: tuple[ToolCall, ...] = ()
     groups: dict[str, str] = {}
     requests: dict[str, str] = {}
+    asked: tuple[str, ...] = ()
     denials: tuple[Message, ...] = ()
 
     def refuse_missing(self, offer: ToolOffer) -> None:
@@ -64,6 +68,12 @@ class Decided(NamedTuple):
             if tool is None or tool.toolgroup != group:
                 named = f"the tool {call.tool_name!r} of the MCP server {server_label(group)!r}"
                 raise InvalidRequest(f"tools: an approval is for {named}; send that server's tool again", ("tools",))
+
+
+def used_already(approval: Approval) -> InvalidRequest:
+    """Return the refusal of an approval whose call another response runs."""
+    message = f"the approval {approval.request_id!r} is used already; continue the response that ran its call"
+    return InvalidRequest(f"approval_request_id: {message}", ("input", approval.position, "approval_request_id"))
 
 
 def decided(approvals: Sequence[Approval], asked: Asked | None, of: str) -> Decided:
@@ -76,6 +86,8 @@ def decided(approvals: Sequence[Approval], asked: Asked | None, of: str) -> Deci
             raise InvalidRequest("approval_request_id: this request is decided twice; send one decision", location)
         if approval.call is not None:
             found[approval.request_id] = approval, approval.call, INLINE + approval.label
+        elif asked is not None and approval.request_id in asked.sent.approved:
+            raise used_already(approval)
         elif approval.request_id in waiting:
             found[approval.request_id] = approval, *waiting[approval.request_id]
         else:
@@ -86,6 +98,7 @@ def decided(approvals: Sequence[Approval], asked: Asked | None, of: str) -> Deci
         calls=tuple(call for call, _ in approved.values()),
         groups={call.call_id: group for call, group in approved.values()},
         requests={call.call_id: key for key, (call, _) in approved.items()},
+        asked=tuple(key for key in approved if key in waiting and found[key][0].call is None),
         denials=tuple(
             ToolResponseMessage(call_id=call.call_id, content=denial(approval.reason))
             for approval, call, _ in found.values()

@@ -17,10 +17,10 @@ from turnstone.domain.tools.tool_runs import ToolOffer
 from turnstone.domain.turns.turns import NewTurn
 from turnstone.ports.records import Put
 from turnstone.services.responses.answering import refuse_lonely
-from turnstone.services.responses.approving import Asked, Decided, decided
+from turnstone.services.responses.approving import Asked, Decided, decided, used_already
 from turnstone.services.responses.forking import ForkNeeded
-from turnstone.services.turns.run_request import Opening
-from turnstone.store.responses.responses import put_response, request_in
+from turnstone.services.turns.run_request import BesideConflict, Opening
+from turnstone.store.responses.responses import put_approved, put_response, request_in
 from turnstone.store.sessions.turns import SessionView
 
 
@@ -99,13 +99,22 @@ class Fitting:
             ends_at=self._ends_at,
             stamp=self._owner,
         )
-        return put_response(ref, sent, listed)
+        asked, approved = self._asked, self._decided.asked
+        noted = (put_approved(asked.ref, asked.sent, approved),) if asked is not None and approved else ()
+        return (*put_response(ref, sent, listed), *noted)
 
     def of_fork(self, needed: ForkNeeded) -> "Fitting":
         """Return the opening of the same response in a new session that begins with the turns up to this one."""
         fork = Fitting(self._new, None, self._owner, self._ends_at)
-        fork._ask(Asked(needed.state, needed.sent))
+        if self._previous is not None:
+            fork._ask(Asked(self._previous, needed.state, needed.sent))
         return fork
+
+    def overtaken(self, conflict: BesideConflict) -> Exception:
+        """Return the refusal where another response has just used an approval, else the conflict."""
+        approving = (each for each in self._new.approvals if each.request_id in self._decided.asked)
+        first = next(approving, None)
+        return conflict if first is None else used_already(first)
 
     def in_request(self, refused: InvalidRequest) -> InvalidRequest:
         """Return the refusal of a configuration with the field of the request that it is about."""
@@ -140,7 +149,7 @@ class Fitting:
         # a conversation has the responses that name it, and no others
         if view.session.last_order != previous.turn_id or request.conversation is not None:
             raise ForkNeeded(view, state, request)
-        self._ask(Asked(state, request))
+        self._ask(Asked(previous, state, request))
 
     def _ask(self, asked: Asked) -> None:
         self._asked, self._open_calls = asked, asked.client_calls

@@ -31,7 +31,7 @@ from turnstone.services.responses.forking import Forking, ForkNeeded
 from turnstone.services.streams.broadcast import TurnBroadcast
 from turnstone.services.streams.event_cursor import WholeCursor
 from turnstone.services.streams.replay import numbered
-from turnstone.services.turns.run_request import InBackground, Opening
+from turnstone.services.turns.run_request import BesideConflict, InBackground, Opening
 from turnstone.services.turns.supervision import watch_if_due
 from turnstone.services.turns.turns import Turns
 from turnstone.store.agents.agents import AgentStore
@@ -151,6 +151,8 @@ class Responses:
             if named is None or missing.kind == RESPONSE_KIND:
                 raise
             raise NotFound(RESPONSE_KIND if new.conversation is None else CONVERSATION_KIND, named) from missing
+        except BesideConflict as conflict:
+            raise fitting.overtaken(conflict) from conflict
         except InvalidRequest as refused:
             raise fitting.in_request(refused) from refused
         return begun, fitting.sent or self._store.sent(begun.ref)
@@ -297,7 +299,7 @@ class Responses:
             tenant=tenant, agent_id=session.agent_id, session_id=session.session_id, turn_id=session.last_order
         )
         try:
-            return Asked(self._deps.turn_store.load(ref)[1], self._store.sent(ref))
+            return Asked(ref, self._deps.turn_store.load(ref)[1], self._store.sent(ref))
         except NotFound:  # a turn of another API, or a deleted response
             return None
 

@@ -102,8 +102,8 @@ class TenantTools:
 
     def group(self, group_id: str) -> Toolgroup:
         """Return the group. Raises Unsupported if there is none."""
-        if own := self._own.get(group_id):
-            return own.to_toolgroup()
+        if inline := self._own.get(group_id):
+            return inline.to_toolgroup()
         group = self._lookup.find(self.asker.tenant, group_id)
         if group is None:
             if group_id.startswith(f"{BUILTIN}::"):

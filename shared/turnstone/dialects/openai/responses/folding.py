@@ -78,10 +78,8 @@ class ResponseFold:
                 self._forget_unfinished()
             case StepDetailed(piece=piece):
                 yield from self._detailed(piece)
-            case StepProgressed(delta=TextDelta(text=text)) if text:
-                yield from self._text(OpenMessage, text)
-            case StepProgressed(step_type="tool_execution", delta=ToolCallDelta(tool_call=ToolCall() as call)):
-                yield from self._approved_call(call)
+            case StepProgressed():
+                yield from self._progressed(event)
             case StepCompleted(step_details=InferenceStep() as step):
                 yield from self._inferred(step)
             case StepCompleted(step_details=ToolExecutionStep() as step):
@@ -115,6 +113,13 @@ class ResponseFold:
         yield from self._begun(item)
         yield from item.ended()
         self._ended.append(item)
+
+    def _progressed(self, event: StepProgressed) -> Iterator[Event]:
+        match event.delta:
+            case TextDelta(text=text) if text:
+                yield from self._text(OpenMessage, text)
+            case ToolCallDelta(tool_call=ToolCall() as call) if event.step_type == "tool_execution":
+                yield from self._approved_call(call)
 
     def _detailed(self, piece: Piece) -> Iterator[Event]:
         match piece:

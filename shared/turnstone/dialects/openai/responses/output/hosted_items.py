@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from turnstone.dialects.openai.responses.output.text_items import Annotation, Event, OpenItem
 from turnstone.domain.responses.hosted import HostedTool
-from turnstone.domain.tools.inline_toolgroups import server_label
 from turnstone.domain.tools.cited_results import CitedResult, results_in
+from turnstone.domain.tools.inline_toolgroups import server_label
 from turnstone.domain.tools.tools import ToolCall, ToolResponse
 from turnstone.domain.turns.loop_policies import is_failed
 from turnstone.domain.values.content import text_of
