@@ -167,7 +167,7 @@ def test_a_used_approval_runs_nothing_a_second_time(make: Make) -> None:
 
 def test_a_conversation_takes_approvals(make: Make) -> None:
     server = made(make, COUNT, "Four.", "Yes.")
-    named = {"conversation": conversation(server), "tools": [BIRDS]}
+    named: dict[str, Any] = {"conversation": conversation(server), "tools": [BIRDS]}
     asked = responded(server, **named)
     answer = responded(server, **named, input=[approval(asked)])
     assert kinds(answer) == ["mcp_call", "message"]
