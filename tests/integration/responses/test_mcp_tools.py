@@ -14,11 +14,11 @@ import pytest
 from tests.fakes.models.scripted import Scripted, ScriptedReply, call, calls
 from tests.support.engine.conversations import conversation
 from tests.support.engine.either_store import DICE, Make
-from tests.support.engine.harness import Server
+from tests.support.engine.harness import LEASE_S, Server, saves_step
 from tests.support.engine.responses import live, read, replayed, responded, started
 from turnstone.domain.errors import InvalidRequest, NotFound
 from turnstone.domain.messages.messages import ToolResponseMessage
-from turnstone.domain.responses.addresses import turn_of
+from turnstone.domain.responses.addresses import response_id, turn_of
 
 SECRET, TOKEN = "key-of-the-birds", "token-of-the-birds"
 BIRDS: dict[str, Any] = {
@@ -235,3 +235,20 @@ def test_a_clients_function_may_not_hide_a_tool_of_a_server(make: Make) -> None:
     server = made(make)
     with pytest.raises(InvalidRequest, match="rename or leave out one"):
         responded(server, tools=[BIRDS, {"type": "function", "name": "count"}])
+
+
+def test_an_approved_call_has_its_key_and_headers_after_a_kill_before_its_answer_is_stored(make: Make) -> None:
+    dying = made(make, COUNT)
+    asked = responded(dying, tools=[BIRDS])
+    dying.store.before(lambda each: saves_step(each) and bool(dying.tools.invocations), dying.store.die)
+    begun = started(dying, previous_response_id=asked["id"], tools=[BIRDS], input=[approval(asked)])
+    dying.drain(begun.broadcast)
+    heir = made(make, "Four.")
+    heir.clock.advance(LEASE_S)  # type: ignore[attr-defined]
+    heir.core.recovery.reconcile(begun.broadcast.ref)
+    heir.settle()
+    answer = read(heir, response_id(begun.broadcast.ref))
+    assert (answer["status"], kinds(answer)) == ("completed", ["mcp_call", "message"])
+    (first,), (again,) = dying.tools.invocations, heir.tools.invocations
+    assert (again.idempotency_key, again.arguments) == (first.idempotency_key, first.arguments)
+    assert again.asker.provider_data.mapping("mcp_headers")[BIRDS["server_url"]]["X-Key"] == SECRET
