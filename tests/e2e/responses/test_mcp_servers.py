@@ -32,12 +32,12 @@ def test_openais_clients_call_a_server_with_approvals_and_its_token_stays_nowher
     assert seen["free"] == [["mcp_list_tools", "mcp_call", "message"], "It is echoed."]
     shown = {"type": "mcp", "server_label": "birds", "server_url": mcp.url(), "require_approval": "never"}
     assert seen["echo"] == [shown]
-    assert seen["asked"] == ["completed", ["mcp_list_tools", "mcp_approval_request"]]
+    assert seen["requested"] == ["completed", ["mcp_list_tools", "mcp_approval_request"]]
     assert seen["answer"] == [["mcp_call", "message"], "It is echoed."]
     assert seen["linked"] is True
-    for name in ("asking", "answering"):
+    for name in ("requesting", "answering"):
         assert (seen[name]["is_whole"], seen[name]["is_same"]) == (True, True), seen[name]
-    assert "response.mcp_list_tools.completed" in seen["asking"]["kinds"]
+    assert "response.mcp_list_tools.completed" in seen["requesting"]["kinds"]
     assert "response.mcp_call_arguments.done" in seen["answering"]["kinds"]
     assert [status for status, _ in seen["refused"][:2]] == [400, 400]
     assert seen["refused"][0][1] == "input[0].approval_request_id"

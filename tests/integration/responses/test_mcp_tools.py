@@ -90,13 +90,16 @@ def test_a_list_is_shown_again_where_the_tool_is_another(make: Make) -> None:
 def test_an_approved_call_runs_exactly_as_requested_before_the_model(make: Make) -> None:
     server = made(make, ScriptedReply(("Let me look.",), calls=(COUNT,)), "Four.")
     stream = live(started(server, tools=[BIRDS]))
-    asked = stream[-1]["response"]
-    assert (asked["status"], kinds(asked)) == ("completed", ["mcp_list_tools", "message", "mcp_approval_request"])
-    request = asked["output"][-1]
+    requested = stream[-1]["response"]
+    assert (requested["status"], kinds(requested)) == (
+        "completed",
+        ["mcp_list_tools", "message", "mcp_approval_request"],
+    )
+    request = requested["output"][-1]
     assert (request["server_label"], request["name"], request["arguments"]) == ("birds", "count", '{"place":"shore"}')
-    assert replayed(server, asked["id"]) == stream
+    assert replayed(server, requested["id"]) == stream
     assert server.tools.invocations == []
-    stream = live(started(server, previous_response_id=asked["id"], tools=[BIRDS], input=[approval(asked)]))
+    stream = live(started(server, previous_response_id=requested["id"], tools=[BIRDS], input=[approval(requested)]))
     answer = stream[-1]["response"]
     assert kinds(answer) == ["mcp_call", "message"]
     called = answer["output"][0]
@@ -112,34 +115,34 @@ def test_an_approved_call_runs_exactly_as_requested_before_the_model(make: Make)
 
 def test_a_denied_call_is_answered_with_the_reason(make: Make) -> None:
     server = made(make, COUNT, "I see.")
-    asked = responded(server, tools=[BIRDS])
-    denied = approval(asked, approve=False, reason="too early")
-    answer = responded(server, previous_response_id=asked["id"], tools=[BIRDS], input=[denied])
+    requested = responded(server, tools=[BIRDS])
+    denied = approval(requested, approve=False, reason="too early")
+    answer = responded(server, previous_response_id=requested["id"], tools=[BIRDS], input=[denied])
     assert kinds(answer) == ["message"]
     assert server.tools.invocations == []
-    told = server.inference.requests[-1].messages[-1]
-    assert isinstance(told, ToolResponseMessage)
-    assert told.call_id == "c1"
-    assert told.content == "The user denied this call, so it was not run. Reason: too early"
+    answer_of_call = server.inference.requests[-1].messages[-1]
+    assert isinstance(answer_of_call, ToolResponseMessage)
+    assert answer_of_call.call_id == "c1"
+    assert answer_of_call.content == "The user denied this call, so it was not run. Reason: too early"
 
 
 def test_only_open_requests_of_the_response_to_continue_can_be_approved(make: Make) -> None:
     server = made(make, COUNT, COUNT, "Four.", "Well.")
-    asked, other = responded(server, tools=[BIRDS]), responded(server, tools=[BIRDS])
-    decision = approval(asked)
+    requested, other = responded(server, tools=[BIRDS]), responded(server, tools=[BIRDS])
+    decision = approval(requested)
     forged = {**decision, "approval_request_id": decision["approval_request_id"][:-1] + "x"}
     for given in (forged, approval(other)):
         with pytest.raises(InvalidRequest, match=r"no call of the response to continue waits") as refused:
-            responded(server, previous_response_id=asked["id"], tools=[BIRDS], input=[given])
+            responded(server, previous_response_id=requested["id"], tools=[BIRDS], input=[given])
         assert refused.value.location == ("input", 0, "approval_request_id")
     with pytest.raises(InvalidRequest, match="decided twice"):
-        responded(server, previous_response_id=asked["id"], tools=[BIRDS], input=[decision, decision])
+        responded(server, previous_response_id=requested["id"], tools=[BIRDS], input=[decision, decision])
     with pytest.raises(InvalidRequest, match="waits for the approval"):
         responded(server, tools=[BIRDS], input=[decision])
     with pytest.raises(InvalidRequest, match="send that server's tool again") as refused:
-        responded(server, previous_response_id=asked["id"], input=[decision])
+        responded(server, previous_response_id=requested["id"], input=[decision])
     assert refused.value.location == ("tools",)
-    answer = responded(server, previous_response_id=asked["id"], tools=[BIRDS], input=[decision])
+    answer = responded(server, previous_response_id=requested["id"], tools=[BIRDS], input=[decision])
     with pytest.raises(InvalidRequest, match="waits for the approval"):
         responded(server, previous_response_id=answer["id"], tools=[BIRDS], input=[decision])
     assert len(server.tools.invocations) == 1
@@ -147,38 +150,38 @@ def test_only_open_requests_of_the_response_to_continue_can_be_approved(make: Ma
 
 def test_an_approval_works_after_another_response_has_continued_the_chain(make: Make) -> None:
     server = made(make, COUNT, "Never mind.", "Four.")
-    asked = responded(server, tools=[BIRDS])
-    responded(server, previous_response_id=asked["id"], tools=[BIRDS], input="something else")
+    requested = responded(server, tools=[BIRDS])
+    responded(server, previous_response_id=requested["id"], tools=[BIRDS], input="something else")
     assert server.tools.invocations == []
-    answer = responded(server, previous_response_id=asked["id"], tools=[BIRDS], input=[approval(asked)])
+    answer = responded(server, previous_response_id=requested["id"], tools=[BIRDS], input=[approval(requested)])
     assert kinds(answer) == ["mcp_call", "message"]
     assert len(server.tools.invocations) == 1
 
 
 def test_a_used_approval_runs_nothing_a_second_time(make: Make) -> None:
     server = made(make, COUNT, "Four.", "Four.")
-    asked = responded(server, tools=[BIRDS])
-    decision = approval(asked)
-    responded(server, previous_response_id=asked["id"], tools=[BIRDS], input=[decision])
+    requested = responded(server, tools=[BIRDS])
+    decision = approval(requested)
+    responded(server, previous_response_id=requested["id"], tools=[BIRDS], input=[decision])
     with pytest.raises(InvalidRequest, match="is used already"):
-        responded(server, previous_response_id=asked["id"], tools=[BIRDS], input=[decision])
+        responded(server, previous_response_id=requested["id"], tools=[BIRDS], input=[decision])
     assert len(server.tools.invocations) == 1
 
 
 def test_a_conversation_takes_approvals(make: Make) -> None:
     server = made(make, COUNT, "Four.", "Yes.")
     named: dict[str, Any] = {"conversation": conversation(server), "tools": [BIRDS]}
-    asked = responded(server, **named)
-    answer = responded(server, **named, input=[approval(asked)])
+    requested = responded(server, **named)
+    answer = responded(server, **named, input=[approval(requested)])
     assert kinds(answer) == ["mcp_call", "message"]
     with pytest.raises(InvalidRequest, match="waits for the approval"):
-        responded(server, **named, input=[approval(asked)])
+        responded(server, **named, input=[approval(requested)])
 
 
 def test_a_client_with_its_own_history_sends_the_request_with_its_approval(make: Make) -> None:
     server = made(make, COUNT, "Four.", "Bye.")
-    asked = responded(server, tools=[BIRDS])
-    history = [{"role": "user", "content": "hello"}, *asked["output"], approval(asked)]
+    requested = responded(server, tools=[BIRDS])
+    history = [{"role": "user", "content": "hello"}, *requested["output"], approval(requested)]
     answer = responded(server, tools=[BIRDS], input=history)
     assert kinds(answer) == ["mcp_call", "message"]
     assert dict(server.tools.invocations[0].arguments) == {"place": "shore"}
@@ -191,9 +194,9 @@ def test_a_client_with_its_own_history_sends_the_request_with_its_approval(make:
 def test_filters_choose_tools_and_approvals(make: Make) -> None:
     server = made(make, calls(call("count", "a", place="sea"), call("erase", "b")), "Done.", "Ok.", "Ok.", "Ok.")
     partly = {**BIRDS, "require_approval": {"never": {"tool_names": ["count"]}}}
-    asked = responded(server, tools=[partly])
-    assert kinds(asked) == ["mcp_list_tools", "mcp_call", "mcp_approval_request"]
-    answer = responded(server, previous_response_id=asked["id"], tools=[partly], input=[approval(asked)])
+    requested = responded(server, tools=[partly])
+    assert kinds(requested) == ["mcp_list_tools", "mcp_call", "mcp_approval_request"]
+    answer = responded(server, previous_response_id=requested["id"], tools=[partly], input=[approval(requested)])
     assert [item.get("name") for item in answer["output"]] == ["erase", None]
     for choice, names in (
         ({"type": "mcp", "server_label": "birds", "name": "erase"}, ["count", "erase"]),
@@ -239,9 +242,9 @@ def test_a_clients_function_may_not_hide_a_tool_of_a_server(make: Make) -> None:
 
 def test_an_approved_call_has_its_key_and_headers_after_a_kill_before_its_answer_is_stored(make: Make) -> None:
     dying = made(make, COUNT)
-    asked = responded(dying, tools=[BIRDS])
+    requested = responded(dying, tools=[BIRDS])
     dying.store.before(lambda each: saves_step(each) and bool(dying.tools.invocations), dying.store.die)
-    begun = started(dying, previous_response_id=asked["id"], tools=[BIRDS], input=[approval(asked)])
+    begun = started(dying, previous_response_id=requested["id"], tools=[BIRDS], input=[approval(requested)])
     dying.drain(begun.broadcast)
     heir = made(make, "Four.")
     heir.clock.advance(LEASE_S)  # type: ignore[attr-defined]

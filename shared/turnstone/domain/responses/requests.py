@@ -36,7 +36,7 @@ class SentRequest(Frozen):
         approvals: the ids of the approved requests, by the calls that the response runs first.
         approved: the ids of its own requests that a later response has approved.
         lists: the tools of MCP servers that it lists, because no earlier response did.
-        marks: what it or earlier responses have listed, as `mark_of`, by the servers' labels.
+        marks: those of all lists that it or earlier responses showed, see `mark_of`, by the servers' labels.
         segment: number of the open segment of the context log when the turn was opened.
     """
 

@@ -7,13 +7,12 @@ from typing import Any
 from pydantic import Field
 from pydantic_core import to_json
 
-from turnstone.domain.registry.registry import MCP, McpEndpoint, Toolgroup
 from turnstone.domain.tools.tool_runs import OfferedTool
 from turnstone.domain.tools.tools import ToolDef
 from turnstone.domain.values.frozen import Frozen, JsonObject
 
 INLINE = "inline::"  # begins no name of a registered toolgroup
-ANNOTATIONS = "annotations"  # of a tool's metadata: what its MCP server declares about it
+ANNOTATIONS = "annotations"  # of a tool's metadata: the declarations of its MCP server about it
 ABOUT_SERVER = "\n\nAbout its server: "
 
 
@@ -41,8 +40,8 @@ class InlineToolgroup(Frozen):
 
     Attributes:
         label: its name in the request.
-        uri: its address, and `headers` what is sent to it; both may contain secrets.
-        description: what models read about the server, beside each of its tools.
+        uri: its address, and `headers` those for it; both may contain secrets.
+        description: text about the server for models, beside each of its tools.
         allowed: the tools that are offered.
         always: those that run after an approval only. None: all that are not in `never`.
         never: those that run without one.
@@ -60,12 +59,6 @@ class InlineToolgroup(Frozen):
     def identifier(self) -> str:
         """The name of the toolgroup within its turn."""
         return INLINE + self.label
-
-    def to_toolgroup(self) -> Toolgroup:
-        """Return it as a registered toolgroup would be."""
-        endpoint = McpEndpoint(uri=self.uri)
-        names = {"identifier": self.identifier, "provider_resource_id": self.label}
-        return Toolgroup(**names, provider_id=MCP, mcp_endpoint=endpoint)
 
     def needs_approval(self, tool: ToolDef) -> bool:
         """Return whether calls of the tool run after an approval only."""
@@ -94,7 +87,7 @@ class ListedServer(Frozen):
 
 
 def annotations_of(tool: ToolDef) -> Mapping[str, Any]:
-    """Return what the tool's server declares about it, such as `readOnlyHint`."""
+    """Return the declarations of the server about the tool, such as `readOnlyHint`."""
     declared = (tool.metadata or {}).get(ANNOTATIONS)
     return declared if isinstance(declared, dict) else {}
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from turnstone.domain.turns.turns import TurnState
 
 
-class Asked(NamedTuple):
+class Continued(NamedTuple):
     """The response to continue, which may wait for approvals."""
 
     ref: TurnRef
@@ -51,14 +51,14 @@ class Decided(NamedTuple):
         calls: the approved calls.
         groups: their toolgroups, by the calls' ids.
         requests: the ids of the requests that were approved, likewise.
-        asked: the ids of the approved requests of the response to continue; others are in the input itself.
+        noted: the ids of the approved requests of the response to continue; others are in the input itself.
         denials: the answers to the others, for the model.
     """
 
     calls: tuple[ToolCall, ...] = ()
     groups: dict[str, str] = {}
     requests: dict[str, str] = {}
-    asked: tuple[str, ...] = ()
+    noted: tuple[str, ...] = ()
     denials: tuple[Message, ...] = ()
 
     def refuse_missing(self, offer: ToolOffer) -> None:
@@ -76,9 +76,9 @@ def used_already(approval: Approval) -> InvalidRequest:
     return InvalidRequest(f"approval_request_id: {message}", ("input", approval.position, "approval_request_id"))
 
 
-def decided(approvals: Sequence[Approval], asked: Asked | None, of: str) -> Decided:
-    """Return the decisions. Raises InvalidRequest for an approval that no call waits for; `of` names what was asked."""
-    waiting = {} if asked is None else asked.waiting()
+def decided(approvals: Sequence[Approval], continued: Continued | None, of: str) -> Decided:
+    """Return the decisions. Raises InvalidRequest for an approval that no call waits for; `of` names that response."""
+    waiting = {} if continued is None else continued.waiting()
     found: dict[str, tuple[Approval, ToolCall, str]] = {}
     for approval in approvals:
         location = ("input", approval.position, "approval_request_id")
@@ -86,7 +86,7 @@ def decided(approvals: Sequence[Approval], asked: Asked | None, of: str) -> Deci
             raise InvalidRequest("approval_request_id: this request is decided twice; send one decision", location)
         if approval.call is not None:
             found[approval.request_id] = approval, approval.call, INLINE + approval.label
-        elif asked is not None and approval.request_id in asked.sent.approved:
+        elif continued is not None and approval.request_id in continued.sent.approved:
             raise used_already(approval)
         elif approval.request_id in waiting:
             found[approval.request_id] = approval, *waiting[approval.request_id]
@@ -98,7 +98,7 @@ def decided(approvals: Sequence[Approval], asked: Asked | None, of: str) -> Deci
         calls=tuple(call for call, _ in approved.values()),
         groups={call.call_id: group for call, group in approved.values()},
         requests={call.call_id: key for key, (call, _) in approved.items()},
-        asked=tuple(key for key in approved if key in waiting and found[key][0].call is None),
+        noted=tuple(key for key in approved if key in waiting and found[key][0].call is None),
         denials=tuple(
             ToolResponseMessage(call_id=call.call_id, content=denial(approval.reason))
             for approval, call, _ in found.values()

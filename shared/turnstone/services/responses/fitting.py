@@ -17,7 +17,7 @@ from turnstone.domain.tools.tool_runs import ToolOffer
 from turnstone.domain.turns.turns import NewTurn
 from turnstone.ports.records import Put
 from turnstone.services.responses.answering import refuse_lonely
-from turnstone.services.responses.approving import Asked, Decided, decided, used_already
+from turnstone.services.responses.approving import Continued, Decided, decided, used_already
 from turnstone.services.responses.forking import ForkNeeded
 from turnstone.services.turns.run_request import BesideConflict, Opening
 from turnstone.store.responses.responses import put_approved, put_response, request_in
@@ -38,7 +38,7 @@ class Fitting:
         owner: Ownership,
         ends_at: datetime,
         open_calls: Callable[[SessionView], Collection[str]] = lambda _: (),
-        newest: Callable[[SessionView], Asked | None] = lambda _: None,
+        newest: Callable[[SessionView], Continued | None] = lambda _: None,
     ) -> None:
         """Take the response to continue, and the owner and the expiry of the list entry.
 
@@ -52,7 +52,7 @@ class Fitting:
         self._calls_in = open_calls
         self._newest_in = newest
         self._groups_before = 0
-        self._asked: Asked | None = None
+        self._continued: Continued | None = None
         self._decided = Decided()
         self.sent: SentRequest | None = None
 
@@ -66,12 +66,12 @@ class Fitting:
         if self._previous is not None:
             self._continue(self._previous, view)
         elif self._new.conversation is not None:
-            is_asked = self._new.own_toolgroups or self._new.approvals
-            self._asked = self._newest_in(view) if is_asked else None
+            reads_newest = self._new.own_toolgroups or self._new.approvals
+            self._continued = self._newest_in(view) if reads_newest else None
             self._open_calls = self._calls_in(view) if self._new.given else ()
         of = "the response to continue" if self._new.conversation is None else "the conversation"
         refuse_lonely(self._new.given, self._open_calls, "input", of)
-        self._decided = decided(self._new.approvals, self._asked, of)
+        self._decided = decided(self._new.approvals, self._continued, of)
         config = self._new.config_of(view.agent.agent_config)
         functions = tuple(tool.name for tool in config.client_tools)
         self._groups_before = len(config.toolgroups) - len(self._new.config.toolgroups)
@@ -99,20 +99,20 @@ class Fitting:
             ends_at=self._ends_at,
             stamp=self._owner,
         )
-        asked, approved = self._asked, self._decided.asked
-        noted = (put_approved(asked.ref, asked.sent, approved),) if asked is not None and approved else ()
+        continued, approved = self._continued, self._decided.noted
+        noted = (put_approved(continued.ref, continued.sent, approved),) if continued is not None and approved else ()
         return (*put_response(ref, sent, listed), *noted)
 
     def of_fork(self, needed: ForkNeeded) -> "Fitting":
         """Return the opening of the same response in a new session that begins with the turns up to this one."""
         fork = Fitting(self._new, None, self._owner, self._ends_at)
         if self._previous is not None:
-            fork._ask(Asked(self._previous, needed.state, needed.sent))
+            fork._follow(Continued(self._previous, needed.state, needed.sent))
         return fork
 
     def overtaken(self, conflict: BesideConflict) -> Exception:
         """Return the refusal where another response has just used an approval, else the conflict."""
-        approving = (each for each in self._new.approvals if each.request_id in self._decided.asked)
+        approving = (each for each in self._new.approvals if each.request_id in self._decided.noted)
         first = next(approving, None)
         return conflict if first is None else used_already(first)
 
@@ -149,14 +149,14 @@ class Fitting:
         # a conversation has the responses that name it, and no others
         if view.session.last_order != previous.turn_id or request.conversation is not None:
             raise ForkNeeded(view, state, request)
-        self._ask(Asked(previous, state, request))
+        self._follow(Continued(previous, state, request))
 
-    def _ask(self, asked: Asked) -> None:
-        self._asked, self._open_calls = asked, asked.client_calls
+    def _follow(self, continued: Continued) -> None:
+        self._continued, self._open_calls = continued, continued.client_calls
 
     def _lists(self, offer: ToolOffer) -> dict[str, Any]:
         """Return the tools of MCP servers to list, and the marks of all that were listed in the chain so far."""
-        marks = {} if self._asked is None else dict(self._asked.sent.marks)
+        marks = {} if self._continued is None else dict(self._continued.sent.marks)
         lists: list[ListedServer] = []
         for own in self._new.own_toolgroups:
             listed = listed_server(own, offer.server.values())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from turnstone.domain.agents.agents import ToolGroup, toolgroup_name
 from turnstone.domain.errors import InvalidRequest, ToolgroupUnavailable, Unsupported
 from turnstone.domain.provider_data import MCP_HEADERS
-from turnstone.domain.registry.registry import BUILTIN, Toolgroup
+from turnstone.domain.registry.registry import BUILTIN, MCP, McpEndpoint, Toolgroup
 from turnstone.domain.tools.inline_toolgroups import InlineToolgroup
 from turnstone.domain.tools.tool_runs import OfferedTool, ToolAsker
 from turnstone.domain.tools.tools import ToolDef
@@ -103,7 +103,7 @@ class TenantTools:
     def group(self, group_id: str) -> Toolgroup:
         """Return the group. Raises Unsupported if there is none."""
         if inline := self._own.get(group_id):
-            return inline.to_toolgroup()
+            return _inline_group(inline)
         group = self._lookup.find(self.asker.tenant, group_id)
         if group is None:
             if group_id.startswith(f"{BUILTIN}::"):
@@ -152,3 +152,13 @@ class TenantTools:
             names = ", ".join(offered_as) or "none"
             raise Unsupported(f"toolgroup {group_id!r} has no tool {only!r}; it has: {names}", ("toolgroups",))
         return group, chosen
+
+
+def _inline_group(inline: InlineToolgroup) -> Toolgroup:
+    """Return the group as it would be registered."""
+    return Toolgroup(
+        identifier=inline.identifier,
+        provider_resource_id=inline.label,
+        provider_id=MCP,
+        mcp_endpoint=McpEndpoint(uri=inline.uri),
+    )

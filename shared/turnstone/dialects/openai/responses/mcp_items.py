@@ -64,11 +64,11 @@ class McpInput(NamedTuple):
     """The MCP items of an input, and the requests among them that are not decided by a call of the input.
 
     Attributes:
-        asked: those requests, by their ids.
+        requests: those requests, by their ids.
         used: the ids of those that a call of the input answers.
     """
 
-    asked: dict[str, ApprovalRequestItem]
+    requests: dict[str, ApprovalRequestItem]
     used: frozenset[str]
 
     @classmethod
@@ -81,7 +81,7 @@ class McpInput(NamedTuple):
         return cls({item.id: item for item in mcp if isinstance(item, ApprovalRequestItem)}, used)
 
     def messages_of(self, item: McpItem) -> Sequence[Message | ToolCall]:
-        """Return what a model gets: calls, which belong to the message before them, and answers to them."""
+        """Return the messages for a model: calls, which belong to the message before them, and answers to them."""
         match item:
             case ApprovalRequestItem() if item.id not in self.used:
                 return (_call(item),)
@@ -104,7 +104,7 @@ class McpInput(NamedTuple):
 
     @property
     def _waiting(self) -> dict[str, ApprovalRequestItem]:
-        return {key: item for key, item in self.asked.items() if key not in self.used}
+        return {key: item for key, item in self.requests.items() if key not in self.used}
 
 
 def listed_in(items: Iterable[Any]) -> dict[str, frozenset[str]]:

@@ -9,7 +9,7 @@ from typing import Any
 import openai
 from reporting import report
 
-ASK = "call echo {}"
+ECHO = "call echo {}"
 
 
 def streamed(client: openai.OpenAI, **request: Any) -> tuple[Any, dict[str, Any]]:
@@ -32,22 +32,22 @@ def streamed(client: openai.OpenAI, **request: Any) -> tuple[Any, dict[str, Any]
 def main(base_url: str, server_url: str, token: str) -> None:
     client = openai.OpenAI(base_url=base_url, api_key="any", max_retries=0)
     tool = {"type": "mcp", "server_label": "birds", "server_url": server_url, "authorization": token}
-    free = client.responses.create(model="stub-llm", input=ASK, tools=[{**tool, "require_approval": "never"}])
+    free = client.responses.create(model="stub-llm", input=ECHO, tools=[{**tool, "require_approval": "never"}])
     report(free=[[item.type for item in free.output], free.output_text], echo=[each.to_dict() for each in free.tools])
-    asked, report_of = streamed(client, input=ASK, tools=[tool])
-    report(asked=[asked.status, [item.type for item in asked.output]], asking=report_of)
-    decision = {"type": "mcp_approval_response", "approval_request_id": asked.output[-1].id, "approve": True}
-    request = {"input": [decision], "previous_response_id": asked.id}
+    requested, report_of = streamed(client, input=ECHO, tools=[tool])
+    report(requested=[requested.status, [item.type for item in requested.output]], requesting=report_of)
+    decision = {"type": "mcp_approval_response", "approval_request_id": requested.output[-1].id, "approve": True}
+    request = {"input": [decision], "previous_response_id": requested.id}
     answer, report_of = streamed(client, **request, tools=[tool])
     report(answer=[[item.type for item in answer.output], answer.output_text], answering=report_of)
-    report(linked=answer.output[0].approval_request_id == asked.output[-1].id)
+    report(linked=answer.output[0].approval_request_id == requested.output[-1].id)
     refused = []
     for wrong in (
         {**request, "tools": [tool]},
         {**request, "tools": []},
-        {"input": ASK, "tools": [{**tool, "server_url": "http://10.0.0.1/mcp"}]},
-        {"input": ASK, "tools": [{**tool, "headers": {"Host": "x"}}]},
-        {"input": ASK, "tools": [{**tool, "connector_id": "connector_gmail"}]},
+        {"input": ECHO, "tools": [{**tool, "server_url": "http://10.0.0.1/mcp"}]},
+        {"input": ECHO, "tools": [{**tool, "headers": {"Host": "x"}}]},
+        {"input": ECHO, "tools": [{**tool, "connector_id": "connector_gmail"}]},
     ):
         try:
             client.responses.create(model="stub-llm", **wrong)
@@ -71,7 +71,7 @@ async def run_agent(base_url: str, server_url: str, token: str) -> None:
     async with openai.AsyncOpenAI(base_url=base_url, api_key="any", max_retries=0) as client:
         model = OpenAIResponsesModel(model="stub-llm", openai_client=client)
         agent = Agent(name="counter", model=model, tools=[tool])
-        result = await Runner.run(agent, ASK)
+        result = await Runner.run(agent, ECHO)
     report(agent=[result.final_output, decided])
 
 
