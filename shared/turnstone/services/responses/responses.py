@@ -1,6 +1,7 @@
 """Responses: start one, read, list and delete them. Each is a turn with the record of its request."""
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -37,6 +38,7 @@ from turnstone.store.agents.agents import AgentStore
 from turnstone.store.agents.implicit import IMPLICIT, is_implicit
 from turnstone.store.files.attachments import AttachmentStore
 from turnstone.store.layout.listing import ListEntry
+from turnstone.store.responses.attempts import put_attempt
 from turnstone.store.responses.responses import ResponseStore, get_request, listed_in
 from turnstone.store.sessions.turns import SessionView, TurnStore
 
@@ -107,11 +109,13 @@ class Responses:
             TurnRunning: the response to continue has not ended, or the conversation's newest turn runs.
             Overloaded, LimitReached: as `Turns.start` does.
         """
-        return Started(*self._begun(caller, new, attempt, self._deps.turns.start))
+        turns = self._deps.turns
+        return Started(*self._begun(caller, new, attempt, turns.start, turns.joined))
 
     def start_in_background(self, caller: Caller, new: NewResponse, attempt: Attempt) -> StoredResponse:
         """Begin the response without its request, queued unless it has ended; for the errors see `start`."""
-        begun, sent = self._begun(caller, new, attempt, self._deps.turns.start_in_background)
+        turns = self._deps.turns
+        begun, sent = self._begun(caller, new, attempt, turns.start_in_background, turns.joined_in_background)
         return StoredResponse(begun.ref, begun.state, sent, is_queued=not begun.state.status.is_terminal)
 
     def _begun(
@@ -120,10 +124,18 @@ class Responses:
         new: NewResponse,
         attempt: Attempt,
         begin: Callable[[Caller, SessionRef, Opening, Attempt], Begun],
+        join: Callable[[TurnRef, Attempt], Begun | None],
     ) -> tuple[Begun, SentRequest]:
+        now = self._deps.clock.now()
+        if (earlier := self._store.begun_before(caller.tenant, attempt, now)) is not None:
+            with suppress(NotFound):  # deleted since: the request begins anew
+                sent = self._store.sent(earlier)
+                if (joined := join(earlier, attempt)) is not None:
+                    return joined, sent
         previous = None if new.previous is None else turn_of(caller.tenant, new.previous)
-        ends_at = self._deps.clock.now() + timedelta(seconds=self._deps.kept_for_s)
-        fitting = Fitting(new, previous, owner_of(caller), ends_at, partial(self._open_calls, caller.tenant))
+        ends_at = now + timedelta(seconds=self._deps.kept_for_s)
+        open_calls, first = partial(self._open_calls, caller.tenant), partial(put_attempt, attempt, now)
+        fitting = Fitting(new, previous, owner_of(caller), ends_at, open_calls, first)
         try:
             if new.conversation is not None:
                 ref, opening = self._in_conversation(caller, new, new.conversation)

@@ -20,10 +20,14 @@ from turnstone.store.keys.responses import (
     response_list_key,
 )
 from turnstone.store.layout.listing import ListEntry, entries_of, put_entry
+from turnstone.store.responses.attempts import earlier_attempt
 from turnstone.store.responses.conversations import put_items
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from turnstone.domain.refs import TurnRef
+    from turnstone.domain.turns.attempts import Attempt
     from turnstone.ports.records import Record
     from turnstone.ports.storage import RangeStore
 
@@ -35,6 +39,10 @@ class ResponseStore:
     def sent(self, ref: TurnRef) -> SentRequest:
         """Return the request of the turn's response. Raises NotFound, ContentLost."""
         return request_in(self._store.get(request_key(ref)), ref)
+
+    def begun_before(self, tenant: str, attempt: Attempt, now: datetime) -> TurnRef | None:
+        """Return the turn of the response that an earlier attempt of a first request began, None without one."""
+        return earlier_attempt(self._store, tenant, attempt, now)
 
     def delete(self, ref: TurnRef) -> bool:
         """Hide the response from every reader, and keep its items for conversations. Raises NotFound, ContentLost.
