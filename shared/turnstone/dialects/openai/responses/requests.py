@@ -43,8 +43,9 @@ REFUSED = {
     "prompt": "this server keeps no prompts; send their text as instructions",
     "prompt_cache_options": "this server configures no caches of providers; leave it out",
 }
-NOT_YET = {
-    "store": (False, "responses are stored here; leave it out, or send true"),
+NEEDS_STORE = {
+    "conversation": "a response in a conversation is stored with it; leave it out, or send true",
+    "background": "a response in the background is read from the store; leave it out, or send true",
 }
 EXTRAS = (
     "parallel_tool_calls",
@@ -124,8 +125,8 @@ class CreateResponse(StrictRequest):
     conversation: Annotated[AsText | Annotated[ConversationParam, AsList], Form] | None = None
     stream: Flag = False
     stream_options: ResponseStreamOptions | None = None
-    store: Flag = True
     background: Flag = False
+    store: Flag = True
     temperature: Annotated[float, Field(ge=0, le=2, strict=True)] | None = None
     top_p: Annotated[float, Field(gt=0, le=1, strict=True)] | None = None
     max_output_tokens: Count | None = None
@@ -158,12 +159,12 @@ class CreateResponse(StrictRequest):
     def refuse_without_effect(cls, value: Any, field: ValidationInfo) -> Any:
         return refuse(value, field, REFUSED)
 
-    @field_validator(*NOT_YET)
+    @field_validator("store")
     @classmethod
-    def refuse_other_ways(cls, value: Any, field: ValidationInfo) -> Any:
-        refused, reason = NOT_YET[str(field.field_name)]
-        if value == refused:
-            raise ValueError(reason)
+    def refuse_unstored(cls, value: bool, field: ValidationInfo) -> bool:
+        for name, reason in NEEDS_STORE.items():
+            if not value and field.data.get(name):
+                raise ValueError(reason)
         return value
 
     @field_validator("include")
@@ -218,6 +219,7 @@ class CreateResponse(StrictRequest):
             extras=self._extras(),
             tool_extras=tool_extras(tools.functions),
             tool_indexes=tuple(self.tools.index(tool) for tool in tools.hosted),
+            is_stored=self.store,
         )
 
     @property
