@@ -107,11 +107,13 @@ def test_any_other_parameter_is_refused_by_its_name(name: str, value: Any) -> No
     assert name in (*problem["loc"], problem["msg"].removeprefix("Value error, ").partition(":")[0])
 
 
-@pytest.mark.parametrize("needs_it", [{"conversation": "conv_a"}, {"background": True}])
-def test_what_needs_a_stored_response_is_refused_without_one(needs_it: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("name", "value", "named"), [("conversation", "conv_a", "store"), ("background", True, "background")]
+)
+def test_a_parameter_that_needs_a_stored_response_is_refused_without_one(name: str, value: Any, named: str) -> None:
     with pytest.raises(ValidationError) as refused:
-        sent(store=False, **needs_it)
-    assert [problem["loc"] for problem in refused.value.errors()] == [("store",)]
+        sent(store=False, **{name: value})
+    assert [problem["loc"] for problem in refused.value.errors()] == [(named,)]
 
 
 def test_an_agents_configuration_is_changed_by_what_was_sent_alone() -> None:

@@ -43,10 +43,8 @@ REFUSED = {
     "prompt": "this server keeps no prompts; send their text as instructions",
     "prompt_cache_options": "this server configures no caches of providers; leave it out",
 }
-NEEDS_STORE = {
-    "conversation": "a response in a conversation is stored with it; leave it out, or send true",
-    "background": "a response in the background is read from the store; leave it out, or send true",
-}
+STORED_WITH_IT = "a response in a conversation is stored with it; leave store out, or send true"
+READ_LATER = "a response in the background is read from the store; leave store out, or send true"
 EXTRAS = (
     "parallel_tool_calls",
     "prompt_cache_key",
@@ -125,8 +123,8 @@ class CreateResponse(StrictRequest):
     conversation: Annotated[AsText | Annotated[ConversationParam, AsList], Form] | None = None
     stream: Flag = False
     stream_options: ResponseStreamOptions | None = None
-    background: Flag = False
     store: Flag = True
+    background: Flag = False
     temperature: Annotated[float, Field(ge=0, le=2, strict=True)] | None = None
     top_p: Annotated[float, Field(gt=0, le=1, strict=True)] | None = None
     max_output_tokens: Count | None = None
@@ -162,9 +160,15 @@ class CreateResponse(StrictRequest):
     @field_validator("store")
     @classmethod
     def refuse_unstored(cls, value: bool, field: ValidationInfo) -> bool:
-        for name, reason in NEEDS_STORE.items():
-            if not value and field.data.get(name):
-                raise ValueError(reason)
+        if not value and field.data.get("conversation") is not None:
+            raise ValueError(STORED_WITH_IT)
+        return value
+
+    @field_validator("background")
+    @classmethod
+    def refuse_unread(cls, value: bool, field: ValidationInfo) -> bool:
+        if value and not field.data.get("store", True):
+            raise ValueError(READ_LATER)
         return value
 
     @field_validator("include")

@@ -52,7 +52,9 @@ async def handoffs(model: OpenAIResponsesModel, name: str, settings: ModelSettin
     for run in (Runner.run, streamed):
         ended = await run(first, "add 3 and 4")
         again = await run(first, [*ended.to_input_list(), {"role": "user", "content": "once more"}])
-        seen = [[each.final_output, each.last_agent.name, [item.type for item in each.new_items]] for each in (ended, again)]
+        seen = [
+            [each.final_output, each.last_agent.name, [item.type for item in each.new_items]] for each in (ended, again)
+        ]
         report(**{f"{name}_{run.__name__}": seen})
 
 
@@ -72,7 +74,9 @@ async def sessions(model: OpenAIResponsesModel, client: openai.AsyncOpenAI) -> N
         await client.conversations.retrieve(session_id)
     except openai.NotFoundError as gone:
         report(cleared=gone.status_code)
-    report(session=[ended.final_output, kinds, popped["content"][0]["text"], len(left), again.final_output, total, newest])
+    report(
+        session=[ended.final_output, kinds, popped["content"][0]["text"], len(left), again.final_output, total, newest]
+    )
 
 
 async def conversations(model: OpenAIResponsesModel, client: openai.AsyncOpenAI) -> None:
