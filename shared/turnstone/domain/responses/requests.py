@@ -72,6 +72,7 @@ class NewResponse(NamedTuple):
         tool_extras: see `TurnSettings`.
         tool_indexes: of the toolgroups of `config` among the request's tools.
         runs_in_background: see `TurnSettings`.
+        is_stored: whether it is stored with its turn; otherwise only its client gets it.
     """
 
     messages: tuple[Message, ...]
@@ -89,6 +90,7 @@ class NewResponse(NamedTuple):
     tool_extras: Mapping[str, Any] = {}
     tool_indexes: tuple[int, ...] = ()
     runs_in_background: bool = False
+    is_stored: bool = True
 
     @property
     def policy(self) -> LoopPolicy:

@@ -121,7 +121,8 @@ class Fitting:
         if not state.status.is_terminal:
             raise TurnRunning(state.order)
         # a conversation has the responses that name it, and no others
-        if view.session.last_order != previous.turn_id or request.conversation is not None:
+        is_newest = view.session.last_order == previous.turn_id
+        if not is_newest or request.conversation is not None or not self._new.is_stored:
             raise ForkNeeded(view, state, request.segment)
         self._open_calls = _calls_of(state)
 

@@ -20,6 +20,7 @@ from turnstone.domain.sessions.sessions import LockState, Session
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.turns.events import Numbered
 from turnstone.domain.turns.turns import TurnState
+from turnstone.domain.values.image_files import base64_in
 from turnstone.ports.supervision import Supervisor
 from turnstone.ports.system import Clock, IdGenerator
 from turnstone.services.access.access import AccessRules, check_session
@@ -58,6 +59,7 @@ class ResponseDeps:
     """Dependencies of responses.
 
     Attributes:
+        unstored: returns the turns of responses that are not stored.
         kept_for_s: the lifetime of a conversation after its last use.
         ephemeral_for_s: that of a session of an agent that keeps none.
         read_tokens: the tokens of the history that a fork takes over.
@@ -82,6 +84,7 @@ class ResponseDeps:
     cancelling: "Callable[[], Cancelling]"
     supervisor: Supervisor
     attachments: Callable[[], AttachmentStore]
+    unstored: Callable[[], Turns]
 
 
 Begun = TypeVar("Begun", TurnBroadcast, InBackground)
@@ -109,7 +112,7 @@ class Responses:
             TurnRunning: the response to continue has not ended, or the conversation's newest turn runs.
             Overloaded, LimitReached: as `Turns.start` does.
         """
-        turns = self._deps.turns
+        turns = self._deps.turns if new.is_stored else self._deps.unstored()
         return Started(*self._begun(caller, new, attempt, turns.start, turns.joined))
 
     def start_in_background(self, caller: Caller, new: NewResponse, attempt: Attempt) -> StoredResponse:
@@ -127,7 +130,8 @@ class Responses:
         join: Callable[[TurnRef, Attempt], Begun | None],
     ) -> tuple[Begun, SentRequest]:
         now = self._deps.clock.now()
-        if (earlier := self._store.begun_before(caller.tenant, attempt, now)) is not None:
+        earlier = self._store.begun_before(caller.tenant, attempt, now) if new.is_stored else None
+        if earlier is not None:
             with suppress(NotFound):  # deleted since: the request begins anew
                 sent = self._store.sent(earlier)
                 if (joined := join(earlier, attempt)) is not None:
@@ -161,7 +165,12 @@ class Responses:
 
     def image_at(self, ref: TurnRef) -> Callable[[str], str | None]:
         """Return the function that reads an image which the turn's tools made: its base64 by its address."""
-        return lambda address: self._deps.attachments().image(ref.session, address)
+
+        def image(address: str) -> str | None:
+            held = base64_in(address)
+            return self._deps.attachments().image(ref.session, address) if held is None else held
+
+        return image
 
     def read(self, caller: Caller, text: str) -> StoredResponse:
         """Return the response of that id. Raises NotFound, ContentLost."""
@@ -258,13 +267,14 @@ class Responses:
             self._deps.rules.check_sight(caller, stamp, "agent", agent_id)
             lives_for_s = lives_for_s if is_kept else self._deps.ephemeral_for_s
         now = self._deps.clock.now()
-        session_id = session_id_of(caller.tenant, attempt, self._deps.ids)
+        ids = self._deps.ids
+        session_id = session_id_of(caller.tenant, attempt, ids) if new.is_stored else ids.new_id()
         session = Session(
             agent_id=agent_id,
             session_id=session_id,
             session_name=SESSION_NAME,
             started_at=now,
-            order=self._deps.ids.order_key(now, None),
+            order=ids.order_key(now, None),
             stamp=owner_of(caller),
             lives_for_s=lives_for_s,
             last_order=after,

@@ -43,9 +43,8 @@ REFUSED = {
     "prompt": "this server keeps no prompts; send their text as instructions",
     "prompt_cache_options": "this server configures no caches of providers; leave it out",
 }
-NOT_YET = {
-    "store": (False, "responses are stored here; leave it out, or send true"),
-}
+STORED_WITH_IT = "a response in a conversation is stored with it; leave store out, or send true"
+READ_LATER = "a response in the background is read from the store; leave store out, or send true"
 EXTRAS = (
     "parallel_tool_calls",
     "prompt_cache_key",
@@ -158,12 +157,18 @@ class CreateResponse(StrictRequest):
     def refuse_without_effect(cls, value: Any, field: ValidationInfo) -> Any:
         return refuse(value, field, REFUSED)
 
-    @field_validator(*NOT_YET)
+    @field_validator("store")
     @classmethod
-    def refuse_other_ways(cls, value: Any, field: ValidationInfo) -> Any:
-        refused, reason = NOT_YET[str(field.field_name)]
-        if value == refused:
-            raise ValueError(reason)
+    def refuse_unstored(cls, value: bool, field: ValidationInfo) -> bool:
+        if not value and field.data.get("conversation") is not None:
+            raise ValueError(STORED_WITH_IT)
+        return value
+
+    @field_validator("background")
+    @classmethod
+    def refuse_unread(cls, value: bool, field: ValidationInfo) -> bool:
+        if value and not field.data.get("store", True):
+            raise ValueError(READ_LATER)
         return value
 
     @field_validator("include")
@@ -218,6 +223,7 @@ class CreateResponse(StrictRequest):
             extras=self._extras(),
             tool_extras=tool_extras(tools.functions),
             tool_indexes=tuple(self.tools.index(tool) for tool in tools.hosted),
+            is_stored=self.store,
         )
 
     @property
