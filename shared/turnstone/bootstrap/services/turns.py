@@ -200,6 +200,7 @@ class ResponseServices:
     def responses(self) -> Responses:
         from turnstone.services.responses.responses import ResponseDeps, Responses
         from turnstone.store.files.attachments import AttachmentStore
+        from turnstone.store.responses.conversations import ConversationStore
         from turnstone.store.responses.responses import ResponseStore
         from turnstone.store.sessions.turns import TurnStore
 
@@ -222,6 +223,7 @@ class ResponseServices:
                 supervisor=ports.supervisor,
                 attachments=lambda: AttachmentStore(ports.store),
                 unstored=lambda: self._turns().unstored,
+                conversations=lambda: ConversationStore(ports.store),
             )
         )
 

@@ -57,6 +57,13 @@ class Given(NamedTuple):
     call_id: str
 
 
+class Continued(NamedTuple):
+    """The ids of the response, or of the conversation, that a response continues; None without one."""
+
+    previous: str | None = None
+    conversation: str | None = None
+
+
 class NewResponse(NamedTuple):
     """A caller's request of a response.
 

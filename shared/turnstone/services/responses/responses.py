@@ -14,7 +14,7 @@ from turnstone.domain.lists import ListQuery
 from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.responses.addresses import CONVERSATION_KIND, RESPONSE_KIND, session_of, turn_of
 from turnstone.domain.responses.lists import ResponsesQuery
-from turnstone.domain.responses.requests import NewResponse, SentRequest, StoredResponse
+from turnstone.domain.responses.requests import Continued, NewResponse, SentRequest, StoredResponse
 from turnstone.domain.sessions.call_pairs import open_calls
 from turnstone.domain.sessions.sessions import LockState, Session
 from turnstone.domain.turns.attempts import Attempt
@@ -44,8 +44,10 @@ from turnstone.store.responses.responses import ResponseStore, get_request, list
 from turnstone.store.sessions.turns import SessionView, TurnStore
 
 if TYPE_CHECKING:  # few functions follow or cancel turns
+    from turnstone.domain.responses.conversations import ConversationTurn
     from turnstone.services.turns.cancelling import Cancelling
     from turnstone.services.turns.turn_events import TurnEvents
+    from turnstone.store.responses.conversations import ConversationStore
 
 MOST_BEFORE_FIRST = 10_000  # the clients take an empty page for the end of a list
 SESSION_NAME = "response"
@@ -59,6 +61,7 @@ class ResponseDeps:
     """Dependencies of responses.
 
     Attributes:
+        conversations: returns the store of turns with their items, which only references need.
         unstored: returns the turns of responses that are not stored.
         kept_for_s: the lifetime of a conversation after its last use.
         ephemeral_for_s: that of a session of an agent that keeps none.
@@ -85,6 +88,7 @@ class ResponseDeps:
     supervisor: Supervisor
     attachments: Callable[[], AttachmentStore]
     unstored: Callable[[], Turns]
+    conversations: "Callable[[], ConversationStore]"
 
 
 Begun = TypeVar("Begun", TurnBroadcast, InBackground)
@@ -162,6 +166,13 @@ class Responses:
         except InvalidRequest as refused:
             raise fitting.in_request(refused) from refused
         return begun, fitting.sent or self._store.sent(begun.ref)
+
+    def turn_with(self, caller: Caller, continued: Continued, item_id: str) -> "ConversationTurn":
+        """Return the turn that has the item, of any response that the caller may see. Raises NotFound."""
+        from turnstone.services.responses.references import References  # few requests refer to items
+
+        references = References(self._deps.conversations(), self._store, self._deps.rules, self._deps.clock)
+        return references.turn_with(caller, continued, item_id)
 
     def image_at(self, ref: TurnRef) -> Callable[[str], str | None]:
         """Return the function that reads an image which the turn's tools made: its base64 by its address."""
