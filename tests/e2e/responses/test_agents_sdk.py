@@ -21,7 +21,7 @@ THOUGHT = chunk({"reasoning_content": "Hm."})
 
 
 def answer(body: Mapping[str, Any]) -> Answer:
-    """Hand off as the first agent; as the other one, think, add once in a run, and tell the sum."""
+    """Hand off as the first agent; as the other one, think, call `add` once in a run, and answer with the sum."""
     messages = body["messages"]
     if messages[0]["content"] == "Be first.":
         return (THOUGHT, *call_answer(("transfer_to_other", "{}")))

@@ -17,6 +17,7 @@ def request_of(text: str, **more: Any) -> dict[str, Any]:
 
 @scenario(
     "tests/e2e/responses/test_openai_client.py",
+    "tests/e2e/responses/test_unstored.py",
     "tests/integration/responses/test_responses.py",
 )
 def of_a_model(world: World) -> None:

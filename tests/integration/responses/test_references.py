@@ -36,26 +36,26 @@ def referring(server: Server, *ids: str, caller: Caller = LOCAL_CALLER, **body: 
     return read(server, response_id(begun.broadcast.ref), caller) if request.store else {}
 
 
-def told(server: Server) -> list[tuple[str, Any]]:
+def prompt_of(server: Server) -> list[tuple[str, Any]]:
     return [(message.role, message.content) for message in server.inference.requests[-1].messages]
 
 
 @pytest.mark.parametrize("is_stored", [True, False])
-def test_a_message_is_sent_in_place_of_its_reference(make: Make, *, is_stored: bool) -> None:
+def test_a_referenced_message_is_sent_to_the_model(make: Make, *, is_stored: bool) -> None:
     server = make("one", "two")
     first = responded(server, input=[{"role": "user", "content": "hello"}])
     referring(server, first["output"][0]["id"], store=is_stored)
-    assert told(server) == [("assistant", "one"), ("user", "and?")]
+    assert prompt_of(server) == [("assistant", "one"), ("user", "and?")]
 
 
-def test_a_call_and_its_answer_are_sent_in_place_of_their_references(make: Make) -> None:
+def test_a_referenced_call_and_its_answer_are_sent_to_the_model(make: Make) -> None:
     server = make(call("add", "c1", a=1), "two", "three")
     called = responded(server, tools=[ADD])
     output = {"type": "function_call_output", "call_id": "c1", "output": "3"}
     answered = responded(server, input=[output], previous_response_id=called["id"], tools=[ADD])
     answer = f"fco_{answered['output'][0]['id'].removeprefix('msg_')[:32]}8000"
     referring(server, called["output"][0]["id"], answer)
-    assert [role for role, _ in told(server)] == ["assistant", "tool", "user"]
+    assert [role for role, _ in prompt_of(server)] == ["assistant", "tool", "user"]
 
 
 def test_a_reference_to_an_item_of_a_fork_is_found(make: Make) -> None:
@@ -64,7 +64,7 @@ def test_a_reference_to_an_item_of_a_fork_is_found(make: Make) -> None:
     responded(server, previous_response_id=first["id"])
     fork = responded(server, previous_response_id=first["id"])
     referring(server, first["output"][0]["id"], previous_response_id=fork["id"])
-    assert told(server)[-2:] == [("assistant", "one"), ("user", "and?")]
+    assert prompt_of(server)[-2:] == [("assistant", "one"), ("user", "and?")]
 
 
 def test_an_item_that_was_added_to_the_conversation_is_found(make: Make) -> None:
@@ -75,7 +75,7 @@ def test_an_item_that_was_added_to_the_conversation_is_found(make: Make) -> None
     named = conversation_id(made.ref)
     (turn,) = server.core.conversations.turns(LOCAL_CALLER, named, None, is_newest_first=True)
     referring(server, f"msg_{turn.ref.turn_id.replace('-', '')}8000", conversation=named)
-    assert told(server) == [("user", "added"), ("user", "added"), ("user", "and?")]
+    assert prompt_of(server) == [("user", "added"), ("user", "added"), ("user", "and?")]
 
 
 def test_unknown_deleted_and_foreign_items_are_missing(make: Make) -> None:

@@ -67,7 +67,7 @@ def test_a_background_request_sent_again_joins(make: Make) -> None:
 
 
 @pytest.mark.parametrize("is_late", [False, True])
-def test_a_retry_after_deletion_or_long_after_the_answer_begins_anew(make: Make, *, is_late: bool) -> None:
+def test_a_retry_after_deletion_or_long_after_the_answer_begins_another(make: Make, *, is_late: bool) -> None:
     server, first = make("one", "two"), attempt()
     before = responded(server, first)
     if is_late:

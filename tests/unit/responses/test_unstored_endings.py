@@ -1,4 +1,4 @@
-"""A response that is not stored ends with its process: its client is asked to send the request again.
+"""A response that is not stored ends with its process: the client gets a status that makes it repeat the request.
 
 Covers: http/streams/turn_answers, services/streams/broadcast
 """
@@ -20,7 +20,7 @@ REF = TurnRef(tenant="t", agent_id="responses", session_id="s", turn_id="o")
 
 
 @pytest.mark.parametrize("is_cancelled", [False, True])
-def test_a_process_that_ends_asks_for_the_request_again(*, is_cancelled: bool) -> None:
+def test_a_process_that_ends_refuses_with_a_remedy(*, is_cancelled: bool) -> None:
     broadcast = Broadcasts(are_stored=False).begin(REF)
 
     async def answered() -> Reply:

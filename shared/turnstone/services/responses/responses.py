@@ -136,7 +136,7 @@ class Responses:
         now = self._deps.clock.now()
         earlier = self._store.begun_before(caller.tenant, attempt, now) if new.is_stored else None
         if earlier is not None:
-            with suppress(NotFound):  # deleted since: the request begins anew
+            with suppress(NotFound):  # deleted since, so the request begins another
                 sent = self._store.sent(earlier)
                 if (joined := join(earlier, attempt)) is not None:
                     return joined, sent

@@ -128,7 +128,7 @@ AnyItem = Annotated[
 
 
 class ReferenceItem(StrictRequest):
-    """An item of an earlier response or of a conversation, in whose place it is sent."""
+    """The id of an item of an earlier response or of a conversation, sent instead of that item."""
 
     type: Literal["item_reference"] | None = None
     id: Annotated[str, Field(min_length=1)]
