@@ -132,13 +132,25 @@ def test_openais_client_reads_the_event_of_a_response(tmp_path: Path) -> None:
         server = make("Done.")
         server.clock.at = datetime.now(UTC)  # type: ignore[attr-defined]  # a receiver refuses old requests
         _, secret = create(server)
-        response = responded(server, runs_in_background=True)
+        response = responded(server, background=True)
         run_due(server)
         (request,) = receiver_of(server).received
     seen = verified(tmp_path, secret, [{"headers": dict(request.headers), "body": request.body.decode()}])
     ((kind, event_type, _, data),) = seen["events"]
     assert (kind, event_type) == ("ResponseCompletedWebhookEvent", "response.completed")
     assert data == {"id": response["id"]}
+
+
+def test_a_response_in_the_background_sends_its_event_and_one_within_its_request_none(tmp_path: Path) -> None:
+    body = {"model": "offline", "input": "hello"}
+    with served(tmp_path, Receiver()) as (server, web), PlainClient(server.url) as client:
+        as_json(server, "add", f"{web.url}/hook", "--event", "response.completed")
+        assert client.post("/v1/responses", body).json()["status"] == "completed"
+        response = client.post("/v1/responses", {**body, "background": True}).json()
+        assert response["status"] == "queued"
+        wait_until(lambda: bool(web.requests), WITHIN_S, "no event came")
+    (event,) = [json.loads(request.body) for request in web.requests]
+    assert (event["type"], event["data"]) == ("response.completed", {"id": response["id"]})
 
 
 def verified(folder: Path, secret: str, requests: list[dict[str, Any]]) -> dict[str, Any]:

@@ -38,7 +38,7 @@ def received(server: Server) -> list[dict[str, Any]]:
 def test_the_end_of_a_response_in_the_background_is_an_event_with_its_id(make: Make, answer: Any, status: str) -> None:
     server = make(answer)
     webhook, _ = create(server)
-    response = responded(server, runs_in_background=True, tools=[FUNCTION])
+    response = responded(server, background=True, tools=[FUNCTION])
     run_due(server)
     (event,) = received(server)
     assert event["type"] == f"response.{response['status']}" == f"response.{status}"
@@ -58,7 +58,7 @@ def test_a_cancelled_response_in_the_background_is_an_event(make: Make) -> None:
     server = make(cancel)
     servers.append(server)
     create(server)
-    broadcast = started(server, runs_in_background=True).broadcast
+    broadcast = started(server, background=True).broadcast
     server.drain(broadcast)
     run_due(server)
     (event,) = received(server)
@@ -76,7 +76,7 @@ def test_a_response_within_its_request_is_no_event(make: Make) -> None:
 def test_the_event_of_a_deleted_response_is_never_sent(make: Make) -> None:
     server = make("Done.", "Done.")
     webhook, _ = create(server)
-    first = responded(server, runs_in_background=True)
+    first = responded(server, background=True)
     second = responded(server, previous_response_id=first["id"])
     server.core.responses.delete(LOCAL_CALLER, first["id"])
     pass_time(server, 1)

@@ -24,12 +24,9 @@ def started(
     server: Server,
     by: Attempt | None = None,
     caller: Caller = LOCAL_CALLER,
-    *,
-    runs_in_background: bool = False,
     **body: Any,
 ) -> Started:
     new = CreateResponse.model_validate({"model": "scripted", "input": "hello", **body}).to_new()
-    new = new._replace(runs_in_background=runs_in_background)
     return server.core.responses.start(caller, new, by or attempt())
 
 

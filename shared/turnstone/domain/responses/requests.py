@@ -71,7 +71,6 @@ class NewResponse(NamedTuple):
         max_output_tokens: see `LoopPolicy`, as `max_tool_calls`.
         tool_extras: see `TurnSettings`.
         tool_indexes: of the toolgroups of `config` among the request's tools.
-        runs_in_background: see `TurnSettings`.
     """
 
     messages: tuple[Message, ...]
@@ -88,7 +87,6 @@ class NewResponse(NamedTuple):
     extras: Mapping[str, Any] = {}
     tool_extras: Mapping[str, Any] = {}
     tool_indexes: tuple[int, ...] = ()
-    runs_in_background: bool = False
 
     @property
     def policy(self) -> LoopPolicy:

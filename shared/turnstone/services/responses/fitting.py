@@ -133,6 +133,6 @@ def turn_without_config(new: NewResponse) -> NewTurn:
         extras=dict(new.extras),
         tool_extras=dict(new.tool_extras),
         origin="responses",
-        runs_in_background=new.runs_in_background,
+        runs_in_background=new.sent.is_in_background,
         keeps_details=True,
     )
