@@ -9,12 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from tests.fakes.models.scripted import Scripted
 from tests.support.engine.conversations import add, conversation, item, items, read_conversation, text_in
 from tests.support.engine.either_store import Make
 from tests.support.engine.harness import Held, Server, attempt
 from tests.support.engine.responses import begun, read, responded
+from turnstone.dialects.openai.responses.conversations import CreateConversation
 from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.errors import InvalidRequest, NotFound, TurnRunning
 from turnstone.domain.refs import SessionRef
@@ -185,8 +187,20 @@ def test_a_session_is_found_as_a_conversation_and_a_conversation_shows_its_sessi
 def test_a_missing_session_is_named(make: Make, session: str) -> None:
     server = make()
     agent_id = server.agent()
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFound) as missing:
         conversation(server, agent=agent_id, session=session)
+    assert missing.value.kind == "session"
+    with pytest.raises(NotFound):
+        conversation(server, agent="no agent", session=session)
+
+
+@pytest.mark.parametrize(
+    ("field", "more"),
+    [("session", {}), ("items", {"agent": "a", "items": [HELLO]}), ("metadata", {"agent": "a", "metadata": {}})],
+)
+def test_a_session_that_exists_is_named_with_its_agent_alone(field: str, more: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match=f"{field}: "):
+        CreateConversation.model_validate({"session": "s", **more})
 
 
 def test_shields_of_an_agent_judge_messages_in_its_conversations(make: Make) -> None:

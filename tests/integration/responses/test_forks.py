@@ -14,11 +14,12 @@ import pytest
 from tests.fakes.models.scripted import Scripted, call
 from tests.support.cases import rest_at_night
 from tests.support.engine.either_store import Make
-from tests.support.engine.harness import Held, Server
+from tests.support.engine.harness import Held, Server, attempt
 from tests.support.engine.responses import begun, calls_of_store, read, responded
 from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.errors import HistoryTooLong, InvalidRequest, TurnRunning
 from turnstone.domain.models.requests import InferenceRequest
+from turnstone.domain.registry.registry import Model
 
 ADD = {"type": "function", "name": "add", "parameters": {"type": "object", "properties": {"a": {}}}}
 
@@ -67,6 +68,19 @@ def test_a_fork_takes_over_what_its_context_holds_and_is_refused_where_that_is_n
         responded(server, input="more", previous_response_id=fork["id"])
     responded(server, input="more", previous_response_id=fork["id"], truncation="auto")
     assert texts_of(server.inference.requests[-1])[-3:] == ["other", "fork", "more"]
+
+
+def test_a_fork_takes_over_as_much_as_a_large_context_holds(make: Make) -> None:
+    server = make(*["word " * 100] * 20, "fork", context_tokens=1_000)
+    metadata = {"context_tokens": 100_000}
+    large = Model(identifier="large", provider_resource_id="l", provider_id="default", metadata=metadata)
+    server.core.models.register(LOCAL_CALLER, large, attempt())
+    chain = [responded(server, input="0", model="large")]
+    for number in range(1, 20):
+        chain.append(responded(server, input=str(number), previous_response_id=chain[-1]["id"], model="large"))
+    responded(server, input="other", previous_response_id=chain[17]["id"], model="large")
+    questions = [*map(str, range(18)), "other"]
+    assert texts_of(server.inference.requests[-1])[::2] == questions
 
 
 def test_a_fork_answers_the_same_calls_again(make: Make) -> None:

@@ -1,6 +1,6 @@
 """Conversations on OpenAI's wire: requests and replies.
 
-Source: the types of `openai` 3.54.0; `agent` is this server's extension.
+Source: the types of `openai` 3.54.0; `agent` and `session`, `agent_id` and `session_id` are this server's extensions.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
