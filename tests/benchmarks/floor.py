@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 from tests.benchmarks.clients import Failed, Operation, drive, quantile
 from tests.benchmarks.figures import Figure
@@ -28,9 +29,17 @@ PAIRS = 11
 BATCHES = {1: 96, 1_000: 16}
 CLIENTS = (1, 8)
 FOREVER_S = 600.0
-# the most times the floor's that one client's turns may take, in processor time and p50, by deltas
-ONE_CLIENT_BARS = {1: (1.7, 1.7), 1_000: (1.0, None)}
-RATE_BAR = 0.55  # the least share of the floor's rate with eight clients, of turns of one delta
+
+
+class Bars(NamedTuple):
+    """The most times the floor's that one client may take, and the least share of the floor's rate with eight."""
+
+    cpu: float | None = None
+    p50: float | None = None
+    rate: float | None = None
+
+
+BARS = {1: Bars(1.7, 1.7, 0.55), 1_000: Bars(1.0)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +89,8 @@ def turns_beside_the_floor(folder: Path) -> Iterator[Figure]:
         for deltas, turns in BATCHES.items():
             for clients in CLIENTS:
                 pairs = compared(floor, mine, deltas, clients, turns)
-                yield from figures(pairs, deltas, clients)
+                several = f"{deltas:,} delta{'s' if deltas > 1 else ''}"
+                yield from figures(pairs, f"turn of {several}", clients, BARS[deltas])
 
 
 def compared(first: Party, second: Party, deltas: int, clients: int, turns: int) -> list[tuple[Batch, Batch]]:
@@ -93,12 +103,11 @@ def compared(first: Party, second: Party, deltas: int, clients: int, turns: int)
     return pairs[1:]
 
 
-def figures(pairs: list[tuple[Batch, Batch]], deltas: int, clients: int) -> Iterator[Figure]:
+def figures(pairs: list[tuple[Batch, Batch]], subject: str, clients: int, bars: Bars) -> Iterator[Figure]:
     """Yield the medians of the ratios, with the medians of both servers."""
-    several = f"{clients} client{'s' if clients > 1 else ''}"
-    where = f"floor: turn of {deltas:,} delta{'s' if deltas > 1 else ''}, {several}"
-    bars = ONE_CLIENT_BARS[deltas] if clients == 1 else (None, None)
-    for (what, name), bar in zip((("processor time", "cpu_ms"), ("p50", "p50_ms")), bars, strict=True):
+    where = f"floor: {subject}, {clients} client{'s' if clients > 1 else ''}"
+    of_one = (bars.cpu, bars.p50) if clients == 1 else (None, None)
+    for (what, name), bar in zip((("processor time", "cpu_ms"), ("p50", "p50_ms")), of_one, strict=True):
         values = [(getattr(floor, name), getattr(mine, name)) for floor, mine in pairs]
         floor_ms, mine_ms = (median(column) for column in zip(*values, strict=True))
         ratio = median(mine / floor for floor, mine in values)
@@ -107,10 +116,8 @@ def figures(pairs: list[tuple[Batch, Batch]], deltas: int, clients: int) -> Iter
     if clients > 1:
         share = median(mine.rate / floor.rate for floor, mine in pairs)
         floor_rate, mine_rate = median(floor.rate for floor, _ in pairs), median(mine.rate for _, mine in pairs)
-        several_turns = (("floor a second", floor_rate), ("ours a second", mine_rate), ("pairs", len(pairs)))
-        yield Figure(
-            f"{where}, rate", share, "×", RATE_BAR if deltas == 1 else None, "be at least", spread=several_turns
-        )
+        rates = (("floor a second", floor_rate), ("ours a second", mine_rate), ("pairs", len(pairs)))
+        yield Figure(f"{where}, rate", share, "×", bars.rate, "be at least", spread=rates)
 
 
 @contextmanager
