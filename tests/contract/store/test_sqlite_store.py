@@ -543,6 +543,7 @@ def test_a_disk_that_can_hold_no_reserve_is_still_written(tmp_path: Path) -> Non
     (tmp_path / "turnstone.reserve").mkdir()
     with closing(SqliteRangeStore(tmp_path / "turnstone.db.d" / "turnstone.db", 5.0, Reserve(tmp_path))) as store:
         store.write([Put(A, b"")])
+        assert store.get(A) is not None
 
 
 def test_a_payload_is_not_stored_in_the_room_of_deletions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
