@@ -23,6 +23,7 @@ from turnstone.store.layout.payloads import (
     UNDECODABLE,
     Lost,
     Payload,
+    deflated,
     inflated,
     payload_from,
     payload_in,
@@ -134,9 +135,7 @@ class OversizeStore:
             return operation
         if len(operation.body) <= COMPRESS_ABOVE_BYTES and not operation.is_apart:
             return operation
-        # The default level: as fast as level 1 up to 3 KB (measured), and 3 to 10 % less to store and to pay for. For
-        # large bodies level 1 is three to six times as fast (measured).
-        compressed = zlib.compress(operation.body, 1 if operation.is_apart else -1)
+        compressed = deflated(operation.body, operation.is_apart)
         smaller = len(compressed) < len(operation.body)
         stored = compressed if smaller else operation.body
         if len(stored) > RECORD_BYTES or operation.is_apart:
