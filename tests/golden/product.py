@@ -6,17 +6,16 @@ The only module of this package that imports the product, so that moves and rena
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
 from threading import Lock
-from typing import Any, ClassVar, get_args
+from typing import Any, get_args
 
 import pytest
-from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
 from functions.local import server as local
@@ -39,9 +38,6 @@ from turnstone.domain.turns.events import Numbered, StepProgressed, TurnEvent
 from turnstone.domain.turns.failures import Failure, FailureKind
 from turnstone.domain.values.ids import milliseconds, order_key, uuid7
 from turnstone.http.errors import STATUS
-from turnstone.http.route import Route
-from turnstone.http.server import app
-from turnstone.http.server.rare_routes import RareRoutes
 from turnstone.ports.storage import BlobStore, RangeStore
 from turnstone.services.access.api_keys import ApiKeys
 from turnstone.services.streams.broadcast import TurnBroadcast
@@ -159,18 +155,6 @@ class Payloads:
             self._inner.delete(name)
 
 
-class SharedRareRoutes(RareRoutes):
-    """The rare routes over one table for all servers: to build it takes half of a server's start."""
-
-    _shared: ClassVar[list[Any]] = []
-
-    def __init__(self, routes: Iterable[Route], serve: Callable[[str, Mapping[str, Route]], BaseRoute]) -> None:
-        super().__init__(() if self._shared else routes, serve)
-        if not self._shared:
-            self._shared.append(self._table)
-        self._table = self._shared[0]
-
-
 class Product:
     """One server process; its app is not started."""
 
@@ -185,7 +169,6 @@ class Product:
             patch.setattr(bootstrap, "LocalSupervisor", WaitingSupervisor)
             patch.setattr(bootstrap, "LocalJobs", WaitingJobs)
             self._server = LocalServer(chosen)
-            patch.setattr(app, "RareRoutes", SharedRareRoutes)
             self.app: ASGIApp = local.build_local_app(chosen, self._server)
         self._supervisor: Any = self._server._supervisor
         self._jobs: tuple[Any, ...] = (self._server._ingest_jobs, self._server._jobs)

@@ -1,6 +1,7 @@
 """The declaration of a route, by its module in `functions/`."""
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -119,6 +120,7 @@ class Route(NamedTuple):
         return self.endpoint.__module__.rpartition(".")[0]
 
 
+@cache
 def paths_of(path: str) -> tuple[str, ...]:
     """Return every path of a route that declares this one, its own before its aliases."""
     prefixes = [prefix for prefix in ALIASES if _is_under(path, prefix)]

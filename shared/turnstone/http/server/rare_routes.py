@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Generic, NamedTuple, TypeVar
 
 from starlette.routing import BaseRoute, Match
@@ -72,15 +73,21 @@ def _child(node: _Node[Value], part: str) -> _Node[Value]:
 class RareRoutes(BaseRoute):
     """All rarely requested routes as one Starlette route, matched last."""
 
-    def __init__(self, routes: Iterable[Route], serve: Callable[[str, Mapping[str, Route]], BaseRoute]) -> None:
+    def __init__(self, routes: Sequence[Route], serve: Callable[[str, Mapping[str, Route]], BaseRoute]) -> None:
         """Take the maker of a path's route, called at the first request to that path."""
+        self._routes = routes
         self._serve = serve
         self._served: dict[str, BaseRoute] = {}
-        self._table: PathTable[_Methods] = PathTable()
-        for route in routes:
+
+    @cached_property
+    def _table(self) -> PathTable[_Methods]:
+        """The methods of each path. Most servers never need it, and it takes half of the time to build an app."""
+        table: PathTable[_Methods] = PathTable()
+        for route in self._routes:
             for path in route.served_paths:
-                methods = self._table.setdefault(path, _Methods(path, {}), takes_slashes=route.takes_slashes)
+                methods = table.setdefault(path, _Methods(path, {}), takes_slashes=route.takes_slashes)
                 methods.routes[route.method] = route
+        return table
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         found = self._table.find(scope["path"]) if scope["type"] == "http" else None
