@@ -1,5 +1,8 @@
 """POST /v1/openai/v1/responses: start a response; stream it, answer once it ends, or at once if it is queued."""
 
+from functools import partial
+
+from turnstone.dialects.openai.responses.references import items_by_reference
 from turnstone.dialects.openai.responses.replies import ResponseEvent, ResponseObject
 from turnstone.dialects.openai.responses.requests import CreateResponse
 from turnstone.dialects.openai.responses.shown import ShownResponse
@@ -15,12 +18,14 @@ from turnstone.http.route import Route
 def create_response(request: Request) -> TurnReply | TurnStreamReply | FileReply:
     body = parse(request, CreateResponse)
     responses = request.use_cases.responses
+    turn_with = partial(responses.turn_with, request.caller, body.continued)
+    new = body.to_new(items_by_reference(turn_with, responses.events_of))
     if body.background:
-        stored = responses.start_in_background(request.caller, body.to_new(), request.attempt)
+        stored = responses.start_in_background(request.caller, new, request.attempt)
         if not body.stream:
             return json_reply(stored_whole(stored, responses.events_of, responses.image_at))
         return TurnStreamReply(responses.follow(stored), stream_from(stored, responses.image_at), is_cursor=True)
-    broadcast, sent = responses.start(request.caller, body.to_new(), request.attempt)
+    broadcast, sent = responses.start(request.caller, new, request.attempt)
     shown = ShownResponse(broadcast.ref, sent, responses.image_at(broadcast.ref))
     if body.stream:
         return TurnStreamReply(broadcast, ResponseStream(shown))

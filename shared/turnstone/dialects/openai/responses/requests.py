@@ -4,13 +4,15 @@ Source: `Responses.create` of `openai` 3.54.0; `max_infer_iters` is Llama Stack'
 """
 
 import re
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from turnstone.dialects.openai.metadata import Metadata
 from turnstone.dialects.openai.responses.content import AsList, AsText, Form
-from turnstone.dialects.openai.responses.input_items import AnyItem, given_input, items_in, stored_items
+from turnstone.dialects.openai.responses.input_items import AnyGivenItem, given_input, stored_items
+from turnstone.dialects.openai.responses.references import items_in
 from turnstone.dialects.openai.responses.tools import (
     OfferedTools,
     ResponseTools,
@@ -29,7 +31,9 @@ from turnstone.domain.agents.agents import (
     ToolConfig,
     TopP,
 )
-from turnstone.domain.responses.requests import NewResponse, SentRequest
+from turnstone.domain.errors import NotFound
+from turnstone.domain.responses.addresses import ITEM_KIND
+from turnstone.domain.responses.requests import Continued, NewResponse, SentRequest
 from turnstone.domain.values.frozen import JsonObject, Many
 from turnstone.domain.values.numbers import Count, Flag
 
@@ -43,9 +47,8 @@ REFUSED = {
     "prompt": "this server keeps no prompts; send their text as instructions",
     "prompt_cache_options": "this server configures no caches of providers; leave it out",
 }
-NOT_YET = {
-    "store": (False, "responses are stored here; leave it out, or send true"),
-}
+STORED_WITH_IT = "a response in a conversation is stored with it; leave store out, or send true"
+READ_LATER = "a response in the background is read from the store; leave store out, or send true"
 EXTRAS = (
     "parallel_tool_calls",
     "prompt_cache_key",
@@ -112,13 +115,18 @@ class TextConfig(StrictRequest):
     verbosity: Literal["low", "medium", "high"] | None = None
 
 
+def no_item(item_id: str) -> Mapping[str, Any]:
+    """Raise NotFound: there is no item of an earlier response."""
+    raise NotFound(ITEM_KIND, item_id)
+
+
 class ConversationParam(StrictRequest):
     id: str
 
 
 class CreateResponse(StrictRequest):
     model: str
-    input: Annotated[AsText | Annotated[Many[AnyItem], Field(min_length=1), AsList], Form]
+    input: Annotated[AsText | Annotated[Many[AnyGivenItem], Field(min_length=1), AsList], Form]
     instructions: str | None = None
     previous_response_id: str | None = None
     conversation: Annotated[AsText | Annotated[ConversationParam, AsList], Form] | None = None
@@ -158,12 +166,18 @@ class CreateResponse(StrictRequest):
     def refuse_without_effect(cls, value: Any, field: ValidationInfo) -> Any:
         return refuse(value, field, REFUSED)
 
-    @field_validator(*NOT_YET)
+    @field_validator("store")
     @classmethod
-    def refuse_other_ways(cls, value: Any, field: ValidationInfo) -> Any:
-        refused, reason = NOT_YET[str(field.field_name)]
-        if value == refused:
-            raise ValueError(reason)
+    def refuse_unstored(cls, value: bool, field: ValidationInfo) -> bool:
+        if not value and field.data.get("conversation") is not None:
+            raise ValueError(STORED_WITH_IT)
+        return value
+
+    @field_validator("background")
+    @classmethod
+    def refuse_unread(cls, value: bool, field: ValidationInfo) -> bool:
+        if value and not field.data.get("store", True):
+            raise ValueError(READ_LATER)
         return value
 
     @field_validator("include")
@@ -189,9 +203,14 @@ class CreateResponse(StrictRequest):
             raise ValueError("tool_choice: there is no tool to choose; add one, or leave it out")
         return self
 
-    def to_new(self) -> NewResponse:
-        """Return the request."""
-        items = items_in(self.input)
+    @property
+    def continued(self) -> Continued:
+        """The response or the conversation that this one continues."""
+        return Continued(self.previous_response_id, self._conversation_id)
+
+    def to_new(self, item_at: Callable[[str], Mapping[str, Any]] = no_item) -> NewResponse:
+        """Return the request; `item_at` returns the item of an id. Raises as that does, and InvalidRequest."""
+        items = items_in(self.input, item_at)
         given = given_input(items)
         named = AGENT.fullmatch(self.model)
         tools = offered(self.tools, self.tool_choice)
@@ -218,6 +237,7 @@ class CreateResponse(StrictRequest):
             extras=self._extras(),
             tool_extras=tool_extras(tools.functions),
             tool_indexes=tuple(self.tools.index(tool) for tool in tools.hosted),
+            is_stored=self.store,
         )
 
     @property
