@@ -10,7 +10,7 @@ import pytest
 from tests.support.engine.either_store import Make
 from tests.support.engine.harness import Held, attempt
 from tests.support.engine.responses import calls_of_store, live, queued, responded, started
-from turnstone.domain.access.caller import LOCAL_CALLER
+from turnstone.domain.access.caller import LOCAL_CALLER, Caller
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.store.responses.attempts import KEPT
 
@@ -92,6 +92,16 @@ def test_other_tenants_join_nothing(make: Make) -> None:
     before = responded(server, first)
     other = LOCAL_CALLER.model_copy(update={"tenant": "other"})
     assert responded(server, again(first), caller=other)["id"] != before["id"]
+
+
+def test_a_caller_who_may_not_see_the_response_joins_nothing(make: Make) -> None:
+    server, first = make("one", "two"), attempt()
+    ann, bob = (
+        Caller(tenant="acme", principal=name, teams=(team,)) for name, team in (("ann", "red"), ("bob", "blue"))
+    )
+    before = responded(server, first, caller=ann)
+    assert responded(server, again(first), caller=ann)["id"] == before["id"]
+    assert responded(server, again(first), caller=bob)["id"] != before["id"]
 
 
 def test_ordinary_requests_make_no_further_call_of_the_store(make: Make) -> None:

@@ -138,8 +138,8 @@ class Responses:
         now = self._deps.clock.now()
         earlier = self._store.begun_before(caller.tenant, attempt, now) if new.is_stored else None
         if earlier is not None:
-            with suppress(NotFound):  # deleted since, so the request begins another
-                sent = self._store.sent(earlier)
+            with suppress(NotFound):  # deleted or hidden since, so the request begins another
+                sent = self._visited(caller, earlier).sent
                 if (joined := join(earlier, attempt)) is not None:
                     return joined, sent
         previous = None if new.previous is None else turn_of(caller.tenant, new.previous)
