@@ -1,8 +1,5 @@
 """POST /v1/openai/v1/responses: start a response; stream it, answer once it ends, or at once if it is queued."""
 
-from functools import partial
-
-from turnstone.dialects.openai.responses.references import items_by_reference
 from turnstone.dialects.openai.responses.replies import ResponseEvent, ResponseObject
 from turnstone.dialects.openai.responses.requests import CreateResponse
 from turnstone.dialects.openai.responses.shown import ShownResponse
@@ -16,10 +13,8 @@ from turnstone.http.route import Route
 
 
 def create_response(request: Request) -> TurnReply | TurnStreamReply | FileReply:
-    body = parse(request, CreateResponse)
-    responses = request.use_cases.responses
-    turn_with = partial(responses.turn_with, request.caller, body.continued)
-    new = body.to_new(items_by_reference(turn_with, responses.events_of))
+    body, responses = parse(request, CreateResponse), request.use_cases.responses
+    new = body.to_new(responses.turns_seen_by(request.caller), responses.events_of)
     if body.background:
         stored = responses.start_in_background(request.caller, new, request.attempt)
         if not body.stream:

@@ -15,7 +15,6 @@ from tests.support.engine.either_store import Make
 from tests.support.engine.harness import Server, attempt
 from tests.support.engine.responses import read, responded
 from turnstone.dialects.openai.responses.conversations import CreateConversation
-from turnstone.dialects.openai.responses.references import items_by_reference
 from turnstone.dialects.openai.responses.requests import CreateResponse
 from turnstone.domain.access.caller import LOCAL_CALLER, Caller
 from turnstone.domain.errors import NotFound
@@ -29,8 +28,7 @@ def referring(server: Server, *ids: str, caller: Caller = LOCAL_CALLER, **body: 
     items = [*({"type": "item_reference", "id": each} for each in ids), {"role": "user", "content": "and?"}]
     request = CreateResponse.model_validate({"model": "scripted", "input": items, **body})
     responses = server.core.responses
-    turn_with = partial(responses.turn_with, caller, request.continued)
-    new = request.to_new(items_by_reference(turn_with, responses.events_of))
+    new = request.to_new(responses.turns_seen_by(caller), responses.events_of)
     begun = responses.start(caller, new, attempt())
     server.drain(begun.broadcast)
     return read(server, response_id(begun.broadcast.ref), caller) if request.store else {}

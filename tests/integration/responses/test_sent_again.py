@@ -94,7 +94,7 @@ def test_other_tenants_join_nothing(make: Make) -> None:
     assert responded(server, again(first), caller=other)["id"] != before["id"]
 
 
-def test_a_caller_who_may_not_see_the_response_joins_nothing(make: Make) -> None:
+def test_a_caller_without_access_to_the_response_joins_nothing(make: Make) -> None:
     server, first = make("one", "two"), attempt()
     ann, bob = (
         Caller(tenant="acme", principal=name, teams=(team,)) for name, team in (("ann", "red"), ("bob", "blue"))

@@ -57,10 +57,10 @@ class Given(NamedTuple):
     call_id: str
 
 
-class Continued(NamedTuple):
+class Predecessor(NamedTuple):
     """The ids of the response, or of the conversation, that a response continues; None without one."""
 
-    previous: str | None = None
+    response: str | None = None
     conversation: str | None = None
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from turnstone.domain.access.caller import Caller
     from turnstone.domain.refs import TurnRef
     from turnstone.domain.responses.conversations import ConversationTurn
-    from turnstone.domain.responses.requests import Continued
+    from turnstone.domain.responses.requests import Predecessor
     from turnstone.ports.system import Clock
     from turnstone.store.responses.conversations import ConversationStore
     from turnstone.store.responses.responses import ResponseStore
@@ -28,12 +28,12 @@ class References(NamedTuple):
     rules: AccessRules
     clock: Clock
 
-    def turn_with(self, caller: Caller, continued: Continued, item_id: str) -> ConversationTurn:
+    def turn_with(self, caller: Caller, predecessor: Predecessor, item_id: str) -> ConversationTurn:
         """Return the turn with the item: of the session to continue, or of a response in the tenant's list.
 
         Raises NotFound also for one that the caller may not see.
         """
-        for ref in self._turns(caller, continued, item_id):
+        for ref in self._turns(caller, predecessor, item_id):
             try:
                 session, agent_owner, _ = self.conversations.visit(ref.session)
                 check_session(self.rules, caller, session, agent_owner, self.clock.now())
@@ -44,15 +44,15 @@ class References(NamedTuple):
                 return found[0]
         raise NotFound(ITEM_KIND, item_id)
 
-    def _turns(self, caller: Caller, continued: Continued, item_id: str) -> Iterator[TurnRef]:
+    def _turns(self, caller: Caller, predecessor: Predecessor, item_id: str) -> Iterator[TurnRef]:
         """Yield the turns that may have the item."""
         address = item_address(item_id)
         if address is None:
             return
-        if continued.previous is not None:
-            yield turn_of(caller.tenant, continued.previous).session.turn(address.turn_id)
-        if continued.conversation is not None:
-            yield session_of(caller.tenant, continued.conversation).turn(address.turn_id)
+        if predecessor.response is not None:
+            yield turn_of(caller.tenant, predecessor.response).session.turn(address.turn_id)
+        if predecessor.conversation is not None:
+            yield session_of(caller.tenant, predecessor.conversation).turn(address.turn_id)
         listed = self.responses.listed(caller.tenant, address.turn_id, self.clock.now())
         if listed is not None:
             yield listed

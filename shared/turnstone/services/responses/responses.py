@@ -14,7 +14,7 @@ from turnstone.domain.lists import ListQuery
 from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.responses.addresses import CONVERSATION_KIND, RESPONSE_KIND, session_of, turn_of
 from turnstone.domain.responses.lists import ResponsesQuery
-from turnstone.domain.responses.requests import Continued, NewResponse, SentRequest, StoredResponse
+from turnstone.domain.responses.requests import NewResponse, Predecessor, SentRequest, StoredResponse
 from turnstone.domain.sessions.call_pairs import open_calls
 from turnstone.domain.sessions.sessions import LockState, Session
 from turnstone.domain.turns.attempts import Attempt
@@ -170,12 +170,18 @@ class Responses:
             raise fitting.in_request(refused) from refused
         return begun, fitting.sent or self._store.sent(begun.ref)
 
-    def turn_with(self, caller: Caller, continued: Continued, item_id: str) -> "ConversationTurn":
-        """Return the turn that has the item, of any response that the caller may see. Raises NotFound."""
+    def turns_seen_by(self, caller: Caller) -> Callable[[Predecessor, str], "ConversationTurn"]:
+        """Return the function that returns the turn of an item, of any response that the caller may see.
+
+        It takes the response or the conversation that is continued, and the item's id. It raises NotFound.
+        """
+        return partial(self._turn_with, caller)
+
+    def _turn_with(self, caller: Caller, predecessor: Predecessor, item_id: str) -> "ConversationTurn":
         from turnstone.services.responses.references import References  # few requests refer to items
 
         references = References(self._deps.conversations(), self._store, self._deps.rules, self._deps.clock)
-        return references.turn_with(caller, continued, item_id)
+        return references.turn_with(caller, predecessor, item_id)
 
     def image_at(self, ref: TurnRef) -> Callable[[str], str | None]:
         """Return the function that reads an image which the turn's tools made: its base64 by its address."""

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from pydantic import ValidationError
 
 from turnstone.dialects.openai.responses.input_items import ITEM, KINDS, ReferenceItem, SomeItem, SpokenItem
-from turnstone.domain.errors import InvalidRequest
+from turnstone.domain.errors import InvalidRequest, NotFound
+from turnstone.domain.responses.addresses import ITEM_KIND
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from turnstone.dialects.openai.responses.stream import EventsOf
     from turnstone.domain.responses.conversations import ConversationTurn
+    from turnstone.domain.responses.requests import Predecessor
 
+    TurnWith = Callable[[Predecessor, str], ConversationTurn]
     ItemAt = Callable[[str], Mapping[str, Any]]
 
 
@@ -30,15 +33,20 @@ def items_in(given: str | Sequence[SomeItem | ReferenceItem], item_at: ItemAt) -
     )
 
 
-def items_by_reference(turn_with: Callable[[str], ConversationTurn], events_of: EventsOf) -> ItemAt:
+def no_turn(_: Predecessor, item_id: str) -> NoReturn:
+    """Raise NotFound: there are no earlier items."""
+    raise NotFound(ITEM_KIND, item_id)
+
+
+def item_at(turn_with: Callable[[str], ConversationTurn], events_of: EventsOf) -> ItemAt:
     """Return the function that returns the item of an id, from the turn that has it; both raise NotFound."""
 
-    def item_at(item_id: str) -> Mapping[str, Any]:
+    def item(item_id: str) -> Mapping[str, Any]:
         from turnstone.dialects.openai.responses.conversation_items import item_of  # few requests refer to items
 
         return item_of(turn_with(item_id), item_id, events_of)
 
-    return item_at
+    return item
 
 
 def _named(item_id: str, index: int, item_at: ItemAt) -> SomeItem:

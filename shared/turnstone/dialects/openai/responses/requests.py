@@ -4,15 +4,15 @@ Source: `Responses.create` of `openai` 3.54.0; `max_infer_iters` is Llama Stack'
 """
 
 import re
-from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal, Self
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from turnstone.dialects.openai.metadata import Metadata
 from turnstone.dialects.openai.responses.content import AsList, AsText, Form
 from turnstone.dialects.openai.responses.input_items import AnyGivenItem, given_input, stored_items
-from turnstone.dialects.openai.responses.references import items_in
+from turnstone.dialects.openai.responses.references import item_at, items_in, no_turn
 from turnstone.dialects.openai.responses.tools import (
     OfferedTools,
     ResponseTools,
@@ -31,11 +31,13 @@ from turnstone.domain.agents.agents import (
     ToolConfig,
     TopP,
 )
-from turnstone.domain.errors import NotFound
-from turnstone.domain.responses.addresses import ITEM_KIND
-from turnstone.domain.responses.requests import Continued, NewResponse, SentRequest
+from turnstone.domain.responses.requests import NewResponse, Predecessor, SentRequest
 from turnstone.domain.values.frozen import JsonObject, Many
 from turnstone.domain.values.numbers import Count, Flag
+
+if TYPE_CHECKING:
+    from turnstone.dialects.openai.responses.references import TurnWith
+    from turnstone.dialects.openai.responses.stream import EventsOf
 
 AGENT = re.compile(r"agent/(.+)", re.DOTALL)
 REFUSED = {
@@ -113,11 +115,6 @@ class TextSchemaFormat(StrictRequest):
 class TextConfig(StrictRequest):
     format: Annotated[TextPlainFormat | TextSchemaFormat, Field(discriminator="type")] | None = None
     verbosity: Literal["low", "medium", "high"] | None = None
-
-
-def no_item(item_id: str) -> Mapping[str, Any]:
-    """Raise NotFound: there is no item of an earlier response."""
-    raise NotFound(ITEM_KIND, item_id)
 
 
 class ConversationParam(StrictRequest):
@@ -204,13 +201,16 @@ class CreateResponse(StrictRequest):
         return self
 
     @property
-    def continued(self) -> Continued:
+    def predecessor(self) -> Predecessor:
         """The response or the conversation that this one continues."""
-        return Continued(self.previous_response_id, self._conversation_id)
+        return Predecessor(self.previous_response_id, self._conversation_id)
 
-    def to_new(self, item_at: Callable[[str], Mapping[str, Any]] = no_item) -> NewResponse:
-        """Return the request; `item_at` returns the item of an id. Raises as that does, and InvalidRequest."""
-        items = items_in(self.input, item_at)
+    def to_new(self, turn_with: "TurnWith" = no_turn, events_of: "EventsOf" = lambda _: ()) -> NewResponse:
+        """Return the request, with the items that it refers to in their turns.
+
+        Raises InvalidRequest for items of types that no input has, and as `turn_with` does.
+        """
+        items = items_in(self.input, item_at(partial(turn_with, self.predecessor), events_of))
         given = given_input(items)
         named = AGENT.fullmatch(self.model)
         tools = offered(self.tools, self.tool_choice)
