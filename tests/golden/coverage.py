@@ -40,6 +40,8 @@ LEFT_OUT: Mapping[str, str] = {
     "tests/e2e/store/test_torture.py": KILLS,
     "tests/e2e/responses/test_background.py": KILLS,
     "tests/e2e/responses/test_replays.py": KILLS,
+    "tests/e2e/responses/test_sent_again.py": f"{TIMES}: a client waits for its timeout",
+    "tests/e2e/responses/test_agents_sdk.py": "a client of many steps; responses/ has each of its requests",
     "tests/e2e/server/test_attacks.py": "random hostile requests; refusals/ and connections/ have examples",
     "tests/e2e/docs/test_runnable_blocks.py": "runs the commands of the documentation, which shows their output",
     "clients, second_turn_while_one_runs": RACES,

@@ -57,6 +57,13 @@ class Given(NamedTuple):
     call_id: str
 
 
+class Predecessor(NamedTuple):
+    """The ids of the response, or of the conversation, that a response continues; None without one."""
+
+    response: str | None = None
+    conversation: str | None = None
+
+
 class NewResponse(NamedTuple):
     """A caller's request of a response.
 
@@ -71,6 +78,7 @@ class NewResponse(NamedTuple):
         max_output_tokens: see `LoopPolicy`, as `max_tool_calls`.
         tool_extras: see `TurnSettings`.
         tool_indexes: of the toolgroups of `config` among the request's tools.
+        is_stored: whether it is stored with its turn; otherwise only its client gets it.
     """
 
     messages: tuple[Message, ...]
@@ -87,6 +95,7 @@ class NewResponse(NamedTuple):
     extras: Mapping[str, Any] = {}
     tool_extras: Mapping[str, Any] = {}
     tool_indexes: tuple[int, ...] = ()
+    is_stored: bool = True
 
     @property
     def policy(self) -> LoopPolicy:

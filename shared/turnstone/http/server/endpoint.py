@@ -260,13 +260,15 @@ class Endpoint:
                 from turnstone.http.streams.turn_answers import outcome  # only where turns are answered
 
                 line.about.update(_ids_of(broadcast))
-                with self._leaving(partial(self._hand_off, broadcast), scope):
+                leave = partial(self._hand_off, broadcast) if broadcast.is_stored else broadcast.close
+                with self._leaving(leave, scope):
                     await send_whole(await outcome(answer, self._hosting.base(scope)), send, line)
             case TurnStreamReply(broadcast, encoder, is_cursor):
                 from turnstone.http.streams.sse import sse_chunks
 
                 line.about.update(_ids_of(broadcast))
-                leave = broadcast.close if is_cursor else partial(self._hand_off, broadcast)
+                is_closed = is_cursor or not broadcast.is_stored
+                leave = broadcast.close if is_closed else partial(self._hand_off, broadcast)
                 with self._leaving(leave, scope):
                     await send_chunks(SSE, sse_chunks(broadcast, encoder, receive), send, line)
             case ModelReply():

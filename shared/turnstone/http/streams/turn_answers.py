@@ -13,6 +13,8 @@ from turnstone.http.errors import RETRY_SOON, failure_reply, refusal_reply
 from turnstone.http.replies import Reply, TurnReply
 from turnstone.http.streams.receiving import received
 
+NOT_STORED = "the server is shutting down, and the response is not stored; send the request again"
+
 
 async def outcome(reply: TurnReply, base: str = "") -> Reply:
     """Return the whole answer for a turn, once it has ended or waits for its client.
@@ -39,11 +41,15 @@ async def outcome(reply: TurnReply, base: str = "") -> Reply:
                             continue
     except asyncio.CancelledError:
         ref = broadcast.ref
+        if not broadcast.is_stored:
+            return refusal_reply(ErrorCode.SERVER_STOPPING, NOT_STORED, RETRY_SOON, dialect)
         message = (
             f"the server is shutting down; turn {ref.turn_id!r} continues later: "
             f"read it with GET {base}{turn_path(ref)}, or send the request again with the same Idempotency-Key"
         )
         return refusal_reply(ErrorCode.TURN_CONTINUES, message, RETRY_SOON, dialect)
+    if not broadcast.is_stored:
+        return refusal_reply(ErrorCode.SERVER_STOPPING, NOT_STORED, RETRY_SOON, dialect)
     return refusal_reply(ErrorCode.INTERNAL_ERROR, "internal server error", dialect=dialect)
 
 

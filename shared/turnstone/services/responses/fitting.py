@@ -34,10 +34,12 @@ class Fitting:
         owner: Ownership,
         ends_at: datetime,
         open_calls: Callable[[SessionView], Collection[str]] = lambda _: (),
+        beside_first: Callable[[TurnRef], tuple[Put, ...]] = lambda _: (),
     ) -> None:
         """Take the response to continue, and the owner and the expiry of the list entry.
 
-        `open_calls` returns those of a conversation's history.
+        `open_calls` returns those of a conversation's history, `beside_first` the writes with the first response of a
+        session.
         """
         self._new = new
         self._previous = previous
@@ -45,12 +47,15 @@ class Fitting:
         self._ends_at = ends_at
         self._open_calls: Collection[str] = ()
         self._calls_in = open_calls
+        self._beside_first = beside_first
+        self._is_first = False
         self._groups_before = 0
         self.sent: SentRequest | None = None
 
     def of(self, opening: Opening) -> Opening:
         """Return the opening with the turn and the records of the response."""
         needs_whole = self._new.needs_whole_history
+        self._is_first = opening.create is not None
         return opening._replace(fit=self.turn, beside_turn=self.records, needs_whole_history=needs_whole)
 
     def turn(self, view: SessionView) -> NewTurn:
@@ -80,11 +85,11 @@ class Fitting:
             ends_at=self._ends_at,
             stamp=self._owner,
         )
-        return put_response(ref, sent, listed)
+        return (*put_response(ref, sent, listed), *(self._beside_first(ref) if self._is_first else ()))
 
     def of_fork(self, state: TurnState) -> "Fitting":
         """Return the opening of the same response in a new session that begins with the turns up to this one."""
-        fork = Fitting(self._new, None, self._owner, self._ends_at)
+        fork = Fitting(self._new, None, self._owner, self._ends_at, beside_first=self._beside_first)
         fork._open_calls = _calls_of(state)
         return fork
 
@@ -116,7 +121,8 @@ class Fitting:
         if not state.status.is_terminal:
             raise TurnRunning(state.order)
         # a conversation has the responses that name it, and no others
-        if view.session.last_order != previous.turn_id or request.conversation is not None:
+        is_newest = view.session.last_order == previous.turn_id
+        if not is_newest or request.conversation is not None or not self._new.is_stored:
             raise ForkNeeded(view, state, request.segment)
         self._open_calls = _calls_of(state)
 

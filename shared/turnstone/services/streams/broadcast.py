@@ -40,11 +40,13 @@ class TurnBroadcast(Publisher[Received]):
         is_run: whether a run publishes here; false while one is only expected.
         restore: restores the long texts in JSON made of the events, which are complete then; None where the events
             have all their texts.
+        is_stored: whether the turn is stored, so that another process can continue it.
     """
 
-    def __init__(self, ref: TurnRef) -> None:
+    def __init__(self, ref: TurnRef, *, is_stored: bool = True) -> None:
         super().__init__()
         self.ref = ref
+        self.is_stored = is_stored
         self.before: tuple[Numbered, ...] = ()
         self.doubtful_after: int | None = None
         self.is_run = False
@@ -120,7 +122,9 @@ class TurnBroadcast(Publisher[Received]):
 class Broadcasts:
     """The broadcasts of the turns that this process runs, or whose events its requests wait for."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, are_stored: bool = True) -> None:
+        """Take whether the turns are stored."""
+        self._are_stored = are_stored
         self._lock = Lock()
         self._by_turn: dict[TurnRef, TurnBroadcast] = {}
 
@@ -137,7 +141,7 @@ class Broadcasts:
                 waited_for.is_run = True
                 waited_for.doubtful_after = doubtful_after
                 return waited_for
-            broadcast = self._by_turn[ref] = TurnBroadcast(ref)
+            broadcast = self._by_turn[ref] = TurnBroadcast(ref, is_stored=self._are_stored)
             broadcast.is_run = True
             broadcast.before = before
             broadcast.doubtful_after = doubtful_after
