@@ -22,6 +22,7 @@ from turnstone.services.agents.refusals import supported_offer
 from turnstone.services.models.answer_stream import AnswerStream, Part
 from turnstone.services.models.routing import Routing
 from turnstone.services.threads.executor import TurnExecutor
+from turnstone.services.threads.lent_threads import waiting_for_a_model
 from turnstone.services.usage.limits import DayLimit
 
 OPENAI = "openai"
@@ -125,7 +126,7 @@ class Inferring:
         """
         question = Question((UserMessage(content=prompt),), AgentConfig(model=model, instructions=""))
         request = self._request(caller, question, provider_data, StopSignal())
-        with self._executor.permit(caller.tenant), closing(self._parts(request)) as parts:
+        with self._executor.permit(caller.tenant), waiting_for_a_model(), closing(self._parts(request)) as parts:
             answers = [part for part in parts if isinstance(part, Inferred)]
         return text_of(answers[-1].message.content)
 
@@ -147,7 +148,7 @@ class Inferring:
         """
         self._deps.day_limit.check(caller.tenant)
         route = self._routing.route_now(caller.tenant, texts.model)
-        with self._executor.permit(caller.tenant):
+        with self._executor.permit(caller.tenant), waiting_for_a_model():
             return self._embedded(route, texts, provider_data)
 
     def embed_in_turn(self, caller: Caller, texts: TextsToEmbed, provider_data: ProviderData) -> Embedded:
