@@ -11,6 +11,7 @@ from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.errors import InvalidRequest, ModelFailed, Unsupported
 from turnstone.domain.messages.messages import UserMessage
 from turnstone.domain.models.inference import Continuations, Continued, Question, TextsToContinue, TextsToEmbed
+from turnstone.domain.models.local_embeddings import LOCAL_EMBEDDINGS
 from turnstone.domain.models.requests import Embedded, EmbeddingRequest, InferenceRequest, Inferred, TextChunk
 from turnstone.domain.models.routing import ModelRoute
 from turnstone.domain.provider_data import ProviderData
@@ -143,11 +144,13 @@ class Inferring:
         Raises:
             InvalidRequest: the model can't make such vectors.
             DayLimitReached: the tenant's turns have spent its tokens of the day.
-            Overloaded: every slot for turns and direct requests is taken.
+            Overloaded: every slot for turns and direct requests is taken; models of this server need none.
             ModelError: the model gave no answer, or not the expected vectors.
         """
         self._deps.day_limit.check(caller.tenant)
         route = self._routing.route_now(caller.tenant, texts.model)
+        if route.targets and all(target.provider_id == LOCAL_EMBEDDINGS for target in route.targets):
+            return self._embedded(route, texts, provider_data)
         with self._executor.permit(caller.tenant), waiting_for_a_model():
             return self._embedded(route, texts, provider_data)
 
