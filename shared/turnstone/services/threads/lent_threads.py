@@ -1,4 +1,4 @@
-"""Threads of requests while they wait for a model: whoever lent the thread may lend another one in the meantime."""
+"""Threads of requests while they wait for a model: their pool may lend another one in the meantime."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Lender(Protocol):
 
 
 def note_lender(lender: Lender | None) -> None:
-    """Tell the lender of this thread, or nobody, of each wait from now on."""
+    """Report the waits of this thread to the lender from now on; None for no reports."""
     _of_thread.lender = lender
 
 
