@@ -95,6 +95,18 @@ def test_hits_below_the_threshold_are_left_out(server: Served) -> None:
     assert len(found(server, "igneous rock in water", mode="keyword", score_threshold=0)) == 3
 
 
+def test_a_filter_omits_what_does_not_meet_it(server: Served) -> None:
+    registered(server)
+    heron, _, herons = FACTS
+    inserted(server, {"content": heron, "metadata": {"year": 2024}}, {"content": herons, "metadata": {"year": 2026}})
+    assert found(server, "heron water", filters={"type": "gte", "key": "year", "value": 2025}) == [herons]
+    assert len(found(server, "heron water", max_tokens=10)) == 1
+    params = {"filters": {"type": "like", "key": "year", "value": 2025}}
+    answer = server.client.post("/v1/vector-io/query", {"vector_db_id": "birds", "query": "heron", "params": params})
+    assert answer.status == 400
+    assert "params.filters.type: must be one of eq" in answer.refusal()
+
+
 def test_a_chunk_replaces_the_one_of_its_text_and_document(server: Served) -> None:
     registered(server)
     for page in (1, 2):

@@ -327,6 +327,23 @@ def test_an_answer_too_many_is_refused(tmp_path: Path, path: str) -> None:
         assert serving.client.post(path, request_to(path)).status == 200
 
 
+def test_models_of_this_server_need_no_slot(tmp_path: Path) -> None:
+    """A search of a bank does not wait for chats, and for searches whose models do not answer."""
+    bank = {"vector_db_id": "birds", "embedding_model": "hashed-words"}
+    chunks = [{"content": "Terns dive.", "metadata": {}}]
+    with (
+        world(tmp_path, max_running_turns=1, place_wait_seconds=0) as (serving, _),
+        serving.server.core.executor.permit("acme"),
+    ):
+        post = serving.client.post
+        assert post("/v1/vector-dbs", bank).status == 200
+        assert post("/v1/vector-io/insert", {"vector_db_id": "birds", "chunks": chunks}).status == 200
+        found = post("/v1/vector-io/query", {"vector_db_id": "birds", "query": "dive"})
+        elsewhere = post(EMBED, {"model_id": "off", "contents": ["a"]})
+    assert [chunk["content"] for chunk in found.json()["chunks"]] == ["Terns dive."]
+    assert (elsewhere.status, elsewhere.refusal()) == (503, str(Overloaded(1)))
+
+
 @BOTH
 @STREAMED
 def test_a_client_that_leaves_cancels_the_answer(tmp_path: Path, path: str, stream: bool) -> None:

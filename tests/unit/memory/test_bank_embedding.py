@@ -30,7 +30,8 @@ def made_by(*vectors: Sequence[float]) -> BankEmbedding:
         ([0.0, 0.0, 0.0], "a vector of zeros"),
         ([0.1, nan, 0.2], "no finite number"),
         ([0.1, -inf, inf], "no finite number"),
-        ([1e300, 1.0, 1.0], "no finite number"),
+        ([1e19, -1.0, 1.0], "values beyond ±1e\\+18"),
+        ([1.0, -1e19, 1.0], "values beyond ±1e\\+18"),
         ([1.0, 2.0], "makes vectors of 2 dimensions, not the 3 of the bank"),
     ],
 )
@@ -40,9 +41,17 @@ def test_a_vector_that_cannot_be_compared_is_an_error_that_names_the_model(
     embedding = made_by([1.0, 0.0, 0.0], vector)
     with pytest.raises(ModelFailed, match=f"'a-model'.*{problem}"):
         embedding.vectors(LOCAL_CALLER, SPACE, ["a", "b"], NO_PROVIDER_DATA)
-    if vector != [1e300, 1.0, 1.0]:  # in single precision only
-        with pytest.raises(ModelFailed, match=f"'a-model'.*{problem}"):
-            made_by(vector).of_question(LOCAL_CALLER, SPACE, "a", NO_PROVIDER_DATA)
+    with pytest.raises(ModelFailed, match=f"'a-model'.*{problem}"):
+        made_by(vector).of_question(LOCAL_CALLER, SPACE, "a", NO_PROVIDER_DATA)
+
+
+@pytest.mark.parametrize("value", [1e300, -1e300])
+def test_a_value_beyond_single_precision_is_refused_in_documents_and_questions(value: float) -> None:
+    embedding = made_by([value, 1.0, 1.0])
+    with pytest.raises(ModelFailed, match=r"'a-model'.*no finite number"):
+        embedding.vectors(LOCAL_CALLER, SPACE, ["a"], NO_PROVIDER_DATA)
+    with pytest.raises(ModelFailed, match=r"'a-model'.*values beyond"):
+        embedding.of_question(LOCAL_CALLER, SPACE, "a", NO_PROVIDER_DATA)
 
 
 def test_small_and_negative_values_are_vectors() -> None:

@@ -13,8 +13,10 @@ from threading import Lock
 from typing import Any, TypeVar
 
 from turnstone.http.errors import outcome_of
+from turnstone.services.threads.lent_threads import note_lender
 
 PATIENCE_S = 0.05  # longer than reading one batch of a long session takes
+MOST_ASIDE = 64  # threads of a family that wait for models beside those at work; a server has as many slots by default
 Result = TypeVar("Result")
 
 
@@ -22,14 +24,16 @@ class ThreadBudget:
     """The threads of a family's routes: one reserved for each route, and some that whichever is slow may use.
 
     No number of slow calls of other routes, or of other kinds, keeps a route from its own thread: reads that hang
-    don't prevent a turn from being cancelled. A tenant may use all but `spared` of the common threads.
+    don't prevent a turn from being cancelled. A tenant may use all but `spared` of the common threads. Threads that
+    wait for a model are set aside, `MOST_ASIDE` at most: a slow model delays its own calls only.
     """
 
     def __init__(self, name: str, routes: int, common: int, spared: int = 0) -> None:
         """Create the budget of this many routes without starting a thread."""
         self.most_threads = routes + common
-        self.pool = ThreadPoolExecutor(self.most_threads, thread_name_prefix=name)
+        self.pool = ThreadPoolExecutor(self.most_threads + MOST_ASIDE, thread_name_prefix=name)
         self.changing = Lock()
+        self.aside = 0
         self.free = common
         self.most_for_one = common - spared
         self.taken: Counter[str] = Counter()  # by tenant, the work beyond one piece for each route
@@ -102,8 +106,7 @@ class RouteThreads:
 
     def _begin(self) -> bool:
         """Start a thread in front of the slow ones; return whether the machine has one."""
-        self._budget.free -= self._threads > 0
-        self._threads += 1
+        self._count_thread()
         self._in_front = hand = _Hand()
         try:
             self._pool.submit(self._work, hand)
@@ -113,8 +116,31 @@ class RouteThreads:
 
     def _work(self, hand: _Hand) -> None:
         work: _Work | None = None
-        while (work := self._next(hand, work)) is not None:
-            work.do()
+        try:
+            while (work := self._next(hand, work)) is not None:
+                note_lender(_Loan(self, work.tenant))
+                work.do()
+        finally:
+            note_lender(None)
+
+    def set_aside(self, tenant: str) -> bool:
+        """Count one thread at work for the tenant less; return whether it was possible."""
+        with self._changing:
+            if self._budget.aside >= MOST_ASIDE:
+                return False
+            self._budget.aside += 1
+            self._end(tenant)
+            self._end_thread()
+            if self._in_front is None and self._may_begin():
+                self._begin()
+            return True
+
+    def take_back(self, tenant: str) -> None:
+        """Count a thread that was set aside again."""
+        with self._changing:
+            self._budget.aside -= 1
+            self._count_thread()
+            self._count(tenant)
 
     def _next(self, hand: _Hand, done: _Work | None) -> _Work | None:
         """Return the thread's next work after the done one, None to end the thread."""
@@ -125,8 +151,7 @@ class RouteThreads:
             if is_in_front and (tenant := self._next_tenant()) is not None:
                 hand.taken += 1
                 return self._taken_from(tenant)
-            self._threads -= 1
-            self._budget.free += self._threads > 0
+            self._end_thread()
             if is_in_front:
                 self._in_front = None
             elif self._in_front is None and self._may_begin():
@@ -137,13 +162,24 @@ class RouteThreads:
         """Take the tenant's oldest work as under way, and move the tenant to the end of the queue."""
         waiting = self._waiting[tenant]
         work = waiting.popleft()
-        self._budget.taken[tenant] += self._under_way[tenant] > 0
-        self._under_way[tenant] += 1
+        self._count(tenant)
         if waiting:
             self._waiting.move_to_end(tenant)
         else:
             del self._waiting[tenant]
         return work
+
+    def _count_thread(self) -> None:
+        self._budget.free -= self._threads > 0
+        self._threads += 1
+
+    def _end_thread(self) -> None:
+        self._threads -= 1
+        self._budget.free += self._threads > 0
+
+    def _count(self, tenant: str) -> None:
+        self._budget.taken[tenant] += self._under_way[tenant] > 0
+        self._under_way[tenant] += 1
 
     def _end(self, tenant: str) -> None:
         self._under_way[tenant] -= 1
@@ -183,6 +219,24 @@ class _Hand:
 
     def __init__(self) -> None:
         self.taken = 0
+
+
+class _Loan:
+    """A thread that was lent for work of a tenant."""
+
+    __slots__ = ("_is_aside", "_tenant", "_threads")
+
+    def __init__(self, threads: RouteThreads, tenant: str) -> None:
+        self._threads = threads
+        self._tenant = tenant
+        self._is_aside = False
+
+    def set_aside(self) -> None:
+        self._is_aside = self._threads.set_aside(self._tenant)
+
+    def take_back(self) -> None:
+        if self._is_aside:
+            self._threads.take_back(self._tenant)
 
 
 class _Work:

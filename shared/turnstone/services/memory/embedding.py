@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # a list of banks needs no models
     from turnstone.domain.models.requests import Embedded, EmbeddingPurpose
 
 EMBEDDED_AT_ONCE = 64
+LARGEST = 1e18  # of a vector's components; the square of a larger one exceeds single precision
 MEASURED = "The length of this text's vector is that of all vectors of the model."
 
 
@@ -73,3 +74,5 @@ def _check(vectors: Iterable[Sequence[float]], space: VectorSpace) -> None:
             raise ModelFailed(f"model {space.model!r} {problem}")
         if not 0 < sum(map(abs, vector)) < inf:  # false for NaN
             raise ModelFailed(f"model {space.model!r} made a vector of zeros, or with a value that is no finite number")
+        if max(map(abs, vector)) > LARGEST:
+            raise ModelFailed(f"model {space.model!r} made a vector with values beyond ±{LARGEST:g}")

@@ -18,13 +18,12 @@ from turnstone.domain.provider_data import ProviderData
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.ports.system import Clock
 from turnstone.services.memory.banks import Banks
-from turnstone.services.memory.embedding import BankEmbedding
+from turnstone.services.memory.embedding import LARGEST, BankEmbedding
 from turnstone.services.memory.folding import Folding
 from turnstone.store.memory.contents import BankChange, BankContents
 
 Store = Callable[[BankRef, Sequence[BankChange]], None]
 CHARACTERS_OF_NUMBER = 8  # about as many as in a request
-LARGEST = 1e18  # of a vector's components; the square of a larger one exceeds single precision
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.errors import InvalidRequest, ModelFailed, Unsupported
 from turnstone.domain.messages.messages import UserMessage
 from turnstone.domain.models.inference import Continuations, Continued, Question, TextsToContinue, TextsToEmbed
+from turnstone.domain.models.local_embeddings import LOCAL_EMBEDDINGS
 from turnstone.domain.models.requests import Embedded, EmbeddingRequest, InferenceRequest, Inferred, TextChunk
 from turnstone.domain.models.routing import ModelRoute
 from turnstone.domain.provider_data import ProviderData
@@ -22,6 +23,7 @@ from turnstone.services.agents.refusals import supported_offer
 from turnstone.services.models.answer_stream import AnswerStream, Part
 from turnstone.services.models.routing import Routing
 from turnstone.services.threads.executor import TurnExecutor
+from turnstone.services.threads.lent_threads import waiting_for_a_model
 from turnstone.services.usage.limits import DayLimit
 
 OPENAI = "openai"
@@ -125,7 +127,7 @@ class Inferring:
         """
         question = Question((UserMessage(content=prompt),), AgentConfig(model=model, instructions=""))
         request = self._request(caller, question, provider_data, StopSignal())
-        with self._executor.permit(caller.tenant), closing(self._parts(request)) as parts:
+        with self._executor.permit(caller.tenant), waiting_for_a_model(), closing(self._parts(request)) as parts:
             answers = [part for part in parts if isinstance(part, Inferred)]
         return text_of(answers[-1].message.content)
 
@@ -142,12 +144,14 @@ class Inferring:
         Raises:
             InvalidRequest: the model can't make such vectors.
             DayLimitReached: the tenant's turns have spent its tokens of the day.
-            Overloaded: every slot for turns and direct requests is taken.
+            Overloaded: every slot for turns and direct requests is taken; models of this server need none.
             ModelError: the model gave no answer, or not the expected vectors.
         """
         self._deps.day_limit.check(caller.tenant)
         route = self._routing.route_now(caller.tenant, texts.model)
-        with self._executor.permit(caller.tenant):
+        if route.targets and all(target.provider_id == LOCAL_EMBEDDINGS for target in route.targets):
+            return self._embedded(route, texts, provider_data)
+        with self._executor.permit(caller.tenant), waiting_for_a_model():
             return self._embedded(route, texts, provider_data)
 
     def embed_in_turn(self, caller: Caller, texts: TextsToEmbed, provider_data: ProviderData) -> Embedded:

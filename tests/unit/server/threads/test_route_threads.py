@@ -1,6 +1,6 @@
 """Blocking work of requests: one piece after the other while each is quick, past each that is slow.
 
-Covers: http/server/route_threads
+Covers: http/server/route_threads, services/threads/lent_threads
 """
 
 import asyncio
@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from turnstone.http.server.route_threads import PATIENCE_S, RouteThreads
+from turnstone.http.server.route_threads import PATIENCE_S, RouteThreads, ThreadBudget
+from turnstone.services.threads.lent_threads import waiting_for_a_model
 
 SOON_S = 5.0
 MOST = 3
@@ -147,6 +148,57 @@ def test_work_of_several_tenants_is_done_in_turns() -> None:
         may_begin.set()
         await all_of(first, *under_way)
         assert done.index("little") <= 1
+
+    run(test)
+
+
+def test_work_that_waits_for_a_model_delays_no_other_work_and_counts_again_afterwards() -> None:
+    def wait(may_end: Event) -> bool:
+        with waiting_for_a_model(), waiting_for_a_model():
+            return may_end.wait(SOON_S)
+
+    async def test(_: RouteThreads) -> None:
+        budget = ThreadBudget("models", 2, MOST - 1)
+        threads, neighbour = (RouteThreads(MOST, "", MOST - 1, budget) for _ in range(2))
+        may_end, may_go_on = Event(), Event()
+        slow = [asyncio.ensure_future(threads.do(wait, may_end, on_behalf_of="a")) for _ in range(3 * MOST)]
+        await asyncio.sleep(4 * MOST * PATIENCE_S)
+        for each in (threads, neighbour):
+            assert await each.do(get_ident, on_behalf_of="a")
+        others = [asyncio.ensure_future(threads.do(may_go_on.wait, on_behalf_of="a")) for _ in range(2 * MOST)]
+        await asyncio.sleep(4 * MOST * PATIENCE_S)
+        assert threads._under_way["a"] == MOST - 1, "the share of the tenant, without the threads that wait"
+        may_end.set()
+        assert await all_of(*slow) == [True] * (3 * MOST)
+        may_go_on.set()
+        assert await all_of(*others) == [True] * (2 * MOST)
+        for _ in range(100):  # a thread answers before it notes that its work is over
+            if not threads._threads:
+                break
+            await asyncio.sleep(PATIENCE_S)
+        assert (budget.free, budget.aside, threads._threads) == (MOST - 1, 0, 0)
+        assert not threads._under_way
+        assert not budget.taken
+
+    run(test)
+
+
+def test_no_more_work_than_a_limit_is_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("turnstone.http.server.route_threads.MOST_ASIDE", 2)
+
+    def wait(may_end: Event) -> bool:
+        with waiting_for_a_model():
+            return may_end.wait(SOON_S)
+
+    async def test(threads: RouteThreads) -> None:
+        may_end = Event()
+        slow = [asyncio.ensure_future(threads.do(wait, may_end)) for _ in range(2 + MOST)]
+        await asyncio.sleep(4 * MOST * PATIENCE_S)
+        late = asyncio.ensure_future(threads.do(get_ident))
+        await asyncio.sleep(4 * PATIENCE_S)
+        assert not late.done()
+        may_end.set()
+        assert await all_of(*slow, late)
 
     run(test)
 

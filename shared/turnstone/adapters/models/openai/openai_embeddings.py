@@ -42,8 +42,10 @@ def embedded_in(answer: bytes, count: int) -> Embedded:
     try:
         parsed = mapping_of(json.loads(answer))
         listed = {int(entry["index"]): entry["embedding"] for entry in parsed["data"]}
-        if set(listed) != set(range(count)) or len(parsed["data"]) != count:
+        if len(parsed["data"]) != count:
             raise ModelFailed(f"the model server answered with {len(parsed['data'])} embeddings for {count} texts")
+        if set(listed) != set(range(count)):
+            raise ModelFailed("the model server answered with embeddings whose indexes are not those of the texts")
         vectors = tuple(_vector(listed[index]) for index in range(count))
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as exc:
         raise ModelFailed("the model server answered with something that holds no embeddings") from exc

@@ -15,21 +15,16 @@ from turnstone.dialects.llama_stack.memory.vector_io import (
     QueryParams,
     SearchedContent,
     question_in,
-    ranker_of,
 )
-from turnstone.domain.memory.filters import parsed
-from turnstone.domain.memory.questions import BankQuery, BankQuestion, Hit
-from turnstone.domain.values.frozen import Frozen, JsonValue, Many, NullMeansDefault
+from turnstone.domain.memory.questions import BankQuery, Hit
+from turnstone.domain.values.frozen import Frozen, Many, NullMeansDefault
 
 MOST_NAMES = 100
 MOST_DEPTH = 3
-MOST_TOKENS = 1_000_000
 ManyNames = Annotated[Many[str], Field(max_length=MOST_NAMES)]
 
 
 class BankQueryParams(QueryParams):
-    max_tokens: Annotated[int, Field(ge=1, le=MOST_TOKENS), ByNumber] | None = None
-    filters: JsonValue = None
     keys: ManyNames = ()
     entities: ManyNames = ()
     depth: Annotated[int, Field(ge=1, le=MOST_DEPTH), ByNumber] | None = None
@@ -43,16 +38,7 @@ class QueryMemoryBank(NullMeansDefault):
         """Return the query. Raises Unsupported for an image, InvalidRequest without a text or for a wrong filter."""
         params = self.params
         is_named = bool(params.keys or params.entities)
-        question = BankQuestion(
-            question_in(self.query, ("query",), may_be_empty=is_named),
-            None,
-            params.chosen_mode,
-            params.max_chunks,
-            None if params.filters is None else parsed(params.filters, ("params", "filters")),
-            ranker_of(params.ranker),
-            params.score_threshold,
-            params.max_tokens,
-        )
+        question = params.to_question(question_in(self.query, ("query",), may_be_empty=is_named))
         given = frozenset(params.model_fields_set)
         return BankQuery(question, params.keys, params.entities, params.depth, given)
 

@@ -12,6 +12,7 @@ from pydantic_core import PydanticCustomError
 
 from turnstone.dialects.llama_stack.memory.documents import metadata_of
 from turnstone.domain.errors import InvalidRequest, Unsupported
+from turnstone.domain.memory.filters import parsed
 from turnstone.domain.memory.insertions import GivenChunk
 from turnstone.domain.memory.questions import (
     LONGEST_QUESTION,
@@ -23,9 +24,10 @@ from turnstone.domain.memory.questions import (
     check_question,
 )
 from turnstone.domain.values.content import Content, ImageItem, items_of, text_of
-from turnstone.domain.values.frozen import Frozen, JsonObject, Many, NullMeansDefault
+from turnstone.domain.values.frozen import Frozen, JsonObject, JsonValue, Many, NullMeansDefault
 
 MOST_CHUNKS_FOUND = 1_000
+MOST_TOKENS = 1_000_000
 
 
 def _whole(value: Any) -> Any:
@@ -83,11 +85,26 @@ class QueryParams(NullMeansDefault):
     score_threshold: Number = Field(default=0.0, ge=0, le=1)
     mode: Literal["vector", "keyword", "hybrid"] = "hybrid"
     ranker: Annotated[RrfRanker | WeightedRanker, Field(discriminator="type")] | None = None
+    max_tokens: Annotated[int, Field(ge=1, le=MOST_TOKENS), ByNumber] | None = None
+    filters: JsonValue = None
 
     @property
     def chosen_mode(self) -> SearchMode | None:
         """The mode, None if it was left out."""
         return self.mode if "mode" in self.model_fields_set else None
+
+    def to_question(self, text: str) -> BankQuestion:
+        """Return the question of this text. Raises InvalidRequest for a wrong filter."""
+        return BankQuestion(
+            text,
+            None,
+            self.chosen_mode,
+            self.max_chunks,
+            None if self.filters is None else parsed(self.filters, ("params", "filters")),
+            ranker_of(self.ranker),
+            self.score_threshold,
+            self.max_tokens,
+        )
 
 
 class QueryChunks(NullMeansDefault):
@@ -96,16 +113,8 @@ class QueryChunks(NullMeansDefault):
     params: QueryParams = QueryParams.model_construct()
 
     def to_question(self) -> BankQuestion:
-        """Return the question. Raises Unsupported for an image."""
-        params = self.params
-        return BankQuestion(
-            question_in(self.query, ("query",)),
-            None,
-            params.chosen_mode,
-            params.max_chunks,
-            ranker=ranker_of(params.ranker),
-            threshold=params.score_threshold,
-        )
+        """Return the question. Raises Unsupported for an image, InvalidRequest without a text or for a wrong filter."""
+        return self.params.to_question(question_in(self.query, ("query",)))
 
 
 class FoundChunk(Frozen):
