@@ -20,7 +20,7 @@ pytestmark = pytest.mark.timeout(120)
 
 
 def answer(body: Mapping[str, Any]) -> Answer:
-    """Return a call where the user wants one, and else the texts of all messages of users and tools."""
+    """Return a call for the message `call`, and else the texts of all messages of users and tools."""
     messages = body["messages"]
     if messages[-1]["content"] == "call":
         return call_answer(("add", "{}"))

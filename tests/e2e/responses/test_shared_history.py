@@ -30,14 +30,14 @@ HISTORY = [
 ITEMS = ["message", "function_call", "function_call_output", "message", "message", "message"]
 
 
-def looks_first(body: Mapping[str, Any]) -> Answer:
+def calls_first(body: Mapping[str, Any]) -> Answer:
     """Return a call for the first message, and then texts with the number of messages."""
     messages = [message for message in body["messages"] if message["role"] != "system"]
     return call_answer(("look", "{}")) if len(messages) == 1 else text_answer(f"answer {len(messages)}")
 
 
 def test_outputs_of_a_response_continue_a_turn_that_the_agents_api_paused(tmp_path: Path) -> None:
-    with ModelServer(looks_first) as model, ServerProcess(tmp_path, model_url=model.url) as server:
+    with ModelServer(calls_first) as model, ServerProcess(tmp_path, model_url=model.url) as server:
         begun = run_script("0.2.23", "shared_history", server.url, "begin")
         agent_id, session_id = begun["ids"]
         answered = run_script("openai", "openai_shared_history", server.url + "/v1", agent_id, session_id)

@@ -20,12 +20,12 @@ from turnstone.domain.responses.addresses import conversation_id
 from turnstone.domain.tools.tools import ToolDef
 from turnstone.domain.turns.turns import TurnStatus
 
-LOOK = ToolDef(name="look")
+SIGHT = ToolDef(name="look")
 TWO_CALLS = calls(call("look", "c1"), call("look", "c2"))
 
 
 def paused(server: Server) -> tuple[SessionRef, TurnRef]:
-    ref = server.session(client_tools=(LOOK,))
+    ref = server.session(client_tools=(SIGHT,))
     return ref, server.paused(ref, "look around")
 
 

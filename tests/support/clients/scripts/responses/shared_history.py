@@ -8,13 +8,13 @@ import sys
 from llama_stack_client import LlamaStackClient
 from reporting import report, turn_report
 
-LOOK = {"name": "look", "description": "Look around.", "parameters": []}
+SIGHT = {"name": "look", "description": "Describe the place.", "parameters": []}
 
 
 def main(base_url: str, act: str, *ids: str) -> None:
     client = LlamaStackClient(base_url=base_url)
     if act == "begin":
-        config = {"model": "scripted", "instructions": "Be brief.", "client_tools": [LOOK]}
+        config = {"model": "scripted", "instructions": "Be brief.", "client_tools": [SIGHT]}
         agent_id = client.agents.create(agent_config=config).agent_id
         session_id = client.agents.session.create(agent_id, session_name="shared").session_id
         report(ids=[agent_id, session_id])
