@@ -165,3 +165,21 @@ def test_it_has_no_session(make: Make) -> None:
     ref: SessionRef = started(server, store=False).broadcast.ref.session
     server.settle()
     assert server.core.turn_store.lock_of(ref) is None
+
+
+def test_its_run_ends_as_its_client_leaves_and_its_finished_steps_count(make: Make) -> None:
+    held = Held("4")
+    server = made(make, call("roll", "c"), "never said", max_day_tokens=1)
+    server.tools.offer({"dice": {"roll": held}})
+    begun = started(server, store=False, model=f"agent/{server.agent(toolgroups=['dice'])}")
+    held.wait()
+    assert begun.broadcast.abandon is not None
+    begun.broadcast.abandon(begun.broadcast.ref)
+    held.open()
+    last = server.drain(begun.broadcast)[-1]
+    assert isinstance(last, TurnFailed)
+    assert last.status == "cancelled"
+    assert len(server.inference.requests) == 1
+    server.clock.advance(11)
+    with pytest.raises(DayLimitReached):
+        started(server, store=False)

@@ -21,7 +21,7 @@ REF = TurnRef(tenant="t", agent_id="responses", session_id="s", turn_id="o")
 
 @pytest.mark.parametrize("is_cancelled", [False, True])
 def test_a_process_that_ends_refuses_with_a_remedy(*, is_cancelled: bool) -> None:
-    broadcast = Broadcasts(are_stored=False).begin(REF)
+    broadcast = Broadcasts(lambda _: None).begin(REF)
 
     async def answered() -> Reply:
         answer = asyncio.create_task(outcome(TurnReply(broadcast, dialect=RESPONSES)))

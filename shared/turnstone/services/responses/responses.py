@@ -323,6 +323,10 @@ class Responses:
         return ref, Opening(turn_without_config(new))
 
     def _open_calls(self, tenant: str, view: SessionView) -> frozenset[str]:
-        """Return the calls that the session's next turn may answer."""
+        """Return the calls that the session's next turn may answer: those of a paused turn, or of the history."""
         ref = SessionRef(tenant=tenant, agent_id=view.session.agent_id, session_id=view.session.session_id)
+        lock = view.session.lock
+        if lock.state is LockState.AWAITING and not lock.is_overdue(self._deps.clock.now()):
+            _, paused = self._deps.turn_store.load(ref.turn(str(lock.order)))
+            return frozenset(call.call_id for call in paused.pending_calls)
         return open_calls(self._deps.turn_store.history(ref, view.segments, self._deps.read_tokens).messages)

@@ -27,14 +27,20 @@ class NoSupervisor:
 def unstored_deps(deps: RunnerDeps, turns: UnstoredTurns) -> RunnerDeps:
     """Return the dependencies of runs that keep nothing, from those of stored turns.
 
-    Their leases only limit the time of a run, and no other request joins them.
+    Their leases only limit the time of a run, no other request joins them, and they end as their client leaves.
     """
+    leases = LeaseKeeper(turns, deps.clock, deps.leases.duration)
+
+    def abandon(ref: TurnRef) -> None:
+        if (lease := leases.find(ref)) is not None:
+            lease.abandon()
+
     return deps._replace(
         turns=turns,
         tools=deps.tools.without_files(),
         supervisor=NoSupervisor(),
-        leases=LeaseKeeper(turns, deps.clock, deps.leases.duration),
-        broadcasts=Broadcasts(are_stored=False),
+        leases=leases,
+        broadcasts=Broadcasts(abandon),
         summarizer=None,
         tidies_up=False,
         runs_unattended=False,

@@ -146,7 +146,8 @@ def _clients_tools(state: TurnState) -> set[str]:
         if isinstance(step, ToolExecutionStep) and trace.is_from_client
         for call in step.tool_calls
     )
-    return {*answered, *(call.tool_name for call in state.pending_calls)}
+    left = (*state.pending_calls, *state.turn.output_message.tool_calls)
+    return {*answered, *(call.tool_name for call in left)}
 
 
 def _removed(folded: TurnItems, item: dict[str, Any]) -> Removed:
