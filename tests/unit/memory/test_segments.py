@@ -1,7 +1,7 @@
 """Indexes of memory banks: scores as defined, the same in one segment and in several, whole or in layers.
 
 Covers: adapters/retrieval/segments, adapters/retrieval/segment_format, adapters/retrieval/loaded_segment,
-adapters/retrieval/merged_columns, adapters/retrieval/postings, adapters/retrieval/scoring
+adapters/retrieval/merged_columns, adapters/retrieval/postings, adapters/retrieval/scoring, domain/memory/terms
 """
 
 from __future__ import annotations
@@ -189,6 +189,15 @@ def test_the_pieces_of_a_word_share_a_weight_that_grows_with_the_root_of_their_n
     )
     assert shares_of(terms_of("tern terns"))["^ter"] == pytest.approx(3**-0.5 + 4**-0.5)
     assert shares_of(terms_of("a 日本語 b")) == {"^a$": 1.0, "日本": 1.0, "本語": 1.0, "^b$": 1.0}
+
+
+def test_a_letter_that_can_be_a_word_is_found_within_words_and_lengthens_no_text() -> None:
+    segment = _opened([DocumentChunk("d", at, text, 1, {}) for at, text in enumerate(["渡り鳥", "魚", "bird"])])
+    assert segment.terms == len(terms_of("渡り鳥 魚 bird"))
+    for question, position in (("鳥", 0), ("渡", 0), ("魚", 1), ("鳥 tern", 0)):
+        found = SEGMENTS.hits([segment], SegmentQuestion(terms_of(question), [None], 10))
+        assert [hit.position for hit in found] == [position], question
+    assert SEGMENTS.hits([segment], SegmentQuestion(terms_of("b"), [None], 10)) == []
 
 
 def test_vectors_are_scored_by_cosine_whatever_their_length() -> None:

@@ -1,6 +1,7 @@
 """A dialect is a value: its envelope, its status of invalid fields, its slashes; a route may have several aliases.
 
-Covers: http/dialects, http/envelopes, http/errors, http/route, http/server/app, http/server/rare_routes
+Covers: http/dialects, http/envelopes, http/errors, http/route, http/server/app, http/server/rare_routes,
+dialects/openai/errors
 """
 
 import json
@@ -13,6 +14,7 @@ from pydantic import BaseModel
 
 from functions.local.routes import ROUTES, UNSERVED
 from tests.support.server.asgi_client import Answered, AsgiClient, Raw
+from turnstone.dialects.openai.errors import RESPONSES_ENVELOPE
 from turnstone.domain import errors
 from turnstone.domain.errors.codes import ErrorCode
 from turnstone.http.dialects import LLAMA_STACK, OPENAI, SHARED, Dialect, dialect_below
@@ -138,6 +140,13 @@ def test_a_request_without_a_route_is_refused_in_the_envelope_of_its_path(
 ) -> None:
     answer = answered(method, path, body)
     assert (answer.status, answer.json()["bare"]) == (status, status)
+
+
+def test_responses_name_a_field_once_with_its_index_in_brackets() -> None:
+    problem = {"loc": ("tools", 0, "vector_store_ids"), "msg": "tools.0.vector_store_ids: there is no bank 'vs_a'"}
+    error = json.loads(RESPONSES_ENVELOPE.invalid([problem], ErrorCode.INVALID_REQUEST))["error"]
+    assert error["message"] == "tools[0].vector_store_ids: there is no bank 'vs_a'"
+    assert error["param"] == "tools[0].vector_store_ids"
 
 
 def test_a_path_that_only_begins_like_a_dialect_is_not_of_it() -> None:

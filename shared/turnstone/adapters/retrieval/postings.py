@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from turnstone.adapters.retrieval.segment_format import Bytes, Ints, Longs, Mask, Positions, sizes_of
-from turnstone.domain.memory.terms import PIECE, pieces_of, words_of
+from turnstone.domain.memory.terms import PIECE, indexed_pieces_of, pieces_of, words_of
 
 MOST_COUNTED = 255
 PIECE_POSTINGS = 65_536  # decoded at a time
@@ -43,18 +43,19 @@ def postings_of(texts: Sequence[str]) -> Postings:
     """Return the postings of 65,536 texts at most. Each different word is cut into its pieces once."""
     words, times, sizes, vocabulary = _counted_words(texts)
     terms: defaultdict[str, int] = defaultdict(count().__next__)
-    pieces, piece_sizes = array("I"), array("I")
+    pieces, piece_sizes, word_lengths = array("I"), array("I"), array("I")
     for word in vocabulary:
-        found = pieces_of(word)
+        found = indexed_pieces_of(word)
         pieces.extend(map(terms.__getitem__, found))
         piece_sizes.append(len(found))
+        word_lengths.append(len(pieces_of(word)))
     sorted_terms = sorted(terms)
     ranks = np.empty(len(terms), np.uint64)
     ranks[[terms[term] for term in sorted_terms]] = np.arange(len(terms), dtype=np.uint64)
     of_word = _indexes(piece_sizes)
     of_each = of_word[words]
     chunks = np.repeat(np.arange(len(texts)), sizes)
-    lengths = np.bincount(chunks, times * of_each, len(texts)).astype(np.uint32)
+    lengths = np.bincount(chunks, times * _indexes(word_lengths)[words], len(texts)).astype(np.uint32)
     at = ranges((np.cumsum(of_word) - of_word)[words], of_each)
     keys = ranks[_indexes(pieces)[at]] << np.uint64(COUNT_BITS + POSITION_BITS)
     keys |= np.repeat(chunks.astype(np.uint64) << np.uint64(COUNT_BITS), of_each)

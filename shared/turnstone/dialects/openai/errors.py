@@ -61,7 +61,7 @@ class ResponsesEnvelope(OpenAIEnvelope):
     """The envelope of OpenAI's Responses API, whose locations have indices in brackets, such as `input[0].role`."""
 
     def invalid(self, problems: Sequence[Mapping[str, Any]], code: ErrorCode) -> bytes:
-        return super().invalid([{**each, "loc": _in_brackets(each["loc"])} for each in problems], code)
+        return super().invalid([_with_brackets(each) for each in problems], code)
 
 
 OPENAI_ENVELOPE = OpenAIEnvelope()
@@ -82,6 +82,12 @@ def openai_codes() -> list[str]:
 
 def _object(**properties: Any) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+def _with_brackets(problem: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the problem with its location in brackets, which its message does not repeat with points."""
+    message = str(problem["msg"]).removeprefix(f"{field_of(problem['loc'])}: ")
+    return {**problem, "loc": _in_brackets(problem["loc"]), "msg": message}
 
 
 def _in_brackets(location: Sequence[str | int]) -> tuple[str, ...]:

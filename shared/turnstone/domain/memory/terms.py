@@ -31,6 +31,12 @@ def pieces_of(word: str) -> list[str]:
     return _pairs(word) if _DENSE.search(word) else _pieces(f"{BEGIN}{word}{END}")
 
 
+def indexed_pieces_of(word: str) -> list[str]:
+    """Return the terms by which a chunk with this word is found: also by each letter, where a letter can be a word."""
+    pieces = pieces_of(word)
+    return [*pieces, *dict.fromkeys(word)] if len(word) > 1 and not pieces[0].startswith(BEGIN) else pieces
+
+
 def shares_of(terms: Iterable[str]) -> dict[str, float]:
     """Return the share of each term in a question of these terms, whose pieces are in their order.
 

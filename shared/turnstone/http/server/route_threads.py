@@ -12,8 +12,8 @@ from functools import partial
 from threading import Lock
 from typing import Any, TypeVar
 
+from turnstone.domain.values.lent_threads import note_lender
 from turnstone.http.errors import outcome_of
-from turnstone.services.threads.lent_threads import note_lender
 
 PATIENCE_S = 0.05  # longer than reading one batch of a long session takes
 MOST_ASIDE = 64  # threads of a family that wait for models beside those at work; a server has as many slots by default

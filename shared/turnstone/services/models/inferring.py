@@ -17,13 +17,13 @@ from turnstone.domain.models.routing import ModelRoute
 from turnstone.domain.provider_data import ProviderData
 from turnstone.domain.values.cancellation import StopSignal
 from turnstone.domain.values.content import text_of
+from turnstone.domain.values.lent_threads import waiting_for_a_model
 from turnstone.ports.models import Embeddings, Inference
 from turnstone.ports.system import Clock, IdGenerator
 from turnstone.services.agents.refusals import supported_offer
 from turnstone.services.models.answer_stream import AnswerStream, Part
 from turnstone.services.models.routing import Routing
 from turnstone.services.threads.executor import TurnExecutor
-from turnstone.services.threads.lent_threads import waiting_for_a_model
 from turnstone.services.usage.limits import DayLimit
 
 OPENAI = "openai"

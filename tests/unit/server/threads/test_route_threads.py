@@ -1,6 +1,6 @@
 """Blocking work of requests: one piece after the other while each is quick, past each that is slow.
 
-Covers: http/server/route_threads, services/threads/lent_threads
+Covers: http/server/route_threads, domain/values/lent_threads
 """
 
 import asyncio
@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from turnstone.domain.values.lent_threads import waiting_for_a_model
 from turnstone.http.server.route_threads import PATIENCE_S, RouteThreads, ThreadBudget
-from turnstone.services.threads.lent_threads import waiting_for_a_model
 
 SOON_S = 5.0
 MOST = 3
