@@ -5,7 +5,7 @@ The request is in the partition of its session and is removed with it. The proje
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from turnstone.domain.errors import Conflict, NotFound
@@ -74,7 +74,7 @@ def request_in(record: Record | None, ref: TurnRef) -> SentRequest:
     """Return the request in the record. Raises NotFound without one."""
     if record is None:
         raise NotFound(RESPONSE_KIND, response_id(ref))
-    return SentRequest.model_validate_json(record.body)
+    return SentRequest.model_validate_json(record.body).model_copy(update={"rev": record.rev})
 
 
 def put_response(ref: TurnRef, sent: SentRequest, listed: ListedResponse) -> tuple[Put, Put]:
@@ -85,6 +85,12 @@ def put_response(ref: TurnRef, sent: SentRequest, listed: ListedResponse) -> tup
         Put(request_key(ref), sent.model_dump_json(exclude_defaults=True).encode(), when=(Absent(),)),
         entry._replace(attributes={"ttl": int(listed.ends_at.timestamp())}),
     )
+
+
+def put_approved(ref: TurnRef, sent: SentRequest, approved: Iterable[str]) -> Put:
+    """Return the write that notes further approved requests of the response, on condition that nothing changed it."""
+    noted = sent.model_copy(update={"approved": (*sent.approved, *approved)})
+    return Put(request_key(ref), noted.model_dump_json(exclude_defaults=True).encode(), when=(RevIs(sent.rev),))
 
 
 def listed_in(entry: ListEntry) -> ListedResponse:

@@ -26,6 +26,7 @@ _NOT_PRIVATE = {"turn", "order", "status", "rev", "is_lost", "token", *_COMPLETE
 _PRIVATE_DEFAULTS = tuple(
     (name, field.default) for name, field in TurnState.model_fields.items() if name not in _NOT_PRIVATE
 )
+_DROPPED_AT_END = {"own_toolgroups"}  # they contain secrets, and no later run needs them
 CONFIG_SECRETS = "config_secrets"
 _DERIVED = {"failure"}  # of the turn: a stored failure is private, and readers see a part of it
 
@@ -37,6 +38,8 @@ def put_turn(ref: SessionRef, state: TurnState) -> Put:
         attributes["open"] = open_shard(ref)
     values = state.__dict__
     changed = {name for name, default in _PRIVATE_DEFAULTS if values[name] is not default and values[name] != default}
+    if state.status.is_terminal:
+        changed -= _DROPPED_AT_END
     private = state.model_dump(mode="json", include=changed, exclude_defaults=True) if changed else {}
     if overrides := _chosen_overrides(state.overrides):
         private["overrides"] = overrides
