@@ -4,7 +4,6 @@ from turnstone.dialects.openai.responses.replies import ResponseEvent, ResponseO
 from turnstone.dialects.openai.responses.requests import CreateResponse
 from turnstone.dialects.openai.responses.shown import ShownResponse
 from turnstone.dialects.openai.responses.stream import ResponseStream, encoder_of, stored_whole, stream_from
-from turnstone.domain.errors import CredentialsMissing, CredentialsRefused, ToolgroupUnavailable
 from turnstone.domain.turns.turns import TurnStatus
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.dialects import RESPONSES
@@ -37,6 +36,5 @@ ROUTE = Route(
     headers={"x-turn-status": TurnStatus},
     chunk=ResponseEvent,
     dialect=RESPONSES,
-    raises=(CredentialsMissing, CredentialsRefused, ToolgroupUnavailable),
 )
 handler = LambdaHandler(__name__, ROUTE, loads=("responses", "turns", "events"))

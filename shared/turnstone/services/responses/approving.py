@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from turnstone.domain.turns.turns import TurnState
 
 
-class Continued(NamedTuple):
+class PreviousResponse(NamedTuple):
     """The response to continue, which may wait for approvals."""
 
     ref: TurnRef
@@ -76,7 +76,7 @@ def used_already(approval: Approval) -> InvalidRequest:
     return InvalidRequest(f"approval_request_id: {message}", ("input", approval.position, "approval_request_id"))
 
 
-def decided(approvals: Sequence[Approval], continued: Continued | None, of: str) -> Decided:
+def decided(approvals: Sequence[Approval], continued: PreviousResponse | None, of: str) -> Decided:
     """Return the decisions. Raises InvalidRequest for an approval that no call waits for; `of` names that response."""
     waiting = {} if continued is None else continued.waiting()
     found: dict[str, tuple[Approval, ToolCall, str]] = {}

@@ -17,7 +17,7 @@ from turnstone.domain.tools.tool_runs import ToolOffer
 from turnstone.domain.turns.turns import NewTurn
 from turnstone.ports.records import Put
 from turnstone.services.responses.answering import refuse_lonely
-from turnstone.services.responses.approving import Continued, Decided, decided, used_already
+from turnstone.services.responses.approving import PreviousResponse, Decided, decided, used_already
 from turnstone.services.responses.forking import ForkNeeded
 from turnstone.services.turns.run_request import BesideConflict, Opening
 from turnstone.store.responses.responses import put_approved, put_response, request_in
@@ -38,7 +38,7 @@ class Fitting:
         owner: Ownership,
         ends_at: datetime,
         open_calls: Callable[[SessionView], Collection[str]] = lambda _: (),
-        newest: Callable[[SessionView], Continued | None] = lambda _: None,
+        newest: Callable[[SessionView], PreviousResponse | None] = lambda _: None,
     ) -> None:
         """Take the response to continue, and the owner and the expiry of the list entry.
 
@@ -52,7 +52,7 @@ class Fitting:
         self._calls_in = open_calls
         self._newest_in = newest
         self._groups_before = 0
-        self._continued: Continued | None = None
+        self._continued: PreviousResponse | None = None
         self._decided = Decided()
         self.sent: SentRequest | None = None
 
@@ -107,7 +107,7 @@ class Fitting:
         """Return the opening of the same response in a new session that begins with the turns up to this one."""
         fork = Fitting(self._new, None, self._owner, self._ends_at)
         if self._previous is not None:
-            fork._follow(Continued(self._previous, needed.state, needed.sent))
+            fork._follow(PreviousResponse(self._previous, needed.state, needed.sent))
         return fork
 
     def overtaken(self, conflict: BesideConflict) -> Exception:
@@ -149,9 +149,9 @@ class Fitting:
         # a conversation has the responses that name it, and no others
         if view.session.last_order != previous.turn_id or request.conversation is not None:
             raise ForkNeeded(view, state, request)
-        self._follow(Continued(previous, state, request))
+        self._follow(PreviousResponse(previous, state, request))
 
-    def _follow(self, continued: Continued) -> None:
+    def _follow(self, continued: PreviousResponse) -> None:
         self._continued, self._open_calls = continued, continued.client_calls
 
     def _lists(self, offer: ToolOffer) -> dict[str, Any]:

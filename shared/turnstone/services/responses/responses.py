@@ -25,7 +25,7 @@ from turnstone.services.access.access import AccessRules, check_session
 from turnstone.services.access.visible_list import Listing
 from turnstone.services.cleanup.deleting import Deleting
 from turnstone.services.responses.answering import session_id_of
-from turnstone.services.responses.approving import Continued
+from turnstone.services.responses.approving import PreviousResponse
 from turnstone.services.responses.fitting import Fitting, turn_without_config
 from turnstone.services.responses.forking import Forking, ForkNeeded
 from turnstone.services.streams.broadcast import TurnBroadcast
@@ -293,7 +293,7 @@ class Responses:
             raise InvalidRequest(f"model: the conversation is not this agent's; {remedy}", ("model",))
         return ref, Opening(turn_without_config(new))
 
-    def _newest(self, tenant: str, view: SessionView) -> Continued | None:
+    def _newest(self, tenant: str, view: SessionView) -> PreviousResponse | None:
         """Return the session's newest turn, if that is a response."""
         session = view.session
         if session.last_order is None:
@@ -302,7 +302,7 @@ class Responses:
             tenant=tenant, agent_id=session.agent_id, session_id=session.session_id, turn_id=session.last_order
         )
         try:
-            return Continued(ref, self._deps.turn_store.load(ref)[1], self._store.sent(ref))
+            return PreviousResponse(ref, self._deps.turn_store.load(ref)[1], self._store.sent(ref))
         except NotFound:  # a turn of another API, or a deleted response
             return None
 
