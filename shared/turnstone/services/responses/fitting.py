@@ -17,7 +17,7 @@ from turnstone.domain.tools.tool_runs import ToolOffer
 from turnstone.domain.turns.turns import NewTurn
 from turnstone.ports.records import Put
 from turnstone.services.responses.answering import refuse_lonely
-from turnstone.services.responses.approving import PreviousResponse, Decided, decided, used_already
+from turnstone.services.responses.approving import Decided, PreviousResponse, decided, used_already
 from turnstone.services.responses.forking import ForkNeeded
 from turnstone.services.turns.run_request import BesideConflict, Opening
 from turnstone.store.responses.responses import put_approved, put_response, request_in
