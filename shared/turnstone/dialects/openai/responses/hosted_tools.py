@@ -30,8 +30,6 @@ OF_IMAGES = (
     *("moderation", "output_compression", "output_format", "quality", "size", "svg"),
 )
 Weight = Annotated[float, Field(ge=0, le=1e6), ByType()]
-
-
 LABEL = r"^[A-Za-z0-9_-]{1,64}$"
 HTTP = r"^https?://[^/\s\x85\uFEFF]+[^\s\x85\uFEFF]*$"
 OF_SECRETS = {"headers", "authorization", "server_url"}
@@ -205,6 +203,11 @@ class McpTool(HostedRequest):
         if self.authorization is not None and any(name.lower() == "authorization" for name in self.headers):
             raise ValueError("authorization: headers have one, too; send one of them")
         return self
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The texts that its turn keeps apart: any of them may be a secret."""
+        return (self.server_url, self.authorization or "", *self.headers, *self.headers.values())
 
     def to_echo(self) -> JsonObject:
         shown = self.model_dump(mode="json", exclude_none=True, exclude_unset=True, exclude=OF_SECRETS)

@@ -30,6 +30,7 @@ HOSTED: Mapping[str, str] = {
     "image_generation": "photogen",
 }
 SERVED = ("function", *HOSTED, "mcp")
+MOST_SECRET_BYTES = 16 * 1024  # beside the record of the turn, whose body may take nearly all the room
 NOT_SERVED = "tools of the type {kind} are not served here; those are {served}"
 
 
@@ -164,8 +165,11 @@ class OfferedTools(NamedTuple):
 
 
 def refuse_clashes(tools: Sequence[SomeTool]) -> None:
-    """Raise ValueError for two tools of one name."""
-    labels = [tool.server_label for tool in tools if isinstance(tool, McpTool)]
+    """Raise ValueError for two tools of one name, and for more secrets than a turn keeps."""
+    servers = [tool for tool in tools if isinstance(tool, McpTool)]
+    if sum(len(text.encode("utf-8", "surrogatepass")) for tool in servers for text in tool.secrets) > MOST_SECRET_BYTES:
+        raise ValueError(f"tools: addresses and headers of MCP servers are longer than {MOST_SECRET_BYTES} bytes")
+    labels = [tool.server_label for tool in servers]
     for index, label in enumerate(labels):
         if label in labels[:index]:
             raise ValueError(f"tools: two have the server_label {label!r}; rename one, or leave it out")
