@@ -14,12 +14,14 @@ import pytest
 from tests.fakes.models.scripted import Scripted, ScriptedReply, call, calls
 from tests.support.engine.conversations import conversation
 from tests.support.engine.either_store import DICE, Make
-from tests.support.engine.harness import LEASE_S, Server, saves_step
+from tests.support.engine.harness import LEASE_S, Server, discards_steps, opens_turn, saves_step
 from tests.support.engine.responses import live, read, replayed, responded, started
+from turnstone.domain.access.caller import LOCAL_CALLER, Caller
 from turnstone.domain.errors import InvalidRequest, NotFound
 from turnstone.domain.messages.messages import ToolResponseMessage
 from turnstone.domain.responses.addresses import response_id, turn_of
 
+STRANGER = Caller(tenant="other", principal="ann")
 SECRET, TOKEN = "key-of-the-birds", "token-of-the-birds"
 BIRDS: dict[str, Any] = {
     "type": "mcp",
@@ -165,6 +167,48 @@ def test_a_used_approval_runs_nothing_a_second_time(make: Make) -> None:
     responded(server, previous_response_id=requested["id"], tools=[BIRDS], input=[decision])
     with pytest.raises(InvalidRequest, match="is used already"):
         responded(server, previous_response_id=requested["id"], tools=[BIRDS], input=[decision])
+    assert len(server.tools.invocations) == 1
+
+
+def test_of_two_forks_with_one_approval_at_the_same_time_one_is_refused(make: Make) -> None:
+    server, other = made(make, COUNT, "Never mind.", "Four."), made(make, "Four.")
+    requested = responded(server, tools=[BIRDS])
+    responded(server, previous_response_id=requested["id"], tools=[BIRDS])
+    forked: dict[str, Any] = {
+        "previous_response_id": requested["id"],
+        "tools": [BIRDS],
+        "input": [approval(requested)],
+    }
+    server.store.before(opens_turn, lambda: responded(other, **forked))
+    with pytest.raises(InvalidRequest, match="is used already") as refused:
+        responded(server, **forked)
+    assert refused.value.location == ("input", 0, "approval_request_id")
+    assert (len(server.tools.invocations), len(other.tools.invocations)) == (0, 1)
+
+
+def test_a_response_is_deleted_while_its_call_is_approved(make: Make) -> None:
+    server, other = made(make, COUNT), made(make, "Four.")
+    requested = responded(server, tools=[BIRDS])
+    given = {"previous_response_id": requested["id"], "tools": [BIRDS], "input": [approval(requested)]}
+    server.store.before(discards_steps, lambda: responded(other, **given))
+    server.core.responses.delete(LOCAL_CALLER, requested["id"])
+    with pytest.raises(NotFound):
+        read(server, requested["id"])
+    assert len(other.tools.invocations) == 1
+
+
+def test_nobody_approves_a_call_of_another_tenant(make: Make) -> None:
+    server = made(make, COUNT, COUNT, "Four.")
+    requested, own = responded(server, tools=[BIRDS]), responded(server, tools=[BIRDS], caller=STRANGER)
+    given: dict[str, Any] = {"tools": [BIRDS], "input": [approval(requested)], "caller": STRANGER}
+    with pytest.raises(NotFound):
+        responded(server, previous_response_id=requested["id"], **given)
+    with pytest.raises(InvalidRequest, match="waits for the approval"):
+        responded(server, previous_response_id=own["id"], **given)
+    with pytest.raises(InvalidRequest, match="waits for the approval"):
+        responded(server, **given)
+    assert server.tools.invocations == []
+    responded(server, previous_response_id=requested["id"], tools=[BIRDS], input=[approval(requested)])
     assert len(server.tools.invocations) == 1
 
 

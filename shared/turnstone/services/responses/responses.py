@@ -221,9 +221,11 @@ class Responses:
         except NotFound as missing:
             raise NotFound(RESPONSE_KIND, text) from missing
         self._deps.rules.check_deletion(caller, visited.session.stamp, RESPONSE_KIND, text)
-        was_last = self._store.delete(ref)
-        if was_last and is_implicit(ref.agent_id):
-            self._deps.deleting().delete_session(caller, ref.session)
+        try:
+            self._store.delete(ref)
+        finally:  # also after an earlier request that failed in between
+            if is_implicit(ref.agent_id) and self._store.is_without_responses(ref.session):
+                self._deps.deleting().delete_session(caller, ref.session)
 
     @staticmethod
     def events_of(state: TurnState) -> tuple[Numbered, ...]:
