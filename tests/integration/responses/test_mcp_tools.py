@@ -197,7 +197,7 @@ def test_a_response_is_deleted_while_its_call_is_approved(make: Make) -> None:
     assert len(other.tools.invocations) == 1
 
 
-def test_nobody_approves_a_call_of_another_tenant(make: Make) -> None:
+def test_a_call_of_another_tenant_is_never_approved(make: Make) -> None:
     server = made(make, COUNT, COUNT, "Four.")
     requested, own = responded(server, tools=[BIRDS]), responded(server, tools=[BIRDS], caller=STRANGER)
     given: dict[str, Any] = {"tools": [BIRDS], "input": [approval(requested)], "caller": STRANGER}

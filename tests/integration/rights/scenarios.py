@@ -66,7 +66,7 @@ REGISTERED = [
 
 
 BIRDS = "https://birds.example/mcp"
-PLACE = {"type": "object", "properties": {"place": {"type": "string"}}}
+COUNTED = {"type": "object", "properties": {"place": {"type": "string"}}}
 RESPONSES, WEBHOOKS = "/v1/responses", "/v1/webhooks"
 LARGE = NOISE * 8  # more than a stored chat completion has in its record
 FOLLOWED_MS = 300
@@ -334,9 +334,9 @@ def _keeps_responses(stage: Stage, text: str) -> None:
 
 def _approves(stage: Stage, text: str) -> None:
     """Start a response that requests the approval of a call, approve it, and send the approval again."""
-    body = {"model": "local", "tools": [{"type": "mcp", "server_label": "birds", "server_url": BIRDS}]}
+    body = {"model": "calls", "tools": [{"type": "mcp", "server_label": "birds", "server_url": BIRDS}]}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(McpToolbox, "tools", lambda *_: (ToolDef(name="count", input_schema=PLACE),))
+        patch.setattr(McpToolbox, "tools", lambda *_: (ToolDef(name="count", input_schema=COUNTED),))
         patch.setattr(McpToolbox, "invoke", lambda *_: ToolResult("4"))
         _, made = stage.functions.answer("POST", RESPONSES, {**body, "input": text})
         requested = made.get("output") or [{"id": "none"}]
