@@ -12,14 +12,14 @@ from collections.abc import Collection, Mapping
 # ids of responses, conversations and their items, secrets and signatures of webhooks, UUIDs, and the hexadecimal
 # numbers of hashes, nonces, request ids and images
 TOKEN = re.compile(
-    r"(?<![0-9A-Za-z])(?:resp_[0-9A-Za-z_-]{40,}|conv_[0-9A-Za-z_-]{35,}|(?<=_)[0-9a-f]{36}"
+    r"(?<![0-9A-Za-z])(?:resp_[0-9A-Za-z_-]{40,}|conv_[0-9A-Za-z_-]{35,}|(?<=_)[0-9a-f]{52}|(?<=_)[0-9a-f]{36}"
     r"|(?:whsec_|v1,)[0-9A-Za-z+/]{20,}=*"
     r"|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{64}|[0-9a-f]{32}|[0-9a-f]{24}"
     r"|[0-9a-f]{16}|(?<=photogen-)[0-9a-f]{12})(?![0-9A-Za-z])"
 )
 NAMED = {"resp_": "response", "conv_": "conversation", "whsec": "webhook secret"}
 SIGNATURE = "v1,"
-LABELS = {36: "id", 64: "sha", 32: "hex", 24: "request", 16: "mark", 12: "image"}
+LABELS = {52: "request", 36: "id", 64: "sha", 32: "hex", 24: "request", 16: "mark", 12: "image"}
 
 
 class Normaliser:

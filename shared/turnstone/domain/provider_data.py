@@ -29,6 +29,10 @@ class ProviderData:
         value = self._values.get(name)
         return value if isinstance(value, dict) else {}
 
+    def with_headers(self, uri: str, headers: Mapping[str, str]) -> "ProviderData":
+        """Return the data with these headers, and no others, for the MCP server at the address."""
+        return ProviderData({**self._values, MCP_HEADERS: {uri: dict(headers)}})
+
     def __repr__(self) -> str:
         return "<provider data>"
 

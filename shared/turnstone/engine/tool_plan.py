@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.errors import InvalidRequest
+from turnstone.domain.tools.inline_toolgroups import INLINE
 from turnstone.domain.tools.tool_runs import OfferedTool, ServerCall, ToolOffer
 from turnstone.domain.tools.tools import ToolCall
 
@@ -63,6 +64,12 @@ def build_offer(config: AgentConfig, of_groups: Sequence[OfferedTool]) -> ToolOf
         defined = translated_tools(config)
         client |= defined.client
         server |= defined.server
+    for name, tool in server.items():
+        if name in client and tool.toolgroup.startswith(INLINE):
+            message = (
+                f"toolgroups: {tool.toolgroup!r} has a tool {name!r}, and so has the client; rename or leave out one"
+            )
+            raise InvalidRequest(message, ("toolgroups",))
     return ToolOffer(client, {name: tool for name, tool in server.items() if name not in client})
 
 

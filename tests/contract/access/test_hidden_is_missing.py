@@ -114,7 +114,14 @@ def forms_of(route: Route) -> Iterator[Form]:
             yield form
 
 
-FORMS = [form for route in ROUTES for form in forms_of(route)]
+APPROVAL = {"type": "mcp_approval_response", "approval_request_id": f"mcpr_{'0' * 32}7fff{'0' * 16}", "approve": True}
+BIRDS = {"type": "mcp", "server_label": "birds", "server_url": "https://birds.example/mcp"}
+CONTINUING = [
+    Form("POST", "/v1/responses", json.dumps({"model": "offline", name: f"@{of}@", **more}))
+    for name, of in (("previous_response_id", "response_id"), ("conversation", "conversation_id"))
+    for more in ({"input": "hello"}, {"input": [APPROVAL], "tools": [BIRDS]})
+]
+FORMS = [*(form for route in ROUTES for form in forms_of(route)), *CONTINUING]
 SESSIONLESS = [form for form in FORMS if "turn_id" in form.names and "session_id" not in form.names]
 
 

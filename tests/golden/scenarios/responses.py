@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.golden.models import keyed
 from tests.golden.scenarios.registry import scenario
 from tests.golden.world import World
 
@@ -54,3 +55,20 @@ def of_a_model(world: World) -> None:
     world.pass_time(2 * 3_600)
     world.get(RESPONSES)
     world.work()
+
+
+@scenario("tests/e2e/responses/test_mcp_servers.py", "tests/integration/responses/test_mcp_tools.py")
+def with_an_mcp_server(world: World) -> None:
+    """A call runs after its approval, and the server's credentials are in no answer."""
+    mcp = world.mcp(keyed("Bearer secret-of-birds"))
+    world.serve(fetch_allow=world.allowed(mcp))
+    tool = {"type": "mcp", "server_label": "birds", "server_url": mcp, "authorization": "secret-of-birds"}
+    free = {"tools": [{**tool, "require_approval": "never"}]}
+    world.send("POST", RESPONSES, request_of("call echo {}", stream=True, **free))
+    requested = world.post(RESPONSES, request_of("call echo {}", tools=[tool]))
+    request = {"type": "mcp_approval_response", "approval_request_id": requested["output"][-1]["id"]}
+    for approves in (True, True, False):
+        given = {"input": [{**request, "approve": approves}], "previous_response_id": requested["id"], "tools": [tool]}
+        world.send("POST", RESPONSES, {**request_of(""), **given})
+    world.send("POST", RESPONSES, {**request_of("hello"), "tools": [{**tool, "authorization": "another"}]})
+    world.get(f"{RESPONSES}/{requested['id']}")

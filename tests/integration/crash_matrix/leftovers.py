@@ -20,6 +20,7 @@ from pydantic_core import from_json
 from turnstone.domain.jobs import Job
 from turnstone.domain.turns.turns import TurnStatus
 from turnstone.ports.records import Operation, Put, Record
+from turnstone.store.agents.implicit import IMPLICIT
 from turnstone.store.layout.frames import wire_part
 from turnstone.store.layout.keys import (
     HEADER,
@@ -78,6 +79,8 @@ class _Walk:
         self._names: set[str] = set()
         for tenant in {pk.split("|")[0] for pk in self._partitions}:
             self._walk_agents(tenant)
+            self._walk_sessions(tenant, IMPLICIT)
+            self._walk_responses(tenant)
         for tenant in {pk.split("|")[0] for pk in self._partitions}:
             self._walk_idempotency(tenant)
             for registry in ("shields", "directory", "webhooks"):
@@ -130,9 +133,20 @@ class _Walk:
             self._reach(attachment)
             if attachment.key.sk.removeprefix("attachment:").encode() not in turn_bodies:
                 self.leftovers.attachments.append(attachment.key.sk)
+        beside = {(partition, f"{kind}:{order}") for kind in ("request", "items") for order in turns}
+        self._reached |= beside & self._by_key.keys()
         for remembered in (record for record in records if record.key.sk.startswith("idempotency:")):
             if from_json(remembered.body)["answer"]["turn_id"] in turns:
                 self._reach(remembered)
+
+    def _walk_responses(self, tenant: str) -> None:
+        """Walk from the list of responses; an entry is left until its time to live where its session is deleted."""
+        for entry in self._partitions.get(f"{tenant}|responses", []):
+            self._reach(entry)
+            listed = from_json(entry.body)
+            if listed["session_id"] in self.leftovers.sessions:
+                partition = f"{tenant}|session:{listed['agent_id']}:{listed['session_id']}"
+                self._lead_to(entry, partition, f"request:{listed['order']}")
 
     def _walk_step(self, step: Record, turns: dict[str, Record]) -> None:
         _, order, number = step.key.sk.split(":")

@@ -53,6 +53,7 @@ PRINTED = ToolResult("printed", files=(ProducedFile("page.txt", "text/plain", b"
 SPILT = "a secret that was spilt"
 TOOLS: dict[str, dict[str, ToolFunction]] = {
     "dice": {"roll": lambda _: "4", "shuffle": lambda _: LARGE, "print": lambda _: PRINTED},
+    "inline::birds": {"count": lambda _: "4"},
     "run elsewhere": {"probe": lambda _: "fine", "spill": lambda _: SPILT},
 }
 GUARDED_TOOLS = [
@@ -78,6 +79,8 @@ REPLIES: dict[str, tuple[Reply, ...]] = {
     "spill": (calls(call("spill", "s1"), call("probe", "b1")), LAST_WORDS),
     "guarded": (call("roll", "r1"), LAST_WORDS),
     "leaky": ("A secret.",),
+    "call": (call("look", "l1"), LAST_WORDS),
+    "request": (call("count", "c1"), LAST_WORDS),
     "write": ("look: here", call("roll", "w1"), LAST_WORDS),  # its client reads a call out of the first answer
 }
 KINDS = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
@@ -15,10 +16,13 @@ from tests.integration.crash_matrix.databases import Database
 from tests.integration.crash_matrix.faults import Fault, Faults
 from tests.integration.crash_matrix.leftovers import Leftovers, blobs_named_by, leftovers
 from tests.integration.crash_matrix.processes import ALSO, KINDS, SPILT, Process, word_of
+from tests.integration.crash_matrix.response_client import SECRET, ResponseClient
 from tests.support.engine.harness import FakeClock, attempt, client_tool
 from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.errors import NotFound
+from turnstone.domain.jobs import Job
 from turnstone.domain.lists import ListQuery
+from turnstone.domain.refs import SessionRef
 from turnstone.domain.sessions.sessions import LockState
 from turnstone.domain.turns.turns import TurnState, TurnStatus
 from turnstone.domain.webhooks.webhooks import EVENT_TYPES, NewWebhook
@@ -26,6 +30,8 @@ from turnstone.ports.records import Operation
 from turnstone.store.layout.keys import agent_key, session_key, session_partition
 from turnstone.store.layout.oversize import _folder
 from turnstone.store.sessions.session_records import session_of
+
+ZLIB = b"x"  # the first byte of a compressed payload
 
 
 class World:
@@ -38,6 +44,7 @@ class World:
         self.has_webhook = False
         self.gone = Gone()
         self.clients: list[Client] = []
+        self.clients_of_responses: list[ResponseClient] = []
         self.has_lambdas = False
         self._processes: list[Process] = []
         self._ever_named: set[str] = set()
@@ -53,6 +60,10 @@ class World:
         ref = server.session(agent_id, toolgroups=["dice"], client_tools=[client_tool()], **config)
         self.clients.append(Client(ref, self.gone))
         return self.clients[-1]
+
+    def response_client(self) -> ResponseClient:
+        self.clients_of_responses.append(ResponseClient())
+        return self.clients_of_responses[-1]
 
     def subscribe(self, server: Process) -> None:
         """Create a webhook of every type of events."""
@@ -72,12 +83,19 @@ class World:
     def note_written(self, operations: Sequence[Operation]) -> None:
         self._ever_named |= blobs_named_by(operations)
 
+    def repeat(self, server: Process, client: Client) -> None:
+        """Let the client, and clients of responses, repeat the requests that got no answer."""
+        client.repeat(server)
+        for each in self.clients_of_responses:
+            each.repeat(server)
+
     def finish(self, server: Process) -> None:
         """Let every client that still has a session answer its waiting calls and take another turn."""
         for client in self.clients:
             if self.is_there(client):
                 self._run_queued(server, client)
                 client.finish(server)
+        self._continue_responses(server, "plain at last")
 
     def send(self, server: Process, text: str) -> None:
         """Let every client that still has a session take another turn, after its queued one."""
@@ -85,6 +103,13 @@ class World:
             if self.is_there(client):
                 self._run_queued(server, client)
                 client.send(server, text)
+        self._continue_responses(server, text)
+
+    def _continue_responses(self, server: Process, text: str) -> None:
+        for client in self.clients_of_responses:
+            if any(server.header(ref).lock.state is LockState.QUEUED for ref in client.turns):
+                server.reconcile_open()
+            client.continue_newest(server, text)
 
     def _run_queued(self, server: Process, client: Client) -> None:
         """Run the client's queued turn, as a starting process does; requests do not supersede it."""
@@ -114,6 +139,8 @@ class World:
             else:
                 assert client.may_be_gone, where
                 self._assert_gone(client)
+        for responses in self.clients_of_responses:
+            responses.assert_true(reader, where)
         left = leftovers(self.database.records(), self.database.blobs(), reader.records)
         fault = self.faults.fault
         assert left.orphans == [], f"{where} {left.orphans}"
@@ -128,7 +155,8 @@ class World:
             self.faults.has_struck and fault is not None and fault.call.port in ("store", "blobs", "tools")
         )
         nameless = len(left.blobs - self._ever_named)
-        assert nameless <= (1 if may_be_nameless else 0), where
+        of_one_write = 2 if self.clients_of_responses else 1  # a response's request is a record next to its turn
+        assert nameless <= (of_one_write if may_be_nameless else 0), where
         self._assert_tools_called_alike(where)
         return left
 
@@ -137,7 +165,7 @@ class World:
         if self.assert_true().jobs:
             self.process().work_off()
             left = self.assert_true()
-            jobs = [job for job in left.jobs if job.kind != "end_session" or job.session_id not in left.sessions]
+            jobs = [job for job in left.jobs if job.kind != "end_session" or self._is_late(job, left)]
             assert jobs == [], str(self.faults.fault)
         for client in self.clients:
             if not self.is_there(client):
@@ -149,6 +177,27 @@ class World:
             assert states[-1].status is TurnStatus.COMPLETED, str(self.faults.fault)
             if self.has_webhook:
                 self._assert_reported(states)
+
+        for responses in self.clients_of_responses:
+            responses.assert_over(self.reader, str(self.faults.fault))
+            for ref in responses.emptied_sessions:
+                self._assert_no_record_of(ref)
+            self._assert_no_secret_left()
+
+    def _is_late(self, job: Job, left: Leftovers) -> bool:
+        """Return whether the end of a deleted session was due."""
+        return job.session_id not in left.sessions and job.due_at <= self.clock.now()
+
+    def _assert_no_secret_left(self) -> None:
+        """Assert that no record and no payload has the secret that requests of responses bring along."""
+        where, secret = str(self.faults.fault), SECRET.encode()
+        records = map(self.reader.records._decoded, self.database.records())
+        found = [record.key for record in records if secret in record.body or SECRET in str(record.attributes)]
+        assert found == [], where
+        _, payloads = self.database.connect()
+        bodies = {name: payloads.get(name) or b"" for name in self.database.blobs()}
+        found_in = [name for name, body in bodies.items() if secret in _inflated(body)]
+        assert found_in == [], where
 
     def _assert_reported(self, states: Sequence[TurnState]) -> None:
         """Assert that the webhook got every pause and end of the turns, each under one id, and nothing else."""
@@ -212,6 +261,11 @@ class World:
         assert [r.key for r in records if any(g in r.key.pk or g.encode() in r.body for g in gone)] == [], where
         assert [name for name in self.database.blobs() if name.startswith(tuple(folders))] == [], where
 
+    def _assert_no_record_of(self, ref: SessionRef) -> None:
+        """Assert that nothing is left in the partition of a deleted session."""
+        left = [record.key for record in self.database.records() if record.key.pk == session_partition(ref)]
+        assert left == [], str(self.faults.fault)
+
     def _assert_tools_called_alike(self, where: str) -> None:
         runs = [run for process in self._processes for run in process.scripted_tools.invocations]
         keys: dict[Any, set[str]] = {}
@@ -219,3 +273,8 @@ class World:
             turn_id, _, _ = run.idempotency_key.partition(":")
             keys.setdefault((turn_id, run.call.call_id), set()).add(run.idempotency_key)
         assert [found for found in keys.values() if len(found) > 1] == [], where
+
+
+def _inflated(body: bytes) -> bytes:
+    """Return the payload without its compression."""
+    return zlib.decompress(body) if body[:1] == ZLIB else body

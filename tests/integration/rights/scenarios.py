@@ -36,10 +36,13 @@ from tests.support.aws.aws_events import ACCOUNT, FOLDER, Context, load_event
 from tests.support.clients.forms import form_of
 from turnstone.adapters.aws.dynamodb import DynamoRangeStore
 from turnstone.adapters.machine.system import RandomIds, SystemClock
+from turnstone.adapters.tools.mcp.mcp import McpToolbox
 from turnstone.adapters.webhooks.guarded_sender import GuardedSender
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.jobs import Job
 from turnstone.domain.refs import TurnRef
+from turnstone.domain.tools.tool_runs import ToolResult
+from turnstone.domain.tools.tools import ToolDef
 from turnstone.domain.webhooks.webhooks import EVENT_TYPES
 from turnstone.services.access.api_keys import ApiKeys
 from turnstone.services.memory.folding import AT_ONCE_FROM, FOLDED_FROM
@@ -62,6 +65,8 @@ REGISTERED = [
 ]
 
 
+BIRDS = "https://birds.example/mcp"
+COUNTED = {"type": "object", "properties": {"place": {"type": "string"}}}
 RESPONSES, WEBHOOKS = "/v1/responses", "/v1/webhooks"
 LARGE = NOISE * 8  # more than a stored chat completion has in its record
 FOLLOWED_MS = 300
@@ -226,6 +231,8 @@ def _responses(stage: Stage) -> Iterator[Callable[[], Act]]:
         yield lambda text=text: _responds(stage, f"agent/{stage.agent(toolgroups=TOOLS)}", text)
     for text in ("hello", NOISE):
         yield lambda text=text: lambda: _keeps_responses(stage, text)
+    for text in ("please count(place=sea)", f"{NOISE} count(place=sea)"):
+        yield lambda text=text: lambda: _approves(stage, text)
     yield lambda: lambda: _sends_again(stage)
     for text in ("hello", MAKE):
         yield lambda text=text: _stores_nothing(stage, f"agent/{stage.agent(toolgroups=TOOLS)}", text)
@@ -352,6 +359,20 @@ def _stores_nothing(stage: Stage, model: str, text: str) -> Act:
         stage.functions.answer("POST", RESPONSES, {**body, "input": referring, "store": False})
 
     return act
+
+
+def _approves(stage: Stage, text: str) -> None:
+    """Start a response that requests the approval of a call, approve it, and send the approval again."""
+    body = {"model": "calls", "tools": [{"type": "mcp", "server_label": "birds", "server_url": BIRDS}]}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(McpToolbox, "tools", lambda *_: (ToolDef(name="count", input_schema=COUNTED),))
+        patch.setattr(McpToolbox, "invoke", lambda *_: ToolResult("4"))
+        _, made = stage.functions.answer("POST", RESPONSES, {**body, "input": text})
+        requested = made.get("output") or [{"id": "none"}]
+        approval = {"type": "mcp_approval_response", "approval_request_id": requested[-1]["id"], "approve": True}
+        continued = {**body, "previous_response_id": made.get("id", "resp_unknown"), "input": [approval]}
+        for _ in range(2):
+            stage.functions.answer("POST", RESPONSES, continued)
 
 
 def _twice(stage: Stage, path: str, body: Any) -> None:

@@ -6,6 +6,7 @@ its 16 bytes, any other text as its length and its UTF-8.
 
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from hashlib import sha256
 from typing import NamedTuple
 from uuid import UUID
 
@@ -16,7 +17,8 @@ RESPONSE, CONVERSATION = "resp_", "conv_"
 RESPONSE_KIND, CONVERSATION_KIND, ITEM_KIND = "response", "conversation", "item"
 UUID_BYTES = 16
 MOST_TEXT_BYTES = 255
-ITEM = re.compile(r"([a-z]+)_([0-9a-f]{32})([0-9a-f]{4})")
+ITEM = re.compile(r"([a-z]+)_([0-9a-f]{32})([0-9a-f]{4})(?:[0-9a-f]{16})?")
+APPROVALS = 0x7FFF  # the index of all approval requests, which differ by the ids of their calls
 FIRST_INPUT = 0x8000  # the index of the first input item; those of the output are below
 
 
@@ -62,6 +64,11 @@ def session_of(tenant: str, text: str) -> SessionRef:
 def item_id(kind: str, turn_id: str, index: int) -> str:
     """Return the id of an item of the turn, which is a UUID; `kind` is a prefix such as `msg`."""
     return f"{kind}_{UUID(turn_id).hex}{index:04x}"
+
+
+def approval_id(turn_id: str, call_id: str) -> str:
+    """Return the id of the item that requests an approval of the turn's call."""
+    return item_id("mcpr", turn_id, APPROVALS) + sha256(call_id.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def item_address(text: str) -> ItemAddress | None:

@@ -4,14 +4,20 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from pydantic import Field
+
 from turnstone.domain.access.access import Ownership
 from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.messages.messages import Message
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.responses.hosted import HostedTool
+from turnstone.domain.tools.inline_toolgroups import InlineToolgroup, ListedServer
+from turnstone.domain.tools.tools import ToolCall
 from turnstone.domain.turns.loop_policies import RESPONSES, LoopPolicy
 from turnstone.domain.turns.turns import TurnState
 from turnstone.domain.values.frozen import Frozen, JsonObject
+
+DENIED = "The user denied this call, so it was not run."
 
 
 class SentRequest(Frozen):
@@ -24,8 +30,13 @@ class SentRequest(Frozen):
         include: details of items to show.
         input: the input items as sent, an empty one in place of each deleted one; ids are added when they are read.
         removed: the positions of deleted output items.
+        rev: revision of the record this was read from, 0 before it is stored.
         takes_one_call: whether only the first call of each inference counts.
         is_in_background: whether the response runs without its request.
+        approvals: the ids of the approved requests, by the calls that the response runs first.
+        approved: the ids of its own requests that a later response has approved.
+        lists: the tools of MCP servers that it lists, because no earlier response did.
+        marks: those of all lists that it or earlier responses showed, see `mark_of`, by the servers' labels.
         segment: number of the open segment of the context log when the turn was opened.
     """
 
@@ -38,6 +49,11 @@ class SentRequest(Frozen):
     is_in_background: bool = False
     segment: int = 0
     removed: tuple[int, ...] = ()
+    approvals: dict[str, str] = {}
+    approved: tuple[str, ...] = ()
+    rev: int = Field(default=0, exclude=True)
+    lists: tuple[ListedServer, ...] = ()
+    marks: dict[str, str] = {}
 
     @property
     def conversation(self) -> str | None:
@@ -64,6 +80,28 @@ class Predecessor(NamedTuple):
     conversation: str | None = None
 
 
+class Approval(NamedTuple):
+    """A client's decision about a call that waits for its approval.
+
+    Attributes:
+        position: of its item in the input.
+        request_id: the id of the request that it answers.
+        call: the call, where the input itself contains the request; `label` is that of its server.
+    """
+
+    position: int
+    request_id: str
+    approves: bool
+    reason: str | None = None
+    call: ToolCall | None = None
+    label: str = ""
+
+
+def denial(reason: str | None) -> str:
+    """Return the answer that a model gets to a denied call."""
+    return DENIED if not reason else f"{DENIED} Reason: {reason}"
+
+
 class NewResponse(NamedTuple):
     """A caller's request of a response.
 
@@ -76,6 +114,9 @@ class NewResponse(NamedTuple):
         conversation: id of the conversation to continue, None without one; not with `previous`.
         needs_whole_history: whether it is refused unless its history fits the model's context.
         max_output_tokens: see `LoopPolicy`, as `max_tool_calls`.
+        approvals: its decisions about calls that wait for them.
+        listed: the tools' names in lists of the input, by the servers' labels.
+        own_toolgroups: see `TurnSettings`.
         tool_extras: see `TurnSettings`.
         tool_indexes: of the toolgroups of `config` among the request's tools.
         is_stored: whether it is stored with its turn; otherwise only its client gets it.
@@ -95,6 +136,9 @@ class NewResponse(NamedTuple):
     extras: Mapping[str, Any] = {}
     tool_extras: Mapping[str, Any] = {}
     tool_indexes: tuple[int, ...] = ()
+    approvals: tuple[Approval, ...] = ()
+    listed: Mapping[str, frozenset[str]] = {}
+    own_toolgroups: tuple[InlineToolgroup, ...] = ()
     is_stored: bool = True
 
     @property

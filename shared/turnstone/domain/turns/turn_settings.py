@@ -7,6 +7,7 @@ from pydantic import Field
 from turnstone.domain.access.access import Ownership
 from turnstone.domain.agents.agents import AgentConfig, TurnOverrides
 from turnstone.domain.messages.messages import Message, UserMessage
+from turnstone.domain.tools.inline_toolgroups import InlineToolgroup
 from turnstone.domain.tools.tools import ToolCall
 from turnstone.domain.turns.loop_policies import AGENTS, LoopPolicy
 from turnstone.domain.values.content import Content, items_of
@@ -41,6 +42,7 @@ class TurnSettings(Frozen):
         attachments: texts that its run adds to the session's bank, before it reads memory.
         named_by: the owner and access list of its request, if that names memory banks.
         carried_calls: approved calls of an earlier turn, which run before the first inference.
+        own_toolgroups: toolgroups of its request, with their secrets; those of an ended turn are not stored.
         origin: the API that started the turn.
         runs_in_background: whether it is a response that outlives its request, whose end webhooks are sent.
         chain: the ids of the agents whose calls led to this turn, the first caller first; empty for a request's turn.
@@ -56,6 +58,7 @@ class TurnSettings(Frozen):
     attachments: tuple[TurnDocument, ...] = ()
     named_by: Ownership | None = None
     carried_calls: tuple[ToolCall, ...] = ()
+    own_toolgroups: tuple[InlineToolgroup, ...] = Field(default=(), repr=False)
     origin: Origin = "agents"
     runs_in_background: bool = False
     keeps_details: bool = False

@@ -2,10 +2,8 @@
 
 import asyncio
 from contextlib import aclosing
+from typing import TYPE_CHECKING
 from urllib.parse import quote
-
-from starlette.requests import ClientDisconnect
-from starlette.types import Receive
 
 from turnstone.domain.errors.codes import ErrorCode
 from turnstone.domain.refs import TurnRef
@@ -18,10 +16,13 @@ from turnstone.http.replies import Reply, TurnReply
 from turnstone.http.streams.receiving import received
 from turnstone.services.streams.broadcast import TurnBroadcast
 
+if TYPE_CHECKING:
+    from starlette.types import Receive
+
 NOT_STORED = "the server is shutting down, and the response is not stored; send the request again"
 
 
-async def outcome(reply: TurnReply, base: str = "", receive: Receive | None = None) -> Reply:
+async def outcome(reply: TurnReply, base: str = "", receive: "Receive | None" = None) -> Reply:
     """Return the whole answer for a turn, once it has ended or waits for its client.
 
     Args:
@@ -53,6 +54,8 @@ async def outcome(reply: TurnReply, base: str = "", receive: Receive | None = No
         return refusal_reply(ErrorCode.INTERNAL_ERROR, "internal server error", dialect=dialect)
     if broadcast.is_over:  # before the process is ended
         return _stopping(broadcast, dialect, base)
+    from starlette.requests import ClientDisconnect  # after the server, which keeps it from loading more
+
     raise ClientDisconnect
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from turnstone.domain.refs import SessionRef
+from turnstone.domain.responses.requests import SentRequest
 from turnstone.domain.sessions.context import Entry, Segment, entry_of, newest_entries
 from turnstone.domain.sessions.forks import LogUpTo, copied_segments
 from turnstone.domain.turns.turns import TurnState
@@ -17,14 +18,14 @@ class ForkNeeded(Exception):
     Attributes:
         view: the conversation as read.
         state: the turn of the response to continue, which has ended.
-        segment: number of the open segment when that turn began.
+        sent: its request.
     """
 
-    def __init__(self, view: SessionView, state: TurnState, segment: int) -> None:
+    def __init__(self, view: SessionView, state: TurnState, sent: SentRequest) -> None:
         super().__init__(state.order)
         self.view = view
         self.state = state
-        self.segment = segment
+        self.sent = sent
 
 
 class Forking:
@@ -43,7 +44,7 @@ class Forking:
         order = needed.state.order
         log = LogUpTo(needed.view.segments, order)
         if not log.is_complete or (log.is_cut and log.tokens < read_tokens):
-            log = LogUpTo(self._turns.segments_up_to(ref, needed.segment + NEAR, read_tokens), order)
+            log = LogUpTo(self._turns.segments_up_to(ref, needed.sent.segment + NEAR, read_tokens), order)
         entries = log.entries if log.is_complete else (*log.entries, entry_of(needed.state))
         newest, _ = newest_entries(entries, read_tokens)
         is_cut = log.is_cut or len(newest) < len(entries)

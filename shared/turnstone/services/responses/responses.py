@@ -27,12 +27,13 @@ from turnstone.services.access.access import AccessRules, check_session
 from turnstone.services.access.visible_list import Listing
 from turnstone.services.cleanup.deleting import Deleting
 from turnstone.services.responses.answering import session_id_of
-from turnstone.services.responses.fitting import Fitting, turn_without_config
+from turnstone.services.responses.approving import PreviousResponse
+from turnstone.services.responses.fitting import Fitting, SessionReads, turn_without_config
 from turnstone.services.responses.forking import Forking, ForkNeeded
 from turnstone.services.streams.broadcast import TurnBroadcast
 from turnstone.services.streams.event_cursor import WholeCursor
 from turnstone.services.streams.replay import numbered
-from turnstone.services.turns.run_request import InBackground, Opening
+from turnstone.services.turns.run_request import BesideConflict, InBackground, Opening
 from turnstone.services.turns.supervision import watch_if_due
 from turnstone.services.turns.turns import Turns
 from turnstone.store.agents.agents import AgentStore
@@ -144,8 +145,8 @@ class Responses:
                     return joined, sent
         previous = None if new.previous is None else turn_of(caller.tenant, new.previous)
         ends_at = now + timedelta(seconds=self._deps.kept_for_s)
-        open_calls, first = partial(self._open_calls, caller.tenant), partial(put_attempt, attempt, now)
-        fitting = Fitting(new, previous, owner_of(caller), ends_at, open_calls, first)
+        reads = SessionReads(partial(self._open_calls, caller.tenant), partial(self._newest, caller.tenant))
+        fitting = Fitting(new, previous, owner_of(caller), ends_at, reads, partial(put_attempt, attempt, now))
         try:
             if new.conversation is not None:
                 ref, opening = self._in_conversation(caller, new, new.conversation)
@@ -156,7 +157,7 @@ class Responses:
             try:
                 begun = begin(caller, ref, fitting.of(opening), attempt)
             except ForkNeeded as needed:
-                fitting = fitting.of_fork(needed.state)
+                fitting = fitting.of_fork(needed)
                 model = new.config_of(needed.view.agent.agent_config).model
                 log = self._forking.log_of(ref, needed, self._deps.read_tokens_of(caller.tenant, model))
                 ref, opening = self._first(caller, new, attempt, after=needed.state.order)
@@ -166,6 +167,8 @@ class Responses:
             if named is None or missing.kind == RESPONSE_KIND:
                 raise
             raise NotFound(RESPONSE_KIND if new.conversation is None else CONVERSATION_KIND, named) from missing
+        except BesideConflict as conflict:
+            raise fitting.overtaken(conflict) from conflict
         except InvalidRequest as refused:
             raise fitting.in_request(refused) from refused
         return begun, fitting.sent or self._store.sent(begun.ref)
@@ -249,9 +252,11 @@ class Responses:
         except NotFound as missing:
             raise NotFound(RESPONSE_KIND, text) from missing
         self._deps.rules.check_deletion(caller, visited.session.stamp, RESPONSE_KIND, text)
-        was_last = self._store.delete(ref)
-        if was_last and is_implicit(ref.agent_id):
-            self._deps.deleting().delete_session(caller, ref.session)
+        try:
+            self._store.delete(ref)
+        finally:  # also after an earlier request that failed in between
+            if is_implicit(ref.agent_id) and self._store.is_without_responses(ref.session):
+                self._deps.deleting().delete_session(caller, ref.session)
 
     @staticmethod
     def events_of(state: TurnState) -> tuple[Numbered, ...]:
@@ -321,6 +326,19 @@ class Responses:
             remedy = f"send 'agent/{ref.agent_id}'" if is_agents else "create one with the agent's id in agent"
             raise InvalidRequest(f"model: the conversation is not this agent's; {remedy}", ("model",))
         return ref, Opening(turn_without_config(new))
+
+    def _newest(self, tenant: str, view: SessionView) -> PreviousResponse | None:
+        """Return the session's newest turn, if that is a response."""
+        session = view.session
+        if session.last_order is None:
+            return None
+        ref = TurnRef(
+            tenant=tenant, agent_id=session.agent_id, session_id=session.session_id, turn_id=session.last_order
+        )
+        try:
+            return PreviousResponse(ref, self._deps.turn_store.load(ref)[1], self._store.sent(ref))
+        except NotFound:  # a turn of another API, or a deleted response
+            return None
 
     def _open_calls(self, tenant: str, view: SessionView) -> frozenset[str]:
         """Return the calls that the session's next turn may answer: those of a paused turn, or of the history."""

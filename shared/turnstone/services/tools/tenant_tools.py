@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from turnstone.domain.agents.agents import ToolGroup, toolgroup_name
-from turnstone.domain.errors import ToolgroupUnavailable, Unsupported
-from turnstone.domain.registry.registry import BUILTIN, Toolgroup
+from turnstone.domain.errors import InvalidRequest, ToolgroupUnavailable, Unsupported
+from turnstone.domain.provider_data import MCP_HEADERS
+from turnstone.domain.registry.registry import BUILTIN, MCP, McpEndpoint, Toolgroup
+from turnstone.domain.tools.inline_toolgroups import InlineToolgroup
 from turnstone.domain.tools.tool_runs import OfferedTool, ToolAsker
 from turnstone.domain.tools.tools import ToolDef
 from turnstone.ports.tools import Toolbox, ToolKinds
@@ -35,13 +37,19 @@ class TenantTools:
     """The tools of one tenant, on behalf of one caller."""
 
     def __init__(
-        self, lookup: ToolgroupLookup, kinds: ToolKinds, asker: ToolAsker, threads: DaemonThreads | None = None
+        self,
+        lookup: ToolgroupLookup,
+        kinds: ToolKinds,
+        asker: ToolAsker,
+        threads: DaemonThreads | None = None,
+        own: Iterable[InlineToolgroup] = (),
     ) -> None:
-        """Use the threads, if given, to list several groups in parallel."""
+        """Use the threads, if given, to list several groups in parallel. `own` are those of the turn's request."""
         self._lookup = lookup
         self._kinds = kinds
         self._threads = threads
         self.asker = asker
+        self._own = {toolgroup.identifier: toolgroup for toolgroup in own}
 
     def offered(self, toolgroups: Sequence[ToolGroup]) -> tuple[OfferedTool, ...]:
         """Return each tool once; where it is named more than once, the arguments named last are fixed.
@@ -56,15 +64,20 @@ class TenantTools:
             fixed = {} if isinstance(toolgroup, str) else toolgroup.args
             group, there = found[toolgroup_name(toolgroup)]
             group_id = group.identifier
+            own = self._own.get(group_id)
             for tool in there:
                 offered_as = self._kinds.offered_as(group_id, tool.name)
                 earlier = offered.get((group_id, offered_as))
                 before = earlier.fixed_arguments if earlier else group.args or {}
+                definition = tool if own is None else own.described(tool)
                 offered[group_id, offered_as] = OfferedTool(
-                    definition=tool if offered_as == tool.name else tool.model_copy(update={"name": offered_as}),
+                    definition=definition
+                    if offered_as == tool.name
+                    else definition.model_copy(update={"name": offered_as}),
                     fixed_arguments={**before, **fixed},
                     toolgroup=group_id,
                     runs_as=tool.name,
+                    needs_approval=own is not None and own.needs_approval(tool),
                 )
         return tuple(offered.values())
 
@@ -89,6 +102,8 @@ class TenantTools:
 
     def group(self, group_id: str) -> Toolgroup:
         """Return the group. Raises Unsupported if there is none."""
+        if inline := self._own.get(group_id):
+            return _inline_group(inline)
         group = self._lookup.find(self.asker.tenant, group_id)
         if group is None:
             if group_id.startswith(f"{BUILTIN}::"):
@@ -102,7 +117,23 @@ class TenantTools:
 
     def listed(self, group: Toolgroup) -> tuple[ToolDef, ...]:
         """Return the tools of the group. Raises Unsupported, InvalidRequest, ToolgroupUnavailable."""
-        return self._kinds.build(group).tools(self.asker)
+        own = self._own.get(group.identifier)
+        if own is None:
+            return self._kinds.build(group).tools(self.asker)
+        try:
+            there = self._kinds.build(group).tools(self.asker_of(group.identifier))
+        except InvalidRequest as wrong:
+            field = "headers" if wrong.location[:1] == (MCP_HEADERS,) else "server_url"
+            location = ("own_toolgroups", own.identifier, field)
+            raise InvalidRequest(str(wrong).partition(": ")[2], location) from wrong
+        return tuple(tool for tool in there if own.allowed.has(tool))
+
+    def asker_of(self, group_id: str) -> ToolAsker:
+        """Return the caller of the group's tools: with the headers that the turn's request has for its server."""
+        own = self._own.get(group_id)
+        if own is None or not own.headers:
+            return self.asker
+        return self.asker._replace(provider_data=self.asker.provider_data.with_headers(own.uri, own.headers))
 
     def box(self, tool: OfferedTool) -> Toolbox:
         """Return the toolbox that runs the tool. Raises Unsupported, InvalidRequest."""
@@ -121,3 +152,13 @@ class TenantTools:
             names = ", ".join(offered_as) or "none"
             raise Unsupported(f"toolgroup {group_id!r} has no tool {only!r}; it has: {names}", ("toolgroups",))
         return group, chosen
+
+
+def _inline_group(inline: InlineToolgroup) -> Toolgroup:
+    """Return the group as it would be registered."""
+    return Toolgroup(
+        identifier=inline.identifier,
+        provider_resource_id=inline.label,
+        provider_id=MCP,
+        mcp_endpoint=McpEndpoint(uri=inline.uri),
+    )

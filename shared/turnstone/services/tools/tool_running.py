@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from turnstone.domain.errors import InvalidRequest, ToolFailed, ToolgroupUnavailable
 from turnstone.domain.memory.lent_banks import NO_BANKS, LentBanks
 from turnstone.domain.refs import SessionRef
+from turnstone.domain.tools.inline_toolgroups import InlineToolgroup
 from turnstone.domain.tools.tool_runs import OfferedTool, ProducedFile, ServerCall, ToolInvocation, ToolResult
 from turnstone.domain.tools.tool_schemas import input_schema_of
 from turnstone.domain.tools.tools import ToolCall, ToolResponse
@@ -30,10 +31,12 @@ class ToolCaller(NamedTuple):
     Attributes:
         chain: the agents whose calls led to it, as in `TurnSettings`.
         banks: the memory banks that it may read.
+        own_toolgroups: those of its own request.
     """
 
     chain: tuple[str, ...] = ()
     banks: LentBanks = NO_BANKS
+    own_toolgroups: tuple[InlineToolgroup, ...] = ()
 
 
 class SessionTools:
@@ -98,7 +101,7 @@ class SessionTools:
             arguments=with_session(planned.arguments, planned.tool, self._ref.session_id),
             idempotency_key=planned.idempotency_key,
             ref=self._ref,
-            asker=self.of_tenant.asker,
+            asker=self.of_tenant.asker_of(planned.tool.toolgroup),
             timeout_s=self._timeout_s,
             options=planned.tool.options,
             stop=awaited.stop,

@@ -34,7 +34,8 @@ class Toolboxes:
 
     def of(self, ref: SessionRef, provider_data: ProviderData, turn: ToolCaller) -> SessionTools:
         """Return the tools for a turn of the session."""
-        tools = self.of_tenant(ToolAsker(ref.tenant, provider_data))
+        asker = ToolAsker(ref.tenant, provider_data)
+        tools = TenantTools(self.lookup, self.kinds, asker, self.threads, turn.own_toolgroups)
         return SessionTools(tools, ref, self._answers, self.threads, self.timeout_s, turn)
 
     def without_files(self) -> Toolboxes:

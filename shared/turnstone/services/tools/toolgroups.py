@@ -24,6 +24,7 @@ from turnstone.domain.errors import (
 from turnstone.domain.memory.lent_banks import RAG, banks_in_call
 from turnstone.domain.provider_data import ProviderData
 from turnstone.domain.registry.registry import BUILTIN, MCP, PROVIDERS_ELSEWHERE, McpEndpoint, Toolgroup
+from turnstone.domain.tools.inline_toolgroups import INLINE
 from turnstone.domain.tools.tool_runs import ToolAsker, ToolInvocation, ToolResult
 from turnstone.domain.tools.tools import ToolCall, ToolDef
 from turnstone.domain.turns.attempts import Attempt
@@ -73,6 +74,9 @@ class Toolgroups:
             from turnstone.domain.tools.rag_settings import refuse_wrong_arguments  # only for this group
 
             refuse_wrong_arguments(group.args or {}, ("args",))
+        if group.identifier.startswith(INLINE):
+            message = f"toolgroup_id: names that begin with {INLINE!r} are those of requests; choose another name"
+            raise InvalidRequest(message, ("toolgroup_id",))
         own = self._boxes.lookup.own()
         if found := own.get(group.identifier):
             if group != found:

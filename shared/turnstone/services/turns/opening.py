@@ -110,7 +110,7 @@ class Opener:
         if not session.has_bank and (new.attachments or keeps_texts(config)):
             session = session.model_copy(update={"has_bank": True})
         banks = lent_banks(view.agent.agent_config, view.agent_owner, session, new)
-        equipment = self.equipment(ref, config, attempt, ToolCaller(new.chain, banks))
+        equipment = self.equipment(ref, config, attempt, ToolCaller(new.chain, banks, new.own_toolgroups))
         if banks.named:
             self._deps.memories().refuse(ref.tenant, config, banks)
         if new.documents:

@@ -4,6 +4,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from pydantic import ConfigDict, TypeAdapter
+from pydantic_core import from_json, to_json
 
 from turnstone.domain.agents.agents import AgentConfig, TurnOverrides
 from turnstone.domain.errors import ContentLost, NotFound
@@ -20,8 +21,11 @@ from turnstone.store.layout.ranges import all_records
 _STEP: TypeAdapter[Step] = TypeAdapter(Step, config=ConfigDict(defer_build=True))
 STATUS = "status"
 TOKEN = "token"  # noqa: S105 - the attribute's name; written by the state machine, dropped by our next write
+# the secrets of an open turn are an attribute: a large body is a payload, which is kept for a while when it is replaced
+OWN, OWN_SECRETS = "own_toolgroups", "secrets"
+_OF_SECRETS = {"uri", "headers"}
 # a default inside of these, such as the type of a strategy, must be stored, too
-_COMPLETE = {"overrides", "config", "documents", "attachments"}
+_COMPLETE = {"overrides", "config", "documents", "attachments", OWN}
 _NOT_PRIVATE = {"turn", "order", "status", "rev", "is_lost", "token", *_COMPLETE}
 _PRIVATE_DEFAULTS = tuple(
     (name, field.default) for name, field in TurnState.model_fields.items() if name not in _NOT_PRIVATE
@@ -42,6 +46,10 @@ def put_turn(ref: SessionRef, state: TurnState) -> Put:
         private["overrides"] = overrides
     if state.config is not None:
         private |= _snapshot(state.config)
+    if state.own_toolgroups and not state.status.is_terminal:  # no later run needs those of an ended turn
+        private[OWN] = [own.model_dump(mode="json", exclude=_OF_SECRETS) for own in state.own_toolgroups]
+        secrets = [own.model_dump(mode="json", include=_OF_SECRETS) for own in state.own_toolgroups]
+        attributes[OWN_SECRETS] = to_json(secrets).decode()
     for name, texts in (("documents", state.documents), ("attachments", state.attachments)):
         if texts:
             private[name] = [document.model_dump(mode="json") for document in texts]
@@ -81,6 +89,9 @@ def _turn_state_of(record: Record, step_records: tuple[Record, ...]) -> TurnStat
     if CONFIG_SECRETS in private:
         config = private["config"]
         private["config"] = {**config, "tools": unmasked(config["tools"], private.pop(CONFIG_SECRETS))}
+    if OWN in private:
+        secrets = from_json(str(record.attributes[OWN_SECRETS]))
+        private[OWN] = [{**own, **kept} for own, kept in zip(private[OWN], secrets, strict=True)]
     fields = {"turn": turn, "order": order, "status": status, "rev": record.rev, "token": record.attributes.get(TOKEN)}
     state = TurnState.model_validate({**private, **fields}).with_shown_failure()
     if status.is_terminal:

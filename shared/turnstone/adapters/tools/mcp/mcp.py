@@ -16,6 +16,7 @@ from turnstone.domain.errors import (
     ToolgroupUnavailable,
 )
 from turnstone.domain.registry.registry import Toolgroup
+from turnstone.domain.tools.inline_toolgroups import INLINE
 from turnstone.domain.tools.tool_runs import ToolAsker, ToolInvocation, ToolResult
 from turnstone.domain.tools.tools import ToolDef
 
@@ -76,7 +77,7 @@ class McpToolbox:
             case 403:
                 return CredentialsRefused(self._name, f"{why}: it does not let this caller use them{_sent(peer)}")
             case _:
-                return CredentialsMissing(self._name, f"{why}: it requires {_how(peer)}")
+                return CredentialsMissing(self._name, f"{why}: it requires {self._how(peer)}")
 
     def _peer(self, invocation: ToolInvocation) -> McpPeer:
         try:
@@ -84,12 +85,16 @@ class McpToolbox:
         except InvalidRequest as refused:
             raise ToolFailed(str(refused)) from refused
 
+    def _how(self, peer: McpPeer) -> str:
+        """Return the remedy for a server that requires credentials."""
+        which = "other credentials than those sent" if peer.headers else "credentials"
+        if self._name.startswith(INLINE):
+            return f"{which}; send them with the tool, in headers or authorization"
+        return f"{which}; send them with the request, in the header X-LlamaStack-Provider-Data: {_example(peer)}"
 
-def _how(peer: McpPeer) -> str:
-    """Return the remedy for a server that requires credentials."""
-    which = "other credentials than those sent" if peer.headers else "credentials"
-    example = f'{{"{MCP_HEADERS}": {{"{peer.shown_uri}": {{"Authorization": "Bearer ..."}}}}}}'
-    return f"{which}; send them with the request, in the header X-LlamaStack-Provider-Data: {example}"
+
+def _example(peer: McpPeer) -> str:
+    return f'{{"{MCP_HEADERS}": {{"{peer.shown_uri}": {{"Authorization": "Bearer ..."}}}}}}'
 
 
 def _sent(peer: McpPeer) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from turnstone.domain.tools.inline_toolgroups import ANNOTATIONS
 from turnstone.domain.tools.tools import ToolDef
 
 if TYPE_CHECKING:
@@ -69,12 +70,14 @@ def _unusable(tool: Tool, name: str, offered: Mapping[str, ToolDef]) -> str | No
 
 def _offered(tool: Tool, name: str, endpoint: str) -> ToolDef:
     output = tool.output_schema
+    hints = tool.annotations.model_dump(by_alias=True) if tool.annotations else {}
+    declared = {name: hint for name, hint in hints.items() if isinstance(hint, bool)}
     return ToolDef(
         name=name,
         description=tool.description[:MAX_DESCRIPTION_CHARS] if tool.description else None,
         input_schema=tool.input_schema,
         output_schema=output if output and _size(output) <= MAX_SCHEMA_CHARS else None,
-        metadata={"endpoint": endpoint},
+        metadata={"endpoint": endpoint, **({ANNOTATIONS: declared} if declared else {})},
     )
 
 

@@ -192,6 +192,9 @@ def _items(
 
 def _added(items: Sequence[Any]) -> AddedItems:
     given = given_input(items)
+    if given.approvals:
+        message = "an approval is the input of a response, which runs the call; send it there"
+        raise InvalidRequest(f"items: {message}", ("items", given.approvals[0].position))
     return AddedItems(given.messages, stored_items(items), given.given)
 
 

@@ -32,6 +32,7 @@ from turnstone.domain.turns.events import (
     StepProgressed,
     StepStarted,
     TextDelta,
+    ToolCallDelta,
     TurnCompleted,
     TurnEvent,
     TurnFailed,
@@ -58,6 +59,7 @@ class ResponseFold:
         self._calls: dict[int, OpenFunctionCall | OpenHosted] = {}
         self._running: dict[str, OpenHosted] = {}
         self._sources: dict[int, Annotation] = {}
+        self._approved = dict(shown.sent.approvals)
         self._is_queued = False
         self.response: dict[str, Any] = shown.begun(is_queued=shown.is_in_background)
 
@@ -76,8 +78,8 @@ class ResponseFold:
                 self._forget_unfinished()
             case StepDetailed(piece=piece):
                 yield from self._detailed(piece)
-            case StepProgressed(delta=TextDelta(text=text)) if text:
-                yield from self._text(OpenMessage, text)
+            case StepProgressed():
+                yield from self._progressed(event)
             case StepCompleted(step_details=InferenceStep() as step):
                 yield from self._inferred(step)
             case StepCompleted(step_details=ToolExecutionStep() as step):
@@ -101,6 +103,23 @@ class ResponseFold:
     def _in_progress(self) -> Iterator[Event]:
         self.response = self._shown.begun()
         yield {"type": "response.in_progress", "response": self.response}
+        if self._shown.sent.lists:
+            from turnstone.dialects.openai.responses.output.mcp_items import OpenToolList  # few responses have such
+
+            for listed in self._shown.sent.lists:
+                yield from self._at_once(OpenToolList(self._turn_id, len(self._items), listed))
+
+    def _at_once(self, item: OpenItem) -> Iterator[Event]:
+        yield from self._begun(item)
+        yield from item.ended()
+        self._ended.append(item)
+
+    def _progressed(self, event: StepProgressed) -> Iterator[Event]:
+        match event.delta:
+            case TextDelta(text=text) if text:
+                yield from self._text(OpenMessage, text)
+            case ToolCallDelta(tool_call=ToolCall() as call) if event.step_type == "tool_execution":
+                yield from self._approved_call(call)
 
     def _detailed(self, piece: Piece) -> Iterator[Event]:
         match piece:
@@ -108,7 +127,7 @@ class ResponseFold:
                 if text:
                     yield from self._text(OpenReasoning, text)
             case CallBegun(index=index, call_id=call_id, name=name):
-                if not (index and self._shown.sent.takes_one_call):
+                if not (index and self._shown.sent.takes_one_call) and not self._needs_approval(name):
                     yield from self._called(index, call_id, name)
             case ArgumentsChunk(index=index, text=text):
                 if index in self._calls and text:
@@ -128,6 +147,31 @@ class ResponseFold:
             of = hosted_items.OfResponse(self._turn_id, self._shown.sent.include, self._shown.image_at)
             self._calls[index] = hosted_items.opened_hosted(of, at, hosted)
         yield from self._begun(self._calls[index])
+
+    def _needs_approval(self, name: str) -> bool:
+        hosted = self._shown.hosted(name)
+        return hosted is not None and hosted.needs_approval
+
+    def _awaits_approval(self, call: ToolCall) -> Iterator[Event]:
+        """Add the request to approve the call, which its response does not run."""
+        from turnstone.dialects.openai.responses.output.mcp_items import OpenApproval  # few responses have such
+
+        hosted = self._shown.sent.hosted[call.tool_name]
+        yield from self._at_once(OpenApproval(self._turn_id, len(self._items), hosted, call, _arguments_of(call)))
+
+    def _approved_call(self, call: ToolCall) -> Iterator[Event]:
+        """Begin the item of a call of an earlier response, which this one runs first."""
+        approval, hosted = self._approved.pop(call.call_id, None), self._shown.hosted(call.tool_name)
+        if approval is None or hosted is None:
+            return
+        from turnstone.dialects.openai.responses.output.hosted_items import OfResponse, OpenTool
+
+        of = OfResponse(self._turn_id, self._shown.sent.include, self._shown.image_at)
+        item = OpenTool(of, len(self._items), hosted, approval)
+        self._running[call.call_id] = item
+        yield from self._begun(item)
+        yield from item.grown(_arguments_of(call))
+        yield from item.called(call)
 
     def _text(self, kind: type[OpenMessage] | type[OpenReasoning], text: str) -> Iterator[Event]:
         if type(self._spoken) is not kind:
@@ -161,7 +205,10 @@ class ResponseFold:
             self._spoken = None
         yield from self._fall_silent()
         for index, call in enumerate(answer.tool_calls):
-            if index not in self._calls:  # its provider streams no parts of calls
+            if self._needs_approval(call.tool_name) and not isinstance(call.arguments, str):
+                if not is_cut_off:
+                    yield from self._awaits_approval(call)
+            elif index not in self._calls:  # its provider streams no parts of calls
                 yield from self._called(index, call.call_id, call.tool_name)
         for index, open_call in self._calls.items():
             called = answer.tool_calls[index] if index < len(answer.tool_calls) else None

@@ -5,15 +5,18 @@ which some clients always send.
 """
 
 from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
 
-from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationInfo, field_validator, model_validator
 from pydantic import Strict as ByType
 
+from turnstone.dialects.openai.responses.content import AsList, Form
 from turnstone.dialects.openai.strict import StrictRequest, refuse
 from turnstone.domain.agents.agents import ToolGroupWithArgs
 from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.memory.lent_banks import FILE_SEARCH
 from turnstone.domain.responses.hosted import CODE_INTERPRETER, IMAGE_GENERATION, WEB_SEARCH
+from turnstone.domain.tools.inline_toolgroups import INLINE, InlineToolgroup, ToolSelection
 from turnstone.domain.values.frozen import JsonObject, JsonValue, Many
 from turnstone.domain.values.numbers import Count, Flag, count_schema
 
@@ -27,6 +30,11 @@ OF_IMAGES = (
     *("moderation", "output_compression", "output_format", "quality", "size", "svg"),
 )
 Weight = Annotated[float, Field(ge=0, le=1e6), ByType()]
+LABEL = r"^[A-Za-z0-9_-]{1,64}$"
+HTTP = r"^https?://[^/\s\x85\uFEFF]+[^\s\x85\uFEFF]*$"
+OF_SECRETS = {"headers", "authorization", "server_url"}
+NO_CONNECTORS = "this server connects to MCP servers by their addresses only; send server_url"
+Name = Annotated[str, Field(min_length=1)]
 
 
 class HostedRequest(StrictRequest):
@@ -130,6 +138,117 @@ class WebSearch(HostedRequest):
         domains = list(self.filters.allowed_domains) if self.filters else []
         args = {"citations": True, **({"allowed_domains": domains} if domains else {})}
         return ToolGroupWithArgs(name=WEB_SEARCH, args=args)
+
+
+class McpFilter(StrictRequest):
+    """A part of a server's tools: those to which each condition applies."""
+
+    tool_names: Many[Name] | None = None
+    read_only: Flag | None = None
+
+    @model_validator(mode="after")
+    def be_a_condition(self) -> Self:
+        if self.tool_names is None and self.read_only is None:
+            raise ValueError("a filter needs tool_names or read_only")
+        return self
+
+
+def _shape(value: Any) -> str:
+    return "object" if isinstance(value, McpFilter | dict) else "list"
+
+
+NamesOrFilter = Annotated[
+    Annotated[Many[Name], Tag("list")] | Annotated[McpFilter, Tag("object")], Discriminator(_shape)
+]
+
+
+class ApprovalFilters(StrictRequest):
+    """The tools that run after an approval, and those that run without one; others run after one, too."""
+
+    always: NamesOrFilter | None = None
+    never: NamesOrFilter | None = None
+
+    @model_validator(mode="after")
+    def be_disjoint(self) -> Self:
+        if both := set(_selection(self.always).names or ()) & set(_selection(self.never).names or ()):
+            raise ValueError(f"never: names {min(both)!r}, and so does always")
+        return self
+
+
+class McpTool(HostedRequest):
+    """The tools of an MCP server; its headers and its authorization are for its turn alone."""
+
+    type: Literal["mcp"]
+    server_label: Annotated[str, Field(pattern=LABEL)]
+    server_url: Annotated[str, Field(pattern=HTTP)]
+    headers: dict[str, str] = Field(default={}, repr=False)
+    authorization: Annotated[str, Field(min_length=1)] | None = Field(default=None, repr=False)
+    allowed_tools: NamesOrFilter | None = None
+    require_approval: Annotated[
+        Annotated[Literal["always", "never"], Tag("text")] | Annotated[ApprovalFilters, AsList], Form
+    ] = "always"
+    server_description: str | None = None
+    allowed_callers: Annotated[Many[Literal["direct"]], Field(max_length=1)] = ()
+    defer_loading: Literal[False] = False
+    connector_id: None = None
+    tunnel_id: None = None
+
+    @field_validator("connector_id", "tunnel_id", mode="before")
+    @classmethod
+    def refuse_connectors(cls, value: Any, field: ValidationInfo) -> Any:
+        return refuse(value, field, dict.fromkeys(("connector_id", "tunnel_id"), NO_CONNECTORS))
+
+    @model_validator(mode="after")
+    def authorize_once(self) -> Self:
+        if self.authorization is not None and any(name.lower() == "authorization" for name in self.headers):
+            raise ValueError("authorization: headers have one, too; send one of them")
+        return self
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The texts that its turn keeps apart: any of them may be a secret."""
+        return (self.server_url, self.authorization or "", *self.headers, *self.headers.values())
+
+    def to_echo(self) -> JsonObject:
+        shown = self.model_dump(mode="json", exclude_none=True, exclude_unset=True, exclude=OF_SECRETS)
+        approval = self.require_approval
+        shown["require_approval"] = approval if isinstance(approval, str) else shown["require_approval"]
+        return {**shown, "server_url": without_secrets(self.server_url)}
+
+    def to_toolgroup(self, only: str | None = None) -> ToolGroupWithArgs:
+        """Return the toolgroup of its tools, or of one of them."""
+        name = INLINE + self.server_label
+        return ToolGroupWithArgs(name=name if only is None else f"{name}/{only}", args={})
+
+    def to_own(self) -> InlineToolgroup:
+        """Return the toolgroup that its turn keeps."""
+        bearer = {} if self.authorization is None else {"Authorization": f"Bearer {self.authorization}"}
+        approval = self.require_approval
+        always, never = None, ToolSelection() if approval == "never" else None
+        if isinstance(approval, ApprovalFilters):
+            always = None if approval.always is None else _selection(approval.always)
+            never = None if approval.never is None else _selection(approval.never)
+        return InlineToolgroup(
+            label=self.server_label,
+            uri=self.server_url,
+            headers={**self.headers, **bearer},
+            description=self.server_description,
+            allowed=ToolSelection() if self.allowed_tools is None else _selection(self.allowed_tools),
+            always=always,
+            never=never,
+        )
+
+
+def _selection(given: "McpFilter | tuple[str, ...] | None") -> ToolSelection:
+    if isinstance(given, McpFilter):
+        return ToolSelection(names=given.tool_names, read_only=given.read_only)
+    return ToolSelection(names=given)
+
+
+def without_secrets(url: str) -> str:
+    """Return the address without a name, a password, a query and a fragment, which may be secrets."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 class NoNetwork(StrictRequest):

@@ -17,6 +17,16 @@ from turnstone.dialects.openai.responses.content import (
     content_of,
     text_of_parts,
 )
+from turnstone.dialects.openai.responses.mcp_items import (
+    ApprovalRequestItem,
+    ApprovalResponseItem,
+    McpCallItem,
+    McpInput,
+    McpItem,
+    McpListItem,
+    listed_in,
+    with_messages,
+)
 from turnstone.dialects.openai.strict import StrictRequest
 from turnstone.domain.messages.messages import (
     CompletionMessage,
@@ -26,8 +36,8 @@ from turnstone.domain.messages.messages import (
     UserMessage,
 )
 from turnstone.domain.responses.addresses import FIRST_INPUT, item_id
-from turnstone.domain.responses.requests import Given
-from turnstone.domain.tools.tools import ToolCall, call_from_json
+from turnstone.domain.responses.requests import Approval, Given
+from turnstone.domain.tools.tools import call_from_json
 from turnstone.domain.values.frozen import JsonObject, Many
 
 Status = Literal["in_progress", "completed", "incomplete"]
@@ -36,6 +46,10 @@ PREFIXES: Mapping[str, str] = {
     "function_call": "fc",
     "function_call_output": "fco",
     "reasoning": "rs",
+    "mcp_list_tools": "mcpl",
+    "mcp_call": "mcp",
+    "mcp_approval_request": "mcpr",
+    "mcp_approval_response": "mcpa",
 }
 KINDS = ", ".join(PREFIXES)
 
@@ -121,7 +135,11 @@ AnyItem = Annotated[
     | Annotated[AnswerItem, Tag("answer")]
     | Annotated[FunctionCallItem, Tag("function_call")]
     | Annotated[FunctionCallOutputItem, Tag("function_call_output")]
-    | Annotated[ReasoningItem, Tag("reasoning")],
+    | Annotated[ReasoningItem, Tag("reasoning")]
+    | Annotated[McpListItem, Tag("mcp_list_tools")]
+    | Annotated[McpCallItem, Tag("mcp_call")]
+    | Annotated[ApprovalRequestItem, Tag("mcp_approval_request")]
+    | Annotated[ApprovalResponseItem, Tag("mcp_approval_response")],
     Discriminator(_kind, custom_error_type="item_type", custom_error_message="type: an item needs a type or a role"),
     BeforeValidator(_served_kind),
 ]
@@ -144,7 +162,7 @@ def _is_reference(fields: Any) -> str:
 AnyGivenItem = Annotated[
     Annotated[AnyItem, Tag("item")] | Annotated[ReferenceItem, Tag("item_reference")], Discriminator(_is_reference)
 ]
-SomeItem = SpokenItem | AnswerItem | FunctionCallItem | FunctionCallOutputItem | ReasoningItem
+SomeItem = SpokenItem | AnswerItem | FunctionCallItem | FunctionCallOutputItem | ReasoningItem | McpItem
 ITEM: TypeAdapter[SomeItem] = TypeAdapter(AnyItem)
 
 
@@ -153,10 +171,14 @@ class GivenInput(NamedTuple):
 
     Attributes:
         given: the answers to calls that are not among the items before them.
+        approvals: the decisions about calls that were not run yet.
+        listed: as `listed_in`.
     """
 
     messages: tuple[Message, ...]
     given: tuple[Given, ...]
+    approvals: tuple[Approval, ...] = ()
+    listed: Mapping[str, frozenset[str]] = {}
 
 
 def stored_items(items: Iterable[SomeItem]) -> tuple[JsonObject, ...]:
@@ -178,8 +200,11 @@ def shown_items(stored: Sequence[Mapping[str, Any]], turn_id: str) -> list[dict[
 
 def given_input(items: Iterable[SomeItem]) -> GivenInput:
     """Return the items as messages. Calls belong to the message of the model before them, or to one of their own."""
+    items = tuple(items)
+    mcp = McpInput.of(items)
     messages: list[Message] = []
     given: list[Given] = []
+    approvals: list[Approval] = []
     calls: set[str] = set()
     for index, item in enumerate(items):
         match item:
@@ -191,22 +216,18 @@ def given_input(items: Iterable[SomeItem]) -> GivenInput:
                 messages.append(CompletionMessage(content=text_of_parts(item.content), stop_reason="end_of_turn"))
             case FunctionCallItem():
                 calls.add(item.call_id)
-                _add_call(messages, call_from_json(item.call_id, item.name, item.arguments))
+                with_messages(messages, (call_from_json(item.call_id, item.name, item.arguments),))
             case FunctionCallOutputItem():
                 messages.append(ToolResponseMessage(call_id=item.call_id, content=content_of(item.output)))
                 if item.call_id not in calls:
                     given.append(Given(index, item.call_id))
+            case McpListItem() | McpCallItem() | ApprovalRequestItem() | ApprovalResponseItem():
+                with_messages(messages, mcp.messages_of(item))
+                if (approval := mcp.approval_in(item, index)) is not None:
+                    approvals.append(approval)
             case _:  # reasoning, which no model gets again
                 continue
-    return GivenInput(tuple(messages), tuple(given))
-
-
-def _add_call(messages: list[Message], call: ToolCall) -> None:
-    last = messages[-1] if messages else None
-    if isinstance(last, CompletionMessage):
-        messages[-1] = last.model_copy(update={"tool_calls": (*last.tool_calls, call)})
-    else:
-        messages.append(CompletionMessage(content="", stop_reason="end_of_turn", tool_calls=(call,)))
+    return GivenInput(tuple(messages), tuple(given), tuple(approvals), listed_in(items))
 
 
 def _stored(item: SomeItem) -> JsonObject:

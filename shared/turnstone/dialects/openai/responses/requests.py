@@ -236,7 +236,10 @@ class CreateResponse(StrictRequest):
             max_tool_calls=self.max_tool_calls,
             extras=self._extras(),
             tool_extras=tool_extras(tools.functions),
-            tool_indexes=tuple(self.tools.index(tool) for tool in tools.hosted),
+            tool_indexes=tuple(self.tools.index(tool) for tool, _ in tools.toolgroups),
+            approvals=given.approvals,
+            listed=given.listed,
+            own_toolgroups=tuple(tool.to_own() for tool in tools.hosted if tool.type == "mcp"),
             is_stored=self.store,
         )
 
@@ -252,7 +255,7 @@ class CreateResponse(StrictRequest):
             sampling_params=self._sampling(),
             response_format=self._format(),
             client_tools=tuple(tool.to_tool() for tool in tools.functions),
-            toolgroups=tuple(tool.to_toolgroup() for tool in tools.hosted),
+            toolgroups=tuple(toolgroup for _, toolgroup in tools.toolgroups),
             tool_config=ToolConfig(tool_choice=tools.choice),
             **limit,
         )

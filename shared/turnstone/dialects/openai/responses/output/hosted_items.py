@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from turnstone.dialects.openai.responses.output.text_items import Annotation, Event, OpenItem
 from turnstone.domain.responses.hosted import HostedTool
 from turnstone.domain.tools.cited_results import CitedResult, results_in
+from turnstone.domain.tools.inline_toolgroups import server_label
 from turnstone.domain.tools.tools import ToolCall, ToolResponse
 from turnstone.domain.turns.loop_policies import is_failed
 from turnstone.domain.values.content import text_of
@@ -212,8 +213,10 @@ class OpenTool(OpenHosted):
 
     kind = "mcp"
 
-    def __init__(self, of: OfResponse, index: int, tool: HostedTool) -> None:
+    def __init__(self, of: OfResponse, index: int, tool: HostedTool, approval: str | None = None) -> None:
+        """Take the id of the request that was approved, if there was one."""
         super().__init__(of, index, tool)
+        self._approval = approval
         self._output: str | None = None
         self._error: dict[str, Any] | None = None
 
@@ -223,12 +226,12 @@ class OpenTool(OpenHosted):
             "id": self.item_id,
             "type": "mcp_call",
             "status": self.status,
-            "server_label": self._tool.group,
+            "server_label": server_label(self._tool.group),
             "name": self._tool.runs_as,
             "arguments": self.text,
             "output": self._output,
             "error": self._error,
-            "approval_request_id": None,
+            "approval_request_id": self._approval,
         }
 
     def grown(self, text: str) -> Iterator[Event]:

@@ -1,0 +1,50 @@
+"""OpenAI's own clients, unmodified: the tools of an MCP server that a response names, and approvals of its calls.
+
+Covers: functions/responses, services/responses/approving, dialects/openai/responses/output/mcp_items
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.models.openai_server import ModelServer
+from tests.fakes.tools.hostile_mcp_server import HostileMcpServer, decent
+from tests.support.clients.client_script import run_script
+from tests.support.models.worded_model import answer_by_words
+from tests.support.server.servers import ServerProcess
+
+pytestmark = pytest.mark.timeout(120)
+TOKEN = "token-that-no-answer-shows"
+
+
+def test_openais_clients_call_a_server_with_approvals_and_its_token_stays_nowhere(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    with (
+        HostileMcpServer(decent) as mcp,
+        ModelServer(answer_by_words) as model,
+        ServerProcess(folder, model_url=model.url, fetch_allow=f"127.0.0.1:{mcp.port}") as server,
+    ):
+        seen = run_script("openai", "openai_mcp", server.url + "/v1", mcp.url(), TOKEN)
+        log = server.log
+    assert seen["free"] == [["mcp_list_tools", "mcp_call", "message"], "It is echoed."]
+    shown = {"type": "mcp", "server_label": "birds", "server_url": mcp.url(), "require_approval": "never"}
+    assert seen["echo"] == [shown]
+    assert seen["requested"] == ["completed", ["mcp_list_tools", "mcp_approval_request"]]
+    assert seen["answer"] == [["mcp_call", "message"], "It is echoed."]
+    assert seen["linked"] is True
+    for name in ("requesting", "answering"):
+        assert (seen[name]["is_whole"], seen[name]["is_same"]) == (True, True), seen[name]
+    assert "response.mcp_list_tools.completed" in seen["requesting"]["kinds"]
+    assert "response.mcp_call_arguments.done" in seen["answering"]["kinds"]
+    assert [status for status, _ in seen["refused"][:2]] == [400, 400]
+    assert seen["refused"][0][1] == "input[0].approval_request_id"
+    assert seen["refused"][3:] == [[400, "tools[0].headers"], [400, "tools[0].connector_id"]]
+    assert seen["agent"] == ["It is echoed.", ["echo"]]
+    assert mcp.requests.count("tools/call") == 3
+    assert {headers["authorization"] for headers in mcp.headers} == {f"Bearer {TOKEN}"}
+    assert TOKEN not in log
+    kept = [path for path in folder.rglob("*") if path.is_file() and TOKEN.encode() in path.read_bytes()]
+    assert kept == []
