@@ -13,14 +13,14 @@ from turnstone.http.route import Route
 
 
 def create_response(request: Request) -> TurnReply | TurnStreamReply | FileReply:
-    body = parse(request, CreateResponse)
-    responses = request.use_cases.responses
+    body, responses = parse(request, CreateResponse), request.use_cases.responses
+    new = body.to_new(responses.turns_seen_by(request.caller), responses.events_of)
     if body.background:
-        stored = responses.start_in_background(request.caller, body.to_new(), request.attempt)
+        stored = responses.start_in_background(request.caller, new, request.attempt)
         if not body.stream:
             return json_reply(stored_whole(stored, responses.events_of, responses.image_at))
         return TurnStreamReply(responses.follow(stored), stream_from(stored, responses.image_at), is_cursor=True)
-    broadcast, sent = responses.start(request.caller, body.to_new(), request.attempt)
+    broadcast, sent = responses.start(request.caller, new, request.attempt)
     shown = ShownResponse(broadcast.ref, sent, responses.image_at(broadcast.ref))
     if body.stream:
         return TurnStreamReply(broadcast, ResponseStream(shown))

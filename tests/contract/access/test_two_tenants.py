@@ -20,7 +20,7 @@ from functions.local.routes import ROUTES
 from functions.unserved.methods import ROUTES as EVERY_UNSERVED
 from tests.support.cases import generated
 from tests.support.server.asgi_client import Served, served
-from tests.support.server.tenant_world import PARAMETER, Header, Tenant, is_registry, marks_in
+from tests.support.server.tenant_world import PARAMETER, RESPONSES, Header, Tenant, is_registry, marks_in
 from tests.support.server.valid_bodies import BODIES
 from turnstone.domain.access.caller import Caller
 from turnstone.http.route import Route
@@ -93,6 +93,7 @@ class User:
         """Repeat the requests that made the other user's objects, exactly as they were sent."""
         for path, key in self.other.keys.items():
             self._send("POST", path.format_map(self.other.ids), self.other.bodies[path], key)
+        self._send("POST", RESPONSES, self.other.bodies[RESPONSES], [RETRIED])  # found by its fingerprint
 
     def _send(self, method: str, target: str, body: Any, headers: Sequence[Header]) -> None:
         answer = self.own.send(method, target, body, headers)

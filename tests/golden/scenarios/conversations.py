@@ -10,7 +10,10 @@ PATH, SHORT = "/v1/openai/v1/conversations", "/v1/conversations"
 HELLO = {"type": "message", "role": "user", "content": "hello"}
 
 
-@scenario("tests/integration/responses/test_conversations.py", "tests/integration/responses/test_deleted_items.py")
+@scenario(
+    "tests/integration/responses/conversations/test_conversations.py",
+    "tests/integration/responses/conversations/test_deleted_items.py",
+)
 def conversations(world: World) -> None:
     world.serve(responses_ttl_s=3_600)
     made = world.post(PATH, {"metadata": {"topic": "birds"}, "items": [HELLO]})["id"]

@@ -18,6 +18,7 @@ def request_of(text: str, **more: Any) -> dict[str, Any]:
 
 @scenario(
     "tests/e2e/responses/test_openai_client.py",
+    "tests/e2e/responses/test_unstored.py",
     "tests/integration/responses/test_responses.py",
 )
 def of_a_model(world: World) -> None:
@@ -36,8 +37,11 @@ def of_a_model(world: World) -> None:
         world.get(f"{path}?limit=2")
         world.get(f"{path}/{second}")
         world.get(f"{path}/{second}/input_items?limit=1")
-    for wrong in ({"tools": [{"type": "shell"}]}, {"input": [output]}, {"store": False}, {"model": "agent/none"}):
-        world.send("POST", RESPONSES, {**request_of("hello"), **wrong})
+    unstored = {"store": False}
+    for changed in ({"tools": [{"type": "shell"}]}, {"input": [output]}, unstored, {"model": "agent/none"}):
+        world.send("POST", RESPONSES, {**request_of("hello"), **changed})
+    world.send("POST", RESPONSES, request_of("hello", stream=True, previous_response_id=second, **unstored))
+    world.send("POST", RESPONSES, request_of("hello", background=True, **unstored))
     world.send("GET", f"{RESPONSES}/{second}?stream=true&starting_after=5")
     for response_id in (second, "resp_unknown"):
         world.send("POST", f"{RESPONSES}/{response_id}/cancel")

@@ -18,8 +18,8 @@ from tests.support.cases import rest_at_night
 LENGTHS = (10, 100, 1_000)
 # of a plain turn, and of the two records of the response
 MOST_WRITE_UNITS = 24
-# a fork copies as much of the log as the context holds
-MOST_WRITE_UNITS_OF_A_FORK = 44
+# a fork copies as much of the log as the context holds, and a record finds it when its request is sent again
+MOST_WRITE_UNITS_OF_A_FORK = 46
 MOST_READ_UNITS = {SMALL_BUDGET: 10, DEFAULT_BUDGET: 40}
 
 

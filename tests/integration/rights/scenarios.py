@@ -233,6 +233,9 @@ def _responses(stage: Stage) -> Iterator[Callable[[], Act]]:
         yield lambda text=text: lambda: _keeps_responses(stage, text)
     for text in ("please count(place=sea)", f"{NOISE} count(place=sea)"):
         yield lambda text=text: lambda: _approves(stage, text)
+    yield lambda: lambda: _sends_again(stage)
+    for text in ("hello", MAKE):
+        yield lambda text=text: _stores_nothing(stage, f"agent/{stage.agent(toolgroups=TOOLS)}", text)
 
 
 def _responses_of_models(stage: Stage) -> Iterator[Callable[[], Act]]:
@@ -330,6 +333,32 @@ def _keeps_responses(stage: Stage, text: str) -> None:
         stage.functions.answer("GET", f"{RESPONSES}/{response_id}")
         stage.functions.answer("GET", f"{RESPONSES}/{response_id}/input_items")
         stage.functions.answer("DELETE", f"{RESPONSES}/{response_id}")
+
+
+def _sends_again(stage: Stage) -> None:
+    """Start a response and a fork of it, each sent again as the official client does that missed the answer."""
+    body = {"model": "local", "input": "hello"}
+    _, made = stage.functions.answer("POST", RESPONSES, body)
+    previous = made.get("id", "resp_unknown")
+    stage.functions.answer("POST", RESPONSES, {**body, "previous_response_id": previous})
+    for again in (body, {**body, "previous_response_id": previous}):
+        for count in ("0", "1"):
+            stage.functions.answer("POST", RESPONSES, again, x_stainless_retry_count=count)
+
+
+def _stores_nothing(stage: Stage, model: str, text: str) -> Act:
+    """Continue a response without storing the next, and refer to an item of it."""
+    body = {"model": model, "input": text}
+
+    def act() -> None:
+        _, made = stage.functions.answer("POST", RESPONSES, body)
+        message = next((item["id"] for item in made.get("output", ()) if item["type"] == "message"), "msg_unknown")
+        previous = made.get("id", "resp_unknown")
+        stage.functions.answer("POST", RESPONSES, {**body, "store": False, "previous_response_id": previous})
+        referring = [{"type": "item_reference", "id": message}, {"role": "user", "content": text}]
+        stage.functions.answer("POST", RESPONSES, {**body, "input": referring, "store": False})
+
+    return act
 
 
 def _approves(stage: Stage, text: str) -> None:

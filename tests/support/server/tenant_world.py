@@ -152,6 +152,8 @@ class Tenant:
                 self.ids["item_id"] = made["first_id"]
             if made.get("steps"):
                 self.ids["step_id"] = made["steps"][0]["step_id"]
+        answer = self.send("POST", RESPONSES, self.bodies[RESPONSES])  # without a key its attempt is stored
+        self.secrets |= set(IDS.findall(answer.body))
         tested = self.send("POST", f"{WEBHOOKS}/{self.ids['webhook_id']}/test").json()
         self.ids["delivery_id"] = tested["delivery_id"]
         self.secrets |= {tested["delivery_id"].encode(), tested["event_id"].encode()}

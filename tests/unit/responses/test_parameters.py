@@ -46,7 +46,7 @@ HONOURED: dict[str, tuple[Any, Any]] = {
     "reasoning": ({"effort": "low"}, lambda new: new.extras == {"reasoning_effort": "low"}),
     "safety_identifier": ("s", lambda new: new.extras == {"safety_identifier": "s"}),
     "service_tier": ("flex", lambda new: new.extras == {"service_tier": "flex"}),
-    "store": (True, lambda new: new.sent.echo["store"] is True),
+    "store": (False, lambda new: new.sent.echo["store"] is new.is_stored is False),
     "stream": (True, lambda new: new.messages),
     "stream_options": ({"include_obfuscation": False}, lambda new: new.messages),
     "temperature": (0.0, lambda new: new.config.sampling_params.strategy == Greedy()),
@@ -65,7 +65,6 @@ REFUSED_VALUES: tuple[tuple[str, Any], ...] = (
     ("include", ["computer_call_output.output.image_url"]),
     ("include", ["message.output_text.logprobs"]),
     ("reasoning", {"summary": "auto"}),
-    ("store", False),
     ("stream_options", {"include_obfuscation": False}),
     ("tool_choice", {"type": "mcp", "server_label": "a"}),
     ("tool_choice", {"type": "function", "name": "none"}),
@@ -106,6 +105,15 @@ def test_any_other_parameter_is_refused_by_its_name(name: str, value: Any) -> No
         sent(**{name: value})
     (problem,) = refused.value.errors()
     assert name in (*problem["loc"], problem["msg"].removeprefix("Value error, ").partition(":")[0])
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "named"), [("conversation", "conv_a", "store"), ("background", True, "background")]
+)
+def test_a_parameter_that_needs_a_stored_response_is_refused_without_one(name: str, value: Any, named: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        sent(store=False, **{name: value})
+    assert [problem["loc"] for problem in refused.value.errors()] == [(named,)]
 
 
 def test_an_agents_configuration_is_changed_by_what_was_sent_alone() -> None:

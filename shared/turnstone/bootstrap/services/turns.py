@@ -60,6 +60,19 @@ class TurnServices:
         )
 
     @cached_property
+    def unstored(self) -> Turns:
+        """The turns of responses that are not stored."""
+        from turnstone.services.responses.unstored import unstored_deps
+        from turnstone.services.turns.running import TurnRunner
+        from turnstone.services.turns.turns import Turns
+        from turnstone.store.responses.unstored import UnstoredTurns
+
+        foundation = self._foundation
+        deps = unstored_deps(self.runner_deps, UnstoredTurns(foundation.ports.store, self._registries.directory))
+        runner = TurnRunner(deps)
+        return Turns(deps, foundation.rules, runner, foundation.executor, None, lambda: self.session_queues)
+
+    @cached_property
     def reader(self) -> TurnReader:
         from turnstone.services.turns.reading import TurnReader
 
@@ -187,6 +200,7 @@ class ResponseServices:
     def responses(self) -> Responses:
         from turnstone.services.responses.responses import ResponseDeps, Responses
         from turnstone.store.files.attachments import AttachmentStore
+        from turnstone.store.responses.conversations import ConversationStore
         from turnstone.store.responses.responses import ResponseStore
         from turnstone.store.sessions.turns import TurnStore
 
@@ -209,6 +223,8 @@ class ResponseServices:
                 cancelling=lambda: self._turns().cancelling,
                 supervisor=ports.supervisor,
                 attachments=lambda: AttachmentStore(ports.store),
+                unstored=lambda: self._turns().unstored,
+                conversations=lambda: ConversationStore(ports.store),
             )
         )
 

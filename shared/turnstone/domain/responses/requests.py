@@ -73,6 +73,13 @@ class Given(NamedTuple):
     call_id: str
 
 
+class Predecessor(NamedTuple):
+    """The ids of the response, or of the conversation, that a response continues; None without one."""
+
+    response: str | None = None
+    conversation: str | None = None
+
+
 class Approval(NamedTuple):
     """A client's decision about a call that waits for its approval.
 
@@ -112,6 +119,7 @@ class NewResponse(NamedTuple):
         own_toolgroups: see `TurnSettings`.
         tool_extras: see `TurnSettings`.
         tool_indexes: of the toolgroups of `config` among the request's tools.
+        is_stored: whether it is stored with its turn; otherwise only its client gets it.
     """
 
     messages: tuple[Message, ...]
@@ -131,6 +139,7 @@ class NewResponse(NamedTuple):
     approvals: tuple[Approval, ...] = ()
     listed: Mapping[str, frozenset[str]] = {}
     own_toolgroups: tuple[InlineToolgroup, ...] = ()
+    is_stored: bool = True
 
     @property
     def policy(self) -> LoopPolicy:

@@ -362,6 +362,11 @@ class NewTurn(TurnSettings):
     messages: tuple[Message, ...]
     keeps_config: bool = False
 
+    def answers_any(self, calls: Sequence[ToolCall]) -> bool:
+        """Return whether it begins with answers to calls of the turn before it, instead of resuming that turn."""
+        answered = {message.call_id for message in self.messages if isinstance(message, ToolResponseMessage)}
+        return self.policy.at_client_calls == "end" and any(call.call_id in answered for call in calls)
+
     def opened(self, turn: Turn, config: AgentConfig) -> TurnState:
         """Return the state of the new turn, which runs with that configuration."""
         snapshot = config if self.keeps_config or self.config is not None else None

@@ -260,14 +260,17 @@ class Endpoint:
                 from turnstone.http.streams.turn_answers import outcome  # only where turns are answered
 
                 line.about.update(_ids_of(broadcast))
-                with self._leaving(partial(self._hand_off, broadcast), scope):
-                    await send_whole(await outcome(answer, self._hosting.base(scope)), send, line)
+                leave = partial(self._hand_off, broadcast) if broadcast.is_stored else broadcast.close
+                watched = None if broadcast.is_stored else receive
+                with self._leaving(leave, scope), _abandoned_after(broadcast):
+                    await send_whole(await outcome(answer, self._hosting.base(scope), watched), send, line)
             case TurnStreamReply(broadcast, encoder, is_cursor):
                 from turnstone.http.streams.sse import sse_chunks
 
                 line.about.update(_ids_of(broadcast))
-                leave = broadcast.close if is_cursor else partial(self._hand_off, broadcast)
-                with self._leaving(leave, scope):
+                is_closed = is_cursor or not broadcast.is_stored
+                leave = broadcast.close if is_closed else partial(self._hand_off, broadcast)
+                with self._leaving(leave, scope), _abandoned_after(broadcast):
                     await send_chunks(SSE, sse_chunks(broadcast, encoder, receive), send, line)
             case ModelReply():
                 from turnstone.http.streams.model_answers import answered  # only for routes of inference
@@ -333,6 +336,16 @@ class Endpoint:
 def _some_of(pieces: Iterator[bytes]) -> deque[bytes]:
     """Return the next few pieces: changing threads for each takes longer than drawing it."""
     return deque(islice(pieces, PIECES_AT_ONCE))
+
+
+@contextmanager
+def _abandoned_after(broadcast: TurnBroadcast) -> Iterator[None]:
+    """After the block, stop the run of a turn that is not stored, unless it has ended."""
+    try:
+        yield
+    finally:
+        if broadcast.abandon is not None:
+            broadcast.abandon(broadcast.ref)
 
 
 def _ids_of(broadcast: TurnBroadcast) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import aclosing
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from turnstone.domain.errors.codes import ErrorCode
@@ -9,20 +10,30 @@ from turnstone.domain.refs import TurnRef
 from turnstone.domain.turns.events import TurnAwaitsInput, TurnCompleted, TurnFailed
 from turnstone.domain.turns.failures import Failure
 from turnstone.domain.turns.turns import TurnState, TurnStatus
+from turnstone.http.dialects import Dialect
 from turnstone.http.errors import RETRY_SOON, failure_reply, refusal_reply
 from turnstone.http.replies import Reply, TurnReply
 from turnstone.http.streams.receiving import received
+from turnstone.services.streams.broadcast import TurnBroadcast
+
+if TYPE_CHECKING:
+    from starlette.types import Receive
+
+NOT_STORED = "the server is shutting down, and the response is not stored; send the request again"
 
 
-async def outcome(reply: TurnReply, base: str = "") -> Reply:
+async def outcome(reply: TurnReply, base: str = "", receive: "Receive | None" = None) -> Reply:
     """Return the whole answer for a turn, once it has ended or waits for its client.
 
     Args:
         base: what precedes the API's paths in this request's URL.
+        receive: reports that the client has left, which ends a turn that is not stored.
+
+    Raises ClientDisconnect once that is reported.
     """
     broadcast, encode, shows_failures, dialect = reply
     try:
-        async with aclosing(received(broadcast)) as batches:
+        async with aclosing(received(broadcast, receive)) as batches:
             async for news in batches:
                 for numbered in news.numbered:
                     match numbered.event:
@@ -38,13 +49,26 @@ async def outcome(reply: TurnReply, base: str = "") -> Reply:
                         case _:
                             continue
     except asyncio.CancelledError:
-        ref = broadcast.ref
-        message = (
-            f"the server is shutting down; turn {ref.turn_id!r} continues later: "
-            f"read it with GET {base}{turn_path(ref)}, or send the request again with the same Idempotency-Key"
-        )
-        return refusal_reply(ErrorCode.TURN_CONTINUES, message, RETRY_SOON, dialect)
-    return refusal_reply(ErrorCode.INTERNAL_ERROR, "internal server error", dialect=dialect)
+        return _stopping(broadcast, dialect, base)
+    if broadcast.is_stored:
+        return refusal_reply(ErrorCode.INTERNAL_ERROR, "internal server error", dialect=dialect)
+    if broadcast.is_over:  # before the process is ended
+        return _stopping(broadcast, dialect, base)
+    from starlette.requests import ClientDisconnect  # after the server, which keeps it from loading more
+
+    raise ClientDisconnect
+
+
+def _stopping(broadcast: TurnBroadcast, dialect: Dialect, base: str) -> Reply:
+    """Return the answer of a stopping server for a turn that has not ended."""
+    ref = broadcast.ref
+    if not broadcast.is_stored:
+        return refusal_reply(ErrorCode.SERVER_STOPPING, NOT_STORED, RETRY_SOON, dialect)
+    message = (
+        f"the server is shutting down; turn {ref.turn_id!r} continues later: "
+        f"read it with GET {base}{turn_path(ref)}, or send the request again with the same Idempotency-Key"
+    )
+    return refusal_reply(ErrorCode.TURN_CONTINUES, message, RETRY_SOON, dialect)
 
 
 def turn_path(ref: TurnRef) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from turnstone.domain.access.access import Ownership
 from turnstone.domain.agents.agents import toolgroup_name
@@ -23,6 +23,22 @@ from turnstone.services.turns.run_request import BesideConflict, Opening
 from turnstone.store.responses.responses import put_approved, put_response, request_in
 from turnstone.store.sessions.turns import SessionView
 
+NOTED_WITH_IT = (
+    "store: the use of an approval is noted with its response; leave store out, or send the approval's request with it"
+)
+
+
+class SessionReads(NamedTuple):
+    """Reads of a conversation for its next response.
+
+    Attributes:
+        open_calls: returns the calls that the response may answer.
+        newest: returns the newest response, None if the newest turn is none.
+    """
+
+    open_calls: Callable[[SessionView], Collection[str]] = lambda _: ()
+    newest: Callable[[SessionView], PreviousResponse | None] = lambda _: None
+
 
 class Fitting:
     """The opening of one response.
@@ -37,20 +53,21 @@ class Fitting:
         previous: TurnRef | None,
         owner: Ownership,
         ends_at: datetime,
-        open_calls: Callable[[SessionView], Collection[str]] = lambda _: (),
-        newest: Callable[[SessionView], PreviousResponse | None] = lambda _: None,
+        in_session: SessionReads | None = None,
+        beside_first: Callable[[TurnRef], tuple[Put, ...]] = lambda _: (),
     ) -> None:
         """Take the response to continue, and the owner and the expiry of the list entry.
 
-        `open_calls` returns those of a conversation's history, and `newest` its newest response.
+        `in_session` reads a conversation, and `beside_first` returns the writes with the first response of a session.
         """
         self._new = new
         self._previous = previous
         self._owner = owner
         self._ends_at = ends_at
         self._open_calls: Collection[str] = ()
-        self._calls_in = open_calls
-        self._newest_in = newest
+        self._in_session = in_session or SessionReads()
+        self._beside_first = beside_first
+        self._is_first = False
         self._groups_before = 0
         self._continued: PreviousResponse | None = None
         self._decided = Decided()
@@ -59,6 +76,7 @@ class Fitting:
     def of(self, opening: Opening) -> Opening:
         """Return the opening with the turn and the records of the response."""
         needs_whole = self._new.needs_whole_history
+        self._is_first = opening.create is not None
         return opening._replace(fit=self.turn, beside_turn=self.records, needs_whole_history=needs_whole)
 
     def turn(self, view: SessionView) -> NewTurn:
@@ -67,11 +85,13 @@ class Fitting:
             self._continue(self._previous, view)
         elif self._new.conversation is not None:
             reads_newest = self._new.own_toolgroups or self._new.approvals
-            self._continued = self._newest_in(view) if reads_newest else None
-            self._open_calls = self._calls_in(view) if self._new.given else ()
+            self._continued = self._in_session.newest(view) if reads_newest else None
+            self._open_calls = self._in_session.open_calls(view) if self._new.given else ()
         of = "the response to continue" if self._new.conversation is None else "the conversation"
         refuse_lonely(self._new.given, self._open_calls, "input", of)
         self._decided = decided(self._new.approvals, self._continued, of)
+        if self._decided.noted and not self._new.is_stored:
+            raise InvalidRequest(NOTED_WITH_IT, ("store",))
         config = self._new.config_of(view.agent.agent_config)
         functions = tuple(tool.name for tool in config.client_tools)
         self._groups_before = len(config.toolgroups) - len(self._new.config.toolgroups)
@@ -101,11 +121,12 @@ class Fitting:
         )
         continued, approved = self._continued, self._decided.noted
         noted = (put_approved(continued.ref, continued.sent, approved),) if continued is not None and approved else ()
-        return (*put_response(ref, sent, listed), *noted)
+        first = self._beside_first(ref) if self._is_first else ()
+        return (*put_response(ref, sent, listed), *noted, *first)
 
     def of_fork(self, needed: ForkNeeded) -> "Fitting":
         """Return the opening of the same response in a new session that begins with the turns up to this one."""
-        fork = Fitting(self._new, None, self._owner, self._ends_at)
+        fork = Fitting(self._new, None, self._owner, self._ends_at, beside_first=self._beside_first)
         if self._previous is not None:
             fork._follow(PreviousResponse(self._previous, needed.state, needed.sent))
         return fork
@@ -147,7 +168,8 @@ class Fitting:
         if not state.status.is_terminal:
             raise TurnRunning(state.order)
         # a conversation has the responses that name it, and no others
-        if view.session.last_order != previous.turn_id or request.conversation is not None:
+        is_newest = view.session.last_order == previous.turn_id
+        if not is_newest or request.conversation is not None or not self._new.is_stored:
             raise ForkNeeded(view, state, request)
         self._follow(PreviousResponse(previous, state, request))
 

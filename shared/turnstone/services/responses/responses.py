@@ -1,6 +1,7 @@
 """Responses: start one, read, list and delete them. Each is a turn with the record of its request."""
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -13,12 +14,13 @@ from turnstone.domain.lists import ListQuery
 from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.responses.addresses import CONVERSATION_KIND, RESPONSE_KIND, session_of, turn_of
 from turnstone.domain.responses.lists import ResponsesQuery
-from turnstone.domain.responses.requests import NewResponse, SentRequest, StoredResponse
+from turnstone.domain.responses.requests import NewResponse, Predecessor, SentRequest, StoredResponse
 from turnstone.domain.sessions.call_pairs import open_calls
 from turnstone.domain.sessions.sessions import LockState, Session
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.turns.events import Numbered
 from turnstone.domain.turns.turns import TurnState
+from turnstone.domain.values.image_files import base64_in
 from turnstone.ports.supervision import Supervisor
 from turnstone.ports.system import Clock, IdGenerator
 from turnstone.services.access.access import AccessRules, check_session
@@ -26,7 +28,7 @@ from turnstone.services.access.visible_list import Listing
 from turnstone.services.cleanup.deleting import Deleting
 from turnstone.services.responses.answering import session_id_of
 from turnstone.services.responses.approving import PreviousResponse
-from turnstone.services.responses.fitting import Fitting, turn_without_config
+from turnstone.services.responses.fitting import Fitting, SessionReads, turn_without_config
 from turnstone.services.responses.forking import Forking, ForkNeeded
 from turnstone.services.streams.broadcast import TurnBroadcast
 from turnstone.services.streams.event_cursor import WholeCursor
@@ -38,12 +40,15 @@ from turnstone.store.agents.agents import AgentStore
 from turnstone.store.agents.implicit import IMPLICIT, is_implicit
 from turnstone.store.files.attachments import AttachmentStore
 from turnstone.store.layout.listing import ListEntry
+from turnstone.store.responses.attempts import put_attempt
 from turnstone.store.responses.responses import ResponseStore, get_request, listed_in
 from turnstone.store.sessions.turns import SessionView, TurnStore
 
 if TYPE_CHECKING:  # few functions follow or cancel turns
+    from turnstone.domain.responses.conversations import ConversationTurn
     from turnstone.services.turns.cancelling import Cancelling
     from turnstone.services.turns.turn_events import TurnEvents
+    from turnstone.store.responses.conversations import ConversationStore
 
 MOST_BEFORE_FIRST = 10_000  # the clients take an empty page for the end of a list
 SESSION_NAME = "response"
@@ -57,6 +62,8 @@ class ResponseDeps:
     """Dependencies of responses.
 
     Attributes:
+        conversations: returns the store of turns with their items, which only references need.
+        unstored: returns the turns of responses that are not stored.
         kept_for_s: the lifetime of a conversation after its last use.
         ephemeral_for_s: that of a session of an agent that keeps none.
         read_tokens: the tokens of the history in which an answer finds its call.
@@ -83,6 +90,8 @@ class ResponseDeps:
     cancelling: "Callable[[], Cancelling]"
     supervisor: Supervisor
     attachments: Callable[[], AttachmentStore]
+    unstored: Callable[[], Turns]
+    conversations: "Callable[[], ConversationStore]"
 
 
 Begun = TypeVar("Begun", TurnBroadcast, InBackground)
@@ -110,11 +119,13 @@ class Responses:
             TurnRunning: the response to continue has not ended, or the conversation's newest turn runs.
             Overloaded, LimitReached: as `Turns.start` does.
         """
-        return Started(*self._begun(caller, new, attempt, self._deps.turns.start))
+        turns = self._deps.turns if new.is_stored else self._deps.unstored()
+        return Started(*self._begun(caller, new, attempt, turns.start, turns.joined))
 
     def start_in_background(self, caller: Caller, new: NewResponse, attempt: Attempt) -> StoredResponse:
         """Begin the response without its request, queued unless it has ended; for the errors see `start`."""
-        begun, sent = self._begun(caller, new, attempt, self._deps.turns.start_in_background)
+        turns = self._deps.turns
+        begun, sent = self._begun(caller, new, attempt, turns.start_in_background, turns.joined_in_background)
         return StoredResponse(begun.ref, begun.state, sent, is_queued=not begun.state.status.is_terminal)
 
     def _begun(
@@ -123,17 +134,19 @@ class Responses:
         new: NewResponse,
         attempt: Attempt,
         begin: Callable[[Caller, SessionRef, Opening, Attempt], Begun],
+        join: Callable[[TurnRef, Attempt], Begun | None],
     ) -> tuple[Begun, SentRequest]:
+        now = self._deps.clock.now()
+        earlier = self._store.begun_before(caller.tenant, attempt, now) if new.is_stored else None
+        if earlier is not None:
+            with suppress(NotFound):  # deleted or hidden since, so the request begins another
+                sent = self._visited(caller, earlier).sent
+                if (joined := join(earlier, attempt)) is not None:
+                    return joined, sent
         previous = None if new.previous is None else turn_of(caller.tenant, new.previous)
-        ends_at = self._deps.clock.now() + timedelta(seconds=self._deps.kept_for_s)
-        fitting = Fitting(
-            new,
-            previous,
-            owner_of(caller),
-            ends_at,
-            partial(self._open_calls, caller.tenant),
-            partial(self._newest, caller.tenant),
-        )
+        ends_at = now + timedelta(seconds=self._deps.kept_for_s)
+        reads = SessionReads(partial(self._open_calls, caller.tenant), partial(self._newest, caller.tenant))
+        fitting = Fitting(new, previous, owner_of(caller), ends_at, reads, partial(put_attempt, attempt, now))
         try:
             if new.conversation is not None:
                 ref, opening = self._in_conversation(caller, new, new.conversation)
@@ -160,9 +173,27 @@ class Responses:
             raise fitting.in_request(refused) from refused
         return begun, fitting.sent or self._store.sent(begun.ref)
 
+    def turns_seen_by(self, caller: Caller) -> Callable[[Predecessor, str], "ConversationTurn"]:
+        """Return the function that returns the turn of an item, of any response that the caller may see.
+
+        It takes the response or the conversation that is continued, and the item's id. It raises NotFound.
+        """
+        return partial(self._turn_with, caller)
+
+    def _turn_with(self, caller: Caller, predecessor: Predecessor, item_id: str) -> "ConversationTurn":
+        from turnstone.services.responses.references import References  # few requests refer to items
+
+        references = References(self._deps.conversations(), self._store, self._deps.rules, self._deps.clock)
+        return references.turn_with(caller, predecessor, item_id)
+
     def image_at(self, ref: TurnRef) -> Callable[[str], str | None]:
         """Return the function that reads an image which the turn's tools made: its base64 by its address."""
-        return lambda address: self._deps.attachments().image(ref.session, address)
+
+        def image(address: str) -> str | None:
+            held = base64_in(address)
+            return self._deps.attachments().image(ref.session, address) if held is None else held
+
+        return image
 
     def read(self, caller: Caller, text: str) -> StoredResponse:
         """Return the response of that id. Raises NotFound, ContentLost."""
@@ -261,13 +292,14 @@ class Responses:
             self._deps.rules.check_sight(caller, stamp, "agent", agent_id)
             lives_for_s = lives_for_s if is_kept else self._deps.ephemeral_for_s
         now = self._deps.clock.now()
-        session_id = session_id_of(caller.tenant, attempt, self._deps.ids)
+        ids = self._deps.ids
+        session_id = session_id_of(caller.tenant, attempt, ids) if new.is_stored else ids.new_id()
         session = Session(
             agent_id=agent_id,
             session_id=session_id,
             session_name=SESSION_NAME,
             started_at=now,
-            order=self._deps.ids.order_key(now, None),
+            order=ids.order_key(now, None),
             stamp=owner_of(caller),
             lives_for_s=lives_for_s,
             last_order=after,
@@ -309,6 +341,10 @@ class Responses:
             return None
 
     def _open_calls(self, tenant: str, view: SessionView) -> frozenset[str]:
-        """Return the calls that the session's next turn may answer."""
+        """Return the calls that the session's next turn may answer: those of a paused turn, or of the history."""
         ref = SessionRef(tenant=tenant, agent_id=view.session.agent_id, session_id=view.session.session_id)
+        lock = view.session.lock
+        if lock.state is LockState.AWAITING and not lock.is_overdue(self._deps.clock.now()):
+            _, paused = self._deps.turn_store.load(ref.turn(str(lock.order)))
+            return frozenset(call.call_id for call in paused.pending_calls)
         return open_calls(self._deps.turn_store.history(ref, view.segments, self._deps.read_tokens).messages)

@@ -1,6 +1,6 @@
 """Broadcasts of the events of running turns, each with any number of subscribers."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from threading import Event, Lock
 from typing import NamedTuple
 
@@ -40,11 +40,14 @@ class TurnBroadcast(Publisher[Received]):
         is_run: whether a run publishes here; false while one is only expected.
         restore: restores the long texts in JSON made of the events, which are complete then; None where the events
             have all their texts.
+        abandon: stops the run of a turn that is not stored, once its client has left; None for a stored one, which runs
+            on and which another process can continue.
     """
 
-    def __init__(self, ref: TurnRef) -> None:
+    def __init__(self, ref: TurnRef, abandon: Callable[[TurnRef], None] | None = None) -> None:
         super().__init__()
         self.ref = ref
+        self.abandon = abandon
         self.before: tuple[Numbered, ...] = ()
         self.doubtful_after: int | None = None
         self.is_run = False
@@ -52,6 +55,11 @@ class TurnBroadcast(Publisher[Received]):
         self.published: list[Numbered] = []
         self._last_number = 0
         self._details = 0
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether the turn is stored, so that another process can continue it."""
+        return self.abandon is None
 
     @property
     def events(self) -> list[TurnEvent]:
@@ -120,7 +128,9 @@ class TurnBroadcast(Publisher[Received]):
 class Broadcasts:
     """The broadcasts of the turns that this process runs, or whose events its requests wait for."""
 
-    def __init__(self) -> None:
+    def __init__(self, abandon: Callable[[TurnRef], None] | None = None) -> None:
+        """Take what stops the run of a turn that is not stored; None where the turns are."""
+        self._abandon = abandon
         self._lock = Lock()
         self._by_turn: dict[TurnRef, TurnBroadcast] = {}
 
@@ -137,7 +147,7 @@ class Broadcasts:
                 waited_for.is_run = True
                 waited_for.doubtful_after = doubtful_after
                 return waited_for
-            broadcast = self._by_turn[ref] = TurnBroadcast(ref)
+            broadcast = self._by_turn[ref] = TurnBroadcast(ref, self._abandon)
             broadcast.is_run = True
             broadcast.before = before
             broadcast.doubtful_after = doubtful_after

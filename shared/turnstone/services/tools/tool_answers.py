@@ -15,7 +15,7 @@ from turnstone.domain.tools.tool_runs import ProducedFile
 from turnstone.domain.tools.tools import ToolResponse
 from turnstone.domain.turns.turns import Attachment
 from turnstone.domain.values.content import Content, ImageItem, TextItem, Url, items_of, text_of
-from turnstone.domain.values.image_files import ImageKind, find_image_kind
+from turnstone.domain.values.image_files import ImageKind, data_url, find_image_kind
 from turnstone.store.files.attachments import AttachmentStore
 
 MAX_IMAGE_CHARACTERS = 4_000_000
@@ -28,11 +28,13 @@ class ToolAnswers(NamedTuple):
     """Attributes:
     max_characters: limit of an answer's text for a model.
     public_url: prefix of the addresses of attachments; without it they are paths of this server.
+    keeps_files: whether files are stored; otherwise their addresses contain them.
     """
 
     store: AttachmentStore
     max_characters: int
     public_url: str = ""
+    keeps_files: bool = True
 
     def keep(
         self, ref: SessionRef, run_key: str, response: ToolResponse, files: Sequence[ProducedFile]
@@ -56,6 +58,8 @@ class ToolAnswers(NamedTuple):
         attachment_id = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:32]
         if not MIME_TYPE.fullmatch(file.mime_type):  # it becomes a header, and may be text of a foreign server
             file = replace(file, mime_type="application/octet-stream")
+        if not self.keeps_files:
+            return Attachment(content=Url(uri=data_url(file.mime_type, file.body)), mime_type=file.mime_type)
         self.store.put(ref, attachment_id, file)
         return Attachment(content=Url(uri=self.address(ref, attachment_id)), mime_type=file.mime_type)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 from turnstone.domain.provider_data import ProviderData
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.tools.tool_runs import ToolAsker
@@ -35,6 +37,12 @@ class Toolboxes:
         asker = ToolAsker(ref.tenant, provider_data)
         tools = TenantTools(self.lookup, self.kinds, asker, self.threads, turn.own_toolgroups)
         return SessionTools(tools, ref, self._answers, self.threads, self.timeout_s, turn)
+
+    def without_files(self) -> Toolboxes:
+        """Return the same tools for turns that are not stored: the addresses of their files contain the files."""
+        unstored = copy(self)
+        unstored._answers = self._answers._replace(keeps_files=False)
+        return unstored
 
     def of_tenant(self, asker: ToolAsker) -> TenantTools:
         """Return the tools that the tenant may name."""

@@ -26,8 +26,8 @@ class Lease:
     """The right to write to a turn, as this process believes to hold it.
 
     `in_hand` is held while the lease is renewed, released or lost to a cancellation; a run that ends without its lease
-    publishes only afterwards. `stop` is set when the lease is lost, and when its turn has run until `runs_until_s` of
-    the monotonic clock.
+    publishes only afterwards. `stop` is set when the lease is lost, when its turn has run until `runs_until_s` of the
+    monotonic clock, and when a turn that is not stored has lost its client.
     """
 
     def __init__(self, ref: TurnRef, fence: int, runs_until_s: float | None = None) -> None:
@@ -36,12 +36,18 @@ class Lease:
         self.runs_until_s = runs_until_s
         self.is_lost = False
         self.is_out_of_time = False
+        self.is_abandoned = False
         self.stop = StopSignal()
         self.in_hand = Lock()
 
     def lose(self) -> None:
         """Stop the engine: now if it waits for its model, else at its next event."""
         self.is_lost = True
+        self.stop.set()
+
+    def abandon(self) -> None:
+        """Stop the engine, because the client of a turn that is not stored has left."""
+        self.is_abandoned = True
         self.stop.set()
 
     def stop_in_time(self, now_s: float) -> None:

@@ -127,7 +127,7 @@ class Opener:
         old: TurnState | None = None
         ended: Change | None = None
         if lock.order is not None:
-            old = self._ended_holder(ref.turn(lock.order), is_overdue=lock.is_overdue(now), now=now)
+            old = self._ended_holder(ref.turn(lock.order), new, is_overdue=lock.is_overdue(now), now=now)
             ended = closed(session, old, view.open_segment)
         if opening.needs_whole_history:
             segments = view.segments if ended is None else view.segments_with(*ended.segments)
@@ -217,11 +217,16 @@ class Opener:
         is_live = self._deps.leases.seen(ref, lock, now).is_live(now)
         return is_live or self._deps.leases.is_held(ref, lock.fence)
 
-    def _ended_holder(self, ref: TurnRef, *, is_overdue: bool, now: datetime) -> TurnState:
-        """Return the ended state of the turn that holds the lock without a right to continue."""
+    def _ended_holder(self, ref: TurnRef, new: NewTurn, *, is_overdue: bool, now: datetime) -> TurnState:
+        """Return the ended state of the turn that holds the lock without a right to continue.
+
+        One whose calls the new turn answers ends with them, as a turn of the new one's API does.
+        """
         _, state = self._store.load(ref)
         if state.status is TurnStatus.IN_PROGRESS:
             return ended_unanswered(state, TurnStatus.FAILED, now)
+        if not is_overdue and new.answers_any(state.pending_calls):
+            return state.completed(state.turn.output_message, now)
         return ended_unanswered(state, TurnStatus.EXPIRED if is_overdue else TurnStatus.CANCELLED, now)
 
     def _refuse_cut_history(

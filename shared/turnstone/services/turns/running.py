@@ -9,15 +9,9 @@ from typing import TYPE_CHECKING, assert_never
 from turnstone.domain.errors import (
     Conflict,
     ContentLost,
-    CredentialsMissing,
-    CredentialsRefused,
     InvalidRequest,
     LeaseLost,
-    LimitReached,
-    MemoryUnusable,
-    ModelBusy,
     ModelError,
-    ModelTimedOut,
     NotFound,
     Overloaded,
     StoreUnavailable,
@@ -51,8 +45,8 @@ from turnstone.services.threads.executor import Permit
 from turnstone.services.tools.tool_running import ToolCaller
 from turnstone.services.turns.leases import Lease
 from turnstone.services.turns.run_request import Equipment, RunnerDeps, RunRequest
-from turnstone.services.turns.transitions import closed, paused
-from turnstone.services.turns.turn_failures import ids_of, warn_of_failure
+from turnstone.services.turns.transitions import cancelled, closed, paused
+from turnstone.services.turns.turn_failures import failure_of, ids_of, warn_of_failure
 from turnstone.store.sessions.turns import Change
 
 if TYPE_CHECKING:
@@ -210,13 +204,13 @@ class _Run:
                 state = following.state
                 engine = self._with_fitting_history(engine, state)
                 self.lease.stop_in_time(self._deps.clock.monotonic_s())
-                if self.lease.is_out_of_time:
-                    return self._failed(state, self._out_of_time())
+                if ended := self._ended_early(state):
+                    return ended
                 following = self._drained(advance(state, engine))
             if isinstance(following, Finish):
                 following = replace(following, state=self._summed_up(following.state, engine))
         except (ModelError, InvalidRequest, ContentLost, ToolgroupUnavailable, TurnLimitReached) as error:
-            return self._failed(state, self._out_of_time() if self.lease.is_out_of_time else error)
+            return self._ended_early(state) or self._failed(state, error)
         return self._settled(following)
 
     def tidy(self) -> None:
@@ -295,9 +289,6 @@ class _Run:
         tools = self._deps.tools.of(self.launch.ref.session, self.launch.provider_data, caller)
         return Equipment(route, tools, build_offer(config, tools.of_tenant.offered(config.toolgroups)))
 
-    def _out_of_time(self) -> TurnTimeReached:
-        return TurnTimeReached(self._deps.limits.turn_seconds or 0.0)
-
     def _summed_up(self, state: TurnState, engine: EngineDeps) -> TurnState:
         """Return the state of the answered turn, with a summary if its session exceeds the context window."""
         if self._deps.summarizer is None:
@@ -341,11 +332,23 @@ class _Run:
                 assert_never(following)
 
     def _failed(self, state: TurnState, error: TurnstoneError) -> tuple[TurnEvent | Numbered, ...]:
-        failed = state.ended_unanswered(TurnStatus.FAILED, _failure_of(error), self._deps.clock.now())
-        change = self._commit(closed(self._session, failed, self.launch.open_segment))
+        failed = state.ended_unanswered(TurnStatus.FAILED, failure_of(error), self._deps.clock.now())
+        last_events = self._ended(failed)
         warn_of_failure(self.launch.ref, failed, error)
-        self._steps_at_end = len(failed.turn.steps)
+        return last_events
+
+    def _ended(self, state: TurnState) -> tuple[TurnEvent | Numbered, ...]:
+        change = self._commit(closed(self._session, state, self.launch.open_segment))
+        self._steps_at_end = len(state.turn.steps)
         return numbered(change.turns[0])[-1:]
+
+    def _ended_early(self, state: TurnState) -> tuple[TurnEvent | Numbered, ...]:
+        """End the turn that has run too long, or whose client has left; return its last events, none of any other."""
+        if self.lease.is_abandoned:
+            log.info("turn %s is cancelled, because its client left", self.launch.ref.turn_id)
+            return self._ended(cancelled(state, self._deps.clock.now()))
+        limit_s = self._deps.limits.turn_seconds or 0.0
+        return self._failed(state, TurnTimeReached(limit_s)) if self.lease.is_out_of_time else ()
 
     def _have_watched(self, lock: SessionLock) -> None:
         try:
@@ -362,33 +365,6 @@ class _Run:
 
 def _completed(step: Step | None) -> tuple[TurnEvent, ...]:
     return () if step is None else (step_completed(step),)
-
-
-def _failure_of(error: TurnstoneError) -> Failure:
-    return Failure(
-        kind=_kind_of(error),
-        message=str(error),
-        provider_status=error.status if isinstance(error, ModelError) else None,
-        retry_after_s=error.retry_after_s if isinstance(error, ModelBusy) else None,
-    )
-
-
-def _kind_of(error: TurnstoneError) -> FailureKind:
-    if isinstance(error, ContentLost):
-        return "content_lost"
-    if isinstance(error, LimitReached):
-        return "limit_reached"
-    if isinstance(error, MemoryUnusable):
-        return "memory_unusable"
-    if isinstance(error, CredentialsMissing):
-        return "tools_want_credentials"
-    if isinstance(error, CredentialsRefused):
-        return "tools_refuse_credentials"
-    if isinstance(error, ToolgroupUnavailable):
-        return "tools_unavailable"
-    if isinstance(error, ModelBusy):
-        return "model_busy"
-    return "model_timed_out" if isinstance(error, ModelTimedOut) else "model_failed"
 
 
 def _failed_events(launch: RunRequest, kind: FailureKind, message: str) -> tuple[TurnEvent, ...]:

@@ -1,10 +1,22 @@
-"""The log's warning about a failed turn, written once, by the process that stored its end."""
+"""The failure of a turn that an error ended, and the log's warning, written by the process that stored its end."""
 
 import logging
 from typing import Any
 
-from turnstone.domain.errors import ModelError
+from turnstone.domain.errors import (
+    ContentLost,
+    CredentialsMissing,
+    CredentialsRefused,
+    LimitReached,
+    MemoryUnusable,
+    ModelBusy,
+    ModelError,
+    ModelTimedOut,
+    ToolgroupUnavailable,
+    TurnstoneError,
+)
 from turnstone.domain.refs import TurnRef
+from turnstone.domain.turns.failures import Failure, FailureKind
 from turnstone.domain.turns.turns import TurnState, TurnStatus
 
 log = logging.getLogger(__name__)
@@ -30,3 +42,31 @@ def warn_of_failure(ref: TurnRef, ended: TurnState, problem: BaseException | Non
 def ids_of(ref: TurnRef) -> dict[str, str]:
     """Return the fields by which the log names the turn."""
     return {"tenant": ref.tenant, "agent_id": ref.agent_id, "session_id": ref.session_id, "turn_id": ref.turn_id}
+
+
+def failure_of(error: TurnstoneError) -> Failure:
+    """Return the failure of a turn that an error ended."""
+    return Failure(
+        kind=_kind_of(error),
+        message=str(error),
+        provider_status=error.status if isinstance(error, ModelError) else None,
+        retry_after_s=error.retry_after_s if isinstance(error, ModelBusy) else None,
+    )
+
+
+def _kind_of(error: TurnstoneError) -> FailureKind:
+    if isinstance(error, ContentLost):
+        return "content_lost"
+    if isinstance(error, LimitReached):
+        return "limit_reached"
+    if isinstance(error, MemoryUnusable):
+        return "memory_unusable"
+    if isinstance(error, CredentialsMissing):
+        return "tools_want_credentials"
+    if isinstance(error, CredentialsRefused):
+        return "tools_refuse_credentials"
+    if isinstance(error, ToolgroupUnavailable):
+        return "tools_unavailable"
+    if isinstance(error, ModelBusy):
+        return "model_busy"
+    return "model_timed_out" if isinstance(error, ModelTimedOut) else "model_failed"

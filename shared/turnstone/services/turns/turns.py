@@ -185,6 +185,19 @@ class Turns:
 
         return _settled(act, attempt)
 
+    def joined(self, ref: TurnRef, attempt: Attempt) -> TurnBroadcast | None:
+        """Return the broadcast of the turn that an earlier attempt of the request opened, None if that is too long ago.
+
+        Raises NotFound if the turn is gone.
+        """
+        is_recent = self._joining.is_recent(ref, timedelta(seconds=attempt.repeated_within_s))
+        return self._joining.join(ref, is_resume=False) if is_recent else None
+
+    def joined_in_background(self, ref: TurnRef, attempt: Attempt) -> InBackground | None:
+        """Return the turn that runs without its request; see `joined`."""
+        is_recent = self._joining.is_recent(ref, timedelta(seconds=attempt.repeated_within_s))
+        return self._found(ref) if is_recent else None
+
     def hand_off(self, ref: TurnRef) -> None:
         """Hand the turn off to another process, because this one ends soon, and notify the subscribers here."""
         self._runner.hand_off(ref, is_watched=False)

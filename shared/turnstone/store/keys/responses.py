@@ -24,6 +24,20 @@ def response_list_key(tenant: str, order: str) -> Key:
     return Key(response_list(tenant), component(order))
 
 
+def attempts(tenant: str, fingerprint: str) -> str:
+    """Return the partition of the turns that equal requests of that fingerprint began."""
+    return f"{component(tenant)}|attempt:{component(fingerprint)}"
+
+
+def attempt_key(ref: TurnRef, fingerprint: str) -> Key:
+    """Return the key of the attempt that began the turn, in the order of the turns."""
+    return Key(attempts(ref.tenant, fingerprint), component(ref.turn_id))
+
+
+def newest_attempt(tenant: str, fingerprint: str) -> Range:
+    return Range(attempts(tenant, fingerprint), limit=1, reverse=True)
+
+
 def conversation_key(ref: SessionRef) -> Key:
     """Return the key of what the session has as a conversation."""
     return Key(session_partition(ref), "conversation:")

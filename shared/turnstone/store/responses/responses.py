@@ -21,11 +21,15 @@ from turnstone.store.keys.responses import (
     response_list_key,
 )
 from turnstone.store.layout.contention import retried
-from turnstone.store.layout.listing import ListEntry, entries_of, put_entry
+from turnstone.store.layout.listing import ListEntry, entries_of, entry_of, put_entry
+from turnstone.store.responses.attempts import earlier_attempt
 from turnstone.store.responses.conversations import put_items
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from turnstone.domain.refs import SessionRef, TurnRef
+    from turnstone.domain.turns.attempts import Attempt
     from turnstone.ports.records import Record
     from turnstone.ports.storage import RangeStore
 
@@ -37,6 +41,17 @@ class ResponseStore:
     def sent(self, ref: TurnRef) -> SentRequest:
         """Return the request of the turn's response. Raises NotFound, ContentLost."""
         return request_in(self._store.get(request_key(ref)), ref)
+
+    def begun_before(self, tenant: str, attempt: Attempt, now: datetime) -> TurnRef | None:
+        """Return the turn of the response that an earlier attempt of a first request began, None without one."""
+        return earlier_attempt(self._store, tenant, attempt, now)
+
+    def listed(self, tenant: str, turn_id: str, now: datetime) -> TurnRef | None:
+        """Return the turn of that id whose response is in the tenant's list, None without one."""
+        record = self._store.get(response_list_key(tenant, turn_id))
+        if record is None or now.timestamp() >= int(record.attributes["ttl"]):
+            return None
+        return listed_in(entry_of(record)).ref_in(tenant)
 
     def delete(self, ref: TurnRef) -> None:
         """Hide the response from every reader, and keep its items for conversations.

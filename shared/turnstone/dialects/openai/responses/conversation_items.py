@@ -6,10 +6,8 @@ An item's id is that of its position in its turn, also where its client sent ano
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from turnstone.dialects.openai.responses.folding import ResponseFold
-from turnstone.dialects.openai.responses.input_items import PREFIXES, AnyItem, SomeItem, given_input
+from turnstone.dialects.openai.responses.input_items import ITEM, PREFIXES, given_input
 from turnstone.dialects.openai.responses.output.text_items import Event, OpenItem
 from turnstone.dialects.openai.responses.shown import ShownResponse
 from turnstone.dialects.openai.responses.stream import EventsOf
@@ -34,7 +32,6 @@ from turnstone.domain.turns.turns import ToolExecutionStep, TurnState
 from turnstone.domain.values.content import Content, ImageItem, TextItem, items_of, text_of
 from turnstone.domain.values.frozen import JsonObject
 
-ITEM: TypeAdapter[SomeItem] = TypeAdapter(AnyItem)
 Item = Mapping[str, Any]
 WHOLE = 10**9  # characters, more than any text has
 BASE64 = "data:image/png;base64,"  # the Agents API takes bytes without their type, which readers of images find
@@ -149,7 +146,8 @@ def _clients_tools(state: TurnState) -> set[str]:
         if isinstance(step, ToolExecutionStep) and trace.is_from_client
         for call in step.tool_calls
     )
-    return {*answered, *(call.tool_name for call in state.pending_calls)}
+    left = (*state.pending_calls, *state.turn.output_message.tool_calls)
+    return {*answered, *(call.tool_name for call in left)}
 
 
 def _removed(folded: TurnItems, item: dict[str, Any]) -> Removed:

@@ -6,7 +6,7 @@ Source: the types of `openai` 3.54.0. Clients that keep their own history send i
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, TypeAdapter, model_validator
 
 from turnstone.dialects.openai.responses.content import (
     AnyContent,
@@ -143,7 +143,27 @@ AnyItem = Annotated[
     Discriminator(_kind, custom_error_type="item_type", custom_error_message="type: an item needs a type or a role"),
     BeforeValidator(_served_kind),
 ]
+
+
+class ReferenceItem(StrictRequest):
+    """The id of an item of an earlier response or of a conversation, sent instead of that item."""
+
+    type: Literal["item_reference"] | None = None
+    id: Annotated[str, Field(min_length=1)]
+
+
+def _is_reference(fields: Any) -> str:
+    is_one = isinstance(fields, ReferenceItem)
+    if isinstance(fields, dict):
+        is_one = fields.get("type") == "item_reference" or fields.keys() == {"id"}
+    return "item_reference" if is_one else "item"
+
+
+AnyGivenItem = Annotated[
+    Annotated[AnyItem, Tag("item")] | Annotated[ReferenceItem, Tag("item_reference")], Discriminator(_is_reference)
+]
 SomeItem = SpokenItem | AnswerItem | FunctionCallItem | FunctionCallOutputItem | ReasoningItem | McpItem
+ITEM: TypeAdapter[SomeItem] = TypeAdapter(AnyItem)
 
 
 class GivenInput(NamedTuple):
@@ -159,13 +179,6 @@ class GivenInput(NamedTuple):
     given: tuple[Given, ...]
     approvals: tuple[Approval, ...] = ()
     listed: Mapping[str, frozenset[str]] = {}
-
-
-def items_in(given: str | Sequence[SomeItem]) -> tuple[SomeItem, ...]:
-    """Return the input as items; a text is a user's message."""
-    if not isinstance(given, str):
-        return tuple(given)
-    return (SpokenItem.model_validate({"role": "user", "content": [{"type": "input_text", "text": given}]}),)
 
 
 def stored_items(items: Iterable[SomeItem]) -> tuple[JsonObject, ...]:

@@ -4,13 +4,15 @@ Source: `Responses.create` of `openai` 3.54.0; `max_infer_iters` is Llama Stack'
 """
 
 import re
-from typing import Annotated, Any, Literal, Self
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from turnstone.dialects.openai.metadata import Metadata
 from turnstone.dialects.openai.responses.content import AsList, AsText, Form
-from turnstone.dialects.openai.responses.input_items import AnyItem, given_input, items_in, stored_items
+from turnstone.dialects.openai.responses.input_items import AnyGivenItem, given_input, stored_items
+from turnstone.dialects.openai.responses.references import item_at, items_in, no_turn
 from turnstone.dialects.openai.responses.tools import (
     OfferedTools,
     ResponseTools,
@@ -29,9 +31,13 @@ from turnstone.domain.agents.agents import (
     ToolConfig,
     TopP,
 )
-from turnstone.domain.responses.requests import NewResponse, SentRequest
+from turnstone.domain.responses.requests import NewResponse, Predecessor, SentRequest
 from turnstone.domain.values.frozen import JsonObject, Many
 from turnstone.domain.values.numbers import Count, Flag
+
+if TYPE_CHECKING:
+    from turnstone.dialects.openai.responses.references import TurnWith
+    from turnstone.dialects.openai.responses.stream import EventsOf
 
 AGENT = re.compile(r"agent/(.+)", re.DOTALL)
 REFUSED = {
@@ -43,9 +49,8 @@ REFUSED = {
     "prompt": "this server keeps no prompts; send their text as instructions",
     "prompt_cache_options": "this server configures no caches of providers; leave it out",
 }
-NOT_YET = {
-    "store": (False, "responses are stored here; leave it out, or send true"),
-}
+STORED_WITH_IT = "a response in a conversation is stored with it; leave store out, or send true"
+READ_LATER = "a response in the background is read from the store; leave store out, or send true"
 EXTRAS = (
     "parallel_tool_calls",
     "prompt_cache_key",
@@ -118,7 +123,7 @@ class ConversationParam(StrictRequest):
 
 class CreateResponse(StrictRequest):
     model: str
-    input: Annotated[AsText | Annotated[Many[AnyItem], Field(min_length=1), AsList], Form]
+    input: Annotated[AsText | Annotated[Many[AnyGivenItem], Field(min_length=1), AsList], Form]
     instructions: str | None = None
     previous_response_id: str | None = None
     conversation: Annotated[AsText | Annotated[ConversationParam, AsList], Form] | None = None
@@ -158,12 +163,18 @@ class CreateResponse(StrictRequest):
     def refuse_without_effect(cls, value: Any, field: ValidationInfo) -> Any:
         return refuse(value, field, REFUSED)
 
-    @field_validator(*NOT_YET)
+    @field_validator("store")
     @classmethod
-    def refuse_other_ways(cls, value: Any, field: ValidationInfo) -> Any:
-        refused, reason = NOT_YET[str(field.field_name)]
-        if value == refused:
-            raise ValueError(reason)
+    def refuse_unstored(cls, value: bool, field: ValidationInfo) -> bool:
+        if not value and field.data.get("conversation") is not None:
+            raise ValueError(STORED_WITH_IT)
+        return value
+
+    @field_validator("background")
+    @classmethod
+    def refuse_unread(cls, value: bool, field: ValidationInfo) -> bool:
+        if value and not field.data.get("store", True):
+            raise ValueError(READ_LATER)
         return value
 
     @field_validator("include")
@@ -189,9 +200,17 @@ class CreateResponse(StrictRequest):
             raise ValueError("tool_choice: there is no tool to choose; add one, or leave it out")
         return self
 
-    def to_new(self) -> NewResponse:
-        """Return the request."""
-        items = items_in(self.input)
+    @property
+    def predecessor(self) -> Predecessor:
+        """The response or the conversation that this one continues."""
+        return Predecessor(self.previous_response_id, self._conversation_id)
+
+    def to_new(self, turn_with: "TurnWith" = no_turn, events_of: "EventsOf" = lambda _: ()) -> NewResponse:
+        """Return the request, with the items that it refers to in their turns.
+
+        Raises InvalidRequest for items of types that no input has, and as `turn_with` does.
+        """
+        items = items_in(self.input, item_at(partial(turn_with, self.predecessor), events_of))
         given = given_input(items)
         named = AGENT.fullmatch(self.model)
         tools = offered(self.tools, self.tool_choice)
@@ -221,6 +240,7 @@ class CreateResponse(StrictRequest):
             approvals=given.approvals,
             listed=given.listed,
             own_toolgroups=tuple(tool.to_own() for tool in tools.hosted if tool.type == "mcp"),
+            is_stored=self.store,
         )
 
     @property
