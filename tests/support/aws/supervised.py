@@ -137,11 +137,12 @@ class Process(Server):
 
     def __init__(self, bench: Bench, clock: Clock, script: tuple[Scripted, ...], tools: Tools, **settings: Any) -> None:
         own_toolgroups = settings.pop("own_toolgroups", lambda _: ())
+        is_on_lambda = settings.pop("is_on_lambda", True)
         self.table, self.machine = TableLine(bench.dynamo), MachineLine(bench.states)
         self._range_store = DynamoRangeStore(self.table, TABLE)
         super().__init__(OversizeStore(self._range_store, S3BlobStore(bench.s3, BUCKET)), clock, script, tools)
         self.supervisor = StepFunctionsSupervisor(self.machine, bench.state_machine_arn, clock, turn_key_of)
-        self.load(self.supervisor, Settings(**settings), is_on_lambda=True, own_toolgroups=own_toolgroups)
+        self.load(self.supervisor, Settings(**settings), is_on_lambda=is_on_lambda, own_toolgroups=own_toolgroups)
         self.time_left_s = ENOUGH_S
         self._worker = TurnWorker(__name__)
         self._worker._core = self.core
