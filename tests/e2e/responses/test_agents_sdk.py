@@ -1,6 +1,6 @@
 """OpenAI's Agents SDK, unmodified, over responses: tools, a handoff, a guardrail, streams, sessions; stored and not.
 
-Covers: functions/responses, dialects/openai/responses/input_items, dialects/openai/responses/conversation_items
+Covers: functions/responses, dialects/openai/responses/input/items, dialects/openai/responses/conversation_items
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """MCP servers that a response names, over both stores: lists, calls, approvals, and secrets that are kept nowhere.
 
 Covers: services/responses/approving, services/responses/fitting, services/tools/tenant_tools,
-  domain/tools/inline_toolgroups, dialects/openai/responses/output/mcp_items, dialects/openai/responses/mcp_items,
+  domain/tools/inline_toolgroups, dialects/openai/responses/output/mcp_items, dialects/openai/responses/input/mcp_items,
   store/sessions/turn_records
 """
 

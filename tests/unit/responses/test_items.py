@@ -1,6 +1,6 @@
 """Input items become the messages of a model, and outputs are folded from events in one form for all readers.
 
-Covers: dialects/openai/responses/input_items, dialects/openai/responses/folding, dialects/openai/responses/stream
+Covers: dialects/openai/responses/input, dialects/openai/responses/folding, dialects/openai/responses/stream
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from turnstone.dialects.openai.responses.folding import response_of
-from turnstone.dialects.openai.responses.input_items import AnyItem, given_input, shown_items, stored_items
+from turnstone.dialects.openai.responses.input.items import AnyItem, given_input, shown_items, stored_items
 from turnstone.dialects.openai.responses.shown import ShownResponse
 from turnstone.dialects.openai.responses.stream import ResponseStream
 from turnstone.domain.messages.messages import CompletionMessage, StopReason
@@ -204,3 +204,69 @@ def test_shown_items_have_ids_and_content_in_parts() -> None:
 def test_items_that_are_not_served_are_refused(item: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         ITEMS.validate_python([item])
+
+
+@pytest.mark.parametrize(
+    ("item", "call", "answer"),
+    [
+        (
+            {
+                "type": "file_search_call",
+                "queries": ["cats"],
+                "results": [{"text": "Meow.", "score": 0.5}],
+                "id": "fs_1",
+            },
+            ("file_search", {"query": "cats"}),
+            "Meow.",
+        ),
+        (
+            {"type": "file_search_call", "queries": ["cats"], "results": None, "id": "fs_1", "status": "completed"},
+            ("file_search", {"query": "cats"}),
+            "The results of this call are not in the history.",
+        ),
+        (
+            {
+                "type": "web_search_call",
+                "action": {"type": "search", "query": "cats", "sources": [{"type": "url", "url": "https://cats.test"}]},
+                "id": "ws_1",
+            },
+            ("web_search", {"query": "cats"}),
+            "https://cats.test",
+        ),
+        (
+            {"type": "web_search_call", "action": {"type": "open_page", "url": "https://a.test"}, "id": "ws_1"},
+            ("web_search", {"url": "https://a.test"}),
+            "The results of this call are not in the history.",
+        ),
+        (
+            {
+                "type": "code_interpreter_call",
+                "code": "print(2)",
+                "container_id": "auto",
+                "outputs": [{"type": "logs", "logs": "2"}, {"type": "image", "url": "https://a.test/i"}],
+                "id": "ci_1",
+            },
+            ("code_interpreter", {"code": "print(2)"}),
+            "2\n[image]",
+        ),
+        (
+            {"type": "code_interpreter_call", "code": "x", "container_id": "auto", "status": "failed", "id": "ci_1"},
+            ("code_interpreter", {"code": "x"}),
+            "The call failed.",
+        ),
+        (
+            {"type": "image_generation_call", "result": "aGk=", "revised_prompt": "a cat", "id": "ig_1"},
+            ("image_generation", {"query": "a cat"}),
+            "[image]",
+        ),
+    ],
+)
+def test_a_call_of_a_servers_tool_is_a_call_and_its_answer(
+    item: dict[str, Any], call: tuple[str, dict[str, Any]], answer: str
+) -> None:
+    items = ITEMS.validate_python([{"role": "user", "content": "hi"}, item, {"role": "assistant", "content": "So."}])
+    _, called, answered, _ = given_input(items).messages
+    assert isinstance(called, CompletionMessage)
+    assert [(each.tool_name, each.arguments) for each in called.tool_calls] == [call]
+    assert (answered.call_id, answered.content) == (item["id"], answer)
+    assert shown_items(stored_items(items), TURN_ID)[1] == {k: v for k, v in item.items() if v is not None}

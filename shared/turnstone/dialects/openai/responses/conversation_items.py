@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from turnstone.dialects.openai.responses.folding import ResponseFold
-from turnstone.dialects.openai.responses.input_items import ITEM, PREFIXES, given_input
+from turnstone.dialects.openai.responses.input.items import ITEM, PREFIXES, given_input
 from turnstone.dialects.openai.responses.output.text_items import Event, OpenItem
 from turnstone.dialects.openai.responses.shown import ShownResponse
 from turnstone.dialects.openai.responses.stream import EventsOf

@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field, model_validator
 from turnstone.dialects.openai.metadata import Metadata
 from turnstone.dialects.openai.pages import HAS_MORE, OF_LIST, PageRule, Query, only_value
 from turnstone.dialects.openai.responses.conversation_items import items_of_turn
-from turnstone.dialects.openai.responses.input_items import AnyItem, given_input, stored_items
+from turnstone.dialects.openai.responses.input.items import AnyItem, given_input, stored_items
 from turnstone.dialects.openai.responses.lists import EXAMPLE_ITEM_ID, INCLUDES, refuse_includes
 from turnstone.dialects.openai.responses.replies import EXAMPLE_INPUT
 from turnstone.dialects.openai.responses.stream import EventsOf

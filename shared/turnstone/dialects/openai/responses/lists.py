@@ -12,7 +12,7 @@ from pydantic_core import to_json
 
 from turnstone.dialects.json_objects import after_entries, before_entries
 from turnstone.dialects.openai.pages import HAS_MORE, OF_LIST, PageRule, Query, only_value, refuse_cursor
-from turnstone.dialects.openai.responses.input_items import shown_items
+from turnstone.dialects.openai.responses.input.items import shown_items
 from turnstone.dialects.openai.responses.replies import EXAMPLE_ID, EXAMPLE_INPUT, ListedResponseObject
 from turnstone.dialects.openai.responses.requests import NO_PADDING, SERVED_INCLUDES
 from turnstone.dialects.openai.responses.shown import ImageAt

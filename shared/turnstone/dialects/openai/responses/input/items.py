@@ -17,7 +17,16 @@ from turnstone.dialects.openai.responses.content import (
     content_of,
     text_of_parts,
 )
-from turnstone.dialects.openai.responses.mcp_items import (
+from turnstone.dialects.openai.responses.input.hosted_items import PREFIXES as HOSTED_PREFIXES
+from turnstone.dialects.openai.responses.input.hosted_items import (
+    CodeCallItem,
+    FileSearchCallItem,
+    HostedItem,
+    ImageCallItem,
+    WebSearchCallItem,
+    messages_of,
+)
+from turnstone.dialects.openai.responses.input.mcp_items import (
     ApprovalRequestItem,
     ApprovalResponseItem,
     McpCallItem,
@@ -46,6 +55,7 @@ PREFIXES: Mapping[str, str] = {
     "function_call": "fc",
     "function_call_output": "fco",
     "reasoning": "rs",
+    **HOSTED_PREFIXES,
     "mcp_list_tools": "mcpl",
     "mcp_call": "mcp",
     "mcp_approval_request": "mcpr",
@@ -136,6 +146,10 @@ AnyItem = Annotated[
     | Annotated[FunctionCallItem, Tag("function_call")]
     | Annotated[FunctionCallOutputItem, Tag("function_call_output")]
     | Annotated[ReasoningItem, Tag("reasoning")]
+    | Annotated[FileSearchCallItem, Tag("file_search_call")]
+    | Annotated[WebSearchCallItem, Tag("web_search_call")]
+    | Annotated[CodeCallItem, Tag("code_interpreter_call")]
+    | Annotated[ImageCallItem, Tag("image_generation_call")]
     | Annotated[McpListItem, Tag("mcp_list_tools")]
     | Annotated[McpCallItem, Tag("mcp_call")]
     | Annotated[ApprovalRequestItem, Tag("mcp_approval_request")]
@@ -162,7 +176,7 @@ def _is_reference(fields: Any) -> str:
 AnyGivenItem = Annotated[
     Annotated[AnyItem, Tag("item")] | Annotated[ReferenceItem, Tag("item_reference")], Discriminator(_is_reference)
 ]
-SomeItem = SpokenItem | AnswerItem | FunctionCallItem | FunctionCallOutputItem | ReasoningItem | McpItem
+SomeItem = SpokenItem | AnswerItem | FunctionCallItem | FunctionCallOutputItem | ReasoningItem | HostedItem | McpItem
 ITEM: TypeAdapter[SomeItem] = TypeAdapter(AnyItem)
 
 
@@ -225,8 +239,8 @@ def given_input(items: Iterable[SomeItem]) -> GivenInput:
                 with_messages(messages, mcp.messages_of(item))
                 if (approval := mcp.approval_in(item, index)) is not None:
                     approvals.append(approval)
-            case _:  # reasoning, which no model gets again
-                continue
+            case _:
+                with_messages(messages, messages_of(item))
     return GivenInput(tuple(messages), tuple(given), tuple(approvals), listed_in(items))
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from pydantic import ValidationError
 
-from turnstone.dialects.openai.responses.input_items import ITEM, KINDS, ReferenceItem, SomeItem, SpokenItem
+from turnstone.dialects.openai.responses.input.items import ITEM, KINDS, ReferenceItem, SomeItem, SpokenItem
 from turnstone.domain.errors import InvalidRequest, NotFound
 from turnstone.domain.responses.addresses import ITEM_KIND
 
