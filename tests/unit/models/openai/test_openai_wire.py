@@ -4,10 +4,11 @@ Covers: adapters/models/openai/openai_wire
 """
 
 import base64
+import json
 
 import pytest
 
-from turnstone.adapters.models.openai.openai_wire import request_body
+from turnstone.adapters.models.openai.openai_wire import request_body, written
 from turnstone.domain.agents.agents import GrammarFormat, JsonSchemaFormat, SamplingParams, Strategy, TopK, TopP
 from turnstone.domain.errors import ModelFailed
 from turnstone.domain.messages.messages import (
@@ -240,3 +241,16 @@ def test_a_tool_response_is_text_with_a_placeholder_for_each_image():
 def test_a_system_message_is_text():
     content = (TextItem(text="be"), TextItem(text="kind"))
     assert wired(SystemMessage(content=content)) == {"role": "system", "content": "be\nkind"}
+
+
+@pytest.mark.parametrize("text", ["plain", "ü €", "half a pair: \ud83d", "\x00\x1f\u2028"])
+def test_any_text_is_written_as_json_that_reads_as_the_same_text(text: str):
+    body = body_of(UserMessage(content=text), tools=(ToolDef(name="find", description=text),))
+    assert json.loads(written(body)) == body
+
+
+def test_a_deep_schema_is_written():
+    deep: dict = {}
+    for _ in range(400):
+        deep = {"properties": {"x": deep}}
+    assert json.loads(written({"tools": [deep]})) == {"tools": [deep]}

@@ -29,7 +29,7 @@ from turnstone.adapters.models.openai.openai_completions import (
     completion_body,
     refuse_in_chat,
 )
-from turnstone.adapters.models.openai.openai_wire import GrammarServer, request_body
+from turnstone.adapters.models.openai.openai_wire import GrammarServer, request_body, written
 from turnstone.adapters.outgoing.connections import Line
 from turnstone.adapters.outgoing.exchanges import ExchangeFailed, Exchanges, Response
 from turnstone.adapters.outgoing.failed_attempt import FailedAttempt
@@ -166,7 +166,7 @@ class OpenAICompatibleInference:
         *,
         in_batches: bool = False,
     ) -> Iterator[Streamed]:
-        response = self._opened(json.dumps(body).encode(), ongoing)
+        response = self._opened(written(body), ongoing)
         try:
             for events in self._events(response):
                 yield from (
@@ -188,7 +188,7 @@ class OpenAICompatibleInference:
             self._failures_logged(line, request.about),
         ):
             ongoing = replace(self._ongoing(request, line), path=path)
-            response = self._opened(json.dumps(body).encode(), ongoing)
+            response = self._opened(written(body), ongoing)
             try:
                 return b"".join(_within_limits(response.pieces()))
             finally:
