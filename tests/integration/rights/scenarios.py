@@ -233,15 +233,17 @@ def _responses(stage: Stage) -> Iterator[Callable[[], Act]]:
         yield lambda text=text: lambda: _keeps_responses(stage, text)
     for text in ("please count(place=sea)", f"{NOISE} count(place=sea)"):
         yield lambda text=text: lambda: _approves(stage, text)
-    yield lambda: lambda: _sends_again(stage)
-    for text in ("hello", MAKE):
-        yield lambda text=text: _stores_nothing(stage, f"agent/{stage.agent(toolgroups=TOOLS)}", text)
 
 
 def _responses_of_models(stage: Stage) -> Iterator[Callable[[], Act]]:
+    """Yield scenarios of responses that are played once: of each model, sent again, and not stored."""
     guarded = {"input_shields": SHIELDS, "output_shields": SHIELDS, "toolgroups": TOOLS}
     for model in MODELS:
         yield lambda model=model: _responds(stage, f"agent/{stage.agent(model=model, **guarded)}", "hello")
+    # with a refused write, a request sent again waits a lease long for the turn that it joins
+    yield lambda: lambda: _sends_again(stage)
+    for text in ("hello", MAKE):
+        yield lambda text=text: _stores_nothing(stage, f"agent/{stage.agent(toolgroups=TOOLS)}", text)
 
 
 def _webhooks(stage: Stage) -> Iterator[Callable[[], Act]]:
