@@ -1,7 +1,7 @@
 """File search in responses over both stores: items, results, citations, settings and access.
 
 Covers: services/memory/turns/file_search, services/responses/fitting, domain/responses/hosted,
-  dialects/openai/responses/output, dialects/openai/responses/hosted_tools
+  dialects/openai/responses/output, dialects/openai/responses/hosted_tools, dialects/openai/responses/input/hosted_items
 """
 
 from __future__ import annotations
@@ -74,6 +74,22 @@ def test_the_model_gets_marks_and_the_history_keeps_them(make: Make) -> None:
     assert answer.index("write its mark") < answer.index(TERNS)
     responded(server, previous_response_id=first["id"])
     assert "On gravel【1】." in [message.content for message in server.inference.requests[2].messages]
+
+
+@pytest.mark.parametrize("include", [INCLUDED, []])
+def test_a_client_with_a_history_of_its_own_sends_the_search_back(make: Make, include: list[str]) -> None:
+    server = make(SEARCH, "On gravel【1】.", "Yes.")
+    filled(server, "vs_birds", TERNS)
+    first = responded(server, tools=[tool("vs_birds")], include=include)
+    again = [{"role": "user", "content": "Where?"}, *first["output"], {"role": "user", "content": "Sure?"}]
+    second = responded(server, input=again, tools=[tool("vs_birds")])
+    assert second["status"] == "completed"
+    _, called, answered, said, _ = server.inference.requests[2].messages[-5:]
+    assert [(each.tool_name, each.arguments) for each in called.tool_calls] == [
+        ("file_search", {"query": "Where do terns breed?"})
+    ]
+    assert (TERNS in text_of(answered.content)) is bool(include)
+    assert said.content == "On gravel."
 
 
 def test_each_search_of_a_response_has_numbers_of_its_own(make: Make) -> None:
