@@ -84,12 +84,12 @@ def test_a_client_with_a_history_of_its_own_sends_the_search_back(make: Make, in
     again = [{"role": "user", "content": "Where?"}, *first["output"], {"role": "user", "content": "Sure?"}]
     second = responded(server, input=again, tools=[tool("vs_birds")])
     assert second["status"] == "completed"
-    _, called, answered, said, _ = server.inference.requests[2].messages[-5:]
+    _, called, answered, message, _ = server.inference.requests[2].messages[-5:]
     assert [(each.tool_name, each.arguments) for each in called.tool_calls] == [
         ("file_search", {"query": "Where do terns breed?"})
     ]
     assert (TERNS in text_of(answered.content)) is bool(include)
-    assert said.content == "On gravel."
+    assert message.content == "On gravel."
 
 
 def test_each_search_of_a_response_has_numbers_of_its_own(make: Make) -> None:

@@ -1,6 +1,6 @@
 """References to items of earlier responses and conversations, over both stores.
 
-Covers: services/responses/references, dialects/openai/responses/input/references, store/responses/responses
+Covers: services/responses/references, dialects/openai/responses/references, store/responses/responses
 """
 
 from __future__ import annotations

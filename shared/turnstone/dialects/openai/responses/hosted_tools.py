@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationInfo, field_validator, model_validator
 from pydantic import Strict as ByType
 
-from turnstone.dialects.openai.responses.content import AsList, Form
+from turnstone.dialects.openai.responses.input.content import AsList, Form
 from turnstone.dialects.openai.strict import StrictRequest, refuse
 from turnstone.domain.agents.agents import ToolGroupWithArgs
 from turnstone.domain.errors import InvalidRequest

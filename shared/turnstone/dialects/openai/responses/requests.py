@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from turnstone.dialects.openai.metadata import Metadata
-from turnstone.dialects.openai.responses.content import AsList, AsText, Form
+from turnstone.dialects.openai.responses.input.content import AsList, AsText, Form
 from turnstone.dialects.openai.responses.input.items import AnyGivenItem, given_input, stored_items
-from turnstone.dialects.openai.responses.input.references import item_at, items_in, no_turn
+from turnstone.dialects.openai.responses.references import item_at, items_in, no_turn
 from turnstone.dialects.openai.responses.tools import (
     OfferedTools,
     ResponseTools,
@@ -36,7 +36,7 @@ from turnstone.domain.values.frozen import JsonObject, Many
 from turnstone.domain.values.numbers import Count, Flag
 
 if TYPE_CHECKING:
-    from turnstone.dialects.openai.responses.input.references import TurnWith
+    from turnstone.dialects.openai.responses.references import TurnWith
     from turnstone.dialects.openai.responses.stream import EventsOf
 
 AGENT = re.compile(r"agent/(.+)", re.DOTALL)

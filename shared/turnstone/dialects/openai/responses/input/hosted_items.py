@@ -27,7 +27,7 @@ NOT_SENT = "The results of this call are not in the history."
 IMAGE = "[image]"
 
 
-class FoundText(StrictRequest):
+class ResultItem(StrictRequest):
     attributes: JsonObject | None = None
     file_id: str | None = None
     filename: str | None = None
@@ -40,7 +40,7 @@ class FileSearchCallItem(StrictRequest):
     id: Name
     queries: Many[str]
     status: Literal["in_progress", "searching", "completed", "incomplete", "failed"] | None = None
-    results: Many[FoundText] | None = None
+    results: Many[ResultItem] | None = None
 
 
 class SearchSource(StrictRequest):

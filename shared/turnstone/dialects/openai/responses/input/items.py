@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, TypeAdapter, model_validator
 
-from turnstone.dialects.openai.responses.content import (
+from turnstone.dialects.openai.responses.input.content import (
     AnyContent,
     AsList,
     AsText,
