@@ -118,6 +118,7 @@ class Core:
         for name, member in vars(Core).items():
             if isinstance(member, ServiceOf):
                 self.load_service(name, for_changes=True)
+        _ = self.turn_services.unstored
         self.memory_services.load_kinds()
         self.cleanup_services.load_clearing()
         return self
