@@ -16,5 +16,5 @@ def delete_letta_agent(request: Request) -> Reply:
 
 
 PATH = "/letta/v1/agents/{agent_id}"
-ROUTE = Route("DELETE", PATH, delete_letta_agent, AgentDeleted, stores=False, dialect=LETTA)
+ROUTE = Route("DELETE", PATH, delete_letta_agent, AgentDeleted, dialect=LETTA)
 handler = LambdaHandler(__name__, ROUTE, loads="deleting")

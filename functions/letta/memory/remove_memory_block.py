@@ -17,5 +17,5 @@ def remove_memory_block(request: Request) -> Reply:
 
 
 PATH = "/letta/v1/agents/{agent_id}/memory/block/{block_label}"
-ROUTE = Route("DELETE", PATH, remove_memory_block, LettaMemory, stores=False, dialect=LETTA)
+ROUTE = Route("DELETE", PATH, remove_memory_block, LettaMemory, dialect=LETTA)
 handler = LambdaHandler(__name__, ROUTE, loads=("blocks", "letta_agents"))

@@ -60,7 +60,7 @@ RESPONSES = Dialect("openai_responses", RESPONSES_ENVELOPE, "/v1/openai/", MODEL
 # paths that clients of both APIs use
 SHARED = Dialect("shared", SHARED_ENVELOPE, "/v1/", MODEL_IS_A_RESOURCE)
 LETTA = Dialect(
-    "letta", LETTA_ENVELOPE, "/letta/v1", validation_status=422, checks_client=False, slashes=True, is_in_ids=False
+    "letta", LETTA_ENVELOPE, "/letta/v1", validation_status=422, checks_client=False, slashes=True, is_in_ids=True
 )
 
 

@@ -115,8 +115,12 @@ class Route(NamedTuple):
 
     @property
     def family(self) -> str:
-        """The package of the route's module: its routes share a budget of threads, and a tag of the document."""
-        return self.endpoint.__module__.rpartition(".")[0]
+        """The package of the route's family: its routes share a budget of threads, and a tag of the document.
+
+        Packages below it, as those of Letta's routes, belong to it.
+        """
+        package = self.endpoint.__module__.rpartition(".")[0]
+        return ".".join(package.split(".")[:2]) if package.startswith("functions.") else package
 
 
 def paths_of(path: str) -> tuple[str, ...]:

@@ -35,6 +35,8 @@ from tests.support.server.asgi_client import Answered, Raw, Served, served, stri
 from tests.support.server.bad_requests import CHANGES, JUNK, changed, named, slots_in, written
 from tests.support.server.document import CLOSED, CLOSED_SIGNED, DOCUMENT, ROUTES, SIGNED, named_validator, validator
 from tests.support.server.valid_bodies import BODIES, FULL_AGENT, STORED
+from turnstone.dialects.letta.lists import AGENTS_QUERY
+from turnstone.dialects.letta.message_requests import QUERY as LETTA_MESSAGES_QUERY
 from turnstone.dialects.llama_stack.lists import QUERY as LIST_QUERY
 from turnstone.dialects.llama_stack.memory.documents import QUERY as DOCUMENTS_QUERY
 from turnstone.dialects.llama_stack.turns.event_numbers import QUERY as EVENTS_QUERY
@@ -122,7 +124,11 @@ def bare(part: Any) -> Any:
 def guarded(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the operations that require authentication."""
     operations = [operation for item in document["paths"].values() for operation in item.values()]
-    assert [each["operationId"] for each in operations if each.get("security") == []] == ["health_alpha", "health"]
+    assert [each["operationId"] for each in operations if each.get("security") == []] == [
+        "letta_letta_health",
+        "health_alpha",
+        "health",
+    ]
     return [operation for operation in operations if "security" not in operation]
 
 
@@ -198,7 +204,7 @@ def test_every_route_is_in_the_document_and_nothing_else() -> None:
     declared = {(path, route.method.lower()) for route in ROUTES for path in route.paths}
     documented = [(path, method) for path, item in DOCUMENT["paths"].items() for method in item]
     assert declared == set(documented)
-    assert sorted(documented, key=lambda entry: (entry[0], "get post delete".index(entry[1]))) == documented
+    assert sorted(documented, key=lambda entry: (entry[0], "get post patch delete".index(entry[1]))) == documented
     assert {route.path for route in SERVED} - {route.path for route in ROUTES} == {"/", "/v1/docs", "/v1/openapi.json"}
 
 
@@ -238,6 +244,8 @@ RESPONSES_QUERY = ("after", "limit", "order", "model")
 READ_QUERY = ("stream", "starting_after", "include_obfuscation", "include", "include[]")
 ITEMS_QUERY = ("after", "before", "limit", "order", "include", "include[]")
 READERS = {
+    "agents_query": AGENTS_QUERY,
+    "messages_query": LETTA_MESSAGES_QUERY,
     "bank_in_query": ("memory_bank_id",),
     "completions_in_query": COMPLETIONS_QUERY,
     "conversation_page_in": ("after", "limit", "order"),
@@ -279,7 +287,7 @@ def test_every_parameter_is_declared(route: Route) -> None:
     assert set(names["query"]) == set(read)
     kept = ["Idempotency-Key"] if route.method == "POST" and route.stores else []
     assert names["header"] == [*kept, *(["Prefer"] if "prefers_async(" in source else [])]
-    reads_or_deletes = route.method == "POST" and route.path.endswith(("/get", "/delete"))
+    reads_or_deletes = route.method == "POST" and route.path.endswith(("/get", "/delete", "/add-base-tools"))
     stores_nothing = ("/v1/inference/", "/v1/openai/", "/v1/tool-runtime/invoke")
     reads_or_deletes |= route.method == "POST" and route.path.endswith(("/query", "/unregister"))
     is_creating = route.method == "POST" and route.path in (
