@@ -161,9 +161,9 @@ def _reply_to(error: BaseException, dialect: Dialect) -> Reply:
     status, envelope = _status(error, dialect), dialect.envelope
     if isinstance(error, InvalidBody):
         return Reply(envelope.invalid(error.problems, ErrorCode.INVALID_REQUEST), status)
-    if isinstance(error, errors.InvalidRequest) and error.location and status == dialect.validation_status:
+    if isinstance(error, errors.InvalidRequest) and error.location and status == 400:
         problem = {"loc": error.location, "msg": str(error), "type": "value_error"}
-        return Reply(envelope.invalid([problem], code_of(error)), status)
+        return Reply(envelope.invalid([problem], code_of(error)), dialect.validation_status)
     return Reply(envelope.refusal(status, message_of(error), code_of(error)), status, _headers(error, status))
 
 

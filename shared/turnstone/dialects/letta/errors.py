@@ -29,7 +29,7 @@ class LettaEnvelope:
     def schema(self, status: int) -> dict[str, Any]:
         code = {"$ref": "#/components/schemas/ErrorCode"}
         problem = {"type": "object", "properties": {"msg": TEXT, "type": TEXT}}
-        detail = {"anyOf": [TEXT, {"type": "array", "items": problem}]} if status == 422 else TEXT
+        detail = {"anyOf": [TEXT, {"type": "array", "items": problem}]} if status in (400, 422) else TEXT
         return {"type": "object", "properties": {"detail": detail, "code": code}, "required": ["detail", "code"]}
 
 
