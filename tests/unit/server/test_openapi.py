@@ -125,8 +125,8 @@ def guarded(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the operations that require authentication."""
     operations = [operation for item in document["paths"].values() for operation in item.values()]
     assert [each["operationId"] for each in operations if each.get("security") == []] == [
-        "letta_letta_health",
         "health_alpha",
+        "letta_letta_health",
         "health",
     ]
     return [operation for operation in operations if "security" not in operation]
