@@ -26,10 +26,10 @@ class LettaEnvelope:
         located = [{**problem, "loc": ("body", *problem["loc"])} for problem in problems]
         return to_json({"detail": located, "code": code})
 
-    def schema(self, status: int) -> dict[str, Any]:
+    def schema(self, _: int) -> dict[str, Any]:
         code = {"$ref": "#/components/schemas/ErrorCode"}
         problem = {"type": "object", "properties": {"msg": TEXT, "type": TEXT}}
-        detail = {"anyOf": [TEXT, {"type": "array", "items": problem}]} if status in (400, 422) else TEXT
+        detail = {"anyOf": [TEXT, {"type": "array", "items": problem}]}
         return {"type": "object", "properties": {"detail": detail, "code": code}, "required": ["detail", "code"]}
 
 
