@@ -119,8 +119,9 @@ class Route(NamedTuple):
 
         Packages below it, as those of Letta's routes, belong to it.
         """
-        package = self.endpoint.__module__.rpartition(".")[0]
-        return ".".join(package.split(".")[:2]) if package.startswith("functions.") else package
+        parts = self.endpoint.__module__.split(".")[:-1]
+        depth = parts.index(self.dialect.name) + 1 if self.dialect.name in parts else len(parts)
+        return ".".join(parts[:depth])
 
 
 def paths_of(path: str) -> tuple[str, ...]:

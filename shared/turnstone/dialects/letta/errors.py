@@ -28,7 +28,7 @@ class LettaEnvelope:
 
     def schema(self, _: int) -> dict[str, Any]:
         code = {"$ref": "#/components/schemas/ErrorCode"}
-        problem = {"type": "object", "properties": {"msg": TEXT, "type": TEXT}}
+        problem = {"type": "object", "properties": {"loc": {"type": "array"}, "msg": TEXT, "type": TEXT}}
         detail = {"anyOf": [TEXT, {"type": "array", "items": problem}]}
         return {"type": "object", "properties": {"detail": detail, "code": code}, "required": ["detail", "code"]}
 
