@@ -788,7 +788,11 @@ def test_every_refusal_of_a_served_app_matches_the_document(checked: CheckedClie
         checked.fetch("GET", TURN + "/step/{step_id}"),
         checked.fetch("POST", SESSION + "/turn", b" " * 20_001),
         *(checked.fetch(route.method, route.path, {}, origin="http://example.com") for route in ROUTES),
-        *(checked.fetch(route.method, route.path, {}, x_llamastack_client_version="0.4.0") for route in ROUTES),
+        *(
+            checked.fetch(r.method, r.path, {}, x_llamastack_client_version="0.4.0")
+            for r in ROUTES
+            if r.dialect is not LETTA
+        ),
     ]
     for name, status in (("one", 200), ("two", 409)):
         body = {"session_name": name}
