@@ -32,7 +32,7 @@ from turnstone.domain.access.caller import Caller
 
 ADDRESS = "http://127.0.0.1:8321"
 PHASES = {"examples", "coverage", "fuzzing", "stateful"}
-CASES = 240
+CASES = 800
 CASES_AT_NIGHT = 2_500
 PHASES_WITHOUT_KEYS = {"examples", "stateful"}
 EXAMPLES = 3
