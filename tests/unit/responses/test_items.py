@@ -225,6 +225,16 @@ def test_items_that_are_not_served_are_refused(item: dict[str, Any]) -> None:
             "The results of this call are not in the history.",
         ),
         (
+            {"type": "file_search_call", "queries": ["cats"], "results": [], "id": "fs_1", "status": "completed"},
+            ("file_search", {"query": "cats"}),
+            "The call has no results.",
+        ),
+        (
+            {"type": "file_search_call", "queries": ["cats"], "results": [], "id": "fs_1", "status": "failed"},
+            ("file_search", {"query": "cats"}),
+            "The call failed.",
+        ),
+        (
             {
                 "type": "web_search_call",
                 "action": {"type": "search", "query": "cats", "sources": [{"type": "url", "url": "https://cats.test"}]},

@@ -20,6 +20,16 @@ from turnstone.domain.turns.failures import Failure, FailureKind
 from turnstone.domain.turns.turns import TurnState, TurnStatus
 
 log = logging.getLogger(__name__)
+KINDS: tuple[tuple[type[TurnstoneError], FailureKind], ...] = (
+    (ContentLost, "content_lost"),
+    (LimitReached, "limit_reached"),
+    (MemoryUnusable, "memory_unusable"),
+    (CredentialsMissing, "tools_want_credentials"),
+    (CredentialsRefused, "tools_refuse_credentials"),
+    (ToolgroupUnavailable, "tools_unavailable"),
+    (ModelBusy, "model_busy"),
+    (ModelTimedOut, "model_timed_out"),
+)
 
 
 def warn_of_failure(ref: TurnRef, ended: TurnState, problem: BaseException | None = None) -> None:
@@ -55,18 +65,4 @@ def failure_of(error: TurnstoneError) -> Failure:
 
 
 def _kind_of(error: TurnstoneError) -> FailureKind:
-    if isinstance(error, ContentLost):
-        return "content_lost"
-    if isinstance(error, LimitReached):
-        return "limit_reached"
-    if isinstance(error, MemoryUnusable):
-        return "memory_unusable"
-    if isinstance(error, CredentialsMissing):
-        return "tools_want_credentials"
-    if isinstance(error, CredentialsRefused):
-        return "tools_refuse_credentials"
-    if isinstance(error, ToolgroupUnavailable):
-        return "tools_unavailable"
-    if isinstance(error, ModelBusy):
-        return "model_busy"
-    return "model_timed_out" if isinstance(error, ModelTimedOut) else "model_failed"
+    return next((kind for type_of, kind in KINDS if isinstance(error, type_of)), "model_failed")

@@ -4,26 +4,26 @@ Source: the types of `openai` 3.54.0. Clients that keep their own history send t
 and its answer; a client that did not include the results of a call has none to send.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field
+from pydantic import Discriminator
 from pydantic_core import to_json
 
+from turnstone.dialects.openai.responses.input.mcp_items import FAILED, Name
 from turnstone.dialects.openai.strict import StrictRequest
 from turnstone.domain.messages.messages import Message, ToolResponseMessage
 from turnstone.domain.tools.tools import ToolCall, call_from_json
 from turnstone.domain.values.frozen import JsonObject, Many
 
-Name = Annotated[str, Field(min_length=1)]
 PREFIXES = {
     "file_search_call": "fs",
     "web_search_call": "ws",
     "code_interpreter_call": "ci",
     "image_generation_call": "ig",
 }
-FAILED = "The call failed."
 NOT_SENT = "The results of this call are not in the history."
+NOTHING = "The call has no results."
 IMAGE = "[image]"
 
 
@@ -115,28 +115,34 @@ def messages_of(item: StrictRequest) -> tuple[Message | ToolCall, ...]:
     match item:
         case FileSearchCallItem():
             name, arguments = "file_search", {"query": " ".join(item.queries)}
-            answer = _joined(found.text for found in item.results or ())
+            results = None if item.results is None else [found.text or "" for found in item.results]
         case WebSearchCallItem():
+            sources = getattr(item.action, "sources", None)
             name, arguments = "web_search", _searched(item.action)
-            answer = _joined(source.url for source in getattr(item.action, "sources", None) or ())
+            results = None if sources is None else [source.url for source in sources]
         case CodeCallItem():
             name, arguments = "code_interpreter", {"code": item.code or ""}
-            answer = _joined(each.logs if isinstance(each, Logs) else IMAGE for each in item.outputs or ())
+            outputs = item.outputs
+            results = None if outputs is None else [e.logs if isinstance(e, Logs) else IMAGE for e in outputs]
         case ImageCallItem():
             name, arguments = "image_generation", {"query": item.revised_prompt or ""}
-            answer = IMAGE if item.result else ""
+            results = [IMAGE] if item.result else None
         case _:
             return ()
     call = call_from_json(item.id, name, to_json(arguments).decode())
-    text = answer or (FAILED if item.status in ("failed", "incomplete") else NOT_SENT)
-    return call, ToolResponseMessage(call_id=item.id, content=text)
+    return call, ToolResponseMessage(call_id=item.id, content=_answer(results, item.status))
+
+
+def _answer(results: Sequence[str] | None, status: str | None) -> str:
+    """Return the answer for a model, of results that the client may not have."""
+    if text := "\n".join(filter(None, results or ())):
+        return text
+    if status in ("failed", "incomplete"):
+        return FAILED
+    return NOT_SENT if results is None else NOTHING
 
 
 def _searched(action: SearchAction | OpenPageAction | FindAction) -> dict[str, Any]:
     if isinstance(action, SearchAction):
         return {"query": action.query if action.query is not None else " ".join(action.queries or ())}
     return action.model_dump(exclude={"type"}, exclude_none=True)
-
-
-def _joined(texts: Iterable[str | None]) -> str:
-    return "\n".join(text for text in texts if text)

@@ -16,7 +16,7 @@ from turnstone.domain.values.frozen import JsonObject, JsonValue, Many
 from turnstone.domain.values.numbers import Flag
 
 Name = Annotated[str, Field(min_length=1)]
-NO_OUTPUT = "The call failed."
+FAILED = "The call failed."
 
 
 class McpListItem(StrictRequest):
@@ -86,7 +86,7 @@ class McpInput(NamedTuple):
             case ApprovalRequestItem() if item.id not in self.used:
                 return (_call(item),)
             case McpCallItem():
-                output = item.output if item.output is not None else str(item.error or NO_OUTPUT)
+                output = item.output if item.output is not None else str(item.error or FAILED)
                 return (_call(item), ToolResponseMessage(call_id=item.id, content=output))
             case ApprovalResponseItem(approve=False) if item.approval_request_id in self._waiting:
                 return (ToolResponseMessage(call_id=item.approval_request_id, content=denial(item.reason)),)
