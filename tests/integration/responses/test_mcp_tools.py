@@ -170,6 +170,19 @@ def test_a_used_approval_runs_nothing_a_second_time(make: Make) -> None:
     assert len(server.tools.invocations) == 1
 
 
+def test_a_response_that_is_not_stored_approves_only_requests_that_it_brings_along(make: Make) -> None:
+    server = made(make, COUNT, "Four.")
+    requested = responded(server, tools=[BIRDS])
+    named = {"previous_response_id": requested["id"], "tools": [BIRDS], "input": [approval(requested)], "store": False}
+    with pytest.raises(InvalidRequest, match="noted with its response") as refused:
+        responded(server, **named)
+    assert refused.value.location == ("store",)
+    assert server.tools.invocations == []
+    brought = [requested["output"][-1], approval(requested)]
+    stream = live(started(server, tools=[BIRDS], input=brought, store=False))
+    assert kinds(stream[-1]["response"])[-2:] == ["mcp_call", "message"]
+
+
 def test_of_two_forks_with_one_approval_at_the_same_time_one_is_refused(make: Make) -> None:
     server, other = made(make, COUNT, "Never mind.", "Four."), made(make, "Four.")
     requested = responded(server, tools=[BIRDS])
