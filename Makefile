@@ -27,7 +27,11 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# uv installs in a second what takes pip a minute. It reads no settings of pip, so it is given pip's index.
+UV := $(BIN)/uv
+UV_READY := $(VENV)/uv-ready
+INDEX = $${UV_DEFAULT_INDEX:-$${PIP_INDEX_URL:-$$($(PYTHON) -m pip config get global.index-url 2> /dev/null || true)}}
+INSTALL = @index="$(INDEX)"; [ -z "$$index" ] || export UV_DEFAULT_INDEX="$$index"; $(UV) pip install --quiet
 SAM := .sam
 READY := $(VENV)/ready
 DEV_READY := $(VENV)/dev-ready
@@ -66,7 +70,7 @@ PEER_REQUIREMENTS ?= ../shared/peers/llama-stack-requirements.txt
 PEER_CONFIG ?= ../shared/peers/llama-stack-run.yaml
 PEER_PYTHON ?= $(PYTHON)
 
-.PHONY: run set-up test check docs template rights golden build build-for-smoke smoke smoke-table smoke-functions bench bench-load bench-peer side-by-side torture lost-power guards mutants attack clients explore nightly clean
+.PHONY: run set-up test check check-style check-types check-template docs template rights golden build smoke smoke-table smoke-functions bench bench-load bench-peer side-by-side torture lost-power guards mutants attack clients explore nightly clean
 
 run: $(READY)
 	@test -f $(EMBEDDINGS) || $(FETCH)
@@ -77,11 +81,16 @@ set-up: $(DEV_READY) $(CLIENTS_READY) $(SAM_READY) $(MINISTACK_READY)
 test: $(DEV_READY) $(CLIENTS_READY)
 	$(PYTEST) -m "not alone and not nightly" $(ARGS)
 
-check: $(DEV_READY) $(SAM_READY)
+check: check-style check-types check-template
+
+check-style: $(DEV_READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+
+check-types: $(DEV_READY)
 	$(BIN)/mypy
-	$(SAM)/bin/cfn-lint template.yaml
+
+check-template: $(DEV_READY) $(SAM_READY)
 	SAM_CLI_TELEMETRY=0 $(SAM)/bin/sam validate --lint
 	@$(BIN)/python -m tests.integration.rights.figures
 
@@ -103,8 +112,7 @@ build: $(SAM_READY) $(LAMBDA_READY)
 		cd .aws-sam/build && du -sh CreateTurn Runtime*
 
 # The layer for the other kind of processor is built by `make build`, which `make nightly` runs.
-build-for-smoke smoke-functions: BUILT := --exclude $(if $(filter aarch64 arm64,$(shell uname -m)),RuntimeX86,RuntimeArm)
-build-for-smoke: build
+smoke-functions: BUILT := --exclude $(if $(filter aarch64 arm64,$(shell uname -m)),RuntimeX86,RuntimeArm)
 
 # Both wait much, so that `make --jobs=2 smoke` takes little more than the longer of them.
 smoke: smoke-table smoke-functions
@@ -161,44 +169,47 @@ $(BIN)/python:
 	@echo "setting up $(VENV), once"
 	@$(PYTHON) -m venv $(VENV)
 
-$(READY): $(BIN)/python pyproject.toml constraints.txt
-	@$(PIP) install --constraint constraints.txt hatchling
-	@$(PIP) install --constraint constraints.txt --no-build-isolation --editable .
+$(UV_READY): $(BIN)/python constraints.txt
+	@$(BIN)/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt uv
+	@touch $@
+
+$(READY): $(UV_READY) pyproject.toml constraints.txt
+	$(INSTALL) --python $(VENV) --constraint constraints.txt hatchling
+	$(INSTALL) --python $(VENV) --constraint constraints.txt --no-build-isolation --editable .
 	@touch $@
 
 $(DEV_READY): $(READY)
-	@$(PIP) install --constraint constraints.txt --no-build-isolation --editable '.[dev]'
+	$(INSTALL) --python $(VENV) --constraint constraints.txt --no-build-isolation --editable '.[dev]'
 	@test -f $(EMBEDDINGS) || $(FETCH)
 	@touch $@
 
 $(MUTANTS_READY): $(DEV_READY)
-	@$(PIP) install --constraint constraints.txt --no-build-isolation --editable '.[mutants]'
+	$(INSTALL) --python $(VENV) --constraint constraints.txt --no-build-isolation --editable '.[mutants]'
 	@touch $@
 
 # SAM pins versions of its own, so it has an environment of its own.
-$(SAM_READY): constraints-sam.txt
+$(SAM_READY): $(UV_READY) constraints-sam.txt
 	@echo "setting up $(SAM), once"
-	@$(PYTHON) -m venv $(SAM)
-	@$(SAM)/bin/python -m pip --disable-pip-version-check --quiet install --constraint constraints-sam.txt aws-sam-cli cfn-lint
+	@$(UV) venv --quiet --clear --python $(PYTHON) $(SAM)
+	$(INSTALL) --python $(SAM) --constraint constraints-sam.txt aws-sam-cli
 	@touch $@
 
-# Lambda's environment: Python 3.13 without packages, and, in a folder of its own, the client of the runtime interface.
-$(LAMBDA_READY): constraints-smoke.txt
+# Lambda's environment: Python 3.13 with nothing but pip, which SAM builds with, and, in a folder of its own, the client of
+# the runtime interface.
+$(LAMBDA_READY): $(UV_READY) constraints-smoke.txt
 	@test -n "$(PYTHON313)" || { echo "Lambda runs Python 3.13 and there is none here; install it, or name one: make PYTHON313=... $(MAKECMDGOALS)"; exit 1; }
 	@echo "setting up $(LAMBDA), once"
 	@rm -rf $(LAMBDA)
 	@$(PYTHON313) -m venv $(LAMBDA)
-	@$(LAMBDA)/bin/python -m pip --disable-pip-version-check --quiet install --constraint constraints-smoke.txt \
-		--target $(LAMBDA)/client awslambdaric
+	$(INSTALL) --python $(LAMBDA) --constraint constraints-smoke.txt --target $(LAMBDA)/client awslambdaric
 	@touch $@
 
 # ministack pins botocore, and runs functions in its own interpreter.
 $(MINISTACK_READY): constraints-smoke.txt $(LAMBDA_READY)
 	@echo "setting up $(MINISTACK), once"
 	@rm -rf $(MINISTACK)
-	@$(LAMBDA)/bin/python -m venv $(MINISTACK)
-	@$(MINISTACK)/bin/python -m pip --disable-pip-version-check --quiet install --constraint constraints-smoke.txt \
-		ministack aws-sam-translator
+	@$(LAMBDA)/bin/python -m venv --without-pip $(MINISTACK)
+	$(INSTALL) --python $(MINISTACK) --constraint constraints-smoke.txt ministack aws-sam-translator
 	@touch $@
 
 $(PEER_READY): $(PEER_REQUIREMENTS)
@@ -211,9 +222,9 @@ $(PEER_READY): $(PEER_REQUIREMENTS)
 
 # The clients, unmodified, each in a folder of its own. The dependencies of Python's are in the dev environment or in
 # constraints-clients.txt. Versions since 0.2.20 declare Python 3.12 but run on 3.11 as well.
-.clients/openai/ready: $(DEV_READY) constraints-clients.txt
+.clients/openai/ready: $(UV_READY) constraints-clients.txt
 	@rm -rf $(@D)
-	@$(PIP) install --no-deps --target $(@D) --requirement constraints-clients.txt
+	$(INSTALL) --python $(VENV) --no-deps --target $(@D) --requirement constraints-clients.txt
 	@touch $@
 
 .clients/typescript-%/ready:
@@ -223,7 +234,7 @@ $(PEER_READY): $(PEER_REQUIREMENTS)
 		npm install --prefix $(@D) --before $(NPM_BEFORE) --no-package-lock --ignore-scripts --no-audit --no-fund --loglevel error \
 			llama-stack-client@$* > /dev/null && touch $@
 
-.clients/%/ready: $(DEV_READY)
+.clients/%/ready: $(UV_READY)
 	@rm -rf $(@D)
-	@$(PIP) install --no-deps --ignore-requires-python --target $(@D) llama-stack-client==$*
+	$(INSTALL) --python $(VENV) --no-deps --python-version 3.12 --target $(@D) llama-stack-client==$*
 	@touch $@

@@ -15,11 +15,12 @@ import botocore.awsrequest
 import botocore.credentials
 import httpx
 
-from tests.smoke.artefact import ARCHITECTURE, ROOT, TEMPLATE
+from tests.smoke.artefact import ARCHITECTURE, BUILD, ROOT, TEMPLATE
 from tests.support.aws.emulator import KEY_ID, REGION, SECRET, EmulatorProcess
 
 STACK = "smoke"
 SAM = ROOT / ".sam" / "bin" / "sam"
+LAYER = {"x86_64": "RuntimeX86", "arm64": "RuntimeArm"}[ARCHITECTURE]
 DEPLOY_TIMEOUT_S = 120
 REQUEST_TIMEOUT_S = 60.0
 PAGE_ORIGIN = "https://app.example"
@@ -80,7 +81,7 @@ class Signed(httpx.Auth):
 def deploy(emulator: EmulatorProcess, **chosen: str) -> Stack:
     """Deploy the built template with `sam deploy`; requests are signed unless the parameters choose another `Auth`."""
     parameters = {**PARAMETERS, **chosen}
-    template = _with_default_auth(parameters["Auth"])
+    template = _deployed_template(parameters["Auth"])
     command: list[Any] = [SAM, "deploy", "--template-file", template, "--stack-name", STACK, "--region", REGION]
     command += ["--resolve-s3", "--capabilities", "CAPABILITY_IAM", "--no-confirm-changeset", "--no-progressbar"]
     command += ["--parameter-overrides", *(f"{name}={value}" for name, value in parameters.items())]
@@ -100,10 +101,25 @@ def deploy(emulator: EmulatorProcess, **chosen: str) -> Stack:
     return Stack(emulator)
 
 
-def _with_default_auth(auth: str) -> Path:
-    """Return the built template with that default: the emulator's transform is given no parameters, AWS's is."""
-    text, default = TEMPLATE.read_text(), "Default: api_keys\n"
-    assert text.count(default) == 1
+def _deployed_template(auth: str) -> Path:
+    """Return the built template with that default, and a layer that leads to the built one.
+
+    The emulator's transform is given no parameters; AWS's is. The emulator unpacks the layer once for each function,
+    which takes it six seconds; `test_built_functions` runs functions on the layer itself.
+    """
+    text = TEMPLATE.read_text()
+    for name, old, new in (("Default", "api_keys", auth), ("ContentUri", LAYER, _linked_layer())):
+        assert text.count(f"{name}: {old}\n") == 1
+        text = text.replace(f"{name}: {old}\n", f"{name}: {new}\n")
     changed = TEMPLATE.with_name(f"template-{auth}.yaml")
-    changed.write_text(text.replace(default, f"Default: {auth}\n"))
+    changed.write_text(text)
     return changed
+
+
+def _linked_layer() -> Path:
+    """Return a layer whose one file puts the packages of the built layer before all others."""
+    layer = BUILD / "linked"
+    packages = layer / "python" / "lib" / "python3.13" / "site-packages"
+    packages.mkdir(parents=True, exist_ok=True)
+    (packages / "built.pth").write_text(f"import sys; sys.path.insert(0, {str(BUILD / LAYER / 'python')!r})\n")
+    return layer
