@@ -18,7 +18,7 @@ from moto import mock_aws
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.s3.models import s3_backends
 
-from tests.integration.crash_matrix.unwired_dynamo import UnwiredDynamo
+from tests.fakes.aws.unwired_dynamo import UnwiredDynamo
 from tests.support.aws.dynamo_table import BUCKET, REGION, create_table
 from turnstone.adapters.aws.dynamodb import DynamoRangeStore
 from turnstone.adapters.aws.dynamodb_items import decoded_record

@@ -37,6 +37,7 @@ from moto.stepfunctions.parser.utils import TMP_THREADS
 
 import tests.fakes.aws.moto_machines
 import tests.fakes.aws.moto_tables  # noqa: F401 - definitions parsed once, transactions that take no time
+from tests.fakes.aws.unwired_dynamo import UnwiredDynamo
 from tests.support.aws.dynamo_table import create_table
 from turnstone.adapters.aws.dynamodb_items import encoded_key
 from turnstone.ports.records import Key
@@ -161,7 +162,8 @@ class Bench:
     """AWS while the `with` block lasts, with an empty table and bucket, and the machine in it.
 
     Attributes:
-        dynamo, s3, sqs, states: botocore clients; `states` is that of Step Functions.
+        dynamo: a client of the table, without a wire.
+        s3, sqs, states: botocore clients; `states` is that of Step Functions.
         queue_url: where clean-up jobs are sent.
         state_machine_arn: the machine that `start` starts, shortened.
         worker: the function that Lambda runs, in the thread of the execution; it may be replaced at any time.
@@ -260,10 +262,13 @@ class Bench:
         self._stack.enter_context(mock_aws(config=config))
         patch = self._stack.enter_context(pytest.MonkeyPatch.context())
         patch.setenv("AWS_DEFAULT_REGION", REGION)
-        self.dynamo, self.s3, self.states = client("dynamodb"), client("s3"), client("stepfunctions")
+        lock = threading.Lock()
+        self._wired = client("dynamodb")
+        self.dynamo = UnwiredDynamo(self._wired, lock)
+        self.s3, self.states = client("s3"), client("stepfunctions")
         self.sqs = client("sqs")
         self.queue_url: str = self.sqs.create_queue(QueueName="Jobs")["QueueUrl"]
-        self._put_right(patch)
+        self._put_right(patch, lock)
         create_table(self.dynamo, TABLE)
         self.s3.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION})
         client("events").create_event_bus(Name=BUS)
@@ -271,9 +276,8 @@ class Bench:
         self._stack.callback(lambda: self._come_to_rest(TMP_THREADS[threads_before:]))
         self.state_machine_arn = self.deploy(shortened(load_definition()))
 
-    def _put_right(self, patch: pytest.MonkeyPatch) -> None:
-        lock = threading.Lock()
-        # all requests to tables come through here, of every client
+    def _put_right(self, patch: pytest.MonkeyPatch, lock: threading.Lock) -> None:
+        # all requests to tables over a wire come through here, of every client
         _wrap(patch, DynamoHandler, "call_action", lambda handle, args: _within(lock, handle, args))
         _wrap(patch, CallbackEndpoint, "wait", _close_token)
         _wrap(patch, StepFunctionsParserBackend, "send_task_success", _send_if_open)
@@ -299,8 +303,8 @@ class Bench:
             code = self.refusals.pop(0)
             metadata = {"HTTPStatusCode": 400, "RequestId": "-"}
             answer = {"Error": {"Code": code, "Message": code}, "ResponseMetadata": metadata}
-            raise getattr(self.dynamo.exceptions, code, ClientError)(answer, "UpdateItem")
-        return self.dynamo.update_item(**request)
+            raise getattr(self._wired.exceptions, code, ClientError)(answer, "UpdateItem")
+        return self._wired.update_item(**request)
 
     def _invoke(self, name: str, _: str | None, body: Any, __: Any, response_headers: dict[str, str]) -> bytes:
         assert name == FUNCTION_ARN, f"the machine invokes {name}"

@@ -1,6 +1,6 @@
 """The DynamoDB of the matrix, without a wire, conforms to the contract of a RangeStore.
 
-Covers: tests/integration/crash_matrix/unwired_dynamo
+Covers: tests/fakes.aws.unwired_dynamo
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import botocore.session
 import pytest
 from moto import mock_aws
 
-from tests.integration.crash_matrix.unwired_dynamo import UnwiredDynamo
+from tests.fakes.aws.unwired_dynamo import UnwiredDynamo
 from tests.support.aws.dynamo_table import BUCKET, REGION, create_table
 from tests.support.stores.range_store_suite import RangeStoreConformance
 from turnstone.adapters.aws.dynamodb import DynamoRangeStore

@@ -9,6 +9,7 @@ import base64
 import json
 import threading
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -24,10 +25,19 @@ from tests.support.aws.dynamo_table import REGION
 class UnwiredDynamo:
     """The verbs of a DynamoDB client, over tables in this process. One call at a time: moto has no locks."""
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
+    def __init__(self, wired: Any = None, lock: AbstractContextManager[Any] | None = None) -> None:
+        """Prepare a client.
+
+        Args:
+            wired: botocore's client, for what is no verb, such as `meta` and `exceptions`.
+            lock: what other callers of moto hold, if there are any.
+        """
+        self._wired, self._lock = wired, lock or threading.Lock()
 
     def __getattr__(self, verb: str) -> Any:
+        if not hasattr(DynamoHandler, verb):
+            return getattr(self._wired, verb)
+
         def call(**request: Any) -> dict[str, Any]:
             handler = DynamoHandler()
             handler.region, handler.current_account = REGION, DEFAULT_ACCOUNT_ID
