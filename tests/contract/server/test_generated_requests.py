@@ -2,7 +2,7 @@
 
 The server requires API keys, and receives hundreds of requests, valid and invalid, alone and in sequence. Each night it
 receives others, under every path that a route has, and all of the cases that cover the schemas instead of one in
-forty-eight; then another server, which accepts every caller, receives the document's examples, and requests in sequence.
+forty-eight; another server, which accepts every caller, then receives the document's examples, and sequences.
 
 Covers: functions, http/document
 """

@@ -9,6 +9,7 @@ import os
 import re
 import sys
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from functions.vector_stores import family as VECTOR_STORES
 from tests.support.aws.cloudformation import FUNCTION, ROOT, Template, template, variables
 from tests.support.aws.dynamo_table import TABLE
 from tests.support.aws.sam_expansion import load_source, local_path
+from tests.support.cases import rest_at_night
 from tests.template.definition import ANY_METHOD, gateway_paths, generated
 from turnstone.domain.errors import Forbidden, StoreUnavailable, Unauthenticated
 from turnstone.domain.errors.codes import ErrorCode
@@ -107,6 +109,7 @@ def resources_of(route: Route) -> list[tuple[str, str]]:
     return [(route.method, path) for path in gateway_paths(route)]
 
 
+@cache
 def modules() -> dict[str, Route]:
     """Return the route of each module that declares one, by the module's name in a Lambda."""
     declared = {}
@@ -494,6 +497,8 @@ def test_functions_and_their_layer_are_of_one_kind(architecture: str) -> None:
 
 # ---- the Lambda Web Adapter
 
+WITHOUT_THE_ADAPTER = ["cn-north-1", "cn-northwest-1", "me-south-1", "us-gov-east-1", "us-gov-west-1"]
+
 
 def adapters(made: Template) -> set[str]:
     return {layer for function in made.functions.values() for layer in layers(function)[1:]}
@@ -506,7 +511,7 @@ def test_one_version_of_the_adapter_is_taken_wherever_it_is_published(architectu
     assert adapters(made) == {f"arn:aws:lambda:eu-west-3:753240598075:layer:LambdaAdapterLayer{name}:30"}
 
 
-@pytest.mark.parametrize("region", ["cn-north-1", "cn-northwest-1", "me-south-1", "us-gov-east-1", "us-gov-west-1"])
+@pytest.mark.parametrize("region", rest_at_night(WITHOUT_THE_ADAPTER, WITHOUT_THE_ADAPTER[:1]))
 def test_where_the_adapter_is_not_published_one_must_be_named(region: str) -> None:
     (refusal,) = template(region=region).refusals()
     assert "name it in AdapterLayerArn, or set StreamingMode to buffered" in refusal

@@ -206,7 +206,9 @@ class World:
         assert all(event == by_id[event["id"]] for event in events), where
         reported = [(event["type"], event["data"]["turn_id"]) for event in by_id.values()]
         ends = [each for each in reported if each[0] != "turn.awaiting_input"]
-        ended = [state for state in states if state.status is not TurnStatus.CANCELLED]  # no event is of a cancelled turn
+        ended = [
+            state for state in states if state.status is not TurnStatus.CANCELLED
+        ]  # no event is of a cancelled turn
         assert sorted(ends) == sorted((f"turn.{state.status.value}", state.turn_id) for state in ended), where
         answered = {state.turn_id for state in states if any(trace.is_from_client for trace in state.traces)}
         paused = {turn_id for event_type, turn_id in reported if event_type == "turn.awaiting_input"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +49,7 @@ class Template:
         made = {name: resource for name, resource in self.expanded["Resources"].items() if self._is_made(resource)}
         return {name: self._resolved(resource) for name, resource in made.items()}
 
-    @property
+    @cached_property
     def functions(self) -> dict[str, dict[str, Any]]:
         return self.of_type(FUNCTION)
 
@@ -198,8 +198,9 @@ def _fits(declared: dict[str, Any], value: Any) -> bool:
     return True
 
 
+@cache
 def template(*, region: str = REGION, **parameters: str) -> Template:
-    """Return the project's template, with the offline model unless another is named."""
+    """Return the project's template, with the offline model unless another is named; leave it as it is."""
     return Template(ROOT / "template.yaml", region=region, **{"ModelUrl": "offline", **parameters})
 
 
