@@ -17,6 +17,7 @@ import tests.fakes.aws.moto_tables  # noqa: F401 - transactions that take no tim
 from tests.benchmarks.counted_store import CountedStore
 from tests.benchmarks.memory_counts import Bills, count_memory_operations, wrong_memory_bills
 from tests.benchmarks.memory_operations import BANK_SIZES, BankCase, do_memory_operations
+from tests.fakes.aws.unwired_dynamo import UnwiredDynamo
 from tests.support.aws.dynamo_table import create_table
 from tests.support.aws.recording_client import RecordingClient
 from turnstone.adapters.aws.dynamodb import DynamoRangeStore
@@ -48,7 +49,7 @@ def of_dynamo(of_sqlite: Bills, tmp_path_factory: pytest.TempPathFactory) -> OfD
     with mock_aws():
         session = botocore.session.Session()
         session.set_credentials("testing", "testing")
-        client = session.create_client("dynamodb", region_name="eu-central-1")
+        client = UnwiredDynamo(session.create_client("dynamodb", region_name="eu-central-1"))
         create_table(client, TABLE)
         recording = RecordingClient(client)
         with closing(DynamoRangeStore(recording, TABLE)) as store, closing(DynamoRangeStore(client, TABLE)) as reader:

@@ -21,6 +21,7 @@ import pytest
 
 from tests.fakes.models.openai_answers import Answer, call_answer, text_answer
 from tests.fakes.models.openai_server import ModelServer
+from tests.support.cases import rest_at_night
 from tests.support.server.asgi_client import Answered, Raw, Served, scope_of, served
 from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.refs import SessionRef
@@ -169,7 +170,7 @@ def test_a_stored_chat_completion_of_any_size_is_read_as_it_was_requested(tmp_pa
         assert ("content-length" in answer.headers) == (text == "short")
 
 
-@pytest.mark.parametrize("of", ["", "/messages", "change"])
+@pytest.mark.parametrize("of", rest_at_night(["", "/messages", "change"], ["/messages"]))
 def test_a_reader_that_stands_still_holds_little_of_a_stored_chat_completion(tmp_path: Path, of: str) -> None:
     with world(tmp_path, [text_answer("ok")]) as there:
         path, _ = stored_chat(there, LONG)

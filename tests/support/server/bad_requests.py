@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -68,6 +68,7 @@ QUERIES += [b"to=2026-02-29", b"to=20261122", b"to=0001-01-01", b"from=&to=", b"
 QUERIES += [b"limit=5&order=asc", b"limit=0", b"limit=101", b"order=up", b"metadata%5Btopic%5D=sums", b"model=offline"]
 QUERIES += [b"metadata[a]=1&metadata[a]=2", b"metadata[]=1", b"metadata=1", b"order=&limit=&after="]
 COUNTS = [b"", b"0", b"1", b"-1", b"1.5", b"true", b"garbage", b"9" * 400, b"\xb2", "٣".encode()]
+LONG_LIST = 20
 KEYS = [b"", b"k", b"a|b:c#d%", b"k" * 5_000, b"\x80\xff\xfe", "😀".encode()]
 TYPES = [b"text/plain", b"application/x-www-form-urlencoded", b"application/json; charset=utf-16", b"\xff"]
 HEADERS = {b"x-stainless-retry-count": COUNTS, b"idempotency-key": KEYS, b"content-type": TYPES}
@@ -145,11 +146,15 @@ def written(body: Any, *, in_ascii: bool) -> bytes:
 
 
 def slots_in(holder: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield where each value within the holder is, at any depth."""
-    for key in list(holder) if isinstance(holder, dict) else range(len(holder)):
+    """Yield where each value within the holder is, at any depth; of a long list, only the first and the last one."""
+    for key in list(holder) if isinstance(holder, dict) else _ends(len(holder)):
         yield holder, key
         if isinstance(holder[key], dict | list):
             yield from slots_in(holder[key])
+
+
+def _ends(length: int) -> Iterable[int]:
+    return range(length) if length <= LONG_LIST else (0, length - 1)
 
 
 def spoilt(raw: bytes, how: str | bytes, where: int) -> bytes:
