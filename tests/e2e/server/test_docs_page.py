@@ -6,8 +6,6 @@ Covers: http/document
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +18,7 @@ from tests.fakes.models.openai_server import ModelServer
 from tests.support.clients.browser import Browser
 from tests.support.needs import need_programs
 from tests.support.server.servers import ServerProcess
+from tests.support.starts.commands import run_command
 
 FORM = "document.getElementById('%s').querySelector('.try')"
 HOSTILE = [
@@ -44,8 +43,7 @@ def browsing(folder: Path, **settings: object) -> Iterator[tuple[Browser, Server
 
 
 def key_of(server: ServerProcess) -> str:
-    command = [sys.executable, "-m", "turnstone", "keys", "create", "ann"]
-    made = subprocess.run(command, env=server.key_environment(), capture_output=True, text=True, check=True)
+    made = run_command("keys", "create", "ann", environment=server.key_environment())
     return made.stdout.strip()
 
 

@@ -18,8 +18,6 @@ from tests.fakes.models.openai_server import ModelServer
 from tests.fakes.web.web_server import WebAnswer, WebRequest, WebServer, json_answer
 from tests.support.server.servers import HOST, ServerProcess, free_port, wait_until
 
-pytestmark = pytest.mark.usefixtures("cold_starts")
-
 KEY = "sk-0123456789abcdef"
 WORDS_S = 15.0
 
@@ -46,7 +44,11 @@ def word(folder: Path, text: str, **settings: object) -> str:
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
-        ({}, "No authentication: all users and programs of this machine can use the server, and no other machine."),
+        pytest.param(
+            {},
+            "No authentication: all users and programs of this machine can use the server, and no other machine.",
+            marks=pytest.mark.usefixtures("cold_starts"),
+        ),
         ({"processes": 2}, "No authentication: all users and programs of this machine"),
         ({"allow_open": True, "host": "0.0.0.0"}, "No authentication: every client that reaches port "),
         ({"allow_open": True}, "No authentication: every client that reaches this machine, and web pages"),
