@@ -44,11 +44,7 @@ def word(folder: Path, text: str, **settings: object) -> str:
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
-        pytest.param(
-            {},
-            "No authentication: all users and programs of this machine can use the server, and no other machine.",
-            marks=pytest.mark.usefixtures("cold_starts"),
-        ),
+        ({}, "No authentication: all users and programs of this machine can use the server, and no other machine."),
         ({"processes": 2}, "No authentication: all users and programs of this machine"),
         ({"allow_open": True, "host": "0.0.0.0"}, "No authentication: every client that reaches port "),
         ({"allow_open": True}, "No authentication: every client that reaches this machine, and web pages"),
@@ -63,6 +59,7 @@ def test_without_authentication_the_greeting_warns_and_names_the_reachable_clien
         assert "TURNSTONE_AUTH=api_keys" in server.log
 
 
+@pytest.mark.usefixtures("cold_starts")
 def test_with_keys_the_greeting_names_the_command_that_creates_one(tmp_path: Path) -> None:
     server = ServerProcess(tmp_path, auth="api_keys")
     try:
