@@ -5,6 +5,7 @@ Covers: functions/command, services/access/authentication
 
 from __future__ import annotations
 
+import os
 import socket
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from tests.fakes.web.issuer import AUDIENCE, ISSUER, Issuer
 from tests.support.cases import rest_at_night
 from tests.support.clients.client_script import VERSIONS, ClientScript
 from tests.support.server.servers import HOST, ServerProcess, free_port, server_environment, wait_until
-from tests.support.starts.commands import Command, run_command
+from tests.support.starts.commands import run_command, start
 
 CACHE_S = 1.0
 SLACK_S = 2.0
@@ -99,12 +100,13 @@ def test_a_server_may_listen_on_the_other_loopback(tmp_path: Path) -> None:
         pytest.skip("no IPv6 here")
     port = free_port()
     environment = server_environment({"port": port, "data_dir": tmp_path, "host": "::1"})
-    server = Command("serve", environment=environment)
+    with open(os.devnull, "r+b") as nothing:
+        server = start("serve", environment=environment, streams=[nothing.fileno()] * 3)
     try:
         wait_until(lambda: answers(f"http://[::1]:{port}/v1/version"), TIMEOUT_S, "the server did not answer")
     finally:
-        server.process.kill()
-        server.process.wait()
+        server.kill()
+        server.wait()
 
 
 def answers(url: str) -> bool:
