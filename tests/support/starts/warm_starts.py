@@ -19,7 +19,7 @@ import termios
 import threading
 import time
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from multiprocessing import get_context, process, reduction
 from pathlib import Path
@@ -147,12 +147,12 @@ def _become(
         os.close(number)
     if is_at_terminal:
         take_terminal()
-    _open_streams(streams)
+    open_streams([stream is not None for stream in streams])
     sys.argv = words
-    os._exit(_status_of(words[0]))
+    os._exit(status_of(lambda: runpy.run_module(words[0], run_name="__main__", alter_sys=True)))
 
 
-def _open_streams(streams: list[_Descriptor | None]) -> None:
+def open_streams(are_open: Sequence[bool] = (True, True, True)) -> None:
     """Open `sys.stdin`, `sys.stdout` and `sys.stderr` as a starting Python does."""
     encoding, _, errors = os.environ.get("PYTHONIOENCODING", "").partition(":")
     assert sys.stdout, "the prepared process has none"
@@ -160,7 +160,7 @@ def _open_streams(streams: list[_Descriptor | None]) -> None:
     is_unbuffered = bool(os.environ.get("PYTHONUNBUFFERED"))
     for number, (name, mode) in enumerate((("stdin", "rb"), ("stdout", "wb"), ("stderr", "wb"))):
         opened: TextIO | None = None
-        if streams[number] is not None:
+        if are_open[number]:
             binary = open(number, mode, buffering=0 if is_unbuffered and number else -1, closefd=False)  # noqa: SIM115
             opened = io.TextIOWrapper(
                 binary,
@@ -174,14 +174,14 @@ def _open_streams(streams: list[_Descriptor | None]) -> None:
         setattr(sys, f"__{name}__", opened)
 
 
-def _status_of(module: str) -> int:
-    """Run the module and end as a Python does: threads, exit functions, then what is left to write.
+def status_of(run: Callable[[], object]) -> int:
+    """Run it, end as a Python does (threads, exit functions, then what is left to write), and return the exit status.
 
     Another exception is printed, with the status 1, by the `multiprocessing` that called.
     """
     status = 0
     try:
-        runpy.run_module(module, run_name="__main__", alter_sys=True)
+        run()
     except SystemExit as ended:
         status = ended.code if isinstance(ended.code, int) else 0 if ended.code is None else 1
         if isinstance(ended.code, str):
