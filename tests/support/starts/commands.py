@@ -15,7 +15,7 @@ from pathlib import Path
 from threading import Thread
 from typing import IO
 
-from .warm_starts import ROOT, Process, Streams, WarmProcess, are_warm, take_terminal
+from tests.support.starts.warm_starts import ROOT, Process, Streams, WarmProcess, are_warm, take_terminal
 
 TIMEOUT_S = 60.0
 WORDS = ("turnstone",)
@@ -71,7 +71,7 @@ class Command:
             environment: all of its variables.
             folder: where it runs.
             stdin: a descriptor, None for a closed one, `DEVNULL`.
-            typed: what a pipe holds that is standard input instead.
+            typed: the content of a pipe that is standard input instead.
             stdout: a descriptor, None for a closed one, `PIPE` to keep the output.
         """
         self._kept = (tempfile.TemporaryFile(), tempfile.TemporaryFile())  # noqa: SIM115

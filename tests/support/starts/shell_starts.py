@@ -1,4 +1,4 @@
-"""Programs for a shell: a `python3` and a `turnstone` that are forks of a process which has imported what they need.
+"""Programs for a shell: a `python3` and a `turnstone` that are forks of a process with their modules.
 
 A shell starts a short script. It names its process id in a pipe and waits; a fork takes over its folder, variables,
 arguments and streams, and answers with the exit status. Servers, and programs in files, are new Pythons.
@@ -20,7 +20,7 @@ from pathlib import Path
 from stat import S_ISREG
 from types import ModuleType
 
-from .warm_starts import ROOT, open_streams, status_of
+from tests.support.starts.warm_starts import ROOT, open_streams, status_of
 
 NAMES = ("python3", "turnstone")
 SCRIPT = """#!/bin/bash
@@ -82,19 +82,19 @@ def _reap() -> None:
         return
 
 
-def _take_over(asking: Path, reply: Path) -> None:
-    """Run what the script was asked for, and end with its exit status."""
+def _take_over(process: Path, reply: Path) -> None:
+    """Run the program for the process of the script, and end with its exit status."""
     answer = os.open(reply, os.O_WRONLY | os.O_CLOEXEC)
     status = 1
     try:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        pairs = [each.partition(b"=") for each in (asking / "environ").read_bytes().split(b"\0") if each]
+        pairs = [each.partition(b"=") for each in (process / "environ").read_bytes().split(b"\0") if each]
         os.environb.clear()
         os.environb.update({name: value for name, _, value in pairs})
-        _, script, *arguments = [os.fsdecode(each) for each in (asking / "cmdline").read_bytes().split(b"\0")[:-1]]
-        os.chdir(asking / "cwd")
+        _, script, *arguments = [os.fsdecode(each) for each in (process / "cmdline").read_bytes().split(b"\0")[:-1]]
+        os.chdir(process / "cwd")
         for number in range(3):
-            _reopen(asking / "fd" / str(number), number)
+            _reopen(process / "fd" / str(number), number)
         open_streams()
         is_python = Path(script).name == "python3"
         sys.path.insert(0, "" if is_python else str(Path(script).parent))

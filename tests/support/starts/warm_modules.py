@@ -1,4 +1,4 @@
-"""Importing this module imports what servers and other commands import, without a thread or another effect."""
+"""Importing this module imports the modules of servers and other commands, without a thread or another effect."""
 
 import gc
 from importlib import import_module

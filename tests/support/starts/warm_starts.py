@@ -1,4 +1,4 @@
-"""Processes started from one that has imported what they need: a tenth of the processor time of a new Python.
+"""Processes started from one that has imported their modules: a tenth of the processor time of a new Python.
 
 The started process is a real one, with a number, streams and an end of its own. Its command line, and the environment
 at `/proc/PID/environ`, are those of the process that it was forked from: tests that look for them start servers cold.
@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[3]
 FORKS = get_context("forkserver")
 PRELOADED = "tests.support.starts.warm_modules"
 FORKS.set_forkserver_preload([PRELOADED])
-UNWRITTEN = 120  # the exit status of a Python that can't write what is left of its standard output
+UNWRITTEN = 120  # the exit status of a Python that can't write the rest of its standard output
 
 Streams = Sequence[int | None]  # the descriptors of standard input, output and errors; None is closed
 
@@ -175,7 +175,7 @@ def open_streams(are_open: Sequence[bool] = (True, True, True)) -> None:
 
 
 def status_of(run: Callable[[], object]) -> int:
-    """Run it, end as a Python does (threads, exit functions, then what is left to write), and return the exit status.
+    """Run it, end as a Python does (threads, exit functions, then the rest of the output), and return the exit status.
 
     Another exception is printed, with the status 1, by the `multiprocessing` that called.
     """
