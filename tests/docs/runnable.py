@@ -18,6 +18,7 @@ from tests.support.server.servers import ServerProcess
 
 SHOWN_URL, SHOWN_RECEIVER = "http://127.0.0.1:8321", "8400"
 CLIENTS = (".clients/0.2.12", ".clients/openai")
+PROGRAMS = Path(sys.executable).parent
 PARTING = "--- the end of a block ---"
 TIMEOUT_S = 120.0
 
@@ -51,27 +52,35 @@ def runs_of(page: Page) -> list[Run]:
     return runs
 
 
-def run_page(page: Page, server: ServerProcess, folder: Path, receiver_port: int | None = None) -> Outcome:
+def run_page(
+    page: Page, server: ServerProcess, folder: Path, receiver_port: int | None = None, programs: Path = PROGRAMS
+) -> Outcome:
     """Run the page's blocks in the folder, as a user does in the folder of a checkout.
 
     Args:
         receiver_port: the port that receivers of webhooks use; default: the one that the pages show.
+        programs: the folder of `python3` and `turnstone`.
     """
     (folder / "docs").symlink_to(ROOT / "docs")
     script = "\n".join(["set -euo pipefail", *(_command(run.block) for run in runs_of(page))])
-    script = script.replace(SHOWN_URL, server.url).replace(".venv/bin/", f"{Path(sys.executable).parent}/")
+    script = script.replace(SHOWN_URL, server.url).replace(".venv/bin/", f"{programs}/")
     script = script.replace(SHOWN_RECEIVER, str(receiver_port or SHOWN_RECEIVER))
     script = script.replace("pip install", "true pip install")  # the client is here
     ended = subprocess.run(
         ["bash", "-c", script],
         cwd=folder,
-        env=_environment(server),
+        env=_environment(server, programs),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         timeout=TIMEOUT_S,
     )
     return Outcome(ended.stdout.split(f"{PARTING}\n")[:-1], ended.returncode, ended.stderr)
+
+
+def python_path() -> str:
+    """Return the path on which a block of Python finds the official clients."""
+    return os.pathsep.join(str(ROOT / client) for client in CLIENTS)
 
 
 def agrees(output: str, shown: str) -> bool:
@@ -87,15 +96,14 @@ def _command(block: Block) -> str:
     return f"{text}\necho; echo '{PARTING}'"
 
 
-def _environment(server: ServerProcess) -> dict[str, str]:
-    """Return the environment of a user's shell: this Python first, and the official clients."""
-    paths = [str(Path(sys.executable).parent), os.environ.get("PATH", "")]
-    clients = [str(ROOT / client) for client in CLIENTS]
+def _environment(server: ServerProcess, programs: Path) -> dict[str, str]:
+    """Return the environment of a user's shell: these programs first, and the official clients."""
+    paths = [str(programs), os.environ.get("PATH", "")]
     plain = {name: value for name, value in os.environ.items() if not name.startswith("TURNSTONE_")}
     return {
         **plain,
         "PATH": os.pathsep.join(paths),
-        "PYTHONPATH": os.pathsep.join(clients),
+        "PYTHONPATH": python_path(),
         "TURNSTONE_DATA_DIR": str(server.data_dir),
         "TURNSTONE_URL": server.url,
     }

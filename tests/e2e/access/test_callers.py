@@ -5,9 +5,8 @@ Covers: functions/command, services/access/authentication
 
 from __future__ import annotations
 
+import os
 import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import httpx
@@ -16,7 +15,8 @@ import pytest
 from tests.fakes.web.issuer import AUDIENCE, ISSUER, Issuer
 from tests.support.cases import rest_at_night
 from tests.support.clients.client_script import VERSIONS, ClientScript
-from tests.support.server.servers import HOST, ROOT, ServerProcess, free_port, server_environment, wait_until
+from tests.support.server.servers import HOST, ServerProcess, free_port, server_environment, wait_until
+from tests.support.starts.commands import run_command, start
 
 CACHE_S = 1.0
 SLACK_S = 2.0
@@ -25,11 +25,7 @@ TIMEOUT_S = 30.0
 
 def turnstone(data_dir: Path, *arguments: str) -> str:
     """Return the output of the command."""
-    command = [sys.executable, "-m", "turnstone", *arguments]
-    environment = server_environment({"data_dir": data_dir})
-    ended = subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
-    )
+    ended = run_command(*arguments, environment=server_environment({"data_dir": data_dir}))
     assert ended.returncode == 0, ended.stderr
     return ended.stdout.strip()
 
@@ -104,14 +100,13 @@ def test_a_server_may_listen_on_the_other_loopback(tmp_path: Path) -> None:
         pytest.skip("no IPv6 here")
     port = free_port()
     environment = server_environment({"port": port, "data_dir": tmp_path, "host": "::1"})
-    process = subprocess.Popen(
-        [sys.executable, "-m", "turnstone", "serve"], cwd=ROOT, env=environment, stdout=subprocess.DEVNULL
-    )
+    with open(os.devnull, "r+b") as nothing:
+        server = start("serve", environment=environment, streams=[nothing.fileno()] * 3)
     try:
         wait_until(lambda: answers(f"http://[::1]:{port}/v1/version"), TIMEOUT_S, "the server did not answer")
     finally:
-        process.kill()
-        process.wait()
+        server.kill()
+        server.wait()
 
 
 def answers(url: str) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -26,12 +25,12 @@ from tests.support.clients.terminal import (
     CTRL_D,
     RETURN,
     Terminal,
-    chat_command,
     chat_environment,
     chatted,
     is_readable,
 )
-from tests.support.server.servers import ROOT, ServerProcess, wait_until
+from tests.support.server.servers import ServerProcess, wait_until
+from tests.support.starts.commands import run_command, start
 
 pytestmark = pytest.mark.timeout(120)
 PASTE, END_OF_PASTE = "\x1b[200~", "\x1b[201~"
@@ -71,11 +70,8 @@ def questions(received: list[Any]) -> list[str]:
     return [request["messages"][-1]["content"] for request in received]
 
 
-def piped(url: str, stdin: Any, *arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        chat_command(*arguments, "--model", "instant"), env=chat_environment(url), cwd=ROOT, stdin=stdin,
-        capture_output=True, text=True, timeout=TIMEOUT_S, **more,
-    )  # fmt: skip
+def piped(url: str, stdin: int | None, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return run_command("chat", *arguments, "--model", "instant", environment=chat_environment(url), stdin=stdin)
 
 
 # ── standard input ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -93,7 +89,7 @@ def test_a_file_as_standard_input_is_sent_with_the_message(
 ) -> None:
     (tmp_path / "notes.txt").write_text("of a file\n")
     with (tmp_path / "notes.txt").open() as notes:
-        assert piped(server.url, notes, "Sum up").returncode == 0
+        assert piped(server.url, notes.fileno(), "Sum up").returncode == 0
     assert questions(received) == ["of a file\n\nSum up"]
 
 
@@ -102,15 +98,16 @@ def test_an_empty_standard_input_leaves_the_message_alone(server: ServerProcess,
     assert "standard input is empty" in empty.stderr
     null = piped(server.url, subprocess.DEVNULL, "hello")
     assert "standard input" not in null.stderr
-    closed = piped(server.url, None, "hello", preexec_fn=lambda: os.close(0))
-    unreadable = piped(server.url, None, "hello", preexec_fn=lambda: os.dup2(os.open(os.devnull, os.O_WRONLY), 0))
+    closed = piped(server.url, None, "hello")
+    with open(os.devnull, "w") as nothing:
+        unreadable = piped(server.url, nothing.fileno(), "hello")
     for done in (empty, null, closed, unreadable):
         assert done.returncode == 0, done.stderr
     assert questions(received) == ["hello"] * 4
 
 
 def test_without_message_and_standard_input_there_is_nothing_to_send(server: ServerProcess) -> None:
-    closed = piped(server.url, None, preexec_fn=lambda: os.close(0))
+    closed = piped(server.url, None)
     null = piped(server.url, subprocess.DEVNULL)
     for done in (closed, null):
         assert done.returncode == 2
@@ -137,18 +134,17 @@ MESSAGES: tuple[list[str], ...] = ([], ["Review this"])
 def test_binary_input_is_refused_before_a_request(
     server: ServerProcess, received: list[Any], body: bytes, reason: str, message: list[str]
 ) -> None:
-    command = chat_command(*message, "--model", "instant")
-    done = subprocess.run(command, env=chat_environment(server.url), cwd=ROOT, input=body, capture_output=True)
-    assert (done.returncode, done.stdout) == (1, b"")
-    assert f"turnstone: standard input {reason}" in done.stderr.decode()
+    done = chatted(server.url, *message, "--model", "instant", typed=body)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"turnstone: standard input {reason}" in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert received == []
 
 
+@pytest.mark.usefixtures("cold_starts")  # a starting Python chooses how it reads
 def test_text_of_another_locale_is_read_as_that(server: ServerProcess, received: list[Any]) -> None:
-    environment = chat_environment(server.url, PYTHONIOENCODING="latin-1")
-    command = chat_command("Review", "--model", "instant")
-    done = subprocess.run(command, env=environment, cwd=ROOT, input="für".encode("latin-1"), capture_output=True)
+    typed = "für".encode("latin-1")
+    done = chatted(server.url, "Review", "--model", "instant", typed=typed, PYTHONIOENCODING="latin-1")
     assert done.returncode == 0, done.stderr
     assert questions(received) == ["für\n\nReview"]
 
@@ -174,7 +170,8 @@ def test_other_alphabets_take_no_more_bytes_than_they_have(server: ServerProcess
 
 def test_an_endless_pipe_is_an_error(server: ServerProcess, received: list[Any]) -> None:
     with subprocess.Popen(["yes"], stdout=subprocess.PIPE) as endless:
-        done = piped(server.url, endless.stdout, "Review this")
+        assert endless.stdout
+        done = piped(server.url, endless.stdout.fileno(), "Review this")
         endless.kill()
     assert done.returncode == 1
     assert "more than 100 MB" in done.stderr
@@ -182,20 +179,22 @@ def test_an_endless_pipe_is_an_error(server: ServerProcess, received: list[Any])
 
 
 def test_a_silent_pipe_is_named_and_late_input_is_sent(server: ServerProcess, received: list[Any]) -> None:
-    command = chat_command("Review this", "--model", "instant")
-    pipe = subprocess.PIPE
-    with subprocess.Popen(
-        command, env=chat_environment(server.url), cwd=ROOT, stdin=pipe, stdout=pipe, stderr=pipe, text=True
-    ) as chat:
-        assert chat.stdin
-        assert chat.stdout
-        assert chat.stderr
-        assert is_readable(chat.stderr.fileno(), TIMEOUT_S)
-        assert "waiting for standard input" in chat.stderr.readline()
+    source, target = os.pipe()
+    errors, errors_in = os.pipe()
+    output, output_in = os.pipe()
+    streams = (source, output_in, errors_in)
+    environment = chat_environment(server.url)
+    chat = start("chat", "Review this", "--model", "instant", environment=environment, streams=streams)
+    for descriptor in streams:
+        os.close(descriptor)
+    with open(target, "w") as typed, open(output) as answer, open(errors) as complaints:
+        assert is_readable(errors, TIMEOUT_S)
+        assert "waiting for standard input" in complaints.readline()
         assert received == []
-        chat.stdin.write("late")
-        chat.stdin.close()
-        assert chat.stdout.read() == "received 17\n"
+        typed.write("late")
+        typed.close()
+        assert answer.read() == "received 17\n"
+    assert chat.wait(TIMEOUT_S) == 0
     assert questions(received) == ["late\n\nReview this"]
 
 
@@ -337,9 +336,7 @@ def test_callers_share_no_agent(model: ModelServer, tmp_path: Path) -> None:
     """The creator of an agent may delete it with the sessions of all users."""
 
     def key(*arguments: str) -> str:
-        command = [sys.executable, "-m", "turnstone", "keys", "create", *arguments]
-        environment = {**server.key_environment(), "PYTHONPATH": os.pathsep.join([str(ROOT / "shared"), str(ROOT)])}
-        made = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)
+        made = run_command("keys", "create", *arguments, environment=server.key_environment(), folder=tmp_path)
         return made.stdout.strip()
 
     server = ServerProcess(tmp_path, model_url=model.url, auth="api_keys")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import shutil
 import signal
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,8 +16,9 @@ import pytest
 
 from tests.docs.pages import DOCS
 from tests.support.clients.plain_client import PlainClient
-from tests.support.clients.terminal import Terminal, chat_environment, command_line
+from tests.support.clients.terminal import Terminal, chat_environment
 from tests.support.server.servers import ServerProcess, free_port, wait_until
+from tests.support.starts.commands import Command
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -42,23 +42,14 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def started(server: ServerProcess, folder: Path, *arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        command_line("memory", *arguments),
-        env=chat_environment(server.url),
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+def started(server: ServerProcess, folder: Path, *arguments: str) -> Command:
+    return Command("memory", *arguments, environment=chat_environment(server.url), folder=folder)
 
 
 def ended(server: ServerProcess, folder: Path, *arguments: str) -> tuple[int, str, str]:
     """Return exit status, output and errors of the command."""
-    process = started(server, folder, *arguments)
-    out, err = process.communicate(timeout=TIMEOUT_S)
-    return process.returncode, out, err
+    done = started(server, folder, *arguments).finished(TIMEOUT_S)
+    return done.returncode, done.stdout, done.stderr
 
 
 def as_json(server: ServerProcess, folder: Path, *arguments: str) -> Any:
@@ -156,12 +147,12 @@ def test_a_changed_file_that_fails_leaves_the_earlier_content(server: ServerProc
 
 def test_a_second_run_ends_an_addition_whose_server_was_killed(server: ServerProcess, folder: Path) -> None:
     names, files_before = many_files(folder), ids_at(server, "/v1/files")
-    process = started(server, folder, "add", *names, "--bank", "killed")
+    command = started(server, folder, "add", *names, "--bank", "killed")
     wait_until(lambda: len(ids_at(server, "/v1/files") - files_before) >= SENT_BEFORE, TIMEOUT_S, "nothing was sent")
     server.kill()
-    out, err = process.communicate(timeout=TIMEOUT_S)
-    assert (process.returncode, out) == (1, "")
-    assert err.splitlines()[-1].startswith("turnstone: ")
+    done = command.finished(TIMEOUT_S)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.splitlines()[-1].startswith("turnstone: ")
     server.start()
     added = as_json(server, folder, "add", *names, "--bank", "killed")
     assert set(results(added["files"])) == set(names)
@@ -171,11 +162,11 @@ def test_a_second_run_ends_an_addition_whose_server_was_killed(server: ServerPro
 
 def test_an_interrupted_addition_leaves_whole_files_only(server: ServerProcess, folder: Path) -> None:
     names, files_before = many_files(folder), ids_at(server, "/v1/files")
-    process = started(server, folder, "add", *names, "--bank", "interrupted")
+    command = started(server, folder, "add", *names, "--bank", "interrupted")
     wait_until(lambda: len(ids_at(server, "/v1/files") - files_before) >= SENT_BEFORE, TIMEOUT_S, "nothing was sent")
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=TIMEOUT_S)
-    assert (process.returncode, out) == (130, ""), err
+    command.process.send_signal(signal.SIGINT)
+    done = command.finished(TIMEOUT_S)
+    assert (done.returncode, done.stdout) == (130, ""), done.stderr
     listed = as_json(server, folder, "list", "--bank", "interrupted")
     assert len(listed) < MANY
     assert {each["status"] for each in listed} <= {"completed"}

@@ -10,7 +10,6 @@ import os
 import subprocess
 import sys
 import sysconfig
-import venv
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from tests.support.cases import rest_at_night
 from tests.support.clients.plain_client import PlainClient
 from tests.support.server.servers import ROOT, ServerProcess, server_environment
 from turnstone import VERSION
@@ -33,7 +33,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel of the checkout, built by the tools of this environment."""
     folder = tmp_path_factory.mktemp("wheel")
     before = sorted(path.name for path in ROOT.iterdir())
-    pip("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", folder, ROOT)
+    uv("build", "--offline", "--wheel", "--no-build-isolation", "--python", sys.executable, "--out-dir", folder, ROOT)
     assert sorted(path.name for path in ROOT.iterdir()) == before, "the build left files in the checkout"
     (built,) = folder.glob("*.whl")
     return built
@@ -43,9 +43,9 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The `bin` of an environment with the wheel and its dependencies, and no path to the checkout."""
     folder = tmp_path_factory.mktemp("installed") / "env"
-    venv.create(folder, symlinks=True)
+    uv("venv", "--offline", "--python", sys.executable, folder)
     (packages,) = folder.glob("lib/python*/site-packages")
-    pip("--python", folder / "bin" / "python", "install", "--no-deps", wheel)
+    uv("pip", "install", "--offline", "--no-deps", "--python", folder / "bin" / "python", wheel)
     here = Path(sysconfig.get_path("purelib"))
     for name in installed_names(dependencies("turnstone")):
         (packages / name).symlink_to(here / name)
@@ -121,8 +121,9 @@ def without_paths(variables: dict[str, str]) -> dict[str, str]:
     return {name: value for name, value in variables.items() if not name.startswith("PYTHON")}
 
 
-def pip(*arguments: object) -> None:
-    words = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", *map(str, arguments)]
+def uv(*arguments: object) -> None:
+    program = Path(sys.executable).with_name("uv")
+    words = [str(program), *map(str, arguments), "--quiet", "--no-config"]
     ended = subprocess.run(words, capture_output=True, text=True, cwd=ROOT, env=without_paths(dict(os.environ)))
     assert ended.returncode == 0, ended.stderr
 
@@ -148,7 +149,7 @@ def test_its_modules_are_the_installed_ones(command: Command) -> None:
     assert absent.returncode == 1
 
 
-@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize("processes", rest_at_night((1, 2), always=(2,)))
 def test_serve_answers_a_turn(command: Command, processes: int) -> None:
     key = command.lines("keys", "create", "ann", data_dir=command.folder / "data").strip()
     (command.folder / "json.py").write_text("raise ImportError('a file of the working folder')")

@@ -5,15 +5,19 @@ Covers: docs
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.docs.pages import ROOT, Page, page, pages
-from tests.docs.runnable import CLIENTS, agrees, run_page, runs_of
+from tests.docs.runnable import CLIENTS, PROGRAMS, agrees, python_path, run_page, runs_of
 from tests.support.needs import need_clients, need_programs
 from tests.support.server.servers import ServerProcess, free_port
+from tests.support.starts.shell_starts import shell_programs
 
+IMPORTED = ["llama_stack_client", "openai", "turnstone.bootstrap.places.operator"]
+IMPORTED += [f"turnstone.functions.command.{name}.start" for name in ("chat", "memory", "webhooks")]
 PAGES = tuple(each.name for each in pages() if runs_of(each))
 
 
@@ -24,12 +28,21 @@ def _programs() -> None:
     need_clients(*(Path(client).name for client in CLIENTS))
 
 
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The `python3` and the `turnstone` of the pages, of which README.md has those that a user starts."""
+    folder = tmp_path_factory.mktemp("programs")
+    with shell_programs(folder, python_path(), *IMPORTED) as made:
+        yield made
+
+
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("name", PAGES)
-def test_the_blocks_of_a_page_run(name: str, tmp_path: Path) -> None:
+def test_the_blocks_of_a_page_run(name: str, programs: Path, tmp_path: Path) -> None:
     port = free_port()
+    started = PROGRAMS if name == "README.md" else programs
     with ServerProcess(tmp_path, fetch_allow=f"127.0.0.1:{port}") as server:
-        outcome = run_page(page(name), server, tmp_path, port)
+        outcome = run_page(page(name), server, tmp_path, port, started)
     runs = runs_of(page(name))
     assert outcome.status == 0, f"{outcome.errors}\nafter {outcome.outputs}"
     assert len(outcome.outputs) == len(runs)

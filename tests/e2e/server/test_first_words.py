@@ -18,8 +18,6 @@ from tests.fakes.models.openai_server import ModelServer
 from tests.fakes.web.web_server import WebAnswer, WebRequest, WebServer, json_answer
 from tests.support.server.servers import HOST, ServerProcess, free_port, wait_until
 
-pytestmark = pytest.mark.usefixtures("cold_starts")
-
 KEY = "sk-0123456789abcdef"
 WORDS_S = 15.0
 
@@ -61,6 +59,7 @@ def test_without_authentication_the_greeting_warns_and_names_the_reachable_clien
         assert "TURNSTONE_AUTH=api_keys" in server.log
 
 
+@pytest.mark.usefixtures("cold_starts")
 def test_with_keys_the_greeting_names_the_command_that_creates_one(tmp_path: Path) -> None:
     server = ServerProcess(tmp_path, auth="api_keys")
     try:

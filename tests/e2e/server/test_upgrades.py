@@ -14,8 +14,6 @@ import pytest
 from tests.fakes.models.openai_server import ModelServer
 from tests.support.server.served import Served
 
-pytestmark = pytest.mark.usefixtures("cold_starts")
-
 PATIENCE_S = 5.0
 BETWEEN_PARTS_S = 0.2
 CONFIG = {"agent_config": {"model": "offline", "instructions": "Be brief."}}

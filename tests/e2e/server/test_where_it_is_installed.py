@@ -19,6 +19,7 @@ import pytest
 
 from tests.fakes.models.openai_answers import Answer, call_answer, text_answer
 from tests.fakes.models.openai_server import ModelServer
+from tests.support.cases import rest_at_night
 from tests.support.clients.plain_client import PlainClient, turn_body
 from tests.support.server.servers import ROOT, ServerProcess
 from tests.support.tools.jailed import can_jail
@@ -52,7 +53,10 @@ class CopiedServer(ServerProcess):
         return {**super()._environment(), "PYTHONPATH": os.pathsep.join(paths)}
 
 
-@pytest.fixture(params=["/tmp", "/tmp/ a copy, with spaces", "/dev/shm", Path.home(), "TMPDIR"], ids=str)
+FOLDERS = ("/tmp", "/tmp/ a copy, with spaces", "/dev/shm", str(Path.home()), "TMPDIR")
+
+
+@pytest.fixture(params=rest_at_night(FOLDERS, always=(FOLDERS[1], FOLDERS[3], "TMPDIR")), ids=str)
 def copy(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A copy of the source with a virtual environment in which there are two packages."""
     parent = Path(request.param)
@@ -64,7 +68,7 @@ def copy(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
         pytest.skip(f"{parent} can't be written to")
     with tempfile.TemporaryDirectory(dir=parent, prefix="turnstone copy ") as folder:
         for name in ("shared", "functions"):
-            shutil.copytree(ROOT / name, Path(folder, name), ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(ROOT / name, Path(folder, name))  # with bytecode, which is compiled for seconds
         venv.create(Path(folder, ".venv"), symlinks=True)
         (packages,) = Path(folder, ".venv", "lib").glob("python*/site-packages")
         (packages / "marked.py").write_text("TEXT = 'a module'")

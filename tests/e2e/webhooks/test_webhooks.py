@@ -6,7 +6,6 @@ Covers: functions/command/webhooks, functions/tenant, services/webhooks, domain/
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -19,12 +18,13 @@ import pytest
 from tests.fakes.web.web_server import WebAnswer, WebRequest, WebServer
 from tests.support.clients.client_script import run_script
 from tests.support.clients.plain_client import PlainClient
-from tests.support.clients.terminal import chat_environment, command_line
+from tests.support.clients.terminal import chat_environment
 from tests.support.engine.either_store import made_over_sqlite
 from tests.support.engine.responses import responded
 from tests.support.engine.webhooks import create, receiver_of, run_due
 from tests.support.needs import need_clients
 from tests.support.server.servers import ServerProcess, wait_until
+from tests.support.starts.commands import run_command
 
 pytestmark = pytest.mark.timeout(180)
 HELLO = {"messages": [{"role": "user", "content": "hello"}]}
@@ -60,15 +60,8 @@ def served(folder: Path, receiver: Receiver) -> Iterator[tuple[ServerProcess, We
 
 def ended(server: ServerProcess, *arguments: str) -> tuple[int, str, str]:
     """Return exit status, output and errors of the command."""
-    process = subprocess.run(
-        command_line("webhooks", *arguments),
-        env=chat_environment(server.url),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=WITHIN_S,
-    )
-    return process.returncode, process.stdout, process.stderr
+    done = run_command("webhooks", *arguments, environment=chat_environment(server.url))
+    return done.returncode, done.stdout, done.stderr
 
 
 def as_json(server: ServerProcess, *arguments: str) -> Any:

@@ -77,6 +77,13 @@ class Browser:
                 return answer
             self._note(received)
 
+    def leave(self) -> None:
+        """Leave the page, and forget its requests and complaints."""
+        self.command("Page.navigate", url="about:blank")
+        self.until("document.readyState === 'complete' && location.href === 'about:blank'")
+        self.requests.clear()
+        self.complaints.clear()
+
     def open(self, url: str) -> None:
         """Open the page and wait until it is loaded."""
         self.command("Page.navigate", url=url)

@@ -8,12 +8,12 @@ import re
 import select
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Self
 
 from tests.support.server.servers import ROOT, server_environment
+from tests.support.starts.commands import run_command, start
 
 TIMEOUT_S = 30.0
 POLL_S = 0.01
@@ -22,31 +22,17 @@ RETURN = re.compile(r"turnstone chat --session ([\w-]+/[\w-]+)")
 CTRL_C, CTRL_D = "\x03", "\x04"
 
 
-def command_line(*arguments: str | Path) -> list[str]:
-    return [sys.executable, "-m", "turnstone", *map(str, arguments)]
-
-
-def chat_command(*arguments: str | Path) -> list[str]:
-    return command_line("chat", *arguments)
-
-
 def chat_environment(url: str, **more: str) -> dict[str, str]:
     """Return the environment of a chat with the server there, at a terminal without colours."""
     path = os.pathsep.join([str(ROOT / "shared"), str(ROOT)])
     return {**server_environment({"url": url}), "TERM": "dumb", "PYTHONPATH": path, **more}
 
 
-def chatted(url: str, *arguments: str | Path, typed: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
+def chatted(
+    url: str, *arguments: str | Path, typed: str | bytes = "", **environment: str
+) -> subprocess.CompletedProcess[str]:
     """Return the result of a chat without a terminal."""
-    return subprocess.run(
-        chat_command(*arguments),
-        env=chat_environment(url, **environment),
-        cwd=ROOT,
-        input=typed,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-    )
+    return run_command("chat", *arguments, environment=chat_environment(url, **environment), typed=typed)
 
 
 class Terminal:
@@ -66,7 +52,7 @@ class Terminal:
         **environment: str,
     ) -> None:
         """Prepare the command; its output and errors go to the terminal, unless a file for them is given."""
-        self._command = command_line(command, *arguments)
+        self._arguments = (command, *arguments)
         self._files = {1: output_to, 2: errors_to}
         self._environment = chat_environment(url, **environment)
         self._read_up_to = 0
@@ -74,15 +60,11 @@ class Terminal:
 
     def __enter__(self) -> Self:
         self._terminal, inner = pty.openpty()
-
-        def log_in() -> None:
-            os.login_tty(inner)
-            for descriptor, path in self._files.items():
-                if path is not None:
-                    os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), descriptor)
-
-        self._process = subprocess.Popen(self._command, env=self._environment, cwd=ROOT, preexec_fn=log_in)
-        os.close(inner)
+        opened = {number: os.open(path, os.O_WRONLY | os.O_CREAT) for number, path in self._files.items() if path}
+        streams = [opened.get(number, inner) for number in range(3)]
+        self._process = start(*self._arguments, environment=self._environment, streams=streams, is_at_terminal=True)
+        for descriptor in (inner, *opened.values()):
+            os.close(descriptor)
         return self
 
     def __exit__(self, *exc_info: object) -> None:

@@ -81,12 +81,19 @@ class ServerProcess:
         """Start it and return once it answers."""
         assert self._process is None, "it runs already"
         command, environment = self._command(), self._environment()
-        if are_warm() and self._before_start is None and command[:2] == PYTHON_MODULE:
-            self._process = WarmProcess(command[2:], environment, self._log_path)
-        else:
-            with self._log_path.open("ab") as log:
+        with self._log_path.open("ab") as log, open(os.devnull) as nothing:
+            if are_warm() and self._before_start is None and command[:2] == PYTHON_MODULE:
+                streams = (nothing.fileno(), log.fileno(), log.fileno())
+                self._process = WarmProcess(command[2:], environment, streams)
+            else:
                 self._process = subprocess.Popen(
-                    command, cwd=ROOT, env=environment, stdout=log, stderr=log, preexec_fn=self._before_start
+                    command,
+                    cwd=ROOT,
+                    env=environment,
+                    stdin=nothing,
+                    stdout=log,
+                    stderr=log,
+                    preexec_fn=self._before_start,
                 )
         wait_until(self._answers, START_TIMEOUT_S, "the server did not answer")
 

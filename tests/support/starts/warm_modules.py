@@ -1,4 +1,4 @@
-"""Importing this module imports what a server has imported when it serves, without a thread or another effect."""
+"""Importing this module imports the modules of servers and other commands, without a thread or another effect."""
 
 import gc
 from importlib import import_module
@@ -15,9 +15,16 @@ ROOTS = (
     "turnstone.adapters.shields.pattern",
     "turnstone.adapters.tools.mcp.mcp",
     "turnstone.adapters.vectors.configured",
+    "turnstone.bootstrap.places.backup",
+    "turnstone.bootstrap.places.diagnosis",
     "turnstone.bootstrap.places.local",
+    "turnstone.bootstrap.places.operator",
+    "turnstone.functions.command.chat.start",
+    "turnstone.functions.command.chat.tools",
     "turnstone.functions.command.main",
+    "turnstone.functions.command.memory.start",
     "turnstone.functions.command.serve",
+    "turnstone.functions.command.webhooks.start",
     "turnstone.functions.local.server",
     "uvicorn.loops.uvloop",
 )

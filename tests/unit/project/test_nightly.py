@@ -89,8 +89,15 @@ def test_a_seed_is_printed_first_and_with_each_failure_and_is_the_same_in_all_pr
     assert len(set(printed)) == 1
 
 
+@pytest.mark.nightly
 def test_a_seed_can_be_given(tmp_path: Path) -> None:
     assert seeds_printed(tmp_path, "-n", "0", "-m", MARKER, "--seed=7") == ["7"] * 5
+
+
+def test_a_given_seed_is_kept() -> None:
+    given: Any = SimpleNamespace(option=SimpleNamespace(seed=7))
+    pytest_configure(given)
+    assert given.option.seed == 7
 
 
 def test_a_seed_is_new_in_each_run() -> None:
