@@ -45,7 +45,11 @@ def test_openais_clients_call_a_server_with_approvals_and_its_token_stays_nowher
     assert "response.mcp_call_arguments.done" in seen["answering"]["kinds"]
     assert [status for status, _ in seen["refused"][:2]] == [400, 400]
     assert seen["refused"][0][1] == "input[0].approval_request_id"
-    assert seen["refused"][3:] == [[400, "tools[0].headers"], [400, "tools[0].connector_id"]]
+    assert seen["refused"][2:] == [
+        [400, "tools[0].server_url"],
+        [400, "tools[0].headers"],
+        [400, "tools[0].connector_id"],
+    ]
     assert seen["agent"] == ["It is echoed.", ["echo"]]
     assert mcp.requests.count("tools/call") == 3
     assert {headers["authorization"] for headers in mcp.headers} == {f"Bearer {TOKEN}"}

@@ -44,6 +44,7 @@ TurnstoneError
 │   └── FetchFailed            a URL returned nothing usable
 │       └── FetchRefused       a rule of this server forbids fetching it
 ├── ToolgroupUnavailable       the server of a toolgroup can't list its tools
+│   ├── AddressForbidden       a rule of this server forbids calling it
 │   ├── CredentialsMissing     a toolgroup's server requires credentials that the request did not pass on
 │   └── CredentialsRefused     the request's credentials do not permit it
 ├── ShieldFailed               a shield could not judge; its `on_failure` setting applies
@@ -379,6 +380,10 @@ class ToolgroupUnavailable(TurnstoneError):
     def __init__(self, toolgroup_id: str, why: str) -> None:
         super().__init__(f"the tools of {toolgroup_id!r} are not available now: {why}")
         self.toolgroup_id = toolgroup_id
+
+
+class AddressForbidden(ToolgroupUnavailable):
+    """A rule forbids the address of a toolgroup's server, or one that it redirects to; the message names the rule."""
 
 
 class CredentialsMissing(ToolgroupUnavailable):
