@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 from turnstone.domain.access.access import Ownership
 from turnstone.domain.agents.agents import toolgroup_name
 from turnstone.domain.errors import InvalidRequest, NotFound, TurnRunning
-from turnstone.domain.refs import TurnRef
+from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.responses.addresses import RESPONSE_KIND, response_id
 from turnstone.domain.responses.hosted import hosted_tools
 from turnstone.domain.responses.requests import ListedResponse, NewResponse, SentRequest
 from turnstone.domain.sessions.lending import names_banks
+from turnstone.domain.sessions.sessions import Session
 from turnstone.domain.tools.inline_toolgroups import ListedServer, listed_server, mark_of
 from turnstone.domain.tools.tool_runs import ToolOffer
 from turnstone.domain.turns.turns import NewTurn
@@ -29,15 +30,17 @@ NOTED_WITH_IT = (
 
 
 class SessionReads(NamedTuple):
-    """Reads of a conversation for its next response.
+    """Reads of a session for its next response, and a report of its turn.
 
     Attributes:
         open_calls: returns the calls that the response may answer.
         newest: returns the newest response, None if the newest turn is none.
+        report_if_due: reports the turn if its process is gone, so that another one takes it over.
     """
 
     open_calls: Callable[[SessionView], Collection[str]] = lambda _: ()
     newest: Callable[[SessionView], PreviousResponse | None] = lambda _: None
+    report_if_due: Callable[[SessionRef, Session], None] = lambda _ref, _session: None
 
 
 class Fitting:
@@ -166,6 +169,7 @@ class Fitting:
         if state is None:
             raise NotFound(RESPONSE_KIND, response_id(previous))
         if not state.status.is_terminal:
+            self._in_session.report_if_due(previous, view.session)
             raise TurnRunning(state.order)
         # a conversation has the responses that name it, and no others
         is_newest = view.session.last_order == previous.turn_id
