@@ -59,51 +59,21 @@ TurnstoneError
 from datetime import timedelta
 from math import ceil
 
-from turnstone.domain.errors.memory import (
-    MemoryProviderError as MemoryProviderError,
-)
-from turnstone.domain.errors.memory import (
-    MemoryProviderFailed as MemoryProviderFailed,
-)
-from turnstone.domain.errors.memory import (
-    MemoryProviderMissing as MemoryProviderMissing,
-)
-from turnstone.domain.errors.memory import (
-    MemoryProviderTimedOut as MemoryProviderTimedOut,
-)
-from turnstone.domain.errors.models import (
-    ModelBusy as ModelBusy,
-)
-from turnstone.domain.errors.models import (
-    ModelError as ModelError,
-)
-from turnstone.domain.errors.models import (
-    ModelFailed as ModelFailed,
-)
-from turnstone.domain.errors.models import (
-    ModelNotFound as ModelNotFound,
-)
-from turnstone.domain.errors.models import (
-    ModelRefused as ModelRefused,
-)
-from turnstone.domain.errors.models import (
-    ModelTimedOut as ModelTimedOut,
-)
-from turnstone.domain.errors.records import (
-    Conflict as Conflict,
-)
-from turnstone.domain.errors.records import (
-    ContentLost as ContentLost,
-)
-from turnstone.domain.errors.records import (
-    LeaseLost as LeaseLost,
-)
-from turnstone.domain.errors.records import (
-    RecordTooNew as RecordTooNew,
-)
-from turnstone.domain.errors.records import (
-    StoreUnavailable as StoreUnavailable,
-)
+from turnstone.domain.errors.memory import MemoryProviderError as MemoryProviderError
+from turnstone.domain.errors.memory import MemoryProviderFailed as MemoryProviderFailed
+from turnstone.domain.errors.memory import MemoryProviderMissing as MemoryProviderMissing
+from turnstone.domain.errors.memory import MemoryProviderTimedOut as MemoryProviderTimedOut
+from turnstone.domain.errors.models import ModelBusy as ModelBusy
+from turnstone.domain.errors.models import ModelError as ModelError
+from turnstone.domain.errors.models import ModelFailed as ModelFailed
+from turnstone.domain.errors.models import ModelNotFound as ModelNotFound
+from turnstone.domain.errors.models import ModelRefused as ModelRefused
+from turnstone.domain.errors.models import ModelTimedOut as ModelTimedOut
+from turnstone.domain.errors.records import Conflict as Conflict
+from turnstone.domain.errors.records import ContentLost as ContentLost
+from turnstone.domain.errors.records import LeaseLost as LeaseLost
+from turnstone.domain.errors.records import RecordTooNew as RecordTooNew
+from turnstone.domain.errors.records import StoreUnavailable as StoreUnavailable
 from turnstone.domain.errors.root import TurnstoneError as TurnstoneError
 from turnstone.domain.errors.turns import TurnAwaited as TurnAwaited
 from turnstone.domain.errors.turns import TurnConflict as TurnConflict
