@@ -10,7 +10,7 @@ from typing import Any, Literal
 from tests.fakes.models.openai_rules import refusal_of
 from turnstone.adapters.models.openai.openai_wire import request_body
 from turnstone.domain.agents.agents import ToolGroup, toolgroup_name
-from turnstone.domain.errors import ModelFailed, ToolFailed, Unsupported
+from turnstone.domain.errors import ModelFailed, ToolFailed, ToolgroupUnavailable, Unsupported
 from turnstone.domain.messages.messages import CompletionMessage
 from turnstone.domain.models.requests import Chunk, InferenceRequest, Inferred, ReasoningChunk, TextChunk
 from turnstone.domain.models.routing import Target
@@ -136,6 +136,7 @@ ToolFunction = Callable[[Mapping[str, Any]], Content | ToolResult]
 class ScriptedTools:
     """Runs the functions it was given, by group and name; `invocations` are its calls, `listings` the number of lists.
 
+    The groups in `unlisted` can't list their tools.
     The engine runs its tools one after the other, and services make toolboxes of it.
     """
 
@@ -145,6 +146,7 @@ class ScriptedTools:
         self.offer(groups)
         self.invocations: list[ToolInvocation] = []
         self.listings = 0
+        self.unlisted: tuple[str, ...] = ()
 
     def offer(self, groups: Mapping[str, Mapping[str, ToolFunction]]) -> None:
         """Replace the groups."""
@@ -157,7 +159,7 @@ class ScriptedTools:
     def build(self, group: Toolgroup) -> ScriptedToolbox:
         if group.provider_id == BUILTIN and group.identifier not in self._groups:
             raise Unsupported(f"nobody wrote the tools of {group.identifier!r}", ("toolgroups",))
-        return ScriptedToolbox(self, tuple(self._groups.get(group.identifier, ())))
+        return ScriptedToolbox(self, tuple(self._groups.get(group.identifier, ())), group.identifier)
 
     def offered_as(self, group_id: str, name: str) -> str:
         return name
@@ -205,9 +207,12 @@ class ScriptedTools:
 class ScriptedToolbox:
     runs: ScriptedTools
     names: tuple[str, ...]
+    group: str = ""
 
     def tools(self, asker: ToolAsker) -> tuple[ToolDef, ...]:
         self.runs.listings += 1
+        if self.group in self.runs.unlisted:
+            raise ToolgroupUnavailable(self.group, "its server can't be reached")
         return tuple(map(defined, self.names))
 
     def invoke(self, invocation: ToolInvocation) -> ToolResult:

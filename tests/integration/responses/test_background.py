@@ -16,6 +16,7 @@ from tests.fakes.models.scripted import ScriptedReply
 from tests.support.engine.either_store import Make, made_over_sqlite
 from tests.support.engine.harness import (
     LEASE_S,
+    Harness,
     Held,
     Server,
     attempt,
@@ -24,7 +25,7 @@ from tests.support.engine.harness import (
     eventually,
     together,
 )
-from tests.support.engine.responses import followed, queued, read, replayed, responded
+from tests.support.engine.responses import followed, queued, read, replayed, responded, started
 from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.errors import InvalidRequest, NotFound, TurnRunning
 from turnstone.domain.responses.addresses import response_id, turn_of
@@ -195,3 +196,22 @@ def test_a_request_that_is_sent_again_finds_its_response(make: Make) -> None:
     again = queued(server, attempt("same", key=key))
     assert (again.ref, again.is_queued) == (first.ref, False)
     assert len(server.inference.requests) == 1
+
+
+def test_a_request_that_continues_a_response_of_a_dead_process_has_it_taken_over(make: Make) -> None:
+    dying, heir = make("lost"), make("one", "two")
+    assert isinstance(heir, Harness)
+    dying.store.before(completes_turn, dying.store.die)
+    begun = started(dying, input="start").broadcast
+    dying.drain(begun)
+    request = {"input": "on", "previous_response_id": response_id(begun.ref)}
+    with pytest.raises(TurnRunning):
+        responded(heir, **request)
+    assert heir.supervisor.watched == {}
+    heir.clock.advance(LEASE_S)
+    with pytest.raises(TurnRunning):
+        responded(heir, **request)
+    heir.reconcile_due()
+    heir.settle()
+    responded(heir, **request)
+    assert [message.content for message in heir.inference.requests[-1].messages] == ["start", "one", "on"]

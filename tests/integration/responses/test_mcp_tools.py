@@ -14,12 +14,13 @@ import pytest
 from tests.fakes.models.scripted import Scripted, ScriptedReply, call, calls
 from tests.support.engine.conversations import conversation
 from tests.support.engine.either_store import DICE, Make
-from tests.support.engine.harness import LEASE_S, Server, discards_steps, opens_turn, saves_step
+from tests.support.engine.harness import LEASE_S, Server, discards_steps, opens_turn, puts_turn, saves_step
 from tests.support.engine.responses import live, read, replayed, responded, started
 from turnstone.domain.access.caller import LOCAL_CALLER, Caller
-from turnstone.domain.errors import InvalidRequest, NotFound
+from turnstone.domain.errors import InvalidRequest, NotFound, ToolgroupUnavailable
 from turnstone.domain.messages.messages import ToolResponseMessage
 from turnstone.domain.responses.addresses import response_id, turn_of
+from turnstone.domain.turns.turns import TurnStatus
 
 STRANGER = Caller(tenant="other", principal="ann")
 SECRET, TOKEN = "key-of-the-birds", "token-of-the-birds"
@@ -312,3 +313,45 @@ def test_an_approved_call_has_its_key_and_headers_after_a_kill_before_its_answer
     (first,), (again,) = dying.tools.invocations, heir.tools.invocations
     assert (again.idempotency_key, again.arguments) == (first.idempotency_key, first.arguments)
     assert again.asker.provider_data.mapping("mcp_headers")[BIRDS["server_url"]]["X-Key"] == SECRET
+
+
+def test_a_stream_shows_that_a_server_lists_no_tools_and_fails(make: Make) -> None:
+    server = made(make, COUNT, "Four.")
+    requested = responded(server, tools=[BIRDS])
+    server.tools.unlisted = ("inline::birds",)
+    request = {"tools": [BIRDS], "input": [approval(requested)], "previous_response_id": requested["id"]}
+    with pytest.raises(ToolgroupUnavailable):
+        responded(server, **request)
+    for is_stored in (True, False):
+        given = {**request, "store": True} if is_stored else {"tools": [BIRDS], "store": False}
+        stream = live(started(server, **given, stream=True))
+        assert [event["type"].removeprefix("response.") for event in stream] == [
+            *("created", "in_progress", "output_item.added", "mcp_list_tools.in_progress", "mcp_list_tools.failed"),
+            *("output_item.done", "failed"),
+        ]
+        failed = stream[-1]["response"]
+        (listed,) = failed["output"]
+        why = "the tools of 'inline::birds' are not available now: its server can't be reached"
+        assert (listed["server_label"], listed["tools"], listed["error"]) == ("birds", [], why)
+        assert "the tools of one of its toolgroups are not available" in failed["error"]["message"]
+        if is_stored:
+            assert read(server, failed["id"]) == failed
+            assert replayed(server, failed["id"]) == stream
+    server.tools.unlisted = ()
+    assert kinds(responded(server, **request)) == ["mcp_call", "message"]
+    assert len(server.tools.invocations) == 1
+
+
+def test_a_response_whose_server_listed_no_tools_fails_after_a_kill_too(make: Make) -> None:
+    dying = made(make)
+    dying.tools.unlisted = ("inline::birds",)
+    dying.store.before(puts_turn(TurnStatus.FAILED), dying.store.die)
+    begun = started(dying, tools=[BIRDS], stream=True).broadcast
+    dying.drain(begun)
+    heir = make()
+    heir.clock.advance(LEASE_S)  # type: ignore[attr-defined]
+    heir.core.recovery.reconcile(begun.ref)
+    heir.settle()
+    response = read(heir, response_id(begun.ref))
+    assert (response["status"], kinds(response)) == ("failed", ["mcp_list_tools"])
+    assert heir.inference.requests == []

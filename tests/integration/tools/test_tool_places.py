@@ -26,7 +26,7 @@ from turnstone.adapters.tools.factory import EveryToolKind
 from turnstone.bootstrap.catalogue import build_catalogue
 from turnstone.bootstrap.models import ProviderDeps
 from turnstone.bootstrap.tools import lambda_tool_kinds, local_tool_kinds
-from turnstone.domain.errors import ToolFailed, ToolgroupUnavailable, Unsupported
+from turnstone.domain.errors import AddressForbidden, ToolFailed, ToolgroupUnavailable, Unsupported
 from turnstone.domain.provider_data import ProviderData
 from turnstone.domain.registry.registry import BUILTIN, MCP, McpEndpoint, Toolgroup
 from turnstone.domain.tools.agent_tools import RemoteExecution
@@ -220,7 +220,7 @@ def test_a_tenants_toolgroup_does_not_have_the_permission_of_the_files() -> None
             ("mcp::wiki", other.url()),
             (MCP, server.url()),
         ):
-            with pytest.raises(ToolgroupUnavailable, match="it is not https"):
+            with pytest.raises(AddressForbidden, match="it is not https"):
                 kinds.build(mcp_group(name, uri)).tools(ASKER)
         kinds.close()
         assert (len(server.requests), other.requests) == (requests_before, [])

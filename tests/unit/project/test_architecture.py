@@ -50,7 +50,6 @@ MAX_PARAMETERS = 7
 SHORT = {
     "__main__": "the entry of the wheel, which names the command",
     "adapters.machine.system": "the clock and the ids of the machine, beside no other adapter's imports",
-    "adapters.tools.mcp.mcp_trouble": "the one error that all modules of MCP raise",
     "adapters.outgoing.failed_attempt": "what two providers' adapters return, beside no client's imports",
     "adapters.tools.none": "where no tools run, none of their adapters is loaded",
     "ports.extracting": "the port of parsers, which no function loads at its start",

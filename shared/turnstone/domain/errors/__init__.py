@@ -44,6 +44,7 @@ TurnstoneError
 │   └── FetchFailed            a URL returned nothing usable
 │       └── FetchRefused       a rule of this server forbids fetching it
 ├── ToolgroupUnavailable       the server of a toolgroup can't list its tools
+│   ├── AddressForbidden       a rule of this server forbids calling it
 │   ├── CredentialsMissing     a toolgroup's server requires credentials that the request did not pass on
 │   └── CredentialsRefused     the request's credentials do not permit it
 ├── ShieldFailed               a shield could not judge; its `on_failure` setting applies
@@ -58,51 +59,21 @@ TurnstoneError
 from datetime import timedelta
 from math import ceil
 
-from turnstone.domain.errors.memory import (
-    MemoryProviderError as MemoryProviderError,
-)
-from turnstone.domain.errors.memory import (
-    MemoryProviderFailed as MemoryProviderFailed,
-)
-from turnstone.domain.errors.memory import (
-    MemoryProviderMissing as MemoryProviderMissing,
-)
-from turnstone.domain.errors.memory import (
-    MemoryProviderTimedOut as MemoryProviderTimedOut,
-)
-from turnstone.domain.errors.models import (
-    ModelBusy as ModelBusy,
-)
-from turnstone.domain.errors.models import (
-    ModelError as ModelError,
-)
-from turnstone.domain.errors.models import (
-    ModelFailed as ModelFailed,
-)
-from turnstone.domain.errors.models import (
-    ModelNotFound as ModelNotFound,
-)
-from turnstone.domain.errors.models import (
-    ModelRefused as ModelRefused,
-)
-from turnstone.domain.errors.models import (
-    ModelTimedOut as ModelTimedOut,
-)
-from turnstone.domain.errors.records import (
-    Conflict as Conflict,
-)
-from turnstone.domain.errors.records import (
-    ContentLost as ContentLost,
-)
-from turnstone.domain.errors.records import (
-    LeaseLost as LeaseLost,
-)
-from turnstone.domain.errors.records import (
-    RecordTooNew as RecordTooNew,
-)
-from turnstone.domain.errors.records import (
-    StoreUnavailable as StoreUnavailable,
-)
+from turnstone.domain.errors.memory import MemoryProviderError as MemoryProviderError
+from turnstone.domain.errors.memory import MemoryProviderFailed as MemoryProviderFailed
+from turnstone.domain.errors.memory import MemoryProviderMissing as MemoryProviderMissing
+from turnstone.domain.errors.memory import MemoryProviderTimedOut as MemoryProviderTimedOut
+from turnstone.domain.errors.models import ModelBusy as ModelBusy
+from turnstone.domain.errors.models import ModelError as ModelError
+from turnstone.domain.errors.models import ModelFailed as ModelFailed
+from turnstone.domain.errors.models import ModelNotFound as ModelNotFound
+from turnstone.domain.errors.models import ModelRefused as ModelRefused
+from turnstone.domain.errors.models import ModelTimedOut as ModelTimedOut
+from turnstone.domain.errors.records import Conflict as Conflict
+from turnstone.domain.errors.records import ContentLost as ContentLost
+from turnstone.domain.errors.records import LeaseLost as LeaseLost
+from turnstone.domain.errors.records import RecordTooNew as RecordTooNew
+from turnstone.domain.errors.records import StoreUnavailable as StoreUnavailable
 from turnstone.domain.errors.root import TurnstoneError as TurnstoneError
 from turnstone.domain.errors.turns import TurnAwaited as TurnAwaited
 from turnstone.domain.errors.turns import TurnConflict as TurnConflict
@@ -379,6 +350,10 @@ class ToolgroupUnavailable(TurnstoneError):
     def __init__(self, toolgroup_id: str, why: str) -> None:
         super().__init__(f"the tools of {toolgroup_id!r} are not available now: {why}")
         self.toolgroup_id = toolgroup_id
+
+
+class AddressForbidden(ToolgroupUnavailable):
+    """A rule forbids the address of a toolgroup's server, or one that it redirects to; the message names the rule."""
 
 
 class CredentialsMissing(ToolgroupUnavailable):

@@ -47,6 +47,7 @@ CODES: Mapping[type[TurnstoneError], ErrorCode] = {
     errors.MemoryProviderMissing: ErrorCode.MEMORY_PROVIDER_MISSING,
     errors.MemoryProviderTimedOut: ErrorCode.MEMORY_PROVIDER_TIMED_OUT,
     errors.ToolgroupUnavailable: ErrorCode.TOOLS_UNAVAILABLE,
+    errors.AddressForbidden: ErrorCode.TOOLS_UNAVAILABLE,
     errors.CredentialsMissing: ErrorCode.TOOL_CREDENTIALS_MISSING,
     errors.CredentialsRefused: ErrorCode.TOOL_CREDENTIALS_REFUSED,
     errors.LeaseLost: ErrorCode.TURN_TAKEN_OVER,

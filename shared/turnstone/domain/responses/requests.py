@@ -120,6 +120,7 @@ class NewResponse(NamedTuple):
         tool_extras: see `TurnSettings`.
         tool_indexes: of the toolgroups of `config` among the request's tools.
         is_stored: whether it is stored with its turn; otherwise only its client gets it.
+        is_streamed: whether its client gets its events as they happen.
     """
 
     messages: tuple[Message, ...]
@@ -140,6 +141,7 @@ class NewResponse(NamedTuple):
     listed: Mapping[str, frozenset[str]] = {}
     own_toolgroups: tuple[InlineToolgroup, ...] = ()
     is_stored: bool = True
+    is_streamed: bool = False
 
     @property
     def policy(self) -> LoopPolicy:

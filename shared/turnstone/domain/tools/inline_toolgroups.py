@@ -80,10 +80,12 @@ class ListedServer(Frozen):
 
     Attributes:
         tools: each with `name`, `description`, `input_schema` and `annotations`.
+        error: why the server could not list them, None otherwise.
     """
 
     label: str
-    tools: tuple[JsonObject, ...]
+    tools: tuple[JsonObject, ...] = ()
+    error: str | None = None
 
 
 def annotations_of(tool: ToolDef) -> Mapping[str, Any]:

@@ -11,6 +11,7 @@ from turnstone.domain.memory.lent_banks import NO_BANKS, LentBanks
 from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
 
 if TYPE_CHECKING:
+    from turnstone.domain.errors import ToolgroupUnavailable
     from turnstone.domain.memory.memory_query import MemoryQuery
     from turnstone.domain.refs import SessionRef
     from turnstone.domain.tools.agent_tools import RemoteExecution
@@ -140,10 +141,15 @@ class OfferedTool(NamedTuple):
 
 
 class ToolOffer(NamedTuple):
-    """The tools that a model may call in this turn. A client's tool hides a server tool of the same name."""
+    """The tools that a model may call in this turn. A client's tool hides a server tool of the same name.
+
+    Attributes:
+        unavailable: why a server of the turn's own could not list its tools, by which the turn fails; None otherwise.
+    """
 
     client: Mapping[str, ToolDef]
     server: Mapping[str, OfferedTool]
+    unavailable: ToolgroupUnavailable | None = None
 
     @property
     def definitions(self) -> tuple[ToolDef, ...]:

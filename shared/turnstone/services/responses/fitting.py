@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 from turnstone.domain.access.access import Ownership
 from turnstone.domain.agents.agents import toolgroup_name
 from turnstone.domain.errors import InvalidRequest, NotFound, TurnRunning
-from turnstone.domain.refs import TurnRef
+from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.responses.addresses import RESPONSE_KIND, response_id
 from turnstone.domain.responses.hosted import hosted_tools
 from turnstone.domain.responses.requests import ListedResponse, NewResponse, SentRequest
 from turnstone.domain.sessions.lending import names_banks
-from turnstone.domain.tools.inline_toolgroups import ListedServer, listed_server, mark_of
+from turnstone.domain.sessions.sessions import Session
+from turnstone.domain.tools.inline_toolgroups import ListedServer, listed_server, mark_of, server_label
 from turnstone.domain.tools.tool_runs import ToolOffer
 from turnstone.domain.turns.turns import NewTurn
 from turnstone.ports.records import Put
@@ -29,15 +30,17 @@ NOTED_WITH_IT = (
 
 
 class SessionReads(NamedTuple):
-    """Reads of a conversation for its next response.
+    """Reads of a session for its next response, and a report of its turn.
 
     Attributes:
         open_calls: returns the calls that the response may answer.
         newest: returns the newest response, None if the newest turn is none.
+        report_if_due: reports the turn if its process is gone, so that another one takes it over.
     """
 
     open_calls: Callable[[SessionView], Collection[str]] = lambda _: ()
     newest: Callable[[SessionView], PreviousResponse | None] = lambda _: None
+    report_if_due: Callable[[SessionRef, Session], None] = lambda _ref, _session: None
 
 
 class Fitting:
@@ -77,7 +80,12 @@ class Fitting:
         """Return the opening with the turn and the records of the response."""
         needs_whole = self._new.needs_whole_history
         self._is_first = opening.create is not None
-        return opening._replace(fit=self.turn, beside_turn=self.records, needs_whole_history=needs_whole)
+        return opening._replace(
+            fit=self.turn,
+            beside_turn=self.records,
+            needs_whole_history=needs_whole,
+            opens_without_tools=self._new.is_streamed,
+        )
 
     def turn(self, view: SessionView) -> NewTurn:
         """Return the turn that fits the session. Raises NotFound, InvalidRequest."""
@@ -108,7 +116,10 @@ class Fitting:
     def records(self, ref: TurnRef, offer: ToolOffer) -> tuple[Put, ...]:
         """Return the writes of the response beside its turn, which is offered these tools."""
         sent = self.sent or self._new.sent
-        self._decided.refuse_missing(offer)
+        if offer.unavailable is None:
+            self._decided.refuse_missing(offer)
+        else:  # the turn fails before it runs an approved call
+            self._decided = Decided()
         changes = {"hosted": hosted_tools(offer), "approvals": self._decided.requests, **self._lists(offer)}
         self.sent = sent = sent.model_copy(update=changes)
         listed = ListedResponse(
@@ -166,6 +177,7 @@ class Fitting:
         if state is None:
             raise NotFound(RESPONSE_KIND, response_id(previous))
         if not state.status.is_terminal:
+            self._in_session.report_if_due(previous, view.session)
             raise TurnRunning(state.order)
         # a conversation has the responses that name it, and no others
         is_newest = view.session.last_order == previous.turn_id
@@ -179,6 +191,9 @@ class Fitting:
     def _lists(self, offer: ToolOffer) -> dict[str, Any]:
         """Return the tools of MCP servers to list, and the marks of all that were listed in the chain so far."""
         marks = {} if self._continued is None else dict(self._continued.sent.marks)
+        if offer.unavailable is not None:
+            failed = server_label(offer.unavailable.toolgroup_id.partition("/")[0])
+            return {"lists": (ListedServer(label=failed, error=str(offer.unavailable)),), "marks": marks}
         lists: list[ListedServer] = []
         for own in self._new.own_toolgroups:
             listed = listed_server(own, offer.server.values())

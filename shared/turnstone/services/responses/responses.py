@@ -145,7 +145,10 @@ class Responses:
                     return joined, sent
         previous = None if new.previous is None else turn_of(caller.tenant, new.previous)
         ends_at = now + timedelta(seconds=self._deps.kept_for_s)
-        reads = SessionReads(partial(self._open_calls, caller.tenant), partial(self._newest, caller.tenant))
+        report_if_due = partial(watch_if_due, self._deps.supervisor, self._deps.clock)
+        reads = SessionReads(
+            partial(self._open_calls, caller.tenant), partial(self._newest, caller.tenant), report_if_due
+        )
         fitting = Fitting(new, previous, owner_of(caller), ends_at, reads, partial(put_attempt, attempt, now))
         try:
             if new.conversation is not None:

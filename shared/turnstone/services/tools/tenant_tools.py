@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from turnstone.domain.agents.agents import ToolGroup, toolgroup_name
-from turnstone.domain.errors import InvalidRequest, ToolgroupUnavailable, Unsupported
+from turnstone.domain.errors import AddressForbidden, InvalidRequest, ToolgroupUnavailable, Unsupported
 from turnstone.domain.provider_data import MCP_HEADERS
 from turnstone.domain.registry.registry import BUILTIN, MCP, McpEndpoint, Toolgroup
 from turnstone.domain.tools.inline_toolgroups import InlineToolgroup
@@ -126,6 +126,8 @@ class TenantTools:
             field = "headers" if wrong.location[:1] == (MCP_HEADERS,) else "server_url"
             location = ("own_toolgroups", own.identifier, field)
             raise InvalidRequest(str(wrong).partition(": ")[2], location) from wrong
+        except AddressForbidden as forbidden:  # the request itself has the address
+            raise InvalidRequest(str(forbidden), ("own_toolgroups", own.identifier, "server_url")) from forbidden
         return tuple(tool for tool in there if own.allowed.has(tool))
 
     def asker_of(self, group_id: str) -> ToolAsker:

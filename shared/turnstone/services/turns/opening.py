@@ -9,12 +9,21 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from turnstone.domain.agents.agents import AgentConfig
-from turnstone.domain.errors import Conflict, HistoryTooLong, InvalidRequest, TurnAwaited, TurnRunning
+from turnstone.domain.errors import (
+    Conflict,
+    HistoryTooLong,
+    InvalidRequest,
+    ToolgroupUnavailable,
+    TurnAwaited,
+    TurnRunning,
+)
 from turnstone.domain.memory.lent_banks import LentBanks
 from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.sessions.context import Segment, tokens_of
 from turnstone.domain.sessions.lending import keeps_texts, lent_banks
 from turnstone.domain.sessions.sessions import LockState, Session, SessionLock
+from turnstone.domain.tools.inline_toolgroups import INLINE
+from turnstone.domain.tools.tool_runs import ToolOffer
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.turns.turn_settings import TurnDocument, with_documents
 from turnstone.domain.turns.turns import NewTurn, Turn, TurnState, TurnStatus, silent_output
@@ -110,7 +119,7 @@ class Opener:
         if not session.has_bank and (new.attachments or keeps_texts(config)):
             session = session.model_copy(update={"has_bank": True})
         banks = lent_banks(view.agent.agent_config, view.agent_owner, session, new)
-        equipment = self.equipment(ref, config, attempt, ToolCaller(new.chain, banks, new.own_toolgroups))
+        new, equipment = self._equipped(ref, new, config, attempt, banks, is_refused=not opening.opens_without_tools)
         if banks.named:
             self._deps.memories().refuse(ref.tenant, config, banks)
         if new.documents:
@@ -209,6 +218,32 @@ class Opener:
         offer = supported_offer(route.with_prompt_format(config), tools.of_tenant.offered, capabilities)
         self._deps.shields.refuse_unusable(ref.tenant, config)
         return Equipment(route, tools, offer)
+
+    def _equipped(
+        self,
+        ref: SessionRef,
+        new: NewTurn,
+        config: AgentConfig,
+        attempt: Attempt,
+        banks: LentBanks,
+        *,
+        is_refused: bool,
+    ) -> tuple[NewTurn, Equipment]:
+        """Return the turn with its equipment.
+
+        Unless that is refused, a turn whose own server can't list its tools loses its own servers: it fails in this
+        process, and in another one that takes it over. Raises as `equipment` does.
+        """
+        caller = ToolCaller(new.chain, banks, new.own_toolgroups)
+        try:
+            return new, self.equipment(ref, config, attempt, caller)
+        except ToolgroupUnavailable as unavailable:
+            if is_refused or not unavailable.toolgroup_id.startswith(INLINE):
+                raise
+            tools = self._deps.tools.of(ref, attempt.provider_data, caller)
+            offer = ToolOffer({}, {}, unavailable)
+            equipment = Equipment(self._deps.route(ref.tenant, config.model), tools, offer)
+            return new.model_copy(update={"own_toolgroups": ()}), equipment
 
     def _is_running(self, ref: TurnRef, lock: SessionLock, now: datetime) -> bool:
         """Return whether the turn is queued, or a process runs it: this one, or one that holds a live lease."""

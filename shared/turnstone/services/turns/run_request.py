@@ -92,6 +92,7 @@ class Opening(NamedTuple):
         beside_turn: returns further such writes, whose keys contain the turn's; gets the turn's tools, too.
         turn_id: an earlier turn of the session, for `fit`.
         reads: records of a dialect, for `fit`.
+        opens_without_tools: whether the turn is opened, to fail, where a server of its own can't list its tools.
         needs_whole_history: whether the turn is refused unless its model's context holds the session's whole history.
         fit: returns the turn that fits the session as read, with all that was read for it; called for each try of the
             opening. Raises errors of the request.
@@ -105,6 +106,7 @@ class Opening(NamedTuple):
     beside_turn: Callable[[TurnRef, ToolOffer], tuple[Put, ...]] = lambda *_: ()
     turn_id: str | None = None
     reads: tuple[Get, ...] = ()
+    opens_without_tools: bool = False
     needs_whole_history: bool = False
     fit: Callable[[SessionView], NewTurn] | None = None
 

@@ -231,6 +231,8 @@ class _Run:
 
     def _engine(self, state: TurnState) -> EngineDeps:
         route, tools, offer = self.launch.equipment or self._equipment()
+        if offer.unavailable is not None:
+            raise offer.unavailable
         config = route.with_prompt_format(self._deps.limits.applied_to(self.launch.config))
         otherwise = self._deps.context_tokens
         self._budget_tokens = budget_tokens(route, config, otherwise, self._session.token_factor)

@@ -78,16 +78,33 @@ def test_a_background_response_continues_it_too(make: Make) -> None:
     server.settle()
 
 
-@pytest.mark.parametrize("is_late", [False, True])
-def test_an_output_of_no_pending_call_is_refused_and_the_turn_waits_on(make: Make, *, is_late: bool) -> None:
+def test_an_output_of_no_pending_call_is_refused_and_the_turn_waits_on(make: Make) -> None:
     server = make(call("look", "c1"), "never said")
     ref, _ = paused(server)
-    if is_late:
-        server.clock.advance(10**7)
     with pytest.raises(InvalidRequest, match="call_id: no call of the conversation"):
-        answering(server, ref, "c1" if is_late else "c9")
+        answering(server, ref, "c9")
     assert statuses(server, ref) == [TurnStatus.AWAITING_INPUT]
     assert len(server.inference.requests) == 1
+
+
+def test_outputs_after_25_hours_are_refused_for_a_paused_turn_and_accepted_for_a_response(make: Make) -> None:
+    """A paused turn expires after a day; a response ends with its calls, so nothing of it waits."""
+    server = make(call("look", "c1"), call("look", "c2"), "a tree", "hello")
+    ref, turn = paused(server)
+    called = responded(server, tools=[{"type": "function", "name": SIGHT.name}])
+    server.clock.advance(25 * 3600)  # type: ignore[attr-defined]
+    for status in (TurnStatus.AWAITING_INPUT, TurnStatus.EXPIRED):
+        with pytest.raises(InvalidRequest, match="call_id: no call of the conversation") as refused:
+            answering(server, ref, "c1")
+        assert refused.value.location == ("input", 0, "call_id")
+        assert statuses(server, ref) == [status]
+        server.core.recovery.reconcile(turn)
+    output = {"type": "function_call_output", "call_id": "c2", "output": "seen late"}
+    late = responded(server, previous_response_id=called["id"], input=[output])
+    assert (late["status"], prompt_of(server)[-1]) == ("completed", ("tool", "seen late"))
+    responded(server, model=f"agent/{ref.agent_id}", conversation=conversation_id(ref), input="anything there?")
+    assert statuses(server, ref) == [TurnStatus.EXPIRED, TurnStatus.COMPLETED]
+    assert prompt_of(server)[-1] == ("user", "anything there?")
 
 
 def test_a_message_of_the_user_replaces_the_paused_turn(make: Make) -> None:

@@ -8,6 +8,7 @@ from turnstone.adapters.tools.mcp.mcp_connections import McpConnections
 from turnstone.adapters.tools.mcp.mcp_peer import MCP_HEADERS, McpPeer, peer_of
 from turnstone.adapters.tools.mcp.mcp_trouble import McpTrouble
 from turnstone.domain.errors import (
+    AddressForbidden,
     CredentialsMissing,
     CredentialsRefused,
     FetchRefused,
@@ -71,6 +72,8 @@ class McpToolbox:
 
     def _unavailable(self, peer: McpPeer, trouble: McpTrouble) -> ToolgroupUnavailable:
         why = f"its MCP server {peer.shown_uri}: {peer.redacted(str(trouble))}"
+        if trouble.is_forbidden:
+            return AddressForbidden(self._name, why)
         match trouble.refused:
             case None:
                 return ToolgroupUnavailable(self._name, why)

@@ -89,8 +89,10 @@ class AnsweringTransport(httpx2.AsyncBaseTransport):
         try:
             response = await self._inner.handle_async_request(request)
             return await self._checked(request, response)
-        except TurnstoneError as problem:  # of the guard
-            return self._failed(request, McpTrouble(str(problem), is_unsent=isinstance(problem, FetchRefused)))
+        except FetchRefused as refused:  # as the next, of the guard
+            return self._failed(request, McpTrouble(str(refused), is_unsent=True, is_forbidden=True))
+        except TurnstoneError as problem:
+            return self._failed(request, McpTrouble(str(problem)))
         except NEVER_SENT:
             return self._failed(request, McpTrouble("it can't be reached", is_unsent=True))
         except httpx2.TimeoutException:
@@ -112,8 +114,8 @@ class AnsweringTransport(httpx2.AsyncBaseTransport):
     def trouble_in(self, error_data: object) -> McpTrouble | None:
         """Return this transport's failure behind a JSON-RPC error; None if the error is the server's own."""
         match error_data:
-            case {"mark": self._mark, "why": str() as why, "is_unsent": bool() as is_unsent, "refused": refused}:
-                return McpTrouble(why, is_unsent=is_unsent, refused=refused)
+            case {"mark": self._mark, "why": str() as why, "traits": dict() as traits}:
+                return McpTrouble(why, **traits)
             case _:
                 return None
 
@@ -176,8 +178,11 @@ class AnsweringTransport(httpx2.AsyncBaseTransport):
         error_data = {
             "mark": self._mark,
             "why": str(trouble),
-            "is_unsent": trouble.is_unsent,
-            "refused": trouble.refused,
+            "traits": {
+                "is_unsent": trouble.is_unsent,
+                "is_forbidden": trouble.is_forbidden,
+                "refused": trouble.refused,
+            },
         }
         error = {"code": _CODE, "message": str(trouble), "data": error_data}
         return httpx2.Response(status, json={"jsonrpc": "2.0", "id": None, "error": error}, request=request)

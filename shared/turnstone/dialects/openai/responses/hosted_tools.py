@@ -4,6 +4,7 @@ Source: the types of `openai` 3.54.0. A setting that the server's tool has not i
 which some clients always send.
 """
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
@@ -47,6 +48,10 @@ class HostedRequest(StrictRequest):
     def to_toolgroup(self) -> ToolGroupWithArgs:
         """Return the toolgroup that runs it, with its settings as fixed arguments."""
         raise NotImplementedError
+
+    def to_toolgroups(self, _: Mapping[str, tuple[str, ...]]) -> tuple[ToolGroupWithArgs, ...]:
+        """Return its toolgroups; of an MCP server only the named tools, where its label has names."""
+        return (self.to_toolgroup(),)
 
 
 class HybridSearch(StrictRequest):
@@ -219,6 +224,9 @@ class McpTool(HostedRequest):
         """Return the toolgroup of its tools, or of one of them."""
         name = INLINE + self.server_label
         return ToolGroupWithArgs(name=name if only is None else f"{name}/{only}", args={})
+
+    def to_toolgroups(self, only: Mapping[str, tuple[str, ...]]) -> tuple[ToolGroupWithArgs, ...]:
+        return tuple(map(self.to_toolgroup, only.get(self.server_label, (None,))))
 
     def to_own(self) -> InlineToolgroup:
         """Return the toolgroup that its turn keeps."""

@@ -241,6 +241,7 @@ class CreateResponse(StrictRequest):
             listed=given.listed,
             own_toolgroups=tuple(tool.to_own() for tool in tools.hosted if tool.type == "mcp"),
             is_stored=self.store,
+            is_streamed=self.stream and not self.background,
         )
 
     @property

@@ -157,11 +157,7 @@ class OfferedTools(NamedTuple):
     @property
     def toolgroups(self) -> tuple[tuple[SomeHosted, ToolGroupWithArgs], ...]:
         """The toolgroups of the hosted tools, each with the tool that it is of."""
-        return tuple(
-            (tool, tool.to_toolgroup(name)) if isinstance(tool, McpTool) else (tool, tool.to_toolgroup())
-            for tool in self.hosted
-            for name in (self.only.get(tool.server_label, (None,)) if isinstance(tool, McpTool) else (None,))
-        )
+        return tuple((tool, toolgroup) for tool in self.hosted for toolgroup in tool.to_toolgroups(self.only))
 
 
 def refuse_clashes(tools: Sequence[SomeTool]) -> None:

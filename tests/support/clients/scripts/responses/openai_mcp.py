@@ -1,4 +1,7 @@
-"""OpenAI's own clients, unmodified: an MCP server of a response, with approvals. Arguments: base URL, server, token."""
+"""OpenAI's own clients, unmodified: an MCP server of a response, with approvals.
+
+Arguments: base URL, the server's URL and token, the URL of a server that is not there.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ def streamed(client: openai.OpenAI, **request: Any) -> tuple[Any, dict[str, Any]
     return final, {"kinds": kinds, "is_whole": is_whole, "is_same": shown == items}
 
 
-def main(base_url: str, server_url: str, token: str) -> None:
+def main(base_url: str, server_url: str, token: str, gone_url: str) -> None:
     client = openai.OpenAI(base_url=base_url, api_key="any", max_retries=0)
     tool = {"type": "mcp", "server_label": "birds", "server_url": server_url, "authorization": token}
     free = client.responses.create(model="stub-llm", input=ECHO, tools=[{**tool, "require_approval": "never"}])
@@ -54,9 +57,20 @@ def main(base_url: str, server_url: str, token: str) -> None:
         except openai.APIStatusError as error:
             refused.append([error.status_code, error.param])
     report(refused=refused)
+    gone = {**tool, "server_url": gone_url}
+    events = list(client.responses.create(model="stub-llm", input=ECHO, tools=[gone], stream=True))
+    failed = events[-1].response
+    report(failed=[failed.status, [[item.type, bool(item.error)] for item in failed.output]])
+    is_whole = [event.sequence_number for event in events] == list(range(len(events)))
+    is_same = client.responses.retrieve(failed.id).to_dict() == failed.to_dict()
+    report(failing={"kinds": [event.type for event in events], "is_whole": is_whole, "is_same": is_same})
+    try:
+        client.responses.create(model="stub-llm", input=ECHO, tools=[gone])
+    except openai.InternalServerError as error:
+        report(unstreamed=[error.status_code, error.code])
 
 
-async def run_agent(base_url: str, server_url: str, token: str) -> None:
+async def run_agent(base_url: str, server_url: str, token: str, _: str) -> None:
     from agents import Agent, HostedMCPTool, OpenAIResponsesModel, Runner, set_tracing_disabled
 
     set_tracing_disabled(True)

@@ -21,8 +21,10 @@ class OpenToolList(OpenItem):
 
     @property
     def item(self) -> dict[str, Any]:
-        tools = [] if self.status == "in_progress" else list(self._listed.tools)
-        listed = {"server_label": self._listed.label, "tools": tools, "error": None}
+        is_begun = self.status == "in_progress"
+        tools = [] if is_begun else list(self._listed.tools)
+        error = None if is_begun else self._listed.error
+        listed = {"server_label": self._listed.label, "tools": tools, "error": error}
         return {"id": self.item_id, "type": "mcp_list_tools", **listed}
 
     def begun(self) -> Iterator[Event]:
@@ -30,7 +32,8 @@ class OpenToolList(OpenItem):
         yield self._event("response.mcp_list_tools.in_progress", item_id=self.item_id)
 
     def ended(self, status: Status = "completed") -> Iterator[Event]:
-        yield self._event("response.mcp_list_tools.completed", item_id=self.item_id)
+        end = "completed" if self._listed.error is None else "failed"
+        yield self._event(f"response.mcp_list_tools.{end}", item_id=self.item_id)
         yield from super().ended(status)
 
 
