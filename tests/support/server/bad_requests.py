@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from tests.support.clients.forms import FORM_TYPE, OF_FORM, FormBody, encoded_form
 from tests.support.server.asgi_client import Answered, Raw, Served, strict_json
+from tests.support.server.bodies.letta import BLOCKS
 from tests.support.server.bodies.responses import CONVERSATIONS, NEW_CONVERSATIONS, RESPONSES
 from tests.support.server.bodies.responses import VALID as RESPONSE_BODIES
 from tests.support.server.bodies.vector_stores import ADDING_FILES, FILE_BATCHES, STORE, VECTOR_STORES, files_in
@@ -400,6 +401,10 @@ class World:
     def _make_agent(self) -> None:
         made = self._server.client.post("/v1/agents", {"agent_config": FULL_AGENT}).json()
         self._ids["agent_id"] = made["agent_id"]
+        if "{block_label}" in self._route.path:
+            self._ids["block_label"] = "human"
+            block = {"label": "human", "value": "name: Bob"}
+            assert self._server.client.post(self._at(BLOCKS), block).status == 200
 
     def _at(self, path: str) -> str:
         return path.format_map(self._ids)

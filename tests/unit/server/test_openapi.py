@@ -35,6 +35,8 @@ from tests.support.server.asgi_client import Answered, Raw, Served, served, stri
 from tests.support.server.bad_requests import CHANGES, JUNK, changed, named, slots_in, written
 from tests.support.server.document import CLOSED, CLOSED_SIGNED, DOCUMENT, ROUTES, SIGNED, named_validator, validator
 from tests.support.server.valid_bodies import BODIES, FULL_AGENT, STORED
+from turnstone.dialects.letta.lists import AGENTS_QUERY
+from turnstone.dialects.letta.message_requests import QUERY as LETTA_MESSAGES_QUERY
 from turnstone.dialects.llama_stack.lists import QUERY as LIST_QUERY
 from turnstone.dialects.llama_stack.memory.documents import QUERY as DOCUMENTS_QUERY
 from turnstone.dialects.llama_stack.turns.event_numbers import QUERY as EVENTS_QUERY
@@ -122,7 +124,11 @@ def bare(part: Any) -> Any:
 def guarded(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the operations that require authentication."""
     operations = [operation for item in document["paths"].values() for operation in item.values()]
-    assert [each["operationId"] for each in operations if each.get("security") == []] == ["health_alpha", "health"]
+    assert [each["operationId"] for each in operations if each.get("security") == []] == [
+        "health_alpha",
+        "letta_letta_health",
+        "health",
+    ]
     return [operation for operation in operations if "security" not in operation]
 
 
@@ -198,7 +204,7 @@ def test_every_route_is_in_the_document_and_nothing_else() -> None:
     declared = {(path, route.method.lower()) for route in ROUTES for path in route.paths}
     documented = [(path, method) for path, item in DOCUMENT["paths"].items() for method in item]
     assert declared == set(documented)
-    assert sorted(documented, key=lambda entry: (entry[0], "get post delete".index(entry[1]))) == documented
+    assert sorted(documented, key=lambda entry: (entry[0], "get post patch delete".index(entry[1]))) == documented
     assert {route.path for route in SERVED} - {route.path for route in ROUTES} == {"/", "/v1/docs", "/v1/openapi.json"}
 
 
@@ -238,6 +244,8 @@ RESPONSES_QUERY = ("after", "limit", "order", "model")
 READ_QUERY = ("stream", "starting_after", "include_obfuscation", "include", "include[]")
 ITEMS_QUERY = ("after", "before", "limit", "order", "include", "include[]")
 READERS = {
+    "agents_query": AGENTS_QUERY,
+    "messages_query": LETTA_MESSAGES_QUERY,
     "bank_in_query": ("memory_bank_id",),
     "completions_in_query": COMPLETIONS_QUERY,
     "conversation_page_in": ("after", "limit", "order"),
@@ -279,7 +287,7 @@ def test_every_parameter_is_declared(route: Route) -> None:
     assert set(names["query"]) == set(read)
     kept = ["Idempotency-Key"] if route.method == "POST" and route.stores else []
     assert names["header"] == [*kept, *(["Prefer"] if "prefers_async(" in source else [])]
-    reads_or_deletes = route.method == "POST" and route.path.endswith(("/get", "/delete"))
+    reads_or_deletes = route.method == "POST" and route.path.endswith(("/get", "/delete", "/add-base-tools"))
     stores_nothing = ("/v1/inference/", "/v1/openai/", "/v1/tool-runtime/invoke")
     reads_or_deletes |= route.method == "POST" and route.path.endswith(("/query", "/unregister"))
     is_creating = route.method == "POST" and route.path in (
@@ -527,7 +535,7 @@ NAMES = {"model_id": "meta/llama", "toolgroup_id": "mcp::a", "identifier": "guar
 NAMES |= {"conversation_id": "unknown", "item_id": "unknown"}
 NAMES |= {"response_id": "unknown", "completion_id": "unknown", "memory_bank_id": "shore", "document_id": "unknown"}
 NAMES |= {"file_id": "unknown", "upload_id": "unknown", "vector_store_id": "unknown", "batch_id": "unknown"}
-NAMES |= {"webhook_id": "unknown", "delivery_id": "unknown"}
+NAMES |= {"webhook_id": "unknown", "delivery_id": "unknown", "block_label": "unknown"}
 NAMES |= {"tool_name": "current_time", "provider_id": "default", "attachment_id": "0" * 32}
 
 
@@ -780,7 +788,11 @@ def test_every_refusal_of_a_served_app_matches_the_document(checked: CheckedClie
         checked.fetch("GET", TURN + "/step/{step_id}"),
         checked.fetch("POST", SESSION + "/turn", b" " * 20_001),
         *(checked.fetch(route.method, route.path, {}, origin="http://example.com") for route in ROUTES),
-        *(checked.fetch(route.method, route.path, {}, x_llamastack_client_version="0.4.0") for route in ROUTES),
+        *(
+            checked.fetch(r.method, r.path, {}, x_llamastack_client_version="0.4.0")
+            for r in ROUTES
+            if r.dialect.checks_client
+        ),
     ]
     for name, status in (("one", 200), ("two", 409)):
         body = {"session_name": name}
