@@ -3,6 +3,7 @@
 from turnstone.dialects.letta.ids import bare
 from turnstone.dialects.letta.message_requests import LettaRequest
 from turnstone.dialects.letta.messages import LettaResponse, response_of
+from turnstone.domain.turns.turns import TurnStatus
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.dialects import LETTA
 from turnstone.http.replies import TurnReply, wire_json
@@ -20,5 +21,7 @@ def send_letta_messages(request: Request) -> TurnReply:
 
 
 PATH = "/letta/v1/agents/{agent_id}/messages"
-ROUTE = Route("POST", PATH, send_letta_messages, LettaResponse, LettaRequest, dialect=LETTA)
+ROUTE = Route(
+    "POST", PATH, send_letta_messages, LettaResponse, LettaRequest, headers={"x-turn-status": TurnStatus}, dialect=LETTA
+)
 handler = LambdaHandler(__name__, ROUTE, loads=("letta_messages", "turns"))

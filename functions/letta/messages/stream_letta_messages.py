@@ -4,6 +4,7 @@ from turnstone.dialects.letta.ids import bare
 from turnstone.dialects.letta.message_requests import StreamingRequest
 from turnstone.dialects.letta.messages import LettaResponse
 from turnstone.dialects.letta.stream import LettaEvent, LettaStream
+from turnstone.domain.turns.turns import TurnStatus
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.dialects import LETTA
 from turnstone.http.replies import TurnStreamReply
@@ -20,5 +21,14 @@ def stream_letta_messages(request: Request) -> TurnStreamReply:
 
 
 PATH = "/letta/v1/agents/{agent_id}/messages/stream"
-ROUTE = Route("POST", PATH, stream_letta_messages, LettaResponse, StreamingRequest, chunk=LettaEvent, dialect=LETTA)
+ROUTE = Route(
+    "POST",
+    PATH,
+    stream_letta_messages,
+    LettaResponse,
+    StreamingRequest,
+    chunk=LettaEvent,
+    headers={"x-turn-status": TurnStatus},
+    dialect=LETTA,
+)
 handler = LambdaHandler(__name__, ROUTE, loads=("letta_messages", "turns"))

@@ -71,9 +71,7 @@ def with_more(folder: Path, *, is_greedy: bool) -> Template:
     """Return the template with six families more, made as `make template` makes it."""
     text = (ROOT / "template.yaml").read_text()
     written = "".join(
-        (STREAMING_FUNCTION if name in STREAMING else BUFFERED_FUNCTION).format(
-            name=f"Peer{name.title()}", family=name
-        )
+        (STREAMING_FUNCTION if name in STREAMING else BUFFERED_FUNCTION).format(name=f"Peer{name.title()}", family=name)
         for name in FAMILIES
     )
     before = "\n  # ---- what looks after turns that no request runs\n"

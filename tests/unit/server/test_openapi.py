@@ -33,6 +33,7 @@ from tests.support.cases import generated, rest_at_night
 from tests.support.clients.forms import FormBody, encoded
 from tests.support.server.asgi_client import Answered, Raw, Served, served, strict_json
 from tests.support.server.bad_requests import CHANGES, JUNK, changed, named, slots_in, written
+from tests.support.server.bodies import letta as letta_bodies
 from tests.support.server.document import CLOSED, CLOSED_SIGNED, DOCUMENT, ROUTES, SIGNED, named_validator, validator
 from tests.support.server.valid_bodies import BODIES, FULL_AGENT, STORED
 from turnstone.dialects.letta.lists import AGENTS_QUERY
@@ -393,7 +394,7 @@ def test_answers_are_promised_with_all_their_fields() -> None:
     not_always += [{"memory_blocks", "tools"}, {"tool_calls"}]
     assert sorted(left_out, key=sorted) == not_always
     answers = json.dumps([bare(schema) for schema in schemas])
-    for value in ('"default": {}', '"default"]', '"const": "default"', '"default": "#/components'):
+    for value in ('"default_child"', '"default": {}', '"default"]', '"const": "default"', '"default": "#/components'):
         answers = answers.replace(value, "")
     assert "default" not in answers
 
@@ -491,6 +492,7 @@ def test_every_answer_of_a_served_app_matches_the_document(checked: CheckedClien
     check_files(checked)
     check_vector_stores(checked)
     check_webhooks(checked)
+    check_letta(checked)
     for words in ("What is current_time()?", "hello", "please get_weather(city=Oslo)"):
         turn = checked.send_turn(words).json()
         checked.ids |= {"turn_id": turn["turn_id"]}
@@ -620,6 +622,23 @@ def check_conversations(checked: CheckedClient) -> None:
     assert [checked.fetch("POST", path, body).status for body in ({"metadata": None}, {})] == [200, 400]
     for url in (CONVERSATION_ITEMS + "/{item_id}", path):
         assert [checked.fetch("DELETE", url).status for _ in range(2)] == [200, 404]
+
+
+def check_letta(checked: CheckedClient) -> None:
+    before, below = dict(checked.ids), letta_bodies.LETTA
+    checked.ids["block_label"] = "pet"
+    checked.ids["agent_id"] = checked.fetch("POST", letta_bodies.AGENTS, letta_bodies.CREATE).json()["id"]
+    for method, path in sorted(letta_bodies.GRADES.keys() - {("POST", letta_bodies.AGENTS)}, reverse=True):
+        body = letta_bodies.GRADES[method, path][0][0]
+        assert checked.fetch(method, path, body).status == 200, path
+    for method, path in (*letta_bodies.LISTS, *letta_bodies.READ):
+        if method != "DELETE":
+            assert checked.fetch(method, path).status == 200, path
+    for path in (letta_bodies.BLOCK, letta_bodies.AGENT):
+        assert [checked.fetch("DELETE", path).status for _ in range(2)] == [200, 404]
+    assert checked.fetch("POST", letta_bodies.AGENTS, {}).status == 400
+    assert checked.fetch("GET", f"{below}/agents", query="?limit=none").status == 422
+    checked.ids |= before
 
 
 def check_vector_dbs(checked: CheckedClient) -> None:
