@@ -1,7 +1,7 @@
 """Memory blocks of agents: shown before each inference, edited once, shared, and removed with their agents.
 
 Covers: services/agents/blocks, services/agents/block_prompts, services/agents/core_memory, store/agents/blocks,
-store/agents/agents, store/keys/blocks, domain/tools/memory_block_tools, services/cleanup/deleting
+store/agents/agents, store/keys/blocks, domain/tools/base_tools, services/cleanup/deleting
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ class CreateLettaAgent(NullMeansDefault):
         Raises InvalidRequest without a model, NotFound for a tool that this server lacks.
         """
         if self.llm_config is None and not self.llm:
-            raise InvalidRequest(NO_MODEL, ("llm_config",))
+            raise InvalidRequest(NO_MODEL)
         llm = self.llm_config or LlmConfig(model=str(self.llm).rpartition("/")[2], handle=self.llm)
         base = tuple(BASE_TOOLS) if self.include_base_tools else ()
         tools = (*base, *map(base_tool_named, self.tools), *map(tool_of_id, self.tool_ids))

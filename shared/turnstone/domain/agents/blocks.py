@@ -109,7 +109,7 @@ class StoredBlock(Frozen):
 def refuse_long_value(value: str, limit: int) -> None:
     """Raise InvalidRequest for a value over the limit."""
     if len(value) > limit:
-        raise InvalidRequest(f"the value has {len(value)} characters, over the block's limit of {limit}", ("value",))
+        raise InvalidRequest(f"the value has {len(value)} characters, over the block's limit of {limit}")
 
 
 def refuse_same_labels(labels: Iterable[str]) -> None:
