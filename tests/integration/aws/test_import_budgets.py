@@ -228,7 +228,7 @@ DIALECTS_OF = {
     "openai_responses": ("openai",),
     "shared": ("llama_stack",),
 }
-OF_ANY_DIALECT = {"turnstone.dialects.json_objects"}
+OF_ANY_DIALECT = {"turnstone.dialects.json_objects", "pydantic.root_model"}  # the latter for bodies that are lists
 # the type of registered names, which a body of the path has
 REGISTERED_NAMES = {"models", "models.routing", "registry", "registry.registry", "usage", "usage.prices"}
 DOMAIN_OF_A_PATH = {

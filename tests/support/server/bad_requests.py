@@ -116,7 +116,7 @@ def cases(draw: st.DrawFn, route: Route) -> Case:
 
 
 REGISTERED_BY = ("model_id", "toolgroup_id", "shield_id", "vector_db_id", "memory_bank_id")
-OBJECTS = (STORED, RESPONSES, CONVERSATIONS, FILES, UPLOADS, WEBHOOKS)
+OBJECTS = (STORED, RESPONSES, CONVERSATIONS, FILES, UPLOADS, WEBHOOKS, LETTA)
 TO_VECTOR_DBS = ("/v1/vector-io", "/v1/tool-runtime/rag-tool")
 REGISTERS_2024 = "/memory-banks/register"
 TO_BANKS = ("/memory/", "/memory-banks/get", "/memory-banks/unregister")
@@ -217,9 +217,6 @@ class World:
         if answer.status == 200 and request.method != "GET" and self._route.path.startswith(OBJECTS):
             self._check_object(request, answer, has_changed=before != after)
             return
-        if answer.status == 200 and request.method != "GET" and self._is_letta:
-            self._check_letta(request, answer)
-            return
         if answer.status == 200 and (self._changes_store or self._removes_model):
             (self._check_store if self._changes_store else self._check_registered)(request, answer)
             return
@@ -250,6 +247,8 @@ class World:
             self._check_conversations(request, answer)
         elif self._route.path.startswith(WEBHOOKS):
             self._check_webhook(request, answer)
+        elif self._is_letta:
+            self._check_letta(request, answer)
         elif self._route.path.startswith(STORED):
             self._check_stored(request, answer, has_changed=has_changed)
         else:
