@@ -4,6 +4,7 @@ from ..agents import routes as agents
 from ..attachments import routes as attachments
 from ..files import family as files
 from ..inference import family as inference
+from ..letta import family as letta
 from ..llama_stack_2024 import changes, reads, streams
 from ..memory import family as memory
 from ..models import family as models
@@ -33,6 +34,7 @@ FAMILIES = (
     inference,
     stored_completions,
     responses,
+    letta,
     memory,
     files,
     vector_stores,

@@ -9,7 +9,7 @@ from turnstone.dialects.llama_stack.unserved import unserved as of_llama_stack
 from turnstone.dialects.openai.unserved import unserved as of_openai
 from turnstone.domain.unserved import Unserved
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.dialects import LLAMA_STACK, LLAMA_STACK_2024, OPENAI, RESPONSES, SHARED
+from turnstone.http.dialects import LETTA, LLAMA_STACK, LLAMA_STACK_2024, OPENAI, RESPONSES, SHARED
 from turnstone.http.request import Request
 from turnstone.http.route import Route
 from turnstone.http.server.other_paths import OtherPath
@@ -17,7 +17,7 @@ from turnstone.http.server.other_paths import OtherPath
 # relative: in a function this family is a package of its own, here a part of functions
 from .served import SERVED
 
-DIALECTS = {each.name: each for each in (LLAMA_STACK, LLAMA_STACK_2024, OPENAI, RESPONSES, SHARED)}
+DIALECTS = {each.name: each for each in (LETTA, LLAMA_STACK, LLAMA_STACK_2024, OPENAI, RESPONSES, SHARED)}
 
 
 def route_of(row: Unserved) -> Route:

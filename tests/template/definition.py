@@ -35,8 +35,8 @@ class Function(NamedTuple):
     """A function of the template that serves routes.
 
     Attributes:
-        below: path that the function serves alone, with all paths below it, as one greedy resource; None for a
-            resource of each path.
+        below: path that the function serves alone, with all paths below it, as one greedy resource; routes that need
+            no credentials have resources of their own. None for a resource of each path.
     """
 
     name: str
@@ -102,16 +102,20 @@ def paths_of(functions: Sequence[Function]) -> Paths:
     paths: Paths = {}
     for function in functions:
         for route in function.routes:
-            for path in () if route.is_rare else gateway_paths(route):
-                resource = path if function.below is None else _greedy(path, function.below)
+            for resource in () if route.is_rare else resources_of(route, function.below):
                 paths.setdefault(resource, {})[route.method] = Operation(function, route.is_open)
     for function in functions:
         if function.below is not None:
-            inside = [
-                operation for path in paths if _is_below(path, function.below) for operation in paths[path].values()
-            ]
-            assert all(each.function is function and not each.is_open for each in inside), f"{function.below} is shared"
+            inside = [path for path in paths if _is_below(path, function.below)]
+            owners = [operation.function for path in inside for operation in paths[path].values()]
+            assert all(owner is function for owner in owners), f"{function.below} is shared"
     return paths
+
+
+def resources_of(route: Route, below: str | None) -> list[str]:
+    """Return the path of each resource that leads to the route, in a function with that greedy resource."""
+    paths = gateway_paths(route)
+    return paths if below is None else [_greedy(path, below, is_open=route.is_open) for path in paths]
 
 
 def gateway_paths(route: Route) -> list[str]:
@@ -119,9 +123,9 @@ def gateway_paths(route: Route) -> list[str]:
     return [_with_slashes(path) if route.takes_slashes else path for path in route.paths]
 
 
-def _greedy(path: str, below: str) -> str:
+def _greedy(path: str, below: str, *, is_open: bool) -> str:
     assert _is_below(path, below), f"{path} is not below {below}"
-    return path if path == below else f"{below}/{{proxy{GREEDY}"
+    return path if path == below or is_open else f"{below}/{{proxy{GREEDY}"
 
 
 def _is_below(path: str, prefix: str) -> bool:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from turnstone.bootstrap.services.adapters import AnyPorts
-    from turnstone.bootstrap.services.agents import AgentServices
+    from turnstone.bootstrap.services.agents import AgentServices, LettaServices
     from turnstone.bootstrap.services.cleanup import CleanupServices
     from turnstone.bootstrap.services.files import FileServices
     from turnstone.bootstrap.services.ingesting import IngestingServices
@@ -78,6 +78,8 @@ class Core:
     shields = ServiceOf(lambda core: core.registries.shields)
     inferring = ServiceOf(lambda core: core.model_services.inferring)
     stored_completions = ServiceOf(lambda core: core.model_services.stored_completions)
+    letta_agents = ServiceOf(lambda core: core.letta_services.agents)
+    letta_messages = ServiceOf(lambda core: core.letta_services.messages)
     responses = ServiceOf(lambda core: core.response_services.responses)
     conversations = ServiceOf(lambda core: core.response_services.conversations)
     banks = ServiceOf(lambda core: core.memory_services.banks)
@@ -185,6 +187,12 @@ class Core:
         from turnstone.bootstrap.services.turns import ResponseServices
 
         return ResponseServices(self.foundation, lambda: self.turn_services, lambda: self.cleanup_services)
+
+    @cached_property
+    def letta_services(self) -> LettaServices:
+        from turnstone.bootstrap.services.agents import LettaServices
+
+        return LettaServices(self.foundation, lambda: self.agent_services, lambda: self.turn_services)
 
     @cached_property
     def memory_services(self) -> MemoryServices:

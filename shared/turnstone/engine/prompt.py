@@ -8,6 +8,7 @@ from turnstone.domain.models.requests import InferenceRequest
 from turnstone.domain.sessions.call_pairs import paired
 from turnstone.domain.sessions.context import current_messages, newest_of_turns, tokens_of
 from turnstone.domain.tools.tools import ToolDef
+from turnstone.domain.turns.loop_arguments import with_loop_arguments
 from turnstone.domain.turns.turns import TurnState
 from turnstone.engine.loop_rules import allowed_definitions, output_tokens_left
 from turnstone.engine.steps import EngineDeps
@@ -23,7 +24,7 @@ def build_request(state: TurnState, deps: EngineDeps) -> InferenceRequest:
     tools = allowed_definitions(state, deps.offer)
     return request_of(deps)._replace(
         messages=(*system, *paired((*history, *current_messages(state)))),
-        tools=tools,
+        tools=with_loop_arguments(tools, state.policy),
         tool_choice=_tool_choice(state, deps, tools),
         sampling=_sampling(state, deps.config.sampling_params),
         response_format=deps.config.response_format,

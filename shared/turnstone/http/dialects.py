@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
+from turnstone.dialects.letta.errors import LETTA_ENVELOPE
 from turnstone.dialects.openai.errors import OPENAI_ENVELOPE, RESPONSES_ENVELOPE, SHARED_ENVELOPE
 from turnstone.domain import errors
 from turnstone.http.envelopes import DETAIL, ErrorEnvelope
@@ -58,6 +59,9 @@ OPENAI = Dialect("openai", OPENAI_ENVELOPE, "/v1/openai/", MODEL_IS_A_RESOURCE)
 RESPONSES = Dialect("openai_responses", RESPONSES_ENVELOPE, "/v1/openai/", MODEL_IS_A_RESOURCE)
 # paths that clients of both APIs use
 SHARED = Dialect("shared", SHARED_ENVELOPE, "/v1/", MODEL_IS_A_RESOURCE)
+LETTA = Dialect(
+    "letta", LETTA_ENVELOPE, "/letta/v1", validation_status=422, checks_client=False, slashes=True, is_in_ids=True
+)
 
 
 def dialect_below(path: str, routes: Iterable[Route]) -> Dialect:

@@ -116,8 +116,13 @@ class Route(NamedTuple):
 
     @property
     def family(self) -> str:
-        """The package of the route's module: its routes share a budget of threads, and a tag of the document."""
-        return self.endpoint.__module__.rpartition(".")[0]
+        """The package of the route's family: its routes share a budget of threads, and a tag of the document.
+
+        Packages below it, as those of Letta's routes, belong to it.
+        """
+        parts = self.endpoint.__module__.split(".")[:-1]
+        depth = parts.index(self.dialect.name) + 1 if self.dialect.name in parts else len(parts)
+        return ".".join(parts[:depth])
 
 
 @cache

@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:  # a function loads the services that its route uses, and no others
     from turnstone.services.agents.agents import Agents
+    from turnstone.services.agents.blocks import Blocks
     from turnstone.services.cleanup.deleting import Deleting
     from turnstone.services.files.attachments import Attachments
     from turnstone.services.files.files import Files
     from turnstone.services.files.uploads import Uploads
+    from turnstone.services.letta.agents import LettaAgents
+    from turnstone.services.letta.messages import LettaMessages
     from turnstone.services.memory.banks import Banks
     from turnstone.services.memory.documents.documents import Documents
     from turnstone.services.memory.documents.file_batches import FileBatches
@@ -54,6 +57,15 @@ class UseCases(Protocol):
 
     @property
     def agents(self) -> Agents: ...
+
+    @property
+    def blocks(self) -> Blocks: ...
+
+    @property
+    def letta_agents(self) -> LettaAgents: ...
+
+    @property
+    def letta_messages(self) -> LettaMessages: ...
 
     @property
     def sessions(self) -> Sessions: ...

@@ -30,6 +30,12 @@ FOR_ALL: Mapping[tuple[str, str], int] = {
     ("POST", "/agents/create"): 200,
     ("GET", "/v1/usage"): 200,  # likewise
     ("GET", "/v1/health"): 200,
+    ("GET", "/letta/v1/health"): 200,
+    ("GET", "/letta/v1/models"): 200,
+    ("GET", "/letta/v1/tools"): 200,
+    ("POST", "/letta/v1/tools/add-base-tools"): 200,
+    ("GET", "/letta/v1/agents"): 200,  # only what the stranger may see
+    ("POST", "/letta/v1/agents"): 200,
     ("GET", "/v1/version"): 200,
     ("GET", "/v1/openapi.json"): 200,
     ("GET", "/v1/docs"): 200,
@@ -122,7 +128,8 @@ def test_a_request_without_a_key_is_refused(world: World, routes: Sequence[Route
 
 def test_an_open_route_returns_the_same_to_every_caller(world: World) -> None:
     opened = {path for route, path in paths_of(EVERY) if route.is_open}
-    assert opened == {"/", "/v1/health", "/alpha/health", "/docs", "/v1/docs", "/openapi.json", "/v1/openapi.json"}
+    pages = {"/", "/docs", "/v1/docs", "/openapi.json", "/v1/openapi.json"}
+    assert opened == {*pages, "/v1/health", "/alpha/health", "/letta/v1/health"}
     headers: list[tuple[tuple[bytes, bytes], ...]] = [
         (),
         ((b"authorization", b"Bearer wrong"),),

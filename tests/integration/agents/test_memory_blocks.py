@@ -1,7 +1,7 @@
 """Memory blocks of agents: shown before each inference, edited once, shared, and removed with their agents.
 
 Covers: services/agents/blocks, services/agents/block_prompts, services/agents/core_memory, store/agents/blocks,
-store/agents/agents, store/keys/blocks, domain/tools/memory_block_tools, services/cleanup/deleting
+store/agents/agents, store/keys/blocks, domain/tools/base_tools, services/cleanup/deleting
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from tests.support.engine.either_store import Make
 from tests.support.engine.harness import LEASE_S, Server, saves_step, together, turn_in
 from turnstone.domain.access.caller import LOCAL_CALLER, Caller
 from turnstone.domain.agents.agents import MOST_BLOCKS
+from turnstone.domain.agents.blocks import NewBlock
 from turnstone.domain.errors import InvalidRequest, NotFound
 from turnstone.domain.lists import ListQuery
-from turnstone.domain.tools.memory_block_tools import CORE_MEMORY
+from turnstone.domain.tools.base_tools import CORE_MEMORY
 from turnstone.domain.turns.turns import ToolExecutionStep, TurnStatus
 from turnstone.ports.records import Put
-from turnstone.services.agents.blocks import NewBlock
 
 STRANGER = Caller(tenant="another", principal="stranger")
 

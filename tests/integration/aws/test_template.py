@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from functions.letta import family as LETTA
 from functions.local.routes import ROUTES as LOCAL_ROUTES
 from functions.responses import family as RESPONSES
 from functions.unserved.methods import OTHERS
@@ -24,6 +25,7 @@ from tests.support.aws.dynamo_table import TABLE
 from tests.support.aws.sam_expansion import load_source, local_path
 from tests.support.cases import rest_at_night
 from tests.template.definition import ANY_METHOD, gateway_paths, generated
+from tests.template.definition import resources_of as template_resources
 from turnstone.domain.errors import Forbidden, StoreUnavailable, Unauthenticated
 from turnstone.domain.errors.codes import ErrorCode
 from turnstone.http.dialects import SHARED
@@ -58,12 +60,13 @@ STREAMING = {
     *(f"files.{name}" for name in ("create_file", "list_files", "get_file", "delete_file", "get_file_content")),
     *(f"files.{name}" for name in ("create_upload", "add_upload_part", "complete_upload", "cancel_upload")),
     *(f"responses.{name.rpartition('.')[2]}" for name in RESPONSES.TABLE.values()),
+    *(f"letta.{name}" for name in LETTA.TABLE.values()),
     *(f"vector_stores.{name.rpartition('.')[2]}" for name in VECTOR_STORES.TABLE.values()),
     "llama_stack_2024.create_turn",
     "llama_stack_2024.get_session",
 }
 CALLING_MODELS = {"Models", "Inference", "Memory", "Ingest", "VectorStores"}
-RUNNING_TURNS = {"CreateTurn", "Responses", "ResumeTurn", "Turns2024", "RunTurn", "Sweeper"}
+RUNNING_TURNS = {"CreateTurn", "Responses", "Letta", "ResumeTurn", "Turns2024", "RunTurn", "Sweeper"}
 SENDING_JOBS = {
     "DeleteAgent",
     "Agents2024",
@@ -75,7 +78,7 @@ SENDING_JOBS = {
 }
 SENDING_JOBS |= {"Files", "Ingest", "VectorStores", "Tenant", "CancelTurn", *RUNNING_TURNS}
 SENDING_INSERTIONS = {"Sweeper", "Ingest", "VectorStores"}
-OPENING_SESSIONS = {"Responses", "CreateSession", "Agents2024"}
+OPENING_SESSIONS = {"Responses", "Letta", "CreateSession", "Agents2024"}
 KEY_ARN = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:model-key-AbCdEf"
 AUTHS = {
     "api_keys": {"Auth": "api_keys"},
@@ -106,16 +109,17 @@ ORIGINS = {"CorsOrigins": "https://app.example,http://localhost:5173"}
 
 def resources_of(route: Route) -> list[tuple[str, str]]:
     """Return method and path of each resource that leads to the route, as the gateway writes it."""
-    return [(route.method, path) for path in gateway_paths(route)]
+    below = LETTA.BELOW if route in LETTA.ROUTES else None
+    return [(route.method, path) for path in template_resources(route, below)]
 
 
 @cache
 def modules() -> dict[str, Route]:
     """Return the route of each module that declares one, by the module's name in a Lambda."""
     declared = {}
-    for path in sorted(EDGE.glob("*/*.py")):
+    for path in sorted(EDGE.glob("*/**/*.py")):
         if re.search(r"^ROUTE\b", path.read_text(), re.MULTILINE):
-            name = f"{path.parent.name}.{path.stem}"
+            name = ".".join(path.relative_to(EDGE).with_suffix("").parts)
             declared[name] = importlib.import_module(f"functions.{name}").ROUTE
     return declared
 
@@ -158,12 +162,15 @@ def served_modules(function: dict[str, Any]) -> set[str]:
 @pytest.mark.parametrize("mode", MODES)
 def test_every_route_has_one_function_and_no_function_has_another_route(mode: str) -> None:
     made = template(StreamingMode=mode)
-    declared = {resource: name for name, route in modules().items() for resource in resources_of(route)}
+    declared: dict[tuple[str, str], set[str]] = {}
+    for name, route in modules().items():
+        for resource in resources_of(route):
+            declared.setdefault(resource, set()).add(name)
     served = integrations(made)
     assert {resource: served.pop(resource).function for resource in UNSERVED} == UNSERVED
     assert set(declared) == set(served)
     for route, integration in served.items():
-        assert declared[route] in served_modules(made.functions[integration.function])
+        assert declared[route] <= served_modules(made.functions[integration.function])
 
 
 def resource_of(path: str, resources: set[str]) -> str | None:
@@ -218,19 +225,21 @@ def test_the_api_and_its_document_have_the_same_routes_and_stream_the_same_ones(
     assert set(described) == {(route.method, path) for route in documented for path in route.paths}
     assert set(served) - set(UNSERVED) == {resource for route in LOCAL_ROUTES for resource in resources_of(route)}
     documented_as_stream = {
-        route
-        for route, operation in described.items()
-        if "text/event-stream" in operation["responses"].get("200", {"content": ()})["content"]
+        resource
+        for route in documented
+        for path, resource in zip(route.paths, resources_of(route), strict=True)
+        if "text/event-stream" in described[route.method, path]["responses"].get("200", {"content": ()})["content"]
     }
     outgrow_a_function = {
-        (route.method, path)
+        resource
         for route in modules().values()
-        for path in route.paths
+        for resource in resources_of(route)
         if {FileReply, PiecesReply, TurnStreamReply, ModelStreamReply} & set(answers_of(route))
     }
     streamed = {route for route, integration in served.items() if integration.streams}
     assert documented_as_stream <= streamed
-    assert outgrow_a_function == streamed
+    beside_streams = {resource for route in LETTA.ROUTES for resource in resources_of(route)}
+    assert outgrow_a_function | beside_streams == streamed
 
 
 def test_no_module_of_a_function_hides_one_of_pythons_own() -> None:
@@ -261,6 +270,7 @@ def test_routes_of_agents_sessions_turns_and_steps_have_a_function_each() -> Non
             {"responses"},
             {"memory"},
             {"files"},
+            {"letta"},
             {"vector_stores"},
             {"llama_stack_2024"},
         )

@@ -37,19 +37,19 @@ BUFFERED_FUNCTION = """
   {name}:
     Type: AWS::Serverless::Function
     Properties:
-      Handler: letta_{family}.family.handler
+      Handler: peer_{family}.family.handler
       Policies: [!Ref ReadRecords, !Ref CreateRecords]
 """
 STREAMING_FUNCTION = """
   {name}:
     Type: AWS::Serverless::Function
     Properties:
-      Handler: !If [Streams, stream.sh, letta_{family}.family.handler]
+      Handler: !If [Streams, stream.sh, peer_{family}.family.handler]
       Timeout: 900
       Layers: *Streaming
       Environment:
         Variables:
-          TURNSTONE_ROUTE_MODULE: letta_{family}.family
+          TURNSTONE_ROUTE_MODULE: peer_{family}.family
           AWS_LAMBDA_EXEC_WRAPPER: !If [Streams, /opt/bootstrap, !Ref AWS::NoValue]
       Policies: [!Ref ReadRecords, !Ref CreateRecords]
 """
@@ -61,19 +61,17 @@ def endpoint(_: Request) -> Reply:
 
 def family(name: str, *, is_greedy: bool = False) -> Function:
     """Return a family of fifteen routes below a prefix of another dialect."""
-    below = f"/letta/v1/{name}"
+    below = f"/peer/v1/{name}"
     routes = [Route(method, below + path, endpoint, None) for path, methods in PATHS.items() for method in methods]
     assert len(routes) == 15
-    return Function(f"Letta{name.title()}", routes, name in STREAMING, below if is_greedy else None)
+    return Function(f"Peer{name.title()}", routes, name in STREAMING, below if is_greedy else None)
 
 
 def with_more(folder: Path, *, is_greedy: bool) -> Template:
     """Return the template with six families more, made as `make template` makes it."""
     text = (ROOT / "template.yaml").read_text()
     written = "".join(
-        (STREAMING_FUNCTION if name in STREAMING else BUFFERED_FUNCTION).format(
-            name=f"Letta{name.title()}", family=name
-        )
+        (STREAMING_FUNCTION if name in STREAMING else BUFFERED_FUNCTION).format(name=f"Peer{name.title()}", family=name)
         for name in FAMILIES
     )
     before = "\n  # ---- what looks after turns that no request runs\n"
@@ -104,7 +102,7 @@ def test_ninety_routes_more_are_within_their_bars(tmp_path: Path, is_greedy: boo
         path.split("/")[3]
         for path, methods in made.body["paths"].items()
         for operation in methods.values()
-        if operation["x-amazon-apigateway-integration"].get("responseTransferMode") and path.startswith("/letta/")
+        if operation["x-amazon-apigateway-integration"].get("responseTransferMode") and path.startswith("/peer/")
     }
     assert streams == set(STREAMING)
 
@@ -113,12 +111,12 @@ def test_a_greedy_family_has_one_resource_with_the_methods_of_its_routes() -> No
     blocks = family("blocks", is_greedy=True)
     paths = paths_of([blocks])
     assert {path: set(operations) for path, operations in paths.items()} == {
-        "/letta/v1/blocks": {"GET", "POST"},
-        "/letta/v1/blocks/{proxy+}": {"GET", "POST", "PUT", "PATCH", "DELETE"},
+        "/peer/v1/blocks": {"GET", "POST"},
+        "/peer/v1/blocks/{proxy+}": {"GET", "POST", "PUT", "PATCH", "DELETE"},
     }
 
 
-@pytest.mark.parametrize("path", ["/letta/v1/blocks/other", "/letta/v1/blocks"])
+@pytest.mark.parametrize("path", ["/peer/v1/blocks/other", "/peer/v1/blocks"])
 def test_a_greedy_family_shares_its_paths_with_no_other_function(path: str) -> None:
     other = Function("Other", [Route("HEAD", path, endpoint, None)], streams=False)
     with pytest.raises(AssertionError, match="is shared"):
@@ -126,14 +124,14 @@ def test_a_greedy_family_shares_its_paths_with_no_other_function(path: str) -> N
 
 
 def test_a_path_beside_a_greedy_family_may_be_of_another_function() -> None:
-    other = Function("Other", [Route("GET", "/letta/v1/blocksets", endpoint, None)], streams=False)
-    assert paths_of([family("blocks", is_greedy=True), other])["/letta/v1/blocksets"]["GET"].function is other
+    other = Function("Other", [Route("GET", "/peer/v1/blocksets", endpoint, None)], streams=False)
+    assert paths_of([family("blocks", is_greedy=True), other])["/peer/v1/blocksets"]["GET"].function is other
 
 
 def test_a_greedy_family_has_no_route_elsewhere() -> None:
     blocks = family("blocks", is_greedy=True)
     with pytest.raises(AssertionError, match="is not below"):
-        paths_of([blocks._replace(routes=[*blocks.routes, Route("GET", "/letta/v1/blocksets", endpoint, None)])])
+        paths_of([blocks._replace(routes=[*blocks.routes, Route("GET", "/peer/v1/blocksets", endpoint, None)])])
 
 
 def test_each_path_has_its_methods_and_one_for_all_others() -> None:

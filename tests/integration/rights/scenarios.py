@@ -67,7 +67,7 @@ REGISTERED = [
 
 BIRDS = "https://birds.example/mcp"
 COUNTED = {"type": "object", "properties": {"place": {"type": "string"}}}
-RESPONSES, WEBHOOKS = "/v1/responses", "/v1/webhooks"
+RESPONSES, WEBHOOKS, LETTA = "/v1/responses", "/v1/webhooks", "/letta/v1/agents"
 LARGE = NOISE * 8  # more than a stored chat completion has in its record
 FOLLOWED_MS = 300
 TOOL_CALLS = (
@@ -100,6 +100,7 @@ def run_all(stage: Stage) -> None:
             stage.play(name, lambda file=file: _with_another_file(stage, file))
     stage.restart(FILE)
     _run_responses(stage)
+    _run_letta(stage)
     _run_webhooks(stage)
 
 
@@ -109,6 +110,19 @@ def _run_webhooks(stage: Stage) -> None:
             stage.restart(FILE)  # functions remember the webhooks of their tenant
             stage.every_way(name, scenario)
     stage.restart(FILE)
+
+
+def _run_letta(stage: Stage) -> None:
+    letta = _named("letta", _letta(stage))
+    for name, scenario in letta:
+        if stage.is_chosen(name):
+            stage.every_way(name, scenario)
+    for name, scenario in _named("letta of models", _letta_of_models(stage)):
+        if stage.is_chosen(name):
+            stage.play(name, scenario)
+    for name, scenario in letta:
+        if stage.is_chosen(lost := f"{name}, payloads lost"):
+            stage.play_with_lost_payloads(lost, scenario)
 
 
 def _run_responses(stage: Stage) -> None:
@@ -322,6 +336,53 @@ def _responds(stage: Stage, model: str, text: str) -> Act:
             stage.functions.answer("POST", RESPONSES, body, idempotency_key=key)
 
     return act
+
+
+def _letta(stage: Stage) -> Iterator[Callable[[], Act]]:
+    """Yield scenarios of Letta's API: agents with blocks from creation to deletion, and messages to one with tools."""
+    for text in ("hello", NOISE):
+        yield lambda text=text: lambda: _keeps_letta_agent(stage, text)
+    for text in ("hello", CALL, MAKE, NOISE):
+        yield lambda text=text: _sends_text(stage, stage.agent(toolgroups=TOOLS), text)
+
+
+def _letta_of_models(stage: Stage) -> Iterator[Callable[[], Act]]:
+    guarded = {"input_shields": SHIELDS, "output_shields": SHIELDS, "toolgroups": TOOLS}
+    for model in MODELS:
+        yield lambda model=model: _sends_text(stage, stage.agent(model=model, **guarded), "hello")
+
+
+def _sends_text(stage: Stage, agent_id: str, text: str) -> Act:
+    path, body, key = f"{LETTA}/{agent_id}/messages", {"messages": [{"role": "user", "text": text}]}, stage.key()
+
+    def act() -> None:
+        status, _ = stage.functions.answer("POST", path, body, idempotency_key=key)
+        if status == 200:  # a repeated request waits for a turn that was not seen to its end
+            stage.functions.answer("POST", path, body, idempotency_key=key)
+        stage.functions.answer("GET", path)
+
+    return act
+
+
+def _keeps_letta_agent(stage: Stage, text: str) -> None:
+    """Create an agent with blocks, change and list it, send it a text, and delete it."""
+    answer = stage.functions.answer
+    block = {"label": "human", "value": text[:5_000]}
+    body = {"name": "Sam", "llm_config": {"model": "local"}, "system": text, "memory_blocks": [block], "tags": ["a"]}
+    made = [answer("POST", LETTA, body, idempotency_key=stage.key())[1].get("id", "agent-none") for _ in range(2)]
+    agent = f"{LETTA}/{made[0]}"
+    answer("PATCH", agent, {"name": "Ann", "tags": ["b"]})
+    answer("POST", f"{agent}/memory/block", {"label": "pet", "value": "cat"})
+    answer("PATCH", f"{agent}/memory/block/pet", {"value": "dog"})
+    for path in (LETTA, f"{LETTA}?tags=b", agent, f"{agent}/memory", f"{agent}/memory/block/human"):
+        answer("GET", path)
+    answer("DELETE", f"{agent}/memory/block/pet")
+    answer("POST", f"{agent}/messages", {"messages": [{"role": "user", "text": "hello"}]})
+    answer("GET", f"{agent}/messages")
+    for path in ("models", "tools"):
+        answer("GET", f"/letta/v1/{path}")
+    for agent_id in made:
+        answer("DELETE", f"{LETTA}/{agent_id}")
 
 
 def _keeps_responses(stage: Stage, text: str) -> None:

@@ -17,6 +17,7 @@ from turnstone.dialects.openai.chat.stored_completions import stored_wire
 from turnstone.dialects.openai.responses.requests import CreateResponse
 from turnstone.domain.access.access import Ownership
 from turnstone.domain.agents.agents import Agent, AgentConfig
+from turnstone.domain.agents.blocks import MemoryBlock, StoredBlock
 from turnstone.domain.files.stored_files import FileUpload, StoredFile
 from turnstone.domain.memory.banks import Bank, BankRef, VectorSpace
 from turnstone.domain.memory.documents import Document
@@ -35,6 +36,7 @@ from turnstone.domain.webhooks.webhooks import Delivery, SigningSecrets, Webhook
 from turnstone.ports.storage import RangeStore
 from turnstone.services.turns.transitions import closed, opened, paused
 from turnstone.store.agents.agents import AgentStore, StoredAgent
+from turnstone.store.agents.blocks import BlockStore
 from turnstone.store.files.attachments import AttachmentStore
 from turnstone.store.files.files import FileStore, cleaning_of
 from turnstone.store.files.uploads import UploadStore, ref_of
@@ -79,14 +81,24 @@ def load_event(name: str) -> dict[str, Any]:
     return event
 
 
-def store_what_events_name(store: RangeStore, *, is_waiting: bool) -> SessionRef:
+def store_what_events_name(store: RangeStore, *, is_waiting: bool, has_block: bool = True) -> SessionRef:
     """Store the agent, the session and the turn whose ids the events hold; the turn has ended or waits for its client.
+
+    Args:
+        has_block: whether the agent has a memory block, as those of Letta's API have.
 
     Returns which session it is.
     """
     ids = load_event("get_step")["pathParameters"]
     ref = SessionRef(tenant=ACCOUNT, agent_id=ids["agent_id"], session_id=ids["session_id"])
-    config = AgentConfig(model="offline", instructions="", client_tools=(ToolDef(name="get_weather"),))
+    block = MemoryBlock(block_id=ids["agent_id"], label="human", value="name: Bob", updated_at=AT)
+    BlockStore(store).create(
+        ACCOUNT, StoredBlock(block=block, order=ids["agent_id"], stamp=OWNED, agents=(ids["agent_id"],))
+    )
+    blocks = (block.block_id,) if has_block else ()
+    config = AgentConfig(
+        model="offline", instructions="", client_tools=(ToolDef(name="get_weather"),), memory_blocks=blocks
+    )
     agent = Agent(agent_id=ref.agent_id, agent_config=config, created_at=AT)
     AgentStore(store).create(ACCOUNT, StoredAgent(agent, ids["agent_id"], OWNED), _attempt("agent"), AT)
     session = Session(

@@ -11,6 +11,7 @@ from typing import Any
 from functions.local.routes import ROUTES
 from tests.support.clients.forms import FormBody, encoded
 from tests.support.server.asgi_client import Answered, Raw, Served, bearer, key_for
+from tests.support.server.bodies.letta import BLOCKS
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.refs import SessionRef
 from turnstone.http.route import Route
@@ -68,7 +69,7 @@ INGESTED_WITHIN_S = 20.0
 
 
 def is_registry(route: Route) -> bool:
-    return route.path.startswith((*REGISTRIES, "/v1/openai/v1/models", WEBHOOKS))
+    return route.path.startswith((*REGISTRIES, "/v1/openai/v1/models", "/letta/v1/models", WEBHOOKS))
 
 
 class Tenant:
@@ -89,6 +90,7 @@ class Tenant:
         self.ids |= {"toolgroup_id": f"{mark}-group", "identifier": f"{mark}-shield", "vector_db_id": f"{mark}-bank"}
         self.ids |= {"memory_bank_id": f"{mark}-memory", "document_id": f"{mark}-document"}
         self.ids["bank_id"] = self.ids["memory_bank_id"]
+        self.ids["block_label"] = f"{mark}-block"
         self.bodies = _bodies(mark, text)
         self.secrets = marks_in(json.dumps(self.bodies))
         self.keys = {path: [(b"idempotency-key", f"{mark} {path}".encode())] for path in KEYED}
@@ -154,6 +156,10 @@ class Tenant:
                 self.ids["step_id"] = made["steps"][0]["step_id"]
         answer = self.send("POST", RESPONSES, self.bodies[RESPONSES])  # without a key its attempt is stored
         self.secrets |= set(IDS.findall(answer.body))
+        block = {"label": self.ids["block_label"], "value": "a text"}
+        added = self.send("POST", BLOCKS.format_map(self.ids), block)
+        assert added.status == 200, added
+        self.secrets.add(added.json()["blocks"][-1]["id"].removeprefix("block-").encode())
         tested = self.send("POST", f"{WEBHOOKS}/{self.ids['webhook_id']}/test").json()
         self.ids["delivery_id"] = tested["delivery_id"]
         self.secrets |= {tested["delivery_id"].encode(), tested["event_id"].encode()}

@@ -9,6 +9,7 @@ from datetime import date
 from typing import Any
 
 from tests.support.server import file_bodies, memory_bodies
+from tests.support.server.bodies import letta as letta_bodies
 from tests.support.server.bodies import responses as response_bodies
 from tests.support.server.bodies import vector_stores as vector_store_bodies
 from tests.support.server.bodies import webhooks as webhook_bodies
@@ -499,6 +500,12 @@ BODIES = {
     **{
         route: Bodies(tuple(valid), lambda body, _, grade=grade: grade(body), names=names)
         for route, (valid, grade, names) in vector_store_bodies.GRADES.items()
+    },
+    **dict.fromkeys(letta_bodies.READ, UNREAD),
+    **dict.fromkeys(letta_bodies.LISTS, Bodies(UNREAD.valid, by_query=letta_bodies.list_grade)),
+    **{
+        route: Bodies(tuple(valid), lambda body, _, grade=grade: grade(body))
+        for route, (valid, grade) in letta_bodies.GRADES.items()
     },
     **dict.fromkeys(webhook_bodies.READ, UNREAD),
     ("GET", webhook_bodies.DELIVERIES): Bodies(UNREAD.valid, by_query=webhook_bodies.list_grade),

@@ -11,7 +11,7 @@ import pytest
 
 from turnstone.domain.agents.blocks import (
     KEYS_KEPT,
-    Block,
+    MemoryBlock,
     StoredBlock,
     compiled,
     refuse_same_labels,
@@ -23,8 +23,8 @@ NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 HARD = ["{foo}", "%s %(a)d", "line\nline", "\\1 \\g<0>", "😀 end"]
 
 
-def block(value: str = "name: Bob", **fields: object) -> Block:
-    return Block.model_validate({"block_id": "b", "label": "human", "value": value, "updated_at": NOW, **fields})
+def block(value: str = "name: Bob", **fields: object) -> MemoryBlock:
+    return MemoryBlock.model_validate({"block_id": "b", "label": "human", "value": value, "updated_at": NOW, **fields})
 
 
 def test_a_text_is_appended_on_a_line_of_its_own() -> None:

@@ -419,7 +419,7 @@ def test_a_prefix_before_a_path_of_september_2024_is_not_part_of_it(door_to: Ope
     assert post("/agents/session/delete", session).status == 200
 
 
-FOREIGN = ("/letta", "/x", "/live", "/letta/v1/x")
+FOREIGN = ("/peer", "/x", "/live", "/letta/v1/x")
 
 
 @pytest.mark.parametrize("resource", [None, "/{path+}", "/letta/v1/agents", "/letta/{proxy+}", "/other"])

@@ -27,7 +27,7 @@ from turnstone.domain.errors.problem_sentences import field_of, sentence_of
 from turnstone.domain.errors.root import TurnstoneError
 from turnstone.domain.turns.events import Numbered, TurnFailed
 from turnstone.domain.turns.failures import FAILURE_CODES, Failure, FailureKind, turn_failure
-from turnstone.http.dialects import OPENAI, RESPONSES, SHARED
+from turnstone.http.dialects import LETTA, OPENAI, RESPONSES, SHARED
 from turnstone.http.envelopes import DETAIL
 from turnstone.http.errors import FAILURE_STATUS, REFUSED, error_reply, failure_reply, refusal_reply
 
@@ -167,6 +167,7 @@ def test_every_route_writes_errors_in_an_envelope_with_a_code() -> None:
         type(OPENAI.envelope),
         type(RESPONSES.envelope),
         type(SHARED.envelope),
+        type(LETTA.envelope),
     }
     for envelope in {route.dialect.envelope for route in ROUTES}:
         envelope_body = json.loads(envelope.refusal(404, "why", ErrorCode.PATH_NOT_FOUND))

@@ -33,8 +33,11 @@ from tests.support.cases import generated, rest_at_night
 from tests.support.clients.forms import FormBody, encoded
 from tests.support.server.asgi_client import Answered, Raw, Served, served, strict_json
 from tests.support.server.bad_requests import CHANGES, JUNK, changed, named, slots_in, written
+from tests.support.server.bodies import letta as letta_bodies
 from tests.support.server.document import CLOSED, CLOSED_SIGNED, DOCUMENT, ROUTES, SIGNED, named_validator, validator
 from tests.support.server.valid_bodies import BODIES, FULL_AGENT, STORED
+from turnstone.dialects.letta.lists import AGENTS_QUERY
+from turnstone.dialects.letta.message_requests import QUERY as LETTA_MESSAGES_QUERY
 from turnstone.dialects.llama_stack.lists import QUERY as LIST_QUERY
 from turnstone.dialects.llama_stack.memory.documents import QUERY as DOCUMENTS_QUERY
 from turnstone.dialects.llama_stack.turns.event_numbers import QUERY as EVENTS_QUERY
@@ -122,7 +125,11 @@ def bare(part: Any) -> Any:
 def guarded(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the operations that require authentication."""
     operations = [operation for item in document["paths"].values() for operation in item.values()]
-    assert [each["operationId"] for each in operations if each.get("security") == []] == ["health_alpha", "health"]
+    assert [each["operationId"] for each in operations if each.get("security") == []] == [
+        "health_alpha",
+        "letta_letta_health",
+        "health",
+    ]
     return [operation for operation in operations if "security" not in operation]
 
 
@@ -198,7 +205,7 @@ def test_every_route_is_in_the_document_and_nothing_else() -> None:
     declared = {(path, route.method.lower()) for route in ROUTES for path in route.paths}
     documented = [(path, method) for path, item in DOCUMENT["paths"].items() for method in item]
     assert declared == set(documented)
-    assert sorted(documented, key=lambda entry: (entry[0], "get post delete".index(entry[1]))) == documented
+    assert sorted(documented, key=lambda entry: (entry[0], "get post patch delete".index(entry[1]))) == documented
     assert {route.path for route in SERVED} - {route.path for route in ROUTES} == {"/", "/v1/docs", "/v1/openapi.json"}
 
 
@@ -238,6 +245,8 @@ RESPONSES_QUERY = ("after", "limit", "order", "model")
 READ_QUERY = ("stream", "starting_after", "include_obfuscation", "include", "include[]")
 ITEMS_QUERY = ("after", "before", "limit", "order", "include", "include[]")
 READERS = {
+    "agents_query": AGENTS_QUERY,
+    "messages_query": LETTA_MESSAGES_QUERY,
     "bank_in_query": ("memory_bank_id",),
     "completions_in_query": COMPLETIONS_QUERY,
     "conversation_page_in": ("after", "limit", "order"),
@@ -279,7 +288,7 @@ def test_every_parameter_is_declared(route: Route) -> None:
     assert set(names["query"]) == set(read)
     kept = ["Idempotency-Key"] if route.method == "POST" and route.stores else []
     assert names["header"] == [*kept, *(["Prefer"] if "prefers_async(" in source else [])]
-    reads_or_deletes = route.method == "POST" and route.path.endswith(("/get", "/delete"))
+    reads_or_deletes = route.method == "POST" and route.path.endswith(("/get", "/delete", "/add-base-tools"))
     stores_nothing = ("/v1/inference/", "/v1/openai/", "/v1/tool-runtime/invoke")
     reads_or_deletes |= route.method == "POST" and route.path.endswith(("/query", "/unregister"))
     is_creating = route.method == "POST" and route.path in (
@@ -385,7 +394,7 @@ def test_answers_are_promised_with_all_their_fields() -> None:
     not_always += [{"memory_blocks", "tools"}, {"tool_calls"}]
     assert sorted(left_out, key=sorted) == not_always
     answers = json.dumps([bare(schema) for schema in schemas])
-    for value in ('"default": {}', '"default"]', '"const": "default"', '"default": "#/components'):
+    for value in ('"default_child"', '"default": {}', '"default"]', '"const": "default"', '"default": "#/components'):
         answers = answers.replace(value, "")
     assert "default" not in answers
 
@@ -483,6 +492,7 @@ def test_every_answer_of_a_served_app_matches_the_document(checked: CheckedClien
     check_files(checked)
     check_vector_stores(checked)
     check_webhooks(checked)
+    check_letta(checked)
     for words in ("What is current_time()?", "hello", "please get_weather(city=Oslo)"):
         turn = checked.send_turn(words).json()
         checked.ids |= {"turn_id": turn["turn_id"]}
@@ -527,7 +537,7 @@ NAMES = {"model_id": "meta/llama", "toolgroup_id": "mcp::a", "identifier": "guar
 NAMES |= {"conversation_id": "unknown", "item_id": "unknown"}
 NAMES |= {"response_id": "unknown", "completion_id": "unknown", "memory_bank_id": "shore", "document_id": "unknown"}
 NAMES |= {"file_id": "unknown", "upload_id": "unknown", "vector_store_id": "unknown", "batch_id": "unknown"}
-NAMES |= {"webhook_id": "unknown", "delivery_id": "unknown"}
+NAMES |= {"webhook_id": "unknown", "delivery_id": "unknown", "block_label": "unknown"}
 NAMES |= {"tool_name": "current_time", "provider_id": "default", "attachment_id": "0" * 32}
 
 
@@ -612,6 +622,23 @@ def check_conversations(checked: CheckedClient) -> None:
     assert [checked.fetch("POST", path, body).status for body in ({"metadata": None}, {})] == [200, 400]
     for url in (CONVERSATION_ITEMS + "/{item_id}", path):
         assert [checked.fetch("DELETE", url).status for _ in range(2)] == [200, 404]
+
+
+def check_letta(checked: CheckedClient) -> None:
+    before, below = dict(checked.ids), letta_bodies.LETTA
+    checked.ids["block_label"] = "pet"
+    checked.ids["agent_id"] = checked.fetch("POST", letta_bodies.AGENTS, letta_bodies.CREATE).json()["id"]
+    for method, path in sorted(letta_bodies.GRADES.keys() - {("POST", letta_bodies.AGENTS)}, reverse=True):
+        body = letta_bodies.GRADES[method, path][0][0]
+        assert checked.fetch(method, path, body).status == 200, path
+    for method, path in (*letta_bodies.LISTS, *letta_bodies.READ):
+        if method != "DELETE":
+            assert checked.fetch(method, path).status == 200, path
+    for path in (letta_bodies.BLOCK, letta_bodies.AGENT):
+        assert [checked.fetch("DELETE", path).status for _ in range(2)] == [200, 404]
+    assert checked.fetch("POST", letta_bodies.AGENTS, {}).status == 400
+    assert checked.fetch("GET", f"{below}/agents", query="?limit=none").status == 422
+    checked.ids |= before
 
 
 def check_vector_dbs(checked: CheckedClient) -> None:
@@ -780,7 +807,11 @@ def test_every_refusal_of_a_served_app_matches_the_document(checked: CheckedClie
         checked.fetch("GET", TURN + "/step/{step_id}"),
         checked.fetch("POST", SESSION + "/turn", b" " * 20_001),
         *(checked.fetch(route.method, route.path, {}, origin="http://example.com") for route in ROUTES),
-        *(checked.fetch(route.method, route.path, {}, x_llamastack_client_version="0.4.0") for route in ROUTES),
+        *(
+            checked.fetch(r.method, r.path, {}, x_llamastack_client_version="0.4.0")
+            for r in ROUTES
+            if r.dialect.checks_client
+        ),
     ]
     for name, status in (("one", 200), ("two", 409)):
         body = {"session_name": name}

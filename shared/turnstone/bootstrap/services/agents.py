@@ -1,4 +1,4 @@
-"""The services of agents."""
+"""The services of agents, and those of Letta's API, where those of turns are built for messages alone."""
 
 from __future__ import annotations
 
@@ -11,13 +11,18 @@ if TYPE_CHECKING:
     from turnstone.bootstrap.services.foundation import Foundation
     from turnstone.bootstrap.services.registries import Registries
     from turnstone.bootstrap.services.turn_memory import TurnMemoryServices
+    from turnstone.bootstrap.services.turns import TurnServices
     from turnstone.domain.access.caller import Caller
     from turnstone.domain.agents.agents import AgentConfig
     from turnstone.services.agents.agents import Agents
     from turnstone.services.agents.block_prompts import BlockPrompts
     from turnstone.services.agents.blocks import Blocks
     from turnstone.services.agents.core_memory import CoreMemoryToolbox
+    from turnstone.services.letta.agents import LettaAgents
+    from turnstone.services.letta.messages import LettaMessages
     from turnstone.store.agents.blocks import BlockStore
+
+PATIENCE_S, PATIENCE_ON_LAMBDA_S = 30.0, 25.0
 
 
 class AgentServices:
@@ -98,3 +103,54 @@ class AgentServices:
                 self._memory().lending.refuse_unusable(caller.tenant, searched)
 
         return refuse
+
+
+class LettaServices:
+    """The services of Letta's API."""
+
+    def __init__(
+        self, foundation: Foundation, agents: Callable[[], AgentServices], turns: Callable[[], TurnServices]
+    ) -> None:
+        self._foundation = foundation
+        self._agents = agents
+        self._turns = turns
+
+    @cached_property
+    def agents(self) -> LettaAgents:
+        from turnstone.services.letta.agents import LettaAgentDeps, LettaAgents
+        from turnstone.store.agents.blocks import BlockStore
+        from turnstone.store.letta.agents import LettaAgentStore
+
+        ports, services = self._foundation.ports, self._agents()
+        return LettaAgents(
+            LettaAgentDeps(
+                agents=self._foundation.agent_store,
+                store=LettaAgentStore(ports.store),
+                blocks=services.blocks,
+                block_store=BlockStore(ports.store),
+                rules=self._foundation.rules,
+                refuse=lambda caller, config: services.refuse(caller, config),
+                clock=ports.clock,
+                ids=ports.ids,
+            )
+        )
+
+    @cached_property
+    def messages(self) -> LettaMessages:
+        from turnstone.services.letta.messages import LettaMessageDeps, LettaMessages
+
+        foundation = self._foundation
+        ports = foundation.ports
+        return LettaMessages(
+            LettaMessageDeps(
+                agents=self.agents,
+                turns=self._turns().turns,
+                sessions=foundation.session_store,
+                records=ports.store,
+                rules=foundation.rules,
+                clock=ports.clock,
+                ids=ports.ids,
+                ephemeral_for_s=foundation.settings.ephemeral_ttl_s,
+                patience_s=PATIENCE_ON_LAMBDA_S if foundation.is_on_lambda else PATIENCE_S,
+            )
+        )

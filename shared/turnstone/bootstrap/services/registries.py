@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from turnstone.domain.models.routing import ConfiguredModels
     from turnstone.ports.tools import ToolKinds
     from turnstone.services.agents.core_memory import CoreMemoryToolbox
+    from turnstone.services.letta.messaging import MessagingToolbox
     from turnstone.services.models.registry import Models, Providers
     from turnstone.services.models.routing import Routing
     from turnstone.services.shields.lookup import ShieldLookup
@@ -111,13 +112,19 @@ class Registries:
     @cached_property
     def _own_toolgroups(self) -> OwnToolgroups:
         from turnstone.domain.memory.lent_banks import FILE_SEARCH, RAG
-        from turnstone.domain.tools.memory_block_tools import CORE_MEMORY
+        from turnstone.domain.tools.base_tools import CORE_MEMORY, MESSAGING
         from turnstone.services.tools.own_toolboxes import OwnToolgroup
 
         # Set-up scripts of applications register this toolgroup.
         rag = OwnToolgroup(RAG, lambda: self._memory().rag_toolbox, is_listed=True, may_be_registered=True)
         file_search = OwnToolgroup(FILE_SEARCH, lambda: self._memory().file_search)
-        return (rag, file_search, OwnToolgroup(CORE_MEMORY, self._core_memory), *self._find_own_toolgroups())
+        core_memory = OwnToolgroup(CORE_MEMORY, self._core_memory)
+        return (rag, file_search, core_memory, OwnToolgroup(MESSAGING, self._messaging), *self._find_own_toolgroups())
+
+    def _messaging(self) -> MessagingToolbox:
+        from turnstone.services.letta.messaging import MessagingToolbox
+
+        return MessagingToolbox()
 
     @cached_property
     def attachment_store(self) -> AttachmentStore:

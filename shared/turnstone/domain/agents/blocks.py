@@ -1,8 +1,8 @@
 """Memory blocks: labelled texts in the prompt of an agent, which it can edit, and which agents can share. Pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
 
@@ -19,7 +19,7 @@ Limit = Annotated[int, Field(ge=1, le=MOST_CHARACTERS)]
 Label = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^<>\x00-\x1f\x7f]+$")]
 
 
-class Block(Frozen):
+class MemoryBlock(Frozen):
     """A memory block.
 
     Attributes:
@@ -39,16 +39,16 @@ class Block(Frozen):
     metadata: JsonObject = {}
     updated_at: datetime
 
-    def with_value(self, value: str, now: datetime) -> "Block":
+    def with_value(self, value: str, now: datetime) -> "MemoryBlock":
         """Return the block with that value. Raises InvalidRequest for one over the limit."""
         refuse_long_value(value, self.limit)
         return self.model_copy(update={"value": value, "updated_at": now})
 
-    def appended(self, text: str, now: datetime) -> "Block":
+    def appended(self, text: str, now: datetime) -> "MemoryBlock":
         """Return the block with the text on a new line at its end. Raises InvalidRequest over the limit."""
         return self.with_value(f"{self.value}\n{text}" if self.value else text, now)
 
-    def replaced(self, old: str, new: str, now: datetime) -> "Block":
+    def replaced(self, old: str, new: str, now: datetime) -> "MemoryBlock":
         """Return the block with each occurrence of the old text replaced.
 
         Raises InvalidRequest if the text does not occur, and over the limit.
@@ -56,6 +56,14 @@ class Block(Frozen):
         if not old or old not in self.value:
             raise InvalidRequest(f"the block {self.label!r} does not contain the text {old[:200]!r}", ("old_content",))
         return self.with_value(self.value.replace(old, new), now)
+
+
+class NewBlock(NamedTuple):
+    """The fields of a new block, as in `MemoryBlock`."""
+
+    label: str
+    value: str
+    fields: Mapping[str, Any]
 
 
 class StoredBlock(Frozen):
@@ -70,7 +78,7 @@ class StoredBlock(Frozen):
         rev: revision of the record this was read from, 0 before it is stored.
     """
 
-    block: Block
+    block: MemoryBlock
     order: str
     stamp: Ownership = Ownership.model_construct()
     agents: tuple[str, ...] = ()
@@ -92,7 +100,7 @@ class StoredBlock(Frozen):
         """Whether no agent has it, and it was created with one."""
         return not self.agents and not self.is_kept
 
-    def edited(self, block: Block, key: str | None) -> "StoredBlock":
+    def edited(self, block: MemoryBlock, key: str | None) -> "StoredBlock":
         """Return the edited block, which remembers the key of the edit."""
         applied = self.applied if key is None else (*self.applied, key)[-KEYS_KEPT:]
         return self.model_copy(update={"block": block, "applied": applied})
@@ -101,7 +109,7 @@ class StoredBlock(Frozen):
 def refuse_long_value(value: str, limit: int) -> None:
     """Raise InvalidRequest for a value over the limit."""
     if len(value) > limit:
-        raise InvalidRequest(f"the value has {len(value)} characters, over the block's limit of {limit}", ("value",))
+        raise InvalidRequest(f"the value has {len(value)} characters, over the block's limit of {limit}")
 
 
 def refuse_same_labels(labels: Iterable[str]) -> None:
@@ -113,7 +121,7 @@ def refuse_same_labels(labels: Iterable[str]) -> None:
         seen.add(label)
 
 
-def with_core_memory(instructions: str, blocks: Sequence[Block], lines: Sequence[str] = ()) -> str:
+def with_core_memory(instructions: str, blocks: Sequence[MemoryBlock], lines: Sequence[str] = ()) -> str:
     """Return the instructions with the blocks in place of each marker, or at their end without one.
 
     Args:
@@ -125,7 +133,7 @@ def with_core_memory(instructions: str, blocks: Sequence[Block], lines: Sequence
     return f"{instructions}\n\n{memory}" if instructions else memory
 
 
-def compiled(blocks: Sequence[Block], lines: Sequence[str] = ()) -> str:
+def compiled(blocks: Sequence[MemoryBlock], lines: Sequence[str] = ()) -> str:
     """Return the text of the blocks in a prompt."""
     changed = max((block.updated_at for block in blocks), default=None)
     head = [f"Memory, last changed at {changed.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC."] if changed else ["Memory."]

@@ -157,6 +157,11 @@ class ErrorCode(StrEnum):
     SHIELD_NOT_FOUND = ("shield_not_found", "No such shield.", "Choose one that `GET /v1/shields` lists.")
     TOOLGROUP_NOT_FOUND = ("toolgroup_not_found", "No such toolgroup.", "See `GET /v1/toolgroups`.")
     TOOL_NOT_FOUND = ("tool_not_found", "No toolgroup has such a tool.", "See `GET /v1/tools`.")
+    MESSAGE_NOT_FOUND = (
+        "message_not_found",
+        "The agent has no such message.",
+        "Choose one that its list of messages shows.",
+    )
     WEBHOOK_NOT_FOUND = ("webhook_not_found", "The tenant has no such webhook.", "See `GET /v1/webhooks`.")
     DELIVERY_NOT_FOUND = (
         "delivery_not_found",

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from turnstone.domain.access.access import owner_of
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.agents.agents import MOST_BLOCKS, Agent, AgentConfig
-from turnstone.domain.agents.blocks import BLOCK_KIND, Block, StoredBlock, refuse_long_value, refuse_same_labels
+from turnstone.domain.agents.blocks import (
+    BLOCK_KIND,
+    MemoryBlock,
+    NewBlock,
+    StoredBlock,
+    refuse_long_value,
+    refuse_same_labels,
+)
 from turnstone.domain.errors import Conflict, InvalidRequest, NotFound
 from turnstone.domain.lists import ListQuery
 from turnstone.ports.records import Operation
@@ -23,14 +30,6 @@ from turnstone.store.layout.listing import ListEntry
 Result = TypeVar("Result")
 
 
-class NewBlock(NamedTuple):
-    """The fields of a new block, as in `Block`."""
-
-    label: str
-    value: str
-    fields: Mapping[str, Any]
-
-
 class Blocks:
     def __init__(
         self, store: BlockStore, agents: AgentStore, rules: AccessRules, clock: Clock, ids: IdGenerator
@@ -41,7 +40,7 @@ class Blocks:
         self._clock = clock
         self._ids = ids
 
-    def create(self, caller: Caller, new: NewBlock) -> Block:
+    def create(self, caller: Caller, new: NewBlock) -> MemoryBlock:
         """Return the new block, which no agent has yet. Raises InvalidRequest for a value over its limit."""
         stored = self.made(caller, new)
         self._store.create(caller.tenant, stored)
@@ -50,7 +49,7 @@ class Blocks:
     def made(self, caller: Caller, new: NewBlock, agent_id: str | None = None) -> StoredBlock:
         """Return a new block that is not stored yet, of that agent if one is given. Raises as `create` does."""
         now = self._clock.now()
-        block = Block(block_id=self._ids.new_id(), label=new.label, value=new.value, updated_at=now, **new.fields)
+        block = MemoryBlock(block_id=self._ids.new_id(), label=new.label, value=new.value, updated_at=now, **new.fields)
         refuse_long_value(block.value, block.limit)
         return StoredBlock(
             block=block,
@@ -60,11 +59,11 @@ class Blocks:
             is_kept=agent_id is None,
         )
 
-    def read(self, caller: Caller, block_id: str) -> Block:
+    def read(self, caller: Caller, block_id: str) -> MemoryBlock:
         """Return the block. Raises NotFound, ContentLost."""
         return self._visible(caller, block_id).block
 
-    def change(self, caller: Caller, block_id: str, changes: Mapping[str, Any]) -> Block:
+    def change(self, caller: Caller, block_id: str, changes: Mapping[str, Any]) -> MemoryBlock:
         """Return the block with these fields changed. Raises NotFound, Forbidden, InvalidRequest, ContentLost."""
         visible = self._visible(caller, block_id)
         self._rules.check_deletion(caller, visible.stamp, BLOCK_KIND, block_id, "change")
@@ -72,13 +71,13 @@ class Blocks:
 
         def act(stored: StoredBlock) -> StoredBlock:
             fields = {**stored.block.model_dump(), **changes, "updated_at": now}
-            changed = Block.model_validate(fields)
+            changed = MemoryBlock.model_validate(fields)
             refuse_long_value(changed.value, changed.limit)
             return stored.edited(changed, None)
 
         return self._store.change(caller.tenant, block_id, act).block
 
-    def delete(self, caller: Caller, block_id: str) -> Block:
+    def delete(self, caller: Caller, block_id: str) -> MemoryBlock:
         """Delete the block, which disappears from the prompts of its agents, and return it."""
         stored = self._visible(caller, block_id)
         self._rules.check_deletion(caller, stored.stamp, BLOCK_KIND, block_id)
@@ -87,7 +86,7 @@ class Blocks:
 
     def list(
         self, caller: Caller, query: ListQuery, is_queried: Callable[[ListEntry], bool]
-    ) -> tuple[Listing, Iterator[Block]]:
+    ) -> tuple[Listing, Iterator[MemoryBlock]]:
         """Return a page of the blocks that the caller may see, read from the store on iteration."""
 
         def is_shown(entry: ListEntry) -> bool:
@@ -97,7 +96,7 @@ class Blocks:
         listing = Listing(entries, query, is_shown)
         return listing, self._listed(caller.tenant, listing)
 
-    def of_agent(self, caller: Caller, agent_id: str) -> tuple[Block, ...]:
+    def of_agent(self, caller: Caller, agent_id: str) -> tuple[MemoryBlock, ...]:
         """Return the blocks of the agent, in the order of its prompt. Raises NotFound, ContentLost."""
         config = self._agent(caller, agent_id).agent.agent_config
         return tuple(stored.block for stored in self._store.gather(caller.tenant, config.memory_blocks))
@@ -109,7 +108,7 @@ class Blocks:
         """
 
         def attempt() -> Result:
-            return act(self._links(caller, agent.agent_id, agent.agent_config.memory_blocks))
+            return act(self.relinking(caller, agent.agent_id, (), agent.agent_config.memory_blocks))
 
         return retried(attempt, BUSY, on=(Conflict,))
 
@@ -123,7 +122,7 @@ class Blocks:
 
         retried(attempt, BUSY, on=(Conflict,))
 
-    def add(self, caller: Caller, agent_id: str, new: NewBlock) -> Block:
+    def add(self, caller: Caller, agent_id: str, new: NewBlock) -> MemoryBlock:
         """Create a block of the agent. Raises NotFound, and InvalidRequest for a label that it has."""
         self._changeable(caller, agent_id)
         stored = self.made(caller, new, agent_id)
@@ -174,19 +173,25 @@ class Blocks:
         changed = stored.detached_from(agent_id)
         return deletes_of(tenant, stored) if changed.is_left else puts_of_change(tenant, stored, changed)
 
-    def _links(self, caller: Caller, agent_id: str, block_ids: Sequence[str]) -> tuple[Operation, ...]:
-        """Return the writes that link the blocks to the agent. Raises InvalidRequest."""
-        stored = self._store.gather(caller.tenant, list(dict.fromkeys(block_ids)))
+    def relinking(
+        self, caller: Caller, agent_id: str, before: Sequence[str], after: Sequence[str]
+    ) -> tuple[Operation, ...]:
+        """Return the writes that give the agent these blocks in place of those before.
+
+        Raises InvalidRequest for a missing block, and for two with one label.
+        """
+        gone = self._store.gather(caller.tenant, [each for each in before if each not in after])
+        stored = self._store.gather(caller.tenant, list(dict.fromkeys(after)))
         found = {each.block.block_id: each for each in stored}
-        for block_id in block_ids:
-            if block_id not in found or not self._rules.may_see(caller, found[block_id].stamp):
+        for block_id in after:
+            is_new = block_id not in before
+            if is_new and (block_id not in found or not self._rules.may_see(caller, found[block_id].stamp)):
                 raise InvalidRequest(f"memory_blocks: {NotFound(BLOCK_KIND, block_id)}", ("memory_blocks",))
-        refuse_same_labels(found[block_id].block.label for block_id in block_ids)
-        return tuple(
-            write
-            for each in found.values()
-            for write in puts_of_change(caller.tenant, each, each.attached_to(agent_id))
-        )
+        refuse_same_labels(found[block_id].block.label for block_id in after if block_id in found)
+        unlinks = (write for each in gone for write in self._unlink(caller.tenant, each, agent_id))
+        new = (each for name, each in found.items() if name not in before)
+        links = (write for each in new for write in puts_of_change(caller.tenant, each, each.attached_to(agent_id)))
+        return (*unlinks, *links)
 
     def _visible(self, caller: Caller, block_id: str) -> StoredBlock:
         stored = self._store.get(caller.tenant, block_id)
@@ -202,7 +207,7 @@ class Blocks:
         self._rules.check_sight(caller, stored.stamp, "agent", agent_id)
         return stored
 
-    def _listed(self, tenant: str, listing: Listing) -> Iterator[Block]:
+    def _listed(self, tenant: str, listing: Listing) -> Iterator[MemoryBlock]:
         for entry in listing:
             yield from (stored.block for stored in self._store.gather(tenant, (entry.fields["block_id"],)))
 

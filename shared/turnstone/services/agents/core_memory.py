@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from turnstone.domain.errors import InvalidRequest, NotFound, ToolFailed
-from turnstone.domain.tools.memory_block_tools import APPEND, APPEND_NAME, REPLACE
+from turnstone.domain.tools.base_tools import APPEND, APPEND_NAME, REPLACE
 from turnstone.domain.tools.tool_runs import ToolResult
 
 if TYPE_CHECKING:
-    from turnstone.domain.agents.blocks import Block
+    from turnstone.domain.agents.blocks import MemoryBlock
     from turnstone.domain.tools.tool_runs import ToolAsker, ToolInvocation
     from turnstone.domain.tools.tools import ToolDef
     from turnstone.ports.system import Clock
@@ -43,7 +43,7 @@ class CoreMemoryToolbox:
             raise ToolFailed(str(problem)) from problem
         return ToolResult(f"The block {label!r} has {len(edited.value)} of {edited.limit} characters now.")
 
-    def _found(self, invocation: ToolInvocation, label: str) -> Block:
+    def _found(self, invocation: ToolInvocation, label: str) -> MemoryBlock:
         """Return the agent's block of that label. Raises ToolFailed, NotFound."""
         if invocation.ref is None:
             raise ToolFailed("Outside a session there is no agent whose memory blocks could be changed.")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from turnstone.domain.agents.blocks import BLOCK_KIND, Block, StoredBlock
+from turnstone.domain.agents.blocks import BLOCK_KIND, MemoryBlock, StoredBlock
 from turnstone.domain.errors import Conflict, NotFound
 from turnstone.ports.records import Absent, Delete, Get, Operation, Put, Record, RevIs
 from turnstone.ports.storage import RangeStore
@@ -52,7 +52,9 @@ class BlockStore:
 
         return retried(attempt, BUSY, TRIES_OF_TURNS, on=(Conflict,))
 
-    def edit(self, tenant: str, block_id: str, key: str | None, act: Callable[[Block], Block]) -> Block:
+    def edit(
+        self, tenant: str, block_id: str, key: str | None, act: Callable[[MemoryBlock], MemoryBlock]
+    ) -> MemoryBlock:
         """Make an edit once for its key, however often it is requested. Raises as `change` does."""
 
         def edited(stored: StoredBlock) -> StoredBlock:

@@ -90,6 +90,10 @@ def test_a_tenant_leaves_some_common_threads_to_others() -> None:
 
 def test_every_module_with_a_route_is_in_the_list_of_its_family_and_the_family_in_that_of_the_server() -> None:
     folder = Path(functions.__path__[0])
-    declaring = {f"functions.{p.parent.name}.{p.stem}" for p in folder.glob("*/*.py") if DECLARES.search(p.read_text())}
+    declaring = {
+        ".".join(("functions", *p.relative_to(folder).with_suffix("").parts))
+        for p in folder.glob("*/**/*.py")
+        if DECLARES.search(p.read_text())
+    }
     listed = {route.endpoint.__module__ for family in FAMILIES for route in family.ROUTES}
     assert declaring == listed

@@ -1,4 +1,4 @@
-"""The tools by which an agent edits its memory blocks.
+"""Base tools: those by which an agent edits its memory blocks, and the one by which it answers its user.
 
 Source: the names, arguments and effects of Letta's base tools.
 """
@@ -28,3 +28,13 @@ REPLACE = ToolDef(
         ToolParameter(name="new_content", parameter_type="string", description="The text to put in its place."),
     ),
 )
+MESSAGING = "letta::core"
+SEND_NAME = "send_message"
+SEND = ToolDef(
+    name=SEND_NAME,
+    description="Send a message to the user.",
+    parameters=(
+        ToolParameter(name="message", parameter_type="string", description="The message, in the language of the user."),
+    ),
+)
+SENT = "None"

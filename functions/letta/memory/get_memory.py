@@ -1,0 +1,19 @@
+"""GET /letta/v1/agents/{agent_id}/memory: the memory of an agent."""
+
+from turnstone.dialects.letta.blocks import LettaMemory, memory_of
+from turnstone.dialects.letta.ids import bare
+from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.dialects import LETTA
+from turnstone.http.replies import Reply, reply
+from turnstone.http.request import Request
+from turnstone.http.route import Route
+
+
+def get_memory(request: Request) -> Reply:
+    agent_id = bare("agent", request.path_params["agent_id"])
+    return reply(memory_of(request.use_cases.letta_agents.read(request.caller, agent_id), request.caller.tenant))
+
+
+PATH = "/letta/v1/agents/{agent_id}/memory"
+ROUTE = Route("GET", PATH, get_memory, LettaMemory, dialect=LETTA)
+handler = LambdaHandler(__name__, ROUTE, loads="letta_agents")

@@ -1,0 +1,20 @@
+"""GET /letta/v1/agents/{agent_id}/memory/block: the memory blocks of an agent."""
+
+from turnstone.dialects.letta.blocks import LettaBlocks, blocks_of
+from turnstone.dialects.letta.ids import bare
+from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.dialects import LETTA
+from turnstone.http.replies import Reply, reply
+from turnstone.http.request import Request
+from turnstone.http.route import Route
+
+
+def list_memory_blocks(request: Request) -> Reply:
+    agent_id = bare("agent", request.path_params["agent_id"])
+    agent = request.use_cases.letta_agents.read(request.caller, agent_id)
+    return reply(LettaBlocks(blocks_of(agent.blocks, request.caller.tenant, agent.owner)))
+
+
+PATH = "/letta/v1/agents/{agent_id}/memory/block"
+ROUTE = Route("GET", PATH, list_memory_blocks, LettaBlocks, dialect=LETTA)
+handler = LambdaHandler(__name__, ROUTE, loads="letta_agents")

@@ -1,0 +1,103 @@
+"""Memory blocks of Letta's API."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic import RootModel
+
+from turnstone.dialects.letta.ids import organization_id, shown, user_id
+from turnstone.domain.agents.blocks import DEFAULT_LIMIT, MARKER, Label, Limit, MemoryBlock, NewBlock
+from turnstone.domain.letta.agents import LettaAgent
+from turnstone.domain.values.frozen import Frozen, JsonObject, NullMeansDefault
+
+# the client's names of fields that are called otherwise here
+RENAMED = {"metadata_": "metadata"}
+
+
+class CreateBlock(NullMeansDefault):
+    """A new block."""
+
+    label: Label
+    value: str
+    limit: Limit = DEFAULT_LIMIT
+    name: str | None = None
+    is_template: bool = False
+    description: str | None = None
+    metadata_: JsonObject = {}
+
+    def to_new(self) -> NewBlock:
+        """Return the block to create."""
+        names = ("limit", "name", "is_template", "description")
+        fields = {name: getattr(self, name) for name in names}
+        return NewBlock(self.label, self.value, {**fields, "metadata": self.metadata_})
+
+
+class BlockUpdate(NullMeansDefault):
+    """Changes of a block; a missing or null field stays as it is."""
+
+    label: Label | None = None
+    value: str | None = None
+    limit: Limit | None = None
+    name: str | None = None
+    is_template: bool | None = None
+    description: str | None = None
+    metadata_: JsonObject | None = None
+
+    def to_changes(self) -> Mapping[str, Any]:
+        """Return the changed fields."""
+        given = ((name, getattr(self, name)) for name in type(self).model_fields)
+        return {RENAMED.get(name, name): value for name, value in given if value is not None}
+
+
+class LettaBlock(Frozen):
+    """A block."""
+
+    value: str
+    limit: int
+    name: str | None
+    is_template: bool
+    label: str
+    description: str | None
+    metadata_: JsonObject
+    id: str
+    organization_id: str
+    created_by_id: str | None
+    last_updated_by_id: str | None
+
+
+class LettaBlocks(RootModel[tuple[LettaBlock, ...]]):
+    """Blocks in the order of the prompt."""
+
+
+class LettaMemory(Frozen):
+    """The memory of an agent."""
+
+    blocks: tuple[LettaBlock, ...]
+    prompt_template: str
+
+
+def block_of(block: MemoryBlock, tenant: str, principal: str | None) -> LettaBlock:
+    """Return the block as the API shows it."""
+    return LettaBlock(
+        value=block.value,
+        limit=block.limit,
+        name=block.name,
+        is_template=block.is_template,
+        label=block.label,
+        description=block.description,
+        metadata_=block.metadata,
+        id=shown("block", block.block_id),
+        organization_id=organization_id(tenant),
+        created_by_id=user_id(principal),
+        last_updated_by_id=user_id(principal),
+    )
+
+
+def blocks_of(blocks: Iterable[MemoryBlock], tenant: str, principal: str | None) -> tuple[LettaBlock, ...]:
+    """Return the blocks as the API shows them."""
+    return tuple(block_of(block, tenant, principal) for block in blocks)
+
+
+def memory_of(agent: LettaAgent, tenant: str) -> LettaMemory:
+    """Return the memory of the agent."""
+    return LettaMemory(blocks=blocks_of(agent.blocks, tenant, agent.owner), prompt_template=MARKER)

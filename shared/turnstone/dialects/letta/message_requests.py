@@ -1,0 +1,152 @@
+"""Requests of Letta's API about messages."""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import AfterValidator, Field
+
+from turnstone.dialects.letta.ids import row_in
+from turnstone.dialects.letta.messages import NO_ANSWER_TOOL, AnswerTool, Note, Row, rows_of, system_row
+from turnstone.domain.errors import InvalidRequest, NotFound
+from turnstone.domain.letta.agents import LettaAgent
+from turnstone.domain.messages.messages import Message, SystemMessage, UserMessage
+from turnstone.domain.tools.base_tools import SEND_NAME
+from turnstone.domain.turns.turns import TurnState
+from turnstone.domain.values.frozen import Many, NullMeansDefault
+from turnstone.domain.values.numbers import Flag
+
+DEFAULT_ROWS, MOST_ROWS = 10, 1_000
+TEXT: Mapping[str, Any] = {"type": "string"}
+LIMIT: Mapping[str, Any] = {"type": "integer", "minimum": 1, "maximum": MOST_ROWS}
+QUERY: Mapping[str, str | Mapping[str, Any]] = {
+    "before": {"description": "The id of a message; only older ones are returned.", "schema": TEXT},
+    "limit": {
+        "description": "How many messages to return at most, of the newest; an inference counts once.",
+        "schema": LIMIT,
+    },
+    "assistant_message_tool_name": {
+        "description": "The tool whose calls are shown as messages to the user.",
+        "schema": TEXT,
+    },
+    "assistant_message_tool_kwarg": {
+        "description": "The argument of that tool that holds the message.",
+        "schema": TEXT,
+    },
+}
+
+
+def refuse_no_steps(value: bool) -> bool:
+    """Return true. Raises ValueError for false."""
+    if not value:
+        raise ValueError("this server streams each message as it is made; leave it out")
+    return value
+
+
+def refuse_tokens(value: bool) -> bool:
+    """Return false. Raises ValueError for true."""
+    if value:
+        raise ValueError("this server streams whole messages, not tokens; leave it out")
+    return value
+
+
+class MessageCreate(NullMeansDefault):
+    """A message to an agent."""
+
+    role: Literal["user", "system"]
+    text: str
+    name: None = None
+
+
+class RequestConfig(NullMeansDefault):
+    """How calls of the tool that answers the user are shown: as messages to the user, or as any other call."""
+
+    use_assistant_message: Flag = True
+    assistant_message_tool_name: str = SEND_NAME
+    assistant_message_tool_kwarg: str = "message"
+
+    @property
+    def answers_by(self) -> AnswerTool:
+        """The tool whose calls are shown as messages to the user."""
+        if not self.use_assistant_message:
+            return NO_ANSWER_TOOL
+        return AnswerTool(self.assistant_message_tool_name, self.assistant_message_tool_kwarg)
+
+
+class LettaRequest(NullMeansDefault):
+    """Messages to an agent, which answers them in one turn."""
+
+    messages: Annotated[Many[MessageCreate], Field(min_length=1, max_length=100)]
+    config: RequestConfig = RequestConfig.model_construct()
+
+    def to_messages(self) -> tuple[Message, ...]:
+        """Return the messages of the turn."""
+        return tuple(
+            SystemMessage(content=each.text) if each.role == "system" else UserMessage(content=each.text)
+            for each in self.messages
+        )
+
+
+class StreamingRequest(LettaRequest):
+    """Messages to an agent, whose turn is streamed."""
+
+    stream_steps: Annotated[Flag, AfterValidator(refuse_no_steps)] = True
+    stream_tokens: Annotated[Flag, AfterValidator(refuse_tokens)] = False
+
+
+class MessagesQuery(NamedTuple):
+    """The requested part of an agent's messages.
+
+    Attributes:
+        before: the id of the first message that is too new, None for the newest.
+    """
+
+    before: str | None
+    limit: int
+    answers_by: AnswerTool
+
+    @property
+    def last_turn(self) -> str | None:
+        """The newest turn that may have such messages, None for all. Raises NotFound for an id that is none."""
+        return None if self.before is None else row_in(self.before)[0]
+
+    def notes(self, agent: LettaAgent, turns: Iterator[TurnState]) -> tuple[Note, ...]:
+        """Return the messages of these turns, which come newest first; the result is oldest first.
+
+        Raises NotFound if the agent has no message `before`.
+        """
+        newest_first: list[Row] = []
+        if self.before is not None and self.last_turn == agent.agent_id:
+            return ()
+        is_found = self.before is None
+        for state in turns:
+            for row in reversed(rows_of(state, self.answers_by)):
+                if not is_found:
+                    is_found = (state.turn_id, row.number) == row_in(str(self.before))
+                elif len(newest_first) < self.limit:
+                    newest_first.append(row)
+            if not is_found:
+                break
+            if len(newest_first) >= self.limit:
+                break
+        if not is_found:
+            raise NotFound("message", str(self.before))
+        if len(newest_first) < self.limit:
+            newest_first.append(system_row(agent))
+        return tuple(note for row in reversed(newest_first) for note in row.notes)
+
+
+def messages_query(query: Mapping[str, list[str]]) -> MessagesQuery:
+    """Return the query of a request. Raises InvalidRequest."""
+    texts = {name: values[-1] for name, values in query.items() if values}
+    tool, argument = texts.get("assistant_message_tool_name"), texts.get("assistant_message_tool_kwarg")
+    answers_by = AnswerTool(tool or SEND_NAME, argument or "message") if tool or argument else NO_ANSWER_TOOL
+    return MessagesQuery(texts.get("before"), limit_in(texts.get("limit"), DEFAULT_ROWS), answers_by)
+
+
+def limit_in(text: str | None, otherwise: int) -> int:
+    """Return the limit of a list. Raises InvalidRequest."""
+    if text is None:
+        return otherwise
+    if not (text.isascii() and text.isdigit() and len(text) < 5 and 1 <= int(text) <= MOST_ROWS):
+        raise InvalidRequest(f"limit: must be a whole number from 1 to {MOST_ROWS}", ("limit",))
+    return int(text)

@@ -1,0 +1,194 @@
+"""Requests of Letta's API about agents. A field without an effect here is refused by its name."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationInfo, field_validator
+
+from turnstone.dialects.letta.blocks import CreateBlock
+from turnstone.dialects.letta.default_prompt import DEFAULT_SYSTEM
+from turnstone.dialects.letta.ids import bare
+from turnstone.dialects.letta.tool_rules import WireToolRule, to_rule
+from turnstone.domain.agents.agents import MOST_BLOCKS, AgentConfig
+from turnstone.domain.errors import InvalidRequest, NotFound
+from turnstone.domain.letta.agents import (
+    BASE_TOOLS,
+    DEFAULT_TYPE,
+    TOOL_NAMES,
+    LettaFields,
+    NewLettaAgent,
+    toolgroups_of,
+)
+from turnstone.domain.values.frozen import Frozen, JsonObject, Many, NullMeansDefault
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9 _-]{1,50}$")]
+Tag = Annotated[str, Field(min_length=1, max_length=100)]
+Tags = Annotated[Many[Tag], Field(max_length=100)]
+Ids = Annotated[Many[str], Field(max_length=MOST_BLOCKS)]
+Rules = Annotated[Many[WireToolRule], Field(max_length=100)]
+NO_MODEL = "Must specify either llm or llm_config in request"
+REFUSED = {
+    "source_ids": "this server has no sources for agents yet; leave the list empty",
+    "initial_message_sequence": "an agent begins without messages; send them, or leave the list empty",
+    "include_multi_agent_tools": "this server has no tools by which agents call each other; leave it out",
+    "from_template": "this server has no templates; leave it out",
+    "template": "this server has no templates; leave it out",
+    "project": "this server has no projects; leave it out",
+    "variables": "this server has no templates; leave it out",
+    "memory_variables": "this server has no templates; leave it out",
+    "tool_exec_environment_variables": "this server runs no tools of your own, which alone would read them",
+    "context_window_limit": "the operator of this server sets the context window of each model; leave it out",
+    "embedding": "this server has no archival memory for agents yet; leave it out",
+    "embedding_chunk_size": "this server has no archival memory for agents yet; leave it out",
+    "message_ids": "the messages of an agent can't be chosen; reset them instead",
+}
+
+
+class LlmConfig(Frozen):
+    """The model of an agent. Its endpoint is shown again, and never requested: models come from this server.
+
+    Attributes:
+        put_inner_thoughts_in_kwargs: whether tools take the thoughts of the model as an argument.
+    """
+
+    model: Annotated[str, Field(min_length=1)]
+    model_endpoint_type: str = "openai"
+    model_endpoint: str | None = None
+    model_wrapper: str | None = None
+    context_window: int = 8_192
+    put_inner_thoughts_in_kwargs: bool = True
+    handle: str | None = None
+
+
+def refuse_without_effect(value: Any, field: ValidationInfo) -> Any:
+    """Return the value that stands for none. Raises ValueError for a field that would have no effect."""
+    if value:
+        raise ValueError(REFUSED[str(field.field_name)])
+    return None
+
+
+class CreateLettaAgent(NullMeansDefault):
+    """A new agent."""
+
+    name: Name | None = None
+    memory_blocks: Annotated[Many[CreateBlock], Field(max_length=MOST_BLOCKS)] = ()
+    tools: Annotated[Many[str], Field(max_length=100)] = ()
+    tool_ids: Ids = ()
+    source_ids: Many[str] | None = None
+    block_ids: Ids = ()
+    tool_rules: Rules | None = None
+    tags: Tags = ()
+    system: str | None = None
+    agent_type: str = DEFAULT_TYPE
+    llm_config: LlmConfig | None = None
+    embedding_config: JsonObject | None = None
+    initial_message_sequence: Many[JsonObject] | None = None
+    include_base_tools: bool = True
+    include_multi_agent_tools: bool | None = None
+    description: str | None = None
+    metadata_: JsonObject | None = None
+    llm: str | None = None
+    embedding: str | None = None
+    context_window_limit: int | None = None
+    embedding_chunk_size: int | None = None
+    from_template: str | None = None
+    template: bool | None = None
+    project: str | None = None
+    tool_exec_environment_variables: JsonObject | None = None
+    variables: JsonObject | None = None
+    memory_variables: JsonObject | None = None
+
+    _refuse = field_validator(*(set(REFUSED) - {"message_ids"}))(refuse_without_effect)
+
+    def to_new(self, name: str) -> NewLettaAgent:
+        """Return the agent to create, of that name without one in the request.
+
+        Raises InvalidRequest without a model, NotFound for a tool that this server lacks.
+        """
+        if self.llm_config is None and not self.llm:
+            raise InvalidRequest(NO_MODEL)
+        llm = self.llm_config or LlmConfig(model=str(self.llm).rpartition("/")[2], handle=self.llm)
+        base = tuple(BASE_TOOLS) if self.include_base_tools else ()
+        tools = (*base, *map(base_tool_named, self.tools), *map(tool_of_id, self.tool_ids))
+        config = AgentConfig(
+            model=self.llm or llm.handle or llm.model,
+            instructions=DEFAULT_SYSTEM if self.system is None else self.system,
+            name=self.name or name,
+            toolgroups=toolgroups_of(tools),
+            enable_session_persistence=True,
+        )
+        fields = LettaFields(
+            agent_type=self.agent_type,
+            llm_config=llm.model_dump(),
+            embedding_config=self.embedding_config,
+            tool_rules=None if self.tool_rules is None else tuple(map(to_rule, self.tool_rules)),
+            tags=tuple(dict.fromkeys(self.tags)),
+            description=self.description,
+            metadata=self.metadata_,
+        )
+        block_ids = tuple(bare("block", each) for each in self.block_ids)
+        return NewLettaAgent(config, fields, tuple(block.to_new() for block in self.memory_blocks), block_ids)
+
+
+class UpdateLettaAgent(NullMeansDefault):
+    """Changes of an agent; a missing or null field stays as it is, and a list replaces the list before."""
+
+    name: Name | None = None
+    tool_ids: Ids | None = None
+    source_ids: Many[str] | None = None
+    block_ids: Ids | None = None
+    tags: Tags | None = None
+    system: str | None = None
+    tool_rules: Rules | None = None
+    llm_config: LlmConfig | None = None
+    embedding_config: JsonObject | None = None
+    message_ids: Many[str] | None = None
+    description: str | None = None
+    metadata_: JsonObject | None = None
+    tool_exec_environment_variables: JsonObject | None = None
+
+    _refuse = field_validator("source_ids", "message_ids", "tool_exec_environment_variables")(refuse_without_effect)
+
+    def to_config(self) -> Mapping[str, Any]:
+        """Return the changes of the configuration. Raises NotFound for a tool that this server lacks."""
+        changes: dict[str, Any] = {}
+        if self.name is not None:
+            changes["name"] = self.name
+        if self.system is not None:
+            changes["instructions"] = self.system
+        if self.llm_config is not None:
+            changes["model"] = self.llm_config.handle or self.llm_config.model
+        if self.tool_ids is not None:
+            changes["toolgroups"] = toolgroups_of(map(tool_of_id, self.tool_ids))
+        return changes
+
+    def to_fields(self) -> Mapping[str, Any]:
+        """Return the changes of the fields that only this API has."""
+        changes: dict[str, Any] = {
+            "embedding_config": self.embedding_config,
+            "description": self.description,
+            "metadata": self.metadata_,
+            "tags": None if self.tags is None else tuple(dict.fromkeys(self.tags)),
+            "tool_rules": None if self.tool_rules is None else tuple(map(to_rule, self.tool_rules)),
+            "llm_config": None if self.llm_config is None else self.llm_config.model_dump(),
+        }
+        return {name: value for name, value in changes.items() if value is not None}
+
+    def to_block_ids(self) -> tuple[str, ...] | None:
+        """Return the ids of the blocks, None if they stay."""
+        return None if self.block_ids is None else tuple(bare("block", each) for each in self.block_ids)
+
+
+def base_tool_named(name: str) -> str:
+    """Return the name of a tool of this server. Raises NotFound for any other."""
+    if name not in BASE_TOOLS:
+        raise NotFound("tool", name)
+    return name
+
+
+def tool_of_id(text: str) -> str:
+    """Return the name of the tool of that id. Raises NotFound for any other."""
+    name = TOOL_NAMES.get(bare("tool", text))
+    if name is None:
+        raise NotFound("tool", text)
+    return name

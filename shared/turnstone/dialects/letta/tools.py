@@ -1,0 +1,64 @@
+"""Tools of Letta's API."""
+
+from typing import Any
+
+from pydantic import RootModel
+
+from turnstone.dialects.letta.ids import organization_id, shown, user_id
+from turnstone.domain.access.caller import Caller
+from turnstone.domain.letta.agents import BASE_TOOLS, tool_id
+from turnstone.domain.tools.tool_schemas import input_schema_of
+from turnstone.domain.turns.loop_arguments import with_loop_arguments
+from turnstone.domain.turns.loop_policies import LETTA
+from turnstone.domain.values.frozen import Frozen, JsonObject
+
+RETURN_CHARACTERS = 6_000
+CORE = "letta_core"
+WITHOUT_THOUGHTS = LETTA.model_copy(update={"loop_arguments": ()})
+
+
+class LettaTool(Frozen):
+    """A tool."""
+
+    id: str
+    tool_type: str
+    description: str | None
+    source_type: str | None
+    organization_id: str
+    name: str
+    tags: tuple[str, ...]
+    source_code: str | None
+    json_schema: JsonObject | None
+    return_char_limit: int
+    created_by_id: str | None
+    last_updated_by_id: str | None
+
+
+def base_tool(name: str, tenant: str, principal: str | None) -> LettaTool:
+    """Return the base tool of that name."""
+    definition = BASE_TOOLS[name][1]
+    (offered,) = with_loop_arguments((definition,), WITHOUT_THOUGHTS)
+    schema: dict[str, Any] = input_schema_of(offered)
+    return LettaTool(
+        id=shown("tool", tool_id(name)),
+        tool_type=CORE,
+        description=definition.description,
+        source_type="python",
+        organization_id=organization_id(tenant),
+        name=name,
+        tags=(CORE,),
+        source_code=None,
+        json_schema={"name": name, "description": definition.description, "parameters": schema},
+        return_char_limit=RETURN_CHARACTERS,
+        created_by_id=user_id(principal),
+        last_updated_by_id=user_id(principal),
+    )
+
+
+class LettaTools(RootModel[tuple[LettaTool, ...]]):
+    """Tools in a list."""
+
+
+def base_tools(caller: Caller) -> LettaTools:
+    """Return the base tools."""
+    return LettaTools(tuple(base_tool(name, caller.tenant, caller.principal) for name in BASE_TOOLS))

@@ -1,0 +1,136 @@
+"""Agents of Letta's API: create, read, list and change them, with their fields and memory blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from turnstone.domain.access.access import owner_of
+from turnstone.domain.access.caller import Caller
+from turnstone.domain.agents.agents import Agent, AgentConfig
+from turnstone.domain.agents.blocks import refuse_same_labels
+from turnstone.domain.errors import Conflict
+from turnstone.domain.letta.agents import LettaAgent, LettaFields, LettaQuery, NewLettaAgent
+from turnstone.domain.turns.attempts import Attempt
+from turnstone.ports.records import Operation
+from turnstone.ports.system import Clock, IdGenerator
+from turnstone.services.access.access import AccessRules
+from turnstone.services.agents.blocks import Blocks
+from turnstone.store.agents.agents import AgentChange, AgentStore, StoredAgent
+from turnstone.store.agents.blocks import BUSY, BlockStore, puts_of_new
+from turnstone.store.layout.contention import retried
+from turnstone.store.layout.listing import ListEntry
+from turnstone.store.letta.agents import LettaAgentStore, put_fields
+
+AT_ONCE = 50
+MOST_SCANNED = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class LettaAgentDeps:
+    """Dependencies of Letta's agents. `refuse` raises InvalidRequest for an agent that could not run here."""
+
+    agents: AgentStore
+    store: LettaAgentStore
+    blocks: Blocks
+    block_store: BlockStore
+    rules: AccessRules
+    refuse: Callable[[Caller, AgentConfig], None]
+    clock: Clock
+    ids: IdGenerator
+
+
+class LettaAgents:
+    def __init__(self, deps: LettaAgentDeps) -> None:
+        self._deps = deps
+
+    def create(self, caller: Caller, new: NewLettaAgent, attempt: Attempt) -> LettaAgent:
+        """Return the new agent, stored with its fields and blocks by one write.
+
+        Raises InvalidRequest, IdempotencyMismatch.
+        """
+        now, agent_id, tenant = self._deps.clock.now(), self._deps.ids.new_id(), caller.tenant
+        made = [self._deps.blocks.made(caller, block, agent_id) for block in new.new_blocks]
+        ids = (*(each.block.block_id for each in made), *new.block_ids)
+        config = new.config.model_copy(update={"memory_blocks": ids})
+        self._deps.refuse(caller, config)
+        agent = Agent(agent_id=agent_id, agent_config=config, created_at=now)
+        stored = StoredAgent(agent, self._deps.ids.order_key(now, None), owner_of(caller))
+        fields = put_fields(tenant, agent_id, new.fields.model_copy(update={"updated_at": now}))
+        own = [write for each in made for write in puts_of_new(tenant, each)]
+
+        def act() -> str:
+            existing = self._deps.block_store.gather(tenant, new.block_ids)
+            refuse_same_labels(each.block.label for each in (*made, *existing))
+            links = self._deps.blocks.relinking(caller, agent_id, (), new.block_ids)
+            return self._deps.agents.create(tenant, stored, attempt, now, [fields, *own, *links])
+
+        return self.read(caller, retried(act, BUSY, on=(Conflict,)))
+
+    def read(self, caller: Caller, agent_id: str) -> LettaAgent:
+        """Return the agent. Raises NotFound, ContentLost."""
+        stored, fields = self._deps.store.read(caller.tenant, agent_id)
+        self._deps.rules.check_sight(caller, stored.stamp, "agent", agent_id)
+        return self._whole(caller.tenant, stored, fields)
+
+    def list(self, caller: Caller, query: LettaQuery) -> Iterator[LettaAgent]:
+        """Yield the requested agents, in the order of their creation. Raises NotFound."""
+        after = None if query.after is None else self._deps.agents.position(caller.tenant, query.after).order
+        entries = islice(self._deps.agents.entries(caller.tenant, after, query.limit), MOST_SCANNED)
+        return islice(self._matching(caller, query, entries), query.limit)
+
+    def change(
+        self,
+        caller: Caller,
+        agent_id: str,
+        config_changes: Mapping[str, Any],
+        field_changes: Callable[[LettaFields], Mapping[str, Any]],
+        block_ids: Sequence[str] | None = None,
+    ) -> LettaAgent:
+        """Return the changed agent; its running turn keeps its configuration, its next has the new one.
+
+        Raises NotFound, Forbidden, InvalidRequest, ContentLost.
+        """
+        stored, _ = self._deps.store.read(caller.tenant, agent_id)
+        self._deps.rules.check_deletion(caller, stored.stamp, "agent", agent_id, "change")
+        now = self._deps.clock.now()
+
+        def act(found: StoredAgent) -> AgentChange:
+            before = found.agent.agent_config
+            fields = self._deps.store.fields(caller.tenant, agent_id)
+            changed = fields.model_copy(update={**field_changes(fields), "updated_at": now})
+            writes: list[Operation] = [put_fields(caller.tenant, agent_id, changed)]
+            config = before.model_copy(update=config_changes)
+            if block_ids is not None:
+                writes += self._deps.blocks.relinking(caller, agent_id, before.memory_blocks, block_ids)
+                config = config.model_copy(update={"memory_blocks": tuple(block_ids)})
+            self._deps.refuse(caller, config)
+            return AgentChange(config, tuple(writes))
+
+        self._deps.agents.change(caller.tenant, agent_id, act)
+        return self.read(caller, agent_id)
+
+    def _matching(self, caller: Caller, query: LettaQuery, entries: Iterator[ListEntry]) -> Iterator[LettaAgent]:
+        named = (
+            entry.fields["agent_id"]
+            for entry in entries
+            if query.names(entry.fields["name"]) and self._deps.rules.may_see(caller, entry.stamp)
+        )
+        while ids := list(islice(named, min(AT_ONCE, query.limit))):
+            for stored, fields in self._deps.store.read_all(caller.tenant, ids):
+                if query.matches(fields.tags):
+                    yield self._whole(caller.tenant, stored, fields)
+
+    def _whole(self, tenant: str, stored: StoredAgent, fields: LettaFields) -> LettaAgent:
+        agent = stored.agent
+        blocks = self._deps.block_store.gather(tenant, agent.agent_config.memory_blocks)
+        return LettaAgent.model_construct(
+            agent_id=agent.agent_id,
+            config=agent.agent_config,
+            created_at=agent.created_at,
+            owner=stored.stamp.owner,
+            fields=fields,
+            blocks=tuple(each.block for each in blocks),
+        )

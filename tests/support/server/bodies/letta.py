@@ -1,0 +1,55 @@
+"""Valid bodies of the routes of Letta's API, each with its grade: only these are certainly right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tests.support.server.body_shapes import RIGHT, UNSURE, WRONG
+
+LETTA = "/letta/v1"
+AGENTS = f"{LETTA}/agents"
+AGENT = f"{AGENTS}/{{agent_id}}"
+BLOCKS = f"{AGENT}/memory/block"
+BLOCK = f"{BLOCKS}/{{block_label}}"
+MESSAGES = f"{AGENT}/messages"
+CREATE: dict[str, Any] = {"name": "Sam", "llm_config": {"model": "offline"}, "tags": ["a"]}
+SENT: dict[str, Any] = {"messages": [{"role": "user", "text": "hello"}]}
+
+
+def _grade(*valid: Any) -> Callable[[Any], int]:
+    def grade(body: Any) -> int:
+        if not isinstance(body, dict):
+            return WRONG
+        return RIGHT if body in valid else UNSURE
+
+    return grade
+
+
+# valid bodies of each route, and their grade
+GRADES: Mapping[tuple[str, str], tuple[Sequence[Any], Callable[[Any], int]]] = {
+    ("POST", AGENTS): ((CREATE,), _grade(CREATE)),
+    ("PATCH", AGENT): (({"description": "d"},), _grade({"description": "d"})),
+    ("POST", BLOCKS): (({"label": "pet", "value": "cat"},), _grade()),
+    ("PATCH", BLOCK): (({"value": "dog"},), _grade()),
+    ("POST", MESSAGES): ((SENT,), _grade(SENT)),
+    ("POST", f"{MESSAGES}/stream"): ((SENT,), _grade(SENT)),
+}
+READ = (
+    ("GET", f"{LETTA}/health"),
+    ("GET", f"{LETTA}/models"),
+    ("GET", f"{LETTA}/tools"),
+    ("POST", f"{LETTA}/tools/add-base-tools"),
+    ("GET", AGENT),
+    ("DELETE", AGENT),
+    ("GET", f"{AGENT}/memory"),
+    ("GET", BLOCKS),
+    ("GET", BLOCK),
+    ("DELETE", BLOCK),
+)
+LISTS = (("GET", AGENTS), ("GET", MESSAGES))
+
+
+def list_grade(query: Mapping[str, list[str]]) -> int:
+    """Return the grade of a list's query: certain without parameters."""
+    return UNSURE if query else RIGHT
