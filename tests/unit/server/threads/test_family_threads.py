@@ -60,7 +60,7 @@ def test_stuck_routes_of_a_family_leave_each_other_route_its_thread() -> None:
             may_end.set()  # else the process never ends
         await asyncio.wait_for(asyncio.gather(*stuck), SOON_S)
         async with asyncio.timeout(SOON_S):
-            while budget.taken:  # a thread counts the end of its work after it has told the result
+            while budget.taken:  # a thread counts the end of its work after the result is there
                 await asyncio.sleep(0)
         assert budget.free == COMMON_THREADS - sum(max(0, route._threads - 1) for route in routes)
         return taken, took
