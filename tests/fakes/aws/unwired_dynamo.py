@@ -29,7 +29,7 @@ class UnwiredDynamo:
         """Prepare a client.
 
         Args:
-            wired: botocore's client, for what is no verb, such as `meta` and `exceptions`.
+            wired: botocore's client, for its other attributes, such as `meta` and `exceptions`.
             lock: what other callers of moto hold, if there are any.
         """
         self._wired, self._lock = wired, lock or threading.Lock()
