@@ -1,6 +1,6 @@
 """The DynamoDB of the matrix, without a wire, conforms to the contract of a RangeStore.
 
-Covers: tests/fakes.aws.unwired_dynamo
+Covers: tests/fakes/aws/unwired_dynamo
 """
 
 from __future__ import annotations

@@ -58,6 +58,7 @@ WITH_FILE = {
     "Tenant",
     "Agents2024",
     "Turns2024",
+    "Letta",
     "RunTurn",
     "Sweeper",
     *("CleanUp", "Ingest", "VectorStores"),
