@@ -24,6 +24,7 @@ LEFT_OUT: Mapping[str, str] = {
     "tests/e2e/command/test_chat.py": OTHER_PROGRAM,
     "tests/e2e/command/test_chat_input.py": OTHER_PROGRAM,
     "tests/e2e/command/test_memory.py": OTHER_PROGRAM,
+    "tests/e2e/command/test_starts.py": "how a test starts a command, not what the command answers",
     "tests/e2e/command/test_wheel.py": OTHER_PROGRAM,
     "tests/e2e/server/test_cross_origin.py": "a browser's own requests; its answers' headers are in contract tests",
     "tests/e2e/server/test_first_words.py": OTHER_PROGRAM,
