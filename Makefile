@@ -60,7 +60,7 @@ NPM_BEFORE := 2026-11-22
 IN_MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 2000000 {print $$6}')
 
 # Workers without tests take over tests of others.
-PYTEST = PYTEST_DEBUG_TEMPROOT=$(IN_MEMORY) $(BIN)/python -m pytest -n 3 --dist worksteal \
+PYTEST = PYTEST_DEBUG_TEMPROOT=$(IN_MEMORY) $(BIN)/python -m pytest -n 4 --dist worksteal \
 	-o tmp_path_retention_policy=failed
 
 # The peer, Llama Stack 0.2.12, has an environment of its own (Python 3.11 or 3.12) and a run configuration.
@@ -227,9 +227,9 @@ $(PEER_READY): $(PEER_REQUIREMENTS)
 	$(INSTALL) --python $(VENV) --no-deps --target $(@D) --requirement constraints-clients.txt
 	@touch $@
 
-.clients/letta/ready: $(DEV_READY)
+.clients/letta/ready: $(UV_READY)
 	@rm -rf $(@D)
-	@$(PIP) install --no-deps --target $(@D) letta-client==0.1.16 httpx-sse==0.4.0
+	$(INSTALL) --python $(VENV) --no-deps --target $(@D) letta-client==0.1.16 httpx-sse==0.4.0
 	@touch $@
 
 .clients/typescript-%/ready:
