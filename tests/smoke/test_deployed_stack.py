@@ -228,7 +228,7 @@ def test_a_page_of_the_listed_origin_may_read_answers(client: httpx.Client) -> N
 
 
 def test_a_path_is_not_taken_for_one_that_it_ends_with(client: httpx.Client) -> None:
-    for path in ("/x/v1/agents", "/letta/v1/agents", "/x/v1/telemetry/traces"):
+    for path in ("/x/v1/agents", "/x/letta/v1/agents", "/x/v1/telemetry/traces"):
         assert (client.get(path).status_code, client.post(path, json=AGENT).status_code) == (404, 404)
 
 
