@@ -74,11 +74,11 @@ class Page:
         without_code = SPAN.sub("``", self.prose)
         return re.sub(r"\]\([^)]*\)", "]", without_code)
 
-    @property
+    @cached_property
     def links(self) -> list[str]:
         return LINK.findall(SPAN.sub("``", self.prose))
 
-    @property
+    @cached_property
     def anchors(self) -> set[str]:
         """The anchors of the headings, as GitHub names them, and those that are set by hand."""
         seen: dict[str, int] = {}

@@ -25,7 +25,7 @@ from tests.support.server.valid_bodies import BODIES
 from turnstone.domain.access.caller import Caller
 from turnstone.http.route import Route
 
-WORLDS = 2
+WORLDS = 1
 WORLDS_AT_NIGHT = 40
 ANN = Caller(tenant="acme", principal="ann")
 FOREIGN_ANN = Caller(tenant="other", principal="ann")

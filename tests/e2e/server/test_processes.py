@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.models.openai_server import ModelServer
+from tests.support.cases import rest_at_night
 from tests.support.clients.plain_client import PlainClient, answering, text_in, turn_body
 from tests.support.server.served import ONE_SECOND, TOOL, WORDS, Served, begin_and_leave
 from tests.support.server.servers import HOST, ServerProcess, wait_until
@@ -140,7 +141,7 @@ def test_a_turn_that_paused_in_one_process_is_resumed_in_another(served: Served,
     assert client.get(session)["turns"] == [resumed]
 
 
-@pytest.mark.parametrize("ending", ["cancel", "delete"])
+@pytest.mark.parametrize("ending", rest_at_night(["cancel", "delete"], ["cancel"]))
 def test_a_turn_is_ended_from_another_process(ending: str, served: Served, newcomers: ExitStack) -> None:
     server, client = served(processes=2, lease_seconds=SHORT_LEASE_S)
     session = client.open_session("stream-6")
@@ -239,7 +240,7 @@ def test_when_the_first_process_is_killed_the_others_finish_their_turns_and_exit
     assert len(model.requests) == 1
 
 
-@pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("by", rest_at_night([signal.SIGTERM, signal.SIGINT], [signal.SIGTERM]))
 def test_on_a_stop_signal_all_processes_finish_their_turns(
     by: signal.Signals, served: Served, newcomers: ExitStack
 ) -> None:

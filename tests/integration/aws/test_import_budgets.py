@@ -1,5 +1,7 @@
 """Modules loaded by each function, and the cost of its start: the first caller waits for a cold start.
 
+Each run starts every other function, each night all of them.
+
 Covers: functions, edge/gateway, bootstrap
 """
 
@@ -36,6 +38,7 @@ from tests.support.aws.aws_events import FOLDER, load_event, store_what_events_n
 from tests.support.aws.cloudformation import template
 from tests.support.aws.descriptions import parse_each_time
 from tests.support.aws.dynamo_table import create_table
+from tests.support.cases import rest_at_night
 from turnstone.adapters.aws.aws_clients import DescriptionFiles, OurServices
 from turnstone.adapters.aws.dynamodb import DynamoRangeStore
 from turnstone.adapters.machine.system import RandomIds, SystemClock
@@ -256,7 +259,7 @@ def named(function: Function) -> str:
     return function.module
 
 
-@pytest.fixture(params=FUNCTIONS, ids=named)
+@pytest.fixture(params=rest_at_night(FUNCTIONS, FUNCTIONS[::2]), ids=named)
 def function(request: pytest.FixtureRequest) -> Function:
     chosen: Function = request.param
     return chosen

@@ -4,7 +4,7 @@ On either database: every published step is stored, once; every turn ends or wai
 context follows from its turns; a confirmed deletion stays, and nothing of it is left in the end;
 every record can be reached (`leftovers.py` names the exceptions).
 
-Each run tries one failure at every other call, before or after its effect in turns; each night tries every failure at
+Each run tries one failure at every third call, before or after its effect in turns; each night tries every failure at
 every point. DynamoDB's double takes ten times as long. There each run fails some calls of the store, the only port that
 differs, in every sixth scenario.
 
@@ -83,7 +83,7 @@ def silence(caplog: pytest.LogCaptureFixture) -> None:
 def test_a_failure_of_any_call_loses_nothing_published(
     make: Make, calls_of: CallsOf, kind: str, scenario: Scenario, port: str
 ) -> None:
-    blows = one_blow_in_five if kind == "dynamodb" else one_blow_in_two_calls
+    blows = one_blow_in_five if kind == "dynamodb" else one_blow_in_three_calls
     fail_each_call(make, calls_of(scenario), scenario, port, blows)
 
 
@@ -128,10 +128,10 @@ def every_blow(_: int) -> tuple[Blow, ...]:
     return tuple(Blow)
 
 
-def one_blow_in_two_calls(point: int) -> tuple[Blow, ...]:
-    """Return one of the failures to try at one point of every other call: before it and after it in turns."""
-    pair, half = divmod(point // 2, 2)
-    return (tuple(Blow)[pair // 2 % 2],) if half == 0 and point % 2 == pair % 2 else ()
+def one_blow_in_three_calls(point: int) -> tuple[Blow, ...]:
+    """Return one of the failures to try at one point of every third call: before it and after it in turns."""
+    third, rest = divmod(point // 2, 3)
+    return (tuple(Blow)[third // 2 % 2],) if rest == 0 and point % 2 == third % 2 else ()
 
 
 def one_blow_in_five(point: int) -> tuple[Blow, ...]:

@@ -70,7 +70,7 @@ COLUMNS = (
     Column("typescript-0.3.0", "llama_stack.mjs", "typescript-0.3.0"),
     Column("openai", "openai_sdk.py", "openai"),
     Column("openai-agents", "openai_agents_sdk.py", "openai"),
-    Column("langchain-openai", "langchain_sdk.py", "openai"),
+    Column("langchain-openai", "langchain_sdk.py", "openai", is_nightly=True),
 )
 
 
