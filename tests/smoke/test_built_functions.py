@@ -68,6 +68,8 @@ FUNCTIONS = {
     "list_webhooks": "Tenant",
     "create_response": "Responses",
     "get_conversation": "Responses",
+    "list_letta_agents": "Letta",
+    "get_memory_block": "Letta",
     "create_agent_2024": "Agents2024",
     "create_session_2024": "Agents2024",
     "read_turn_2024": "Reads2024",

@@ -2,6 +2,7 @@
 
 from turnstone.dialects.letta.agents import AgentStates, state_of
 from turnstone.dialects.letta.lists import AGENTS_QUERY, agents_query
+from turnstone.domain.errors import NotFound
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.dialects import LETTA
 from turnstone.http.replies import Reply, reply
@@ -15,5 +16,5 @@ def list_letta_agents(request: Request) -> Reply:
 
 
 PATH = "/letta/v1/agents"
-ROUTE = Route("GET", PATH, list_letta_agents, AgentStates, query=AGENTS_QUERY, dialect=LETTA)
+ROUTE = Route("GET", PATH, list_letta_agents, AgentStates, query=AGENTS_QUERY, raises=(NotFound,), dialect=LETTA)
 handler = LambdaHandler(__name__, ROUTE, loads="letta_agents")

@@ -65,6 +65,9 @@ NAMES = "names have to be printable, and providers those that this server has"
 BANKS = "names have to be printable, providers those that this server has, and an overlap below the length of chunks"
 DOCUMENTS = "documents are texts of their types, or at addresses that may be fetched; in graph banks they are edges"
 QUERIES = "questions are not empty, and each kind of banks has parameters and filters of its own"
+LETTA_AGENTS = "fields without an effect are empty, and an agent names a model of this server"
+LETTA_BLOCKS = "values are within the limit of their block, and labels differ"
+LETTA_MESSAGES = "messages are streamed whole, and the rules of an agent leave it a tool"
 # Operations that may refuse a request that follows the document, with the rule that the document can't express. Their
 # refusals have to name it, too.
 BEYOND_SCHEMAS = {
@@ -123,11 +126,17 @@ BEYOND_SCHEMAS = {
     "list_deliveries": "a page begins after a delivery that there is",
     "list_input_items": "a page begins and ends at items that there are",
     "create_embedding": "vectors have the dimensions that the offline model makes, and it takes no user",
+    "letta_create_letta_agent": LETTA_AGENTS,
+    "letta_update_letta_agent": LETTA_AGENTS,
+    "letta_add_memory_block": LETTA_BLOCKS,
+    "letta_update_memory_block": LETTA_BLOCKS,
+    "letta_send_letta_messages": LETTA_MESSAGES,
+    "letta_stream_letta_messages": LETTA_MESSAGES,
     "embed_contents": "vectors have the dimensions that the offline model makes",
 }
 STREAMS = {"chat_completion": "ChatCompletionStream", "create_chat_completion": "CreateChatCompletionStream"}
 STREAMS |= {"infer_completion": "InferCompletionStream", "create_completion": "CreateCompletionStream"}
-STREAMS |= {"create_response": "CreateResponseStream"}
+STREAMS |= {"create_response": "CreateResponseStream", "letta_stream_letta_messages": "StreamingRequestStream"}
 STREAMS |= {"llama_stack_2024_create_turn": "CreateTurn2024Stream"}
 # operations that call MCP servers, here at generated addresses without a server
 CALL_OTHERS = {"get_tool", "invoke_tool", "list_runtime_tools", "list_tools"}
@@ -188,6 +197,8 @@ def is_beyond_schemas(response: Any) -> bool:
     match response.status_code, strict_json(response.content.decode()):
         case 400, {"detail": str()}:
             return True
+        case 422, {"detail": list(problems)}:
+            return all(problem["type"] == "value_error" for problem in problems)
         case 400, {"error": {"message": str(message)}}:
             return not re.search("Input should|Extra inputs|Field required", message)
         case 400, {"error": {"detail": {"errors": problems}}}:

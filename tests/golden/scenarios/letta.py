@@ -23,7 +23,7 @@ def of_agents(world: World) -> None:
     world.serve()
     for path in ("health", "health/", "models", "tools"):
         world.get(f"{LETTA}/{path}")
-    world.send("POST", f"{LETTA}/tools/add-base-tools/")
+    world.send("POST", f"{LETTA}/tools/add-base-tools")
     human = {"label": "human", "value": "name: Bob"}
     sam = world.post(f"{AGENTS}/", {**CONFIG, "memory_blocks": [human], "tags": ["a"], "metadata_": {"k": 1}})["id"]
     world.post(AGENTS, {**CONFIG, "name": "Ann", "include_base_tools": False})

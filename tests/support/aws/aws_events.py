@@ -81,8 +81,11 @@ def load_event(name: str) -> dict[str, Any]:
     return event
 
 
-def store_what_events_name(store: RangeStore, *, is_waiting: bool) -> SessionRef:
+def store_what_events_name(store: RangeStore, *, is_waiting: bool, has_block: bool = True) -> SessionRef:
     """Store the agent, the session and the turn whose ids the events hold; the turn has ended or waits for its client.
+
+    Args:
+        has_block: whether the agent has a memory block, as those of Letta's API have.
 
     Returns which session it is.
     """
@@ -92,8 +95,9 @@ def store_what_events_name(store: RangeStore, *, is_waiting: bool) -> SessionRef
     BlockStore(store).create(
         ACCOUNT, StoredBlock(block=block, order=ids["agent_id"], stamp=OWNED, agents=(ids["agent_id"],))
     )
+    blocks = (block.block_id,) if has_block else ()
     config = AgentConfig(
-        model="offline", instructions="", client_tools=(ToolDef(name="get_weather"),), memory_blocks=(block.block_id,)
+        model="offline", instructions="", client_tools=(ToolDef(name="get_weather"),), memory_blocks=blocks
     )
     agent = Agent(agent_id=ref.agent_id, agent_config=config, created_at=AT)
     AgentStore(store).create(ACCOUNT, StoredAgent(agent, ids["agent_id"], OWNED), _attempt("agent"), AT)

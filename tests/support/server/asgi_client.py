@@ -81,6 +81,10 @@ class Answered:
             case {"error": {"detail": {"errors": [_, *_] as problems, "code": code}}} if self.status == 400:
                 assert code in list(ErrorCode)
                 return "\n".join(map(problem_message, problems))
+            case {"detail": [_, *_] as problems, "code": code, **others} if self.status == 422 and not others:
+                assert code in list(ErrorCode)
+                assert all({"loc", "msg", "type"} == set(problem) for problem in problems), self
+                return "\n".join(map(problem_message, problems))
         raise AssertionError(f"{self} is in no envelope")
 
 

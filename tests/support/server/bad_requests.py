@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from tests.support.clients.forms import FORM_TYPE, OF_FORM, FormBody, encoded_form
 from tests.support.server.asgi_client import Answered, Raw, Served, strict_json
-from tests.support.server.bodies.letta import BLOCKS
+from tests.support.server.bodies.letta import AGENTS as LETTA_AGENTS
+from tests.support.server.bodies.letta import BLOCKS, LETTA
 from tests.support.server.bodies.responses import CONVERSATIONS, NEW_CONVERSATIONS, RESPONSES
 from tests.support.server.bodies.responses import VALID as RESPONSE_BODIES
 from tests.support.server.bodies.vector_stores import ADDING_FILES, FILE_BATCHES, STORE, VECTOR_STORES, files_in
@@ -115,7 +116,7 @@ def cases(draw: st.DrawFn, route: Route) -> Case:
 
 
 REGISTERED_BY = ("model_id", "toolgroup_id", "shield_id", "vector_db_id", "memory_bank_id")
-OBJECTS = (STORED, RESPONSES, CONVERSATIONS, FILES, UPLOADS, WEBHOOKS)
+OBJECTS = (STORED, RESPONSES, CONVERSATIONS, FILES, UPLOADS, WEBHOOKS, LETTA)
 TO_VECTOR_DBS = ("/v1/vector-io", "/v1/tool-runtime/rag-tool")
 REGISTERS_2024 = "/memory-banks/register"
 TO_BANKS = ("/memory/", "/memory-banks/get", "/memory-banks/unregister")
@@ -246,10 +247,21 @@ class World:
             self._check_conversations(request, answer)
         elif self._route.path.startswith(WEBHOOKS):
             self._check_webhook(request, answer)
+        elif self._is_letta:
+            self._check_letta(request, answer)
         elif self._route.path.startswith(STORED):
             self._check_stored(request, answer, has_changed=has_changed)
         else:
             self._check_files(request, answer, has_changed=has_changed)
+
+    def _check_letta(self, request: Raw, answer: Answered) -> None:
+        """Check that an agent or a block is there after a request, or gone after its removal; then restore it."""
+        client = self._server.client
+        if request.method == "DELETE":
+            assert client.get(self._at(self._route.path)).status == 404
+            self._make_agent()
+        elif self._route.path == LETTA_AGENTS:
+            assert client.get(f"{LETTA_AGENTS}/{answer.json()['id']}").status == 200
 
     def _check_stored(self, request: Raw, answer: Answered, *, has_changed: bool) -> None:
         """Check that a chat completion is stored, changed or gone, as requested."""
@@ -466,8 +478,12 @@ class World:
     @property
     def _deletes(self) -> bool:
         return self._route.method == "DELETE" and not self._route.path.startswith(
-            (*REGISTRIES, OPENAI_MODELS, STORED, RESPONSES, CONVERSATIONS, FILES, STORE, WEBHOOKS)
+            (*REGISTRIES, OPENAI_MODELS, STORED, RESPONSES, CONVERSATIONS, FILES, STORE, WEBHOOKS, LETTA)
         )
+
+    @property
+    def _is_letta(self) -> bool:
+        return self._route.path.startswith(f"{LETTA}/")
 
     @property
     def _runs_tool(self) -> bool:
@@ -488,7 +504,11 @@ class World:
     def _true_statuses(self, request: Raw) -> set[int]:
         path, _, query = request.target.partition(b"?")
         grade = self._grade(b"".join(request.body), query)
-        if unquote(path.decode()) == self._at(self._route.path):
+        is_there = unquote(path.decode()) == self._at(self._route.path)
+        if self._is_letta:
+            refused = {400, 404, 409, 422}
+            true = {WRONG: refused, UNSURE: {200} | refused, RIGHT: {200}}[grade] if is_there else {405} | refused
+        elif is_there:
             done = DELETED if self._deletes else 200
             true = {WRONG: {400}, UNSURE: {done, 400}, RIGHT: {done}}[grade]
             if self._bodies.names and not self._is_named(request):
@@ -574,7 +594,9 @@ def check_success(answer: Answered) -> None:
     assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
     data = [event.rpartition("data: ")[2] for event in answer.body.decode().split("\n\n") if event]
     if data and data[-1] == "[DONE]":
-        assert strict_json(data[-2])["object"] in ("chat.completion.chunk", "text_completion")
+        last = strict_json(data[-2])
+        is_of_letta = last.get("message_type") == "usage_statistics"
+        assert is_of_letta or last["object"] in ("chat.completion.chunk", "text_completion")
         return
     if not data:
         return  # to a client that received all
