@@ -1,4 +1,4 @@
-"""Archival memory of agents: passages in a memory bank of the agent, which is made with the first and removed with it."""
+"""Archival memory of agents: passages in a memory bank, made with the first one and removed with the agent."""
 
 from datetime import datetime
 from typing import NamedTuple

@@ -57,3 +57,12 @@ SEND = ToolDef(
     ),
 )
 SENT = "None"
+CONVERSATION_SEARCH_NAME = "conversation_search"
+CONVERSATION_SEARCH = ToolDef(
+    name=CONVERSATION_SEARCH_NAME,
+    description="Search the earlier messages of this conversation for a text, the newest first.",
+    parameters=(
+        ToolParameter(name="query", parameter_type="string", description="A text that the messages contain."),
+        PAGE,
+    ),
+)

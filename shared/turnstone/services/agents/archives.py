@@ -84,7 +84,9 @@ class Archives:
         ids = [str(uuid5(NAMESPACE, f"{agent_id}:{source}:{number}")) for number in range(len(texts))]
         given = [TextDocument(NewDocument(each), own) for each, own in zip(ids, texts, strict=True)]
         self._deps.documents.insert(owner, made.bank.bank_id, given, provider_data, ONCE)
-        return self._passages(tenant, agent_id, [self._deps.documents.get(owner, made.bank.bank_id, each) for each in ids])
+        return self._passages(
+            tenant, agent_id, [self._deps.documents.get(owner, made.bank.bank_id, each) for each in ids]
+        )
 
     def search(
         self, tenant: str, agent_id: str, query: str, part: slice, provider_data: ProviderData
@@ -176,5 +178,7 @@ class Archives:
             new = StoredBank(bank, self._deps.ids.order_key(now, None))
             found = self._deps.banks.create_for_agent(tenant, agent_id, new)
         if found.bank.lives_with_agent != agent_id:
-            raise InvalidRequest(f"the name of the agent's archival memory, {name!r}, is taken; delete that memory bank")
+            raise InvalidRequest(
+                f"the name of the agent's archival memory, {name!r}, is taken; delete that memory bank"
+            )
         return caller_of(tenant, stamp), found

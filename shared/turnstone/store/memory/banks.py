@@ -243,7 +243,8 @@ def _put(tenant: str, stored: StoredBank, when: Condition) -> Put:
     attributes: dict[str, str | int] = {"content_id": content_id}
     if used_at is not None:
         attributes |= {"used_at": _seconds(used_at), "expiry": expiry}
-    body = to_json({"content_id": content_id, "bank": bank.model_dump(mode="json")})
+    unused = None if bank.lives_with_agent else {"lives_with_agent"}
+    body = to_json({"content_id": content_id, "bank": bank.model_dump(mode="json", exclude=unused)})
     return Put(bank_key(tenant, bank.bank_id), body, attributes, when=(when,))
 
 
