@@ -94,12 +94,12 @@ def test_a_removed_passage_is_neither_found_nor_listed(make: Make) -> None:
 def test_the_tools_keep_and_find_passages_of_their_agent(make: Make) -> None:
     keep = call("archival_memory_insert", "a", content="Knots probe the mud for clams.")
     wrong = call("archival_memory_search", "b", query="knots", page=-1)
-    find, later = (
-        call("archival_memory_search", name, query="knots", page=page) for name, page in (("c", 0), ("d", 1))
-    )
+    find, later = (call("archival_memory_search", f"c{page}", query="knots", page=page) for page in (0, 1))
     server = make(keep, wrong, find, later, "done")
     agent_id = server.agent(toolgroups=GROUPS)
-    state = server.whole_turn(server.session(agent_id))
+    turn = server.start(server.session(agent_id), "hello")
+    server.drain(turn)
+    state = server.state(turn.ref)
     answers = [str(response.content) for step in state.turn.steps for response in getattr(step, "tool_responses", ())]
     assert answers[0] == "Kept in archival memory as 1 passage."
     assert "page: must be a whole number" in answers[1]

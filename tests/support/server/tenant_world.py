@@ -11,7 +11,7 @@ from typing import Any
 from functions.local.routes import ROUTES
 from tests.support.clients.forms import FormBody, encoded
 from tests.support.server.asgi_client import Answered, Raw, Served, bearer, key_for
-from tests.support.server.bodies.letta import BLOCKS, PASSAGES
+from tests.support.server.bodies.letta import BLOCKS, PASSAGES, TEXT
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.refs import SessionRef
 from turnstone.http.route import Route
