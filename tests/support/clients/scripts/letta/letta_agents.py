@@ -100,7 +100,7 @@ def main(base_url: str) -> None:
         passages=[passage.text for passage in archival.list(agent_id=agent.id)],
         after=[passage.id for passage in archival.list(agent_id=agent.id, after=kept[1])],
         size=archival.get_summary(agent_id=agent.id).size,
-        found=shown(found.messages),
+        searched=shown(found.messages),
     )
     client.agents.reset_messages(agent_id=agent.id)
     report(reset=[each.message_type for each in client.agents.messages.list(agent_id=agent.id, limit=10)])
