@@ -93,6 +93,7 @@ class Core:
     turn_memories = ServiceOf(lambda core: core.turn_memory_services.memories)
     turn_texts = ServiceOf(lambda core: core.turn_memory_services.texts)
     rag_queries = ServiceOf(lambda core: core.turn_memory_services.rag_queries)
+    archives = ServiceOf(lambda core: core.turn_memory_services.archives)
     rag_toolbox = ServiceOf(lambda core: core.turn_memory_services.rag_toolbox)
     file_search = ServiceOf(lambda core: core.turn_memory_services.file_search)
     files = ServiceOf(lambda core: core.file_services.files)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:  # a function loads the services that its route uses, and no others
     from turnstone.services.agents.agents import Agents
+    from turnstone.services.agents.archives import Archives
     from turnstone.services.agents.blocks import Blocks
     from turnstone.services.cleanup.deleting import Deleting
     from turnstone.services.files.attachments import Attachments
@@ -60,6 +61,9 @@ class UseCases(Protocol):
 
     @property
     def blocks(self) -> Blocks: ...
+
+    @property
+    def archives(self) -> Archives: ...
 
     @property
     def letta_agents(self) -> LettaAgents: ...

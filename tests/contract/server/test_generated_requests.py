@@ -132,6 +132,8 @@ BEYOND_SCHEMAS = {
     "letta_update_letta_agent": LETTA_AGENTS,
     "letta_add_memory_block": LETTA_BLOCKS,
     "letta_update_memory_block": LETTA_BLOCKS,
+    "letta_create_passages": "a text is not blank",
+    "letta_reset_letta_messages": "an agent begins without messages",
     "letta_send_letta_messages": LETTA_MESSAGES,
     "letta_stream_letta_messages": LETTA_MESSAGES,
     "embed_contents": "vectors have the dimensions that the offline model makes",

@@ -43,6 +43,9 @@ class Model:
                 content=content,
                 request_heartbeat=True,
             )
+        if text.startswith("find: "):
+            query = text.removeprefix("find: ")
+            return called("archival_memory_search", inner_thoughts="I look.", query=query, request_heartbeat=True)
         return called("send_message", inner_thoughts="I answer.", message=f"echo {text[:10]}")
 
 
@@ -50,8 +53,15 @@ def test_lettas_own_client_keeps_an_agent_with_memory(tmp_path: Path) -> None:
     with ModelServer(model := Model()) as served, ServerProcess(tmp_path, model_url=served.url) as server:
         seen = run_script("letta", "letta_agents", server.url + "/letta")
     assert seen["health"] == "ok"
-    assert seen["tools"] == seen["agent_tools"] == ["send_message", "core_memory_append", "core_memory_replace"]
-    assert seen["added"] == 3
+    assert (
+        seen["tools"]
+        == seen["agent_tools"]
+        == [
+            *("send_message", "core_memory_append", "core_memory_replace"),
+            *("archival_memory_insert", "archival_memory_search", "conversation_search"),
+        ]
+    )
+    assert seen["added"] == 6
     assert seen["created"] == ["Sam", "words", "http://127.0.0.1:1/v1", ["a", "b"], {"k": 1}]
     assert seen["blocks"] == [["human", "name: Bob", 5000], ["persona", "I am Sam", 5000]]
     assert (seen["same"], seen["found"], seen["not_found"]) == (True, [True], [])
@@ -76,6 +86,9 @@ def test_lettas_own_client_keeps_an_agent_with_memory(tmp_path: Path) -> None:
     assert (seen["oldest"], seen["same_ids"]) == ("system_message", True)
     assert seen["counted"] == 1 + 3 + 6 + 6, "the system message, and the rows of three turns"
     assert seen["updated"] == ["Sam 2", "Be brief. {CORE_MEMORY}", [], {"k": 1}]
+    assert (seen["passages"], seen["after"], seen["size"]) == (["Grass is green"], [], 1)
+    assert "Grass is green" in dict(seen["searched"])["tool_return_message"]
+    assert seen["reset"] == ["system_message"]
     assert seen["raised"][0] == [404, f"{{'detail': \"{UNKNOWN}\", 'code': 'agent_not_found'}}"]
     assert [each[0] for each in seen["raised"][1:]] == [400, 422, 404, 422, 400, 404, 404, 404]
     assert seen["gone"][0] == 404

@@ -11,6 +11,9 @@ LETTA = "/letta/v1"
 AGENTS = f"{LETTA}/agents"
 CONFIG = {"llm_config": {"model": "stub-llm"}, "system": "Be brief. {CORE_MEMORY}", "name": "Sam"}
 APPEND = 'call core_memory_append {"inner_thoughts": "I keep it.", "label": "human", "content": "tea"}'
+KEEP = 'call archival_memory_insert {"inner_thoughts": "I keep it.", "content": "Grass is green."}'
+FIND = 'call archival_memory_search {"inner_thoughts": "I look.", "query": "grass"}'
+RECALL = 'call conversation_search {"inner_thoughts": "I look.", "query": "Hello"}'
 SEND = 'call send_message {"inner_thoughts": "I answer.", "message": "Hello."}'
 
 
@@ -53,6 +56,16 @@ def of_agents(world: World) -> None:
     for wrong in ({"name": "x"}, {**CONFIG, "name": "bad/name!"}, {**CONFIG, "source_ids": ["s"]}):
         world.send("POST", AGENTS, wrong)
     world.send("POST", AGENTS, {**CONFIG, "tool_ids": ["tool-0"]})
+    (passage,) = world.post(f"{agent}/archival", {"text": "The sky is blue."})
+    for path in (f"{memory}/archival", f"{agent}/archival?limit=1", f"{agent}/archival?after=passage-none"):
+        world.send("GET", path)
+    for text in (KEEP, FIND, RECALL):
+        world.send("POST", f"{agent}/messages", texts(text))
+    for _ in range(2):
+        world.send("DELETE", f"{agent}/archival/{passage['id']}")
+    world.send("PATCH", f"{agent}/reset-messages?add_default_initial_messages=true")
+    world.send("PATCH", f"{agent}/reset-messages")
+    world.send("GET", f"{agent}/messages?limit=1")
     world.send("GET", f"{LETTA}/nothing")
     world.send("DELETE", agent)
     world.send("GET", agent)

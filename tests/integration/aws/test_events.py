@@ -161,6 +161,11 @@ SHOWN = {
     "update_memory_block": {"id", "label", "value"},
     "remove_memory_block": {"blocks"},
     "list_memory_blocks": {"id", "label", "value"},
+    "list_passages": {"id", "text", "agent_id"},
+    "create_passages": {"id", "text", "agent_id"},
+    "delete_passage": {"message"},
+    "get_archival_summary": {"size"},
+    "reset_letta_messages": {"id", "memory", "llm_config"},
     "list_letta_agents": {"id", "memory"},
     "list_letta_messages": {"id", "message_type"},
     "list_letta_models": {"model", "model_endpoint_type"},
@@ -177,7 +182,7 @@ WITHOUT_BODY |= {"delete_memory_bank", "insert_documents", "delete_document", "i
 WITHOUT_BODY |= {"unregister_bank", "insert_into_bank"}
 WITHOUT_BODY |= {"delete_agent_2024", "delete_session_2024"}
 BARE_LISTS = {"list_banks", "list_memory_blocks", "list_letta_agents", "list_letta_messages", "list_letta_models"}
-BARE_LISTS |= {"list_letta_tools", "add_base_tools"}
+BARE_LISTS |= {"list_letta_tools", "add_base_tools", "list_passages", "create_passages"}
 DELETES = {"delete_agent", "delete_session"}
 MAKES_OWN = {"create_agent", "create_agent_2024", "register_model", "register_shield", "register_toolgroup"}
 MAKES_OWN |= {"register_vector_db", "register_memory_bank", "register_bank", "create_file", "create_upload"}

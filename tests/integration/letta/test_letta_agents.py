@@ -254,3 +254,35 @@ def test_a_deleted_agent_is_missing(make: Make) -> None:
     server.core.deleting.delete_agent(LOCAL_CALLER, agent_id)
     with pytest.raises(NotFound):
         server.core.letta_agents.read(LOCAL_CALLER, agent_id)
+
+
+def test_a_reset_removes_all_messages_of_the_agent_and_ends_its_running_turn(make: Make) -> None:
+    held = Held(send("late"))
+    server = make(send("first"), held, send("new"))
+    agent_id = create(server).agent_id
+    send_text(server, agent_id, "old words")
+    turn = begin(server, agent_id)
+    held.wait()
+    server.core.letta_messages.reset(LOCAL_CALLER, agent_id)
+    held.open()
+    server.drain(turn)
+    agent, turns = server.core.letta_messages.read(LOCAL_CALLER, agent_id, None)
+    assert (list(turns), agent.fields.generation, agent.block("human").value) == ([], 1, "name: Bob")
+    assert send_text(server, agent_id).turn.output_message.content == "new"
+    assert not any("old words" in str(message) for message in server.inference.requests[-1].messages)
+    with pytest.raises(NotFound):
+        server.core.letta_messages.reset(STRANGER, agent_id)
+
+
+def test_a_search_of_the_conversation_finds_earlier_messages_newest_first(make: Make) -> None:
+    find = call("conversation_search", "f", query="TEA", request_heartbeat=True)
+    wrong = call("conversation_search", "w", query=" ", request_heartbeat=True)
+    server = make(send("You like tea."), send("No coffee."), find, wrong, send("done"))
+    agent_id = create(server).agent_id
+    send_text(server, agent_id, "I like tea")
+    send_text(server, agent_id, "I hate coffee")
+    state = send_text(server, agent_id, "What about tea?")
+    answers = [str(each.content) for step in state.turn.steps for each in getattr(step, "tool_responses", ())]
+    assert answers[0].startswith("Page 0, 2 results")
+    assert answers[0].index("You like tea.") < answers[0].index("I like tea")
+    assert "query: must be a text" in answers[1]

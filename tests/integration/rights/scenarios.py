@@ -379,6 +379,12 @@ def _keeps_letta_agent(stage: Stage, text: str) -> None:
     answer("DELETE", f"{agent}/memory/block/pet")
     answer("POST", f"{agent}/messages", {"messages": [{"role": "user", "text": "hello"}]})
     answer("GET", f"{agent}/messages")
+    kept = answer("POST", f"{agent}/archival", {"text": text[:5_000]})[1]
+    passage_id = kept[0]["id"] if isinstance(kept, list) else "passage-none"
+    answer("GET", f"{agent}/archival")
+    answer("GET", f"{agent}/memory/archival")
+    answer("DELETE", f"{agent}/archival/{passage_id}")
+    answer("PATCH", f"{agent}/reset-messages")
     for path in ("models", "tools"):
         answer("GET", f"/letta/v1/{path}")
     for agent_id in made:

@@ -20,7 +20,8 @@ from turnstone.domain.agents.agents import Agent, AgentConfig
 from turnstone.domain.agents.blocks import MemoryBlock, StoredBlock
 from turnstone.domain.files.stored_files import FileUpload, StoredFile
 from turnstone.domain.memory.banks import Bank, BankRef, VectorSpace
-from turnstone.domain.memory.documents import Document
+from turnstone.domain.memory.documents import Document, DocumentChunk
+from turnstone.domain.memory.lent_banks import archive_of
 from turnstone.domain.memory.vector_stores import FileBatch
 from turnstone.domain.messages.messages import CompletionMessage, UserMessage
 from turnstone.domain.models.stored_completions import StoredCompletion
@@ -40,7 +41,9 @@ from turnstone.store.agents.blocks import BlockStore
 from turnstone.store.files.attachments import AttachmentStore
 from turnstone.store.files.files import FileStore, cleaning_of
 from turnstone.store.files.uploads import UploadStore, ref_of
+from turnstone.store.memory.bank_records import BankChange
 from turnstone.store.memory.banks import BankStore, StoredBank
+from turnstone.store.memory.contents import BankContents
 from turnstone.store.memory.documents import StoredDocument, creation
 from turnstone.store.memory.file_batches import FileBatchStore
 from turnstone.store.models.stored_completions import StoredCompletionStore
@@ -116,6 +119,7 @@ def store_what_events_name(store: RangeStore, *, is_waiting: bool, has_block: bo
     attachment_id = load_event("get_attachment")["pathParameters"]["attachment_id"]
     _store_completion(store)
     _store_bank(store, ids["agent_id"])
+    _store_archive(store, ids["agent_id"])
     _store_files(store)
     _store_vector_store(store)
     AttachmentStore(store).put(ref, attachment_id, ProducedFile("a.txt", "text/plain", b"a file"))
@@ -172,6 +176,20 @@ def _store_bank(store: RangeStore, content_id: str) -> None:
     document_id = load_event("get_document")["pathParameters"]["document_id"]
     document = Document(document_id=document_id, status="completed", created_at=AT, insertion_id=content_id)
     store.write(creation(BankRef(ACCOUNT, content_id, bank_id), StoredDocument(document, content_id, content_id)))
+
+
+def _store_archive(store: RangeStore, agent_id: str) -> None:
+    """Store an archival memory with a passage."""
+    passage_id = load_event("delete_passage")["path"].rpartition("/passage-")[2]
+    bank = Bank(bank_id=archive_of(agent_id), kind="keyword", created_at=AT, lives_with_agent=agent_id, stamp=OWNED)
+    BankStore(store).create(ACCOUNT, StoredBank(bank, passage_id), _attempt("archive"))
+    ref = BankRef(ACCOUNT, passage_id, bank.bank_id)
+    document = Document(document_id=passage_id, status="completed", created_at=AT, insertion_id=passage_id, chunks=1)
+    change = BankChange(passage_id, (DocumentChunk(passage_id, 0, "The sky is blue.", 4, {}),))
+    contents = BankContents(store)
+    contents.write(
+        ref, [*creation(ref, StoredDocument(document, passage_id, passage_id)), contents.put_change(ref, change, "1")]
+    )
 
 
 def _store_files(store: RangeStore) -> None:

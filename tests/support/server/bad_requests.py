@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.support.clients.forms import FORM_TYPE, OF_FORM, FormBody, encoded_form
 from tests.support.server.asgi_client import Answered, Raw, Served, strict_json
 from tests.support.server.bodies.letta import AGENTS as LETTA_AGENTS
-from tests.support.server.bodies.letta import BLOCKS, LETTA
+from tests.support.server.bodies.letta import BLOCKS, LETTA, PASSAGES, TEXT
 from tests.support.server.bodies.responses import CONVERSATIONS, NEW_CONVERSATIONS, RESPONSES
 from tests.support.server.bodies.responses import VALID as RESPONSE_BODIES
 from tests.support.server.bodies.vector_stores import ADDING_FILES, FILE_BATCHES, STORE, VECTOR_STORES, files_in
@@ -263,7 +263,7 @@ class World:
         """Check that an agent or a block is there after a request, or gone after its removal; then restore it."""
         client = self._server.client
         if request.method == "DELETE":
-            assert client.get(self._at(self._route.path)).status == 404
+            assert client.send(Raw("DELETE", self._at(self._route.path).encode())).status == 404
             self._make_agent()
         elif self._route.path == LETTA_AGENTS:
             assert client.get(f"{LETTA_AGENTS}/{answer.json()['id']}").status == 200
@@ -422,6 +422,9 @@ class World:
             self._ids["block_label"] = "human"
             block = {"label": "human", "value": "name: Bob"}
             assert self._server.client.post(self._at(BLOCKS), block).status == 200
+        if "{memory_id}" in self._route.path:
+            (passage,) = self._server.client.post(self._at(PASSAGES), TEXT).json()
+            self._ids["memory_id"] = passage["id"]
 
     def _at(self, path: str) -> str:
         return path.format_map(self._ids)

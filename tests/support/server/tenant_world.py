@@ -11,7 +11,7 @@ from typing import Any
 from functions.local.routes import ROUTES
 from tests.support.clients.forms import FormBody, encoded
 from tests.support.server.asgi_client import Answered, Raw, Served, bearer, key_for
-from tests.support.server.bodies.letta import BLOCKS
+from tests.support.server.bodies.letta import BLOCKS, PASSAGES, TEXT
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.refs import SessionRef
 from turnstone.http.route import Route
@@ -160,6 +160,9 @@ class Tenant:
         added = self.send("POST", BLOCKS.format_map(self.ids), block)
         assert added.status == 200, added
         self.secrets.add(added.json()["blocks"][-1]["id"].removeprefix("block-").encode())
+        (passage,) = self.send("POST", PASSAGES.format_map(self.ids), TEXT).json()
+        self.ids["memory_id"] = passage["id"]
+        self.secrets.add(passage["id"].removeprefix("passage-").encode())
         tested = self.send("POST", f"{WEBHOOKS}/{self.ids['webhook_id']}/test").json()
         self.ids["delivery_id"] = tested["delivery_id"]
         self.secrets |= {tested["delivery_id"].encode(), tested["event_id"].encode()}

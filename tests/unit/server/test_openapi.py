@@ -36,8 +36,9 @@ from tests.support.server.bad_requests import CHANGES, JUNK, changed, named, slo
 from tests.support.server.bodies import letta as letta_bodies
 from tests.support.server.document import CLOSED, CLOSED_SIGNED, DOCUMENT, ROUTES, SIGNED, named_validator, validator
 from tests.support.server.valid_bodies import BODIES, FULL_AGENT, STORED
-from turnstone.dialects.letta.lists import AGENTS_QUERY
+from turnstone.dialects.letta.lists import AGENTS_QUERY, RESET_QUERY
 from turnstone.dialects.letta.message_requests import QUERY as LETTA_MESSAGES_QUERY
+from turnstone.dialects.letta.passages import PASSAGES_QUERY
 from turnstone.dialects.llama_stack.lists import QUERY as LIST_QUERY
 from turnstone.dialects.llama_stack.memory.documents import QUERY as DOCUMENTS_QUERY
 from turnstone.dialects.llama_stack.turns.event_numbers import QUERY as EVENTS_QUERY
@@ -247,6 +248,8 @@ ITEMS_QUERY = ("after", "before", "limit", "order", "include", "include[]")
 READERS = {
     "agents_query": AGENTS_QUERY,
     "messages_query": LETTA_MESSAGES_QUERY,
+    "passages_query": PASSAGES_QUERY,
+    "refuse_initial_messages": RESET_QUERY,
     "bank_in_query": ("memory_bank_id",),
     "completions_in_query": COMPLETIONS_QUERY,
     "conversation_page_in": ("after", "limit", "order"),
@@ -537,6 +540,7 @@ NAMES = {"model_id": "meta/llama", "toolgroup_id": "mcp::a", "identifier": "guar
 NAMES |= {"conversation_id": "unknown", "item_id": "unknown"}
 NAMES |= {"response_id": "unknown", "completion_id": "unknown", "memory_bank_id": "shore", "document_id": "unknown"}
 NAMES |= {"file_id": "unknown", "upload_id": "unknown", "vector_store_id": "unknown", "batch_id": "unknown"}
+NAMES |= {"memory_id": "unknown"}
 NAMES |= {"webhook_id": "unknown", "delivery_id": "unknown", "block_label": "unknown"}
 NAMES |= {"tool_name": "current_time", "provider_id": "default", "attachment_id": "0" * 32}
 
@@ -634,7 +638,8 @@ def check_letta(checked: CheckedClient) -> None:
     for method, path in (*letta_bodies.LISTS, *letta_bodies.READ):
         if method != "DELETE":
             assert checked.fetch(method, path).status == 200, path
-    for path in (letta_bodies.BLOCK, letta_bodies.AGENT):
+    checked.ids["memory_id"] = checked.fetch("GET", letta_bodies.PASSAGES).json()[0]["id"]
+    for path in (letta_bodies.BLOCK, letta_bodies.PASSAGE, letta_bodies.AGENT):
         assert [checked.fetch("DELETE", path).status for _ in range(2)] == [200, 404]
     assert checked.fetch("POST", letta_bodies.AGENTS, {}).status == 400
     assert checked.fetch("GET", f"{below}/agents", query="?limit=none").status == 422

@@ -152,5 +152,7 @@ class LettaServices:
                 ids=ports.ids,
                 ephemeral_for_s=foundation.settings.ephemeral_ttl_s,
                 patience_s=PATIENCE_ON_LAMBDA_S if foundation.is_on_lambda else PATIENCE_S,
+                jobs=lambda: ports.jobs,
+                stop_runs=(lambda _: None) if foundation.is_on_lambda else self._turns().local_runs.stop,
             )
         )

@@ -113,8 +113,8 @@ class MemoryServices:
         from turnstone.services.memory.segment_writing import SegmentWriting
 
         ports = self._foundation.ports
-        writing = SegmentWriting(self._contents, self._indexes, lambda: ports.jobs, ports.clock, ports.ids)
-        merging = Merging(self._contents, self._indexes, writing)
+        writing = SegmentWriting(self._contents, self.indexes, lambda: ports.jobs, ports.clock, ports.ids)
+        merging = Merging(self._contents, self.indexes, writing)
         return Folding(FoldingDeps(self._contents, writing, merging))
 
     @cached_property
@@ -126,7 +126,7 @@ class MemoryServices:
         from turnstone.services.memory.documents.chunk_content import ChunkContent, ChunkContentDeps
         from turnstone.services.memory.documents.documents import DocumentDeps, Documents
 
-        texts = ChunkContent(ChunkContentDeps(self.records, self.folding, self._indexes, embedding))
+        texts = ChunkContent(ChunkContentDeps(self.records, self.folding, self.indexes, embedding))
         kinds: dict[BankKind, Callable[[], KindContent]] = {
             "keyvalue": lambda: self._values,
             "graph": lambda: self._graphs,
@@ -192,7 +192,7 @@ class MemoryServices:
         from turnstone.services.memory.searching import Searching, SearchingDeps
 
         return Searching(
-            SearchingDeps(self.banks, self._contents, self._indexes, embedding, lambda: self._provided_search)
+            SearchingDeps(self.banks, self._contents, self.indexes, embedding, lambda: self._provided_search)
         )
 
     @cached_property
@@ -238,7 +238,7 @@ class MemoryServices:
         return BankContents(self._foundation.ports.store)
 
     @cached_property
-    def _indexes(self) -> Indexes:
+    def indexes(self) -> Indexes:
         from turnstone.services.memory.indexes import Indexes
 
         return Indexes(self._contents, lambda: self._foundation.ports.segments)

@@ -112,19 +112,23 @@ class Registries:
     @cached_property
     def _own_toolgroups(self) -> OwnToolgroups:
         from turnstone.domain.memory.lent_banks import FILE_SEARCH, RAG
-        from turnstone.domain.tools.base_tools import CORE_MEMORY, MESSAGING
+        from turnstone.domain.tools.base_tools import ARCHIVAL_MEMORY, CORE_MEMORY, MESSAGING
         from turnstone.services.tools.own_toolboxes import OwnToolgroup
 
         # Set-up scripts of applications register this toolgroup.
         rag = OwnToolgroup(RAG, lambda: self._memory().rag_toolbox, is_listed=True, may_be_registered=True)
         file_search = OwnToolgroup(FILE_SEARCH, lambda: self._memory().file_search)
-        core_memory = OwnToolgroup(CORE_MEMORY, self._core_memory)
-        return (rag, file_search, core_memory, OwnToolgroup(MESSAGING, self._messaging), *self._find_own_toolgroups())
+        of_agents = (
+            OwnToolgroup(CORE_MEMORY, self._core_memory),
+            OwnToolgroup(ARCHIVAL_MEMORY, lambda: self._memory().archival_toolbox),
+            OwnToolgroup(MESSAGING, self._messaging),
+        )
+        return (rag, file_search, *of_agents, *self._find_own_toolgroups())
 
     def _messaging(self) -> MessagingToolbox:
         from turnstone.services.letta.messaging import MessagingToolbox
 
-        return MessagingToolbox()
+        return MessagingToolbox(self._ports.store)
 
     @cached_property
     def attachment_store(self) -> AttachmentStore:

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from turnstone.bootstrap.services.models import ModelServices
     from turnstone.bootstrap.services.registries import Registries
     from turnstone.domain.memory.banks import VectorSpace
+    from turnstone.services.agents.archival_toolbox import ArchivalToolbox
+    from turnstone.services.agents.archives import Archives
+    from turnstone.services.memory.documents.documents import Documents
     from turnstone.services.memory.embedding import BankEmbedding
     from turnstone.services.memory.recalling import Recalling
     from turnstone.services.memory.turns.file_search import FileSearchToolbox
@@ -52,6 +55,38 @@ class TurnMemoryServices:
         from turnstone.services.memory.turns.rag_toolbox import RagToolbox
 
         return RagToolbox(self.lending, self._queries, self._recalling, self._session_banks)
+
+    @cached_property
+    def archives(self) -> Archives:
+        """The archival memory of agents, for requests outside turns."""
+        return self._archives_by(self._memory.documents, self._memory.recalling)
+
+    @cached_property
+    def archival_toolbox(self) -> ArchivalToolbox:
+        from turnstone.services.agents.archival_toolbox import ArchivalToolbox
+
+        documents = self._memory.documents_by(self._embedding())
+        return ArchivalToolbox(self._archives_by(documents, self._recalling))
+
+    def _archives_by(self, documents: Documents, recalling: Recalling) -> Archives:
+        from turnstone.services.agents.archives import ArchiveDeps, Archives
+        from turnstone.store.memory.banks import BankStore
+
+        ports = self._foundation.ports
+        return Archives(
+            ArchiveDeps(
+                agents=self._foundation.agent_store,
+                banks=BankStore(ports.store),
+                reads=self._reads,
+                documents=documents,
+                records=self._memory.records,
+                indexes=self._memory.indexes,
+                recalling=recalling,
+                space=self._space_of_sessions,
+                clock=ports.clock,
+                ids=ports.ids,
+            )
+        )
 
     @cached_property
     def file_search(self) -> FileSearchToolbox:

@@ -23,6 +23,21 @@ AGENTS_QUERY: Mapping[str, str | Mapping[str, Any]] = {
 }
 
 
+RESET_QUERY: Mapping[str, str | Mapping[str, Any]] = {
+    "add_default_initial_messages": {
+        "description": "Must be false: an agent begins without messages.",
+        "schema": {"enum": ["true", "false"]},
+    },
+}
+
+
+def refuse_initial_messages(query: Mapping[str, list[str]]) -> None:
+    """Raise InvalidRequest for a reset that asks for initial messages."""
+    name = "add_default_initial_messages"
+    if flag_in(name, next(iter(query.get(name, ())), None)):
+        raise InvalidRequest(f"{name}: an agent of this server begins without messages; leave it out", (name,))
+
+
 def agents_query(query: Mapping[str, list[str]]) -> LettaQuery:
     """Return the query of a request. Raises InvalidRequest."""
     texts = {name: values[-1] for name, values in query.items() if values}

@@ -38,8 +38,8 @@ REFUSED = {
     "memory_variables": "this server has no templates; leave it out",
     "tool_exec_environment_variables": "this server runs no tools of your own, which alone would read them",
     "context_window_limit": "the operator of this server sets the context window of each model; leave it out",
-    "embedding": "this server has no archival memory for agents yet; leave it out",
-    "embedding_chunk_size": "this server has no archival memory for agents yet; leave it out",
+    "embedding": "the operator of this server chooses the model of archival memory; leave it out",
+    "embedding_chunk_size": "passages have at most 300 tokens here; leave it out",
     "message_ids": "the messages of an agent can't be chosen; reset them instead",
 }
 

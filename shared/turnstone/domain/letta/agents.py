@@ -8,7 +8,17 @@ from uuid import UUID, uuid5
 from turnstone.domain.agents.agents import AgentConfig, toolgroup_name
 from turnstone.domain.agents.blocks import BLOCK_KIND, MemoryBlock, NewBlock
 from turnstone.domain.errors import NotFound
-from turnstone.domain.tools.base_tools import APPEND, CORE_MEMORY, MESSAGING, REPLACE, SEND
+from turnstone.domain.tools.base_tools import (
+    APPEND,
+    ARCHIVAL_INSERT,
+    ARCHIVAL_MEMORY,
+    ARCHIVAL_SEARCH,
+    CONVERSATION_SEARCH,
+    CORE_MEMORY,
+    MESSAGING,
+    REPLACE,
+    SEND,
+)
 from turnstone.domain.tools.tool_rules import ToolRule
 from turnstone.domain.tools.tools import ToolDef
 from turnstone.domain.turns.loop_policies import LETTA, LoopPolicy
@@ -23,6 +33,9 @@ BASE_TOOLS: Mapping[str, tuple[str, ToolDef]] = {
     SEND.name: (MESSAGING, SEND),
     APPEND.name: (CORE_MEMORY, APPEND),
     REPLACE.name: (CORE_MEMORY, REPLACE),
+    ARCHIVAL_INSERT.name: (ARCHIVAL_MEMORY, ARCHIVAL_INSERT),
+    ARCHIVAL_SEARCH.name: (ARCHIVAL_MEMORY, ARCHIVAL_SEARCH),
+    CONVERSATION_SEARCH.name: (MESSAGING, CONVERSATION_SEARCH),
 }
 
 

@@ -41,6 +41,7 @@ class Bank(Frozen):
         space: None where nothing is embedded: in every kind but `vector`.
         expires_after_s: seconds without a query or an insertion after which the bank is removed; None for never.
         lives_with: the session that removes the bank when it is deleted; None for a bank of its own.
+        lives_with_agent: likewise, the agent.
     """
 
     bank_id: str
@@ -54,6 +55,7 @@ class Bank(Frozen):
     created_at: datetime
     expires_after_s: int | None = None
     lives_with: SessionRef | None = None
+    lives_with_agent: str | None = None
     stamp: Ownership = Ownership.model_construct()
 
 

@@ -59,6 +59,11 @@ def bank_of_session(session_id: str) -> str:
     return f"session-{session_id}"
 
 
+def archive_of(agent_id: str) -> str:
+    """Return the name of the bank of an agent's archival memory."""
+    return f"archive-{agent_id}"
+
+
 def banks_in_call(arguments: Mapping[str, Any], by: Ownership) -> LentBanks:
     """Return the banks that a call outside turns may read: those that its caller names. Raises as below."""
     return LentBanks(tuple(NamedBank(bank_id, by, (name,)) for name, bank_id in banks_in_arguments(arguments)))

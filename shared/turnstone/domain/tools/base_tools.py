@@ -1,4 +1,4 @@
-"""Base tools: those by which an agent edits its memory blocks, and the one by which it answers its user.
+"""Base tools: an agent edits its memory blocks, keeps and finds passages, and answers its user by them.
 
 Source: the names, arguments and effects of Letta's base tools.
 """
@@ -28,6 +28,25 @@ REPLACE = ToolDef(
         ToolParameter(name="new_content", parameter_type="string", description="The text to put in its place."),
     ),
 )
+ARCHIVAL_MEMORY = "builtin::archival_memory"
+ARCHIVAL_INSERT = ToolDef(
+    name="archival_memory_insert",
+    description="Keep a text in archival memory, which has room for more than your instructions; write it complete.",
+    parameters=(
+        ToolParameter(name="content", parameter_type="string", description="The text to keep, with its context."),
+    ),
+)
+PAGE = ToolParameter(
+    name="page", parameter_type="integer", description="The page of the results, from 0.", required=False, default=0
+)
+ARCHIVAL_SEARCH = ToolDef(
+    name="archival_memory_search",
+    description="Search archival memory for texts that fit a query.",
+    parameters=(
+        ToolParameter(name="query", parameter_type="string", description="What to search for."),
+        PAGE,
+    ),
+)
 MESSAGING = "letta::core"
 SEND_NAME = "send_message"
 SEND = ToolDef(
@@ -38,3 +57,12 @@ SEND = ToolDef(
     ),
 )
 SENT = "None"
+CONVERSATION_SEARCH_NAME = "conversation_search"
+CONVERSATION_SEARCH = ToolDef(
+    name=CONVERSATION_SEARCH_NAME,
+    description="Search the earlier messages of this conversation for a text, the newest first.",
+    parameters=(
+        ToolParameter(name="query", parameter_type="string", description="A text that the messages contain."),
+        PAGE,
+    ),
+)

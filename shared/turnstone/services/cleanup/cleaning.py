@@ -136,6 +136,9 @@ class Cleaning:
             if self._clock.now() >= until:
                 self._reschedule(job, self._clock.now())
                 return
+        cleaning = self._stores.banks.delete_of_agent(job.tenant, job.agent_id, self._clock.now())
+        if cleaning is not None:
+            sent(self._jobs, cleaning)
         while not self._stores.agents.clear(job, RECORDS_AT_ONCE):
             pass
         self._finish(job)

@@ -75,6 +75,11 @@ class LettaAgents:
         self._deps.rules.check_sight(caller, stored.stamp, "agent", agent_id)
         return self._whole(caller.tenant, stored, fields)
 
+    def check_change(self, caller: Caller, agent_id: str) -> None:
+        """Raise NotFound, and Forbidden for a caller who may not change the agent."""
+        stored, _ = self._deps.store.read(caller.tenant, agent_id)
+        self._deps.rules.check_deletion(caller, stored.stamp, "agent", agent_id, "change")
+
     def list(self, caller: Caller, query: LettaQuery) -> Iterator[LettaAgent]:
         """Yield the requested agents, in the order of their creation. Raises NotFound."""
         after = None if query.after is None else self._deps.agents.position(caller.tenant, query.after).order
@@ -88,20 +93,23 @@ class LettaAgents:
         config_changes: Mapping[str, Any],
         field_changes: Callable[[LettaFields], Mapping[str, Any]],
         block_ids: Sequence[str] | None = None,
+        beside: Callable[[LettaFields], Sequence[Operation]] = lambda _: (),
     ) -> LettaAgent:
         """Return the changed agent; its running turn keeps its configuration, its next has the new one.
 
+        Args:
+            beside: returns writes that are made with the change or not at all; called before each try.
+
         Raises NotFound, Forbidden, InvalidRequest, ContentLost.
         """
-        stored, _ = self._deps.store.read(caller.tenant, agent_id)
-        self._deps.rules.check_deletion(caller, stored.stamp, "agent", agent_id, "change")
+        self.check_change(caller, agent_id)
         now = self._deps.clock.now()
 
         def act(found: StoredAgent) -> AgentChange:
             before = found.agent.agent_config
             fields = self._deps.store.fields(caller.tenant, agent_id)
             changed = fields.model_copy(update={**field_changes(fields), "updated_at": now})
-            writes: list[Operation] = [put_fields(caller.tenant, agent_id, changed)]
+            writes = [put_fields(caller.tenant, agent_id, changed), *beside(fields)]
             config = before.model_copy(update=config_changes)
             if block_ids is not None:
                 writes += self._deps.blocks.relinking(caller, agent_id, before.memory_blocks, block_ids)

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from turnstone.domain.access.access import owner_of
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import NotFound
-from turnstone.domain.letta.agents import MAIN, LettaAgent, main_session
+from turnstone.domain.jobs import Job
+from turnstone.domain.letta.agents import MAIN, LettaAgent, LettaFields, main_session
 from turnstone.domain.messages.messages import Message
-from turnstone.domain.refs import SessionRef
+from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.sessions.sessions import Session
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.turns.turns import NewTurn, TurnState
+from turnstone.ports.records import Operation
 from turnstone.ports.storage import RangeStore
+from turnstone.ports.supervision import Jobs
 from turnstone.ports.system import Clock, IdGenerator
 from turnstone.services.access.access import AccessRules, check_session
 from turnstone.services.letta.agents import LettaAgents
 from turnstone.services.streams.broadcast import TurnBroadcast
 from turnstone.services.turns.run_request import Opening
 from turnstone.services.turns.turns import Turns
+from turnstone.store.cleanup.jobs import put_job, sent
 from turnstone.store.letta.conversation import turns_before
-from turnstone.store.sessions.sessions import SessionStore
+from turnstone.store.sessions.sessions import SessionStore, job_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +37,7 @@ class LettaMessageDeps:
     Attributes:
         ephemeral_for_s: the lifetime of a session of an agent that keeps none.
         patience_s: the longest wait for the end of the agent's running turn.
+        stop_runs: ends the runs of removed turns in this process.
     """
 
     agents: LettaAgents
@@ -43,6 +49,8 @@ class LettaMessageDeps:
     ids: IdGenerator
     ephemeral_for_s: float
     patience_s: float
+    jobs: Callable[[], Jobs]
+    stop_runs: Callable[[Callable[[TurnRef], bool]], None]
 
 
 class LettaMessages:
@@ -72,6 +80,31 @@ class LettaMessages:
         opening = Opening(new, create=session, patience_s=self._deps.patience_s)
         return self._deps.turns.start(caller, ref, opening, attempt)
 
+    def reset(self, caller: Caller, agent_id: str) -> LettaAgent:
+        """Remove all messages of the agent by one write, and return it; a running turn can store nothing more.
+
+        Raises NotFound, Forbidden.
+        """
+        removed: list[Job] = []
+
+        def removal(fields: LettaFields) -> Sequence[Operation]:
+            session_id = main_session(agent_id, fields.generation)
+            ref = SessionRef(tenant=caller.tenant, agent_id=agent_id, session_id=session_id)
+            session = self._deps.sessions.header(ref)
+            removed.clear()
+            if session is None:
+                return ()
+            removed.append(job_of("clean_session", ref, session, self._deps.clock.now()))
+            return (*self._deps.sessions.removal(ref, session), *map(put_job, removed))
+
+        changed = self._deps.agents.change(
+            caller, agent_id, {}, lambda fields: {"generation": fields.generation + 1}, beside=removal
+        )
+        for job in removed:
+            self._deps.stop_runs(partial(_is_of, job.session_ref))
+            sent(self._deps.jobs(), job)
+        return changed
+
     def read(self, caller: Caller, agent_id: str, last: str | None) -> tuple[LettaAgent, Iterator[TurnState]]:
         """Return the agent and its turns, newest first, from the turn `last` on. Raises NotFound, ContentLost."""
         agent = self._deps.agents.read(caller, agent_id)
@@ -86,3 +119,7 @@ class LettaMessages:
     def _ref(self, caller: Caller, agent: LettaAgent) -> SessionRef:
         session_id = main_session(agent.agent_id, agent.fields.generation)
         return SessionRef(tenant=caller.tenant, agent_id=agent.agent_id, session_id=session_id)
+
+
+def _is_of(ref: SessionRef, turn: TurnRef) -> bool:
+    return turn.session == ref

@@ -1,7 +1,8 @@
 """Memory banks in the store: one record each in the list of their tenant."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import NamedTuple
 
 from pydantic_core import from_json, to_json
@@ -9,7 +10,7 @@ from pydantic_core import from_json, to_json
 from turnstone.domain.errors import Conflict, NotFound
 from turnstone.domain.jobs import Job
 from turnstone.domain.memory.banks import EMBEDDED_PROVIDER, Bank
-from turnstone.domain.memory.lent_banks import bank_of_session
+from turnstone.domain.memory.lent_banks import archive_of, bank_of_session
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.ports.records import (
@@ -29,7 +30,7 @@ from turnstone.store.cleanup.jobs import put_job
 from turnstone.store.keys.banks import bank_key, bank_list, content_partition, manifest_key
 from turnstone.store.layout.contention import retried
 from turnstone.store.layout.idempotency import Once
-from turnstone.store.layout.keys import session_key
+from turnstone.store.layout.keys import agent_key, session_key
 from turnstone.store.layout.newer_records import UNREADABLE
 from turnstone.store.layout.ranges import pages
 from turnstone.store.memory.bank_records import EMPTY_MANIFEST
@@ -91,20 +92,39 @@ class BankStore:
         The write fails with a deleted session, so that its clean-up misses no bank. Raises NotFound for that one.
         """
 
-        def create() -> StoredBank:
+        def exists() -> Check:
             header = self._store.get(session_key(ref))
             if header is None:
                 raise NotFound("session", ref.session_id)
-            exists = Check(header.key, (AttributeIs("fence", header.attributes["fence"]),))
-            try:
-                self._store.write([*_creation(ref.tenant, stored), exists])
-            except Conflict as conflict:
-                if conflict.found is None or conflict.key == header.key:
-                    raise
-                return stored_in(conflict.found)
-            return stored
+            return Check(header.key, (AttributeIs("fence", header.attributes["fence"]),))
 
+        create = partial(self._create_beside, ref.tenant, stored, exists)
         return retried(create, "the session changes too fast, try again")
+
+    def create_for_agent(self, tenant: str, agent_id: str, stored: StoredBank) -> StoredBank:
+        """Store a bank that lives with the agent; return it, or the one that exists under its name.
+
+        Raises NotFound for a deleted agent.
+        """
+
+        def exists() -> Check:
+            record = self._store.get(agent_key(tenant, agent_id))
+            if record is None:
+                raise NotFound("agent", agent_id)
+            return Check(record.key, (RevIs(record.rev),))
+
+        create = partial(self._create_beside, tenant, stored, exists)
+        return retried(create, "the agent changes too fast, try again", on=(Conflict,))
+
+    def _create_beside(self, tenant: str, stored: StoredBank, exists: Callable[[], Check]) -> StoredBank:
+        check = exists()
+        try:
+            self._store.write([*_creation(tenant, stored), check])
+        except Conflict as conflict:
+            if conflict.found is None or conflict.key == check.key:
+                raise
+            return stored_in(conflict.found)
+        return stored
 
     def create(self, tenant: str, stored: StoredBank, attempt: Attempt) -> StoredBank | None:
         """Store the bank and return None, or return the one that exists under its name, or that of an earlier attempt.
@@ -162,13 +182,22 @@ class BankStore:
 
     def delete_of_session(self, ref: SessionRef, now: datetime) -> Job | None:
         """Hide the bank of a deleted session; return the job that removes its content, None without such a bank."""
-        record = self._store.get(bank_key(ref.tenant, bank_of_session(ref.session_id)))
-        stored = None if record is None else stored_in(record)
+        stored = self.find(ref.tenant, bank_of_session(ref.session_id))
         if stored is None or stored.bank.lives_with != ref:
             return None
-        job = cleaning_of(ref.tenant, stored, now)
+        return self._hide(ref.tenant, stored, now)
+
+    def delete_of_agent(self, tenant: str, agent_id: str, now: datetime) -> Job | None:
+        """Hide the archival memory of a deleted agent; return the job that removes its content, None without one."""
+        stored = self.find(tenant, archive_of(agent_id))
+        if stored is None or stored.bank.lives_with_agent != agent_id:
+            return None
+        return self._hide(tenant, stored, now)
+
+    def _hide(self, tenant: str, stored: StoredBank, now: datetime) -> Job | None:
+        job = cleaning_of(tenant, stored, now)
         try:
-            self.delete(ref.tenant, stored, job)
+            self.delete(tenant, stored, job)
         except NotFound:
             return None
         return job
@@ -214,7 +243,8 @@ def _put(tenant: str, stored: StoredBank, when: Condition) -> Put:
     attributes: dict[str, str | int] = {"content_id": content_id}
     if used_at is not None:
         attributes |= {"used_at": _seconds(used_at), "expiry": expiry}
-    body = to_json({"content_id": content_id, "bank": bank.model_dump(mode="json")})
+    unused = None if bank.lives_with_agent else {"lives_with_agent"}
+    body = to_json({"content_id": content_id, "bank": bank.model_dump(mode="json", exclude=unused)})
     return Put(bank_key(tenant, bank.bank_id), body, attributes, when=(when,))
 
 

@@ -13,6 +13,9 @@ AGENT = f"{AGENTS}/{{agent_id}}"
 BLOCKS = f"{AGENT}/memory/block"
 BLOCK = f"{BLOCKS}/{{block_label}}"
 MESSAGES = f"{AGENT}/messages"
+PASSAGES = f"{AGENT}/archival"
+PASSAGE = f"{PASSAGES}/{{memory_id}}"
+TEXT = {"text": "The sky is blue."}
 CREATE: dict[str, Any] = {"name": "Sam", "llm_config": {"model": "offline"}, "tags": ["a"]}
 SENT: dict[str, Any] = {"messages": [{"role": "user", "text": "hello"}]}
 
@@ -32,6 +35,7 @@ GRADES: Mapping[tuple[str, str], tuple[Sequence[Any], Callable[[Any], int]]] = {
     ("PATCH", AGENT): (({"description": "d"},), _grade({"description": "d"})),
     ("POST", BLOCKS): (({"label": "pet", "value": "cat"},), _grade()),
     ("PATCH", BLOCK): (({"value": "dog"},), _grade()),
+    ("POST", PASSAGES): ((TEXT,), _grade(TEXT)),
     ("POST", MESSAGES): ((SENT,), _grade(SENT)),
     ("POST", f"{MESSAGES}/stream"): ((SENT,), _grade(SENT)),
 }
@@ -46,8 +50,10 @@ READ = (
     ("GET", BLOCKS),
     ("GET", BLOCK),
     ("DELETE", BLOCK),
+    ("DELETE", PASSAGE),
+    ("GET", f"{AGENT}/memory/archival"),
 )
-LISTS = (("GET", AGENTS), ("GET", MESSAGES))
+LISTS = (("GET", AGENTS), ("GET", MESSAGES), ("GET", PASSAGES), ("PATCH", f"{AGENT}/reset-messages"))
 
 
 def list_grade(query: Mapping[str, list[str]]) -> int:

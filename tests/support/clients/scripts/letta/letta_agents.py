@@ -91,6 +91,19 @@ def main(base_url: str) -> None:
     updated = client.agents.update(agent_id=agent.id, name="Sam 2", system="Be brief. {CORE_MEMORY}", tags=[])
     client.agents.messages.send(agent_id=agent.id, messages=texts("again"))
     report(updated=[updated.name, updated.system, updated.tags, updated.metadata])
+    archival = client.agents.archival_memory
+    written = [archival.create(agent_id=agent.id, text=text) for text in ("The sky is blue", "Grass is green")]
+    kept = [passage.id for passages in written for passage in passages]
+    found = client.agents.messages.send(agent_id=agent.id, messages=texts("find: grass"))
+    archival.delete(agent_id=agent.id, memory_id=kept[0])
+    report(
+        passages=[passage.text for passage in archival.list(agent_id=agent.id)],
+        after=[passage.id for passage in archival.list(agent_id=agent.id, after=kept[1])],
+        size=archival.get_summary(agent_id=agent.id).size,
+        searched=shown(found.messages),
+    )
+    client.agents.reset_messages(agent_id=agent.id)
+    report(reset=[each.message_type for each in client.agents.messages.list(agent_id=agent.id, limit=10)])
     report(
         raised=[
             raised(lambda: client.agents.get("agent-00000000-0000-0000-0000-000000000000")),
