@@ -54,7 +54,7 @@ class ArchivalToolbox:
 
 
 def page_in(invocation: ToolInvocation) -> int:
-    """Return the page that the call asks for, the first without one. Raises ToolFailed."""
+    """Return the page that the call names, by default the first. Raises ToolFailed."""
     page = invocation.arguments.get("page")
     if page is None:
         return 0

@@ -115,9 +115,9 @@ class Archives:
                 raise NotFound(PASSAGE_KIND, named)
             return ()
         owner = self._owner(tenant, agent_id)
-        asked = DocumentQuery(query.limit, after=query.after, before=query.before)
+        documents = DocumentQuery(query.limit, after=query.after, before=query.before)
         try:
-            page = self._deps.documents.list(owner, archive_of(agent_id), asked)
+            page = self._deps.documents.list(owner, archive_of(agent_id), documents)
         except InvalidRequest as problem:
             raise NotFound(PASSAGE_KIND, str(named)) from problem
         return self._passages(tenant, agent_id, page.documents)

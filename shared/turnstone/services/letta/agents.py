@@ -76,7 +76,7 @@ class LettaAgents:
         return self._whole(caller.tenant, stored, fields)
 
     def check_change(self, caller: Caller, agent_id: str) -> None:
-        """Raise NotFound, and Forbidden for a caller who may not change the agent."""
+        """Raise NotFound, and Forbidden where the caller may not change the agent."""
         stored, _ = self._deps.store.read(caller.tenant, agent_id)
         self._deps.rules.check_deletion(caller, stored.stamp, "agent", agent_id, "change")
 
