@@ -34,7 +34,9 @@ def flooded(port: int, first: bytes, again: bytes, size_bytes: int) -> tuple[lis
     with connected(port) as connection:
         with suppress(OSError):  # its end may be reset, with answers that can still be read
             connection.sendall(first)
-            while sent < size_bytes and not select.select([connection], [], [], 0)[0]:
+            answers = select.poll()
+            answers.register(connection, select.POLLIN)
+            while sent < size_bytes and not answers.poll(0):
                 connection.sendall(piece)
                 sent += len(piece)
         connection.settimeout(TIMEOUT_S if sent < size_bytes else SILENCE_S)

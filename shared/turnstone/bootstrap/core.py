@@ -95,6 +95,7 @@ class Core:
     rag_queries = ServiceOf(lambda core: core.turn_memory_services.rag_queries)
     archives = ServiceOf(lambda core: core.turn_memory_services.archives)
     rag_toolbox = ServiceOf(lambda core: core.turn_memory_services.rag_toolbox)
+    archival_toolbox = ServiceOf(lambda core: core.turn_memory_services.archival_toolbox)
     file_search = ServiceOf(lambda core: core.turn_memory_services.file_search)
     files = ServiceOf(lambda core: core.file_services.files)
     uploads = ServiceOf(lambda core: core.file_services.uploads)
