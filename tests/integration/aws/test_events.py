@@ -167,6 +167,13 @@ SHOWN = {
     "list_letta_tools": {"id", "name"},
     "add_base_tools": {"id", "name"},
     "send_letta_messages": {"messages", "usage"},
+    "start_letta_run": {"id", "status", "metadata_"},
+    "list_letta_runs": {"id", "status", "metadata_"},
+    "list_active_runs": {"id", "status", "metadata_"},
+    "get_letta_run": {"id", "status", "metadata_"},
+    "delete_letta_run": {"id", "status", "metadata_"},
+    "list_run_messages": {"id", "message_type"},
+    "get_run_usage": {"total_tokens"},
     "get_root": {"name", "docs", "openapi", "health"},
     "health": {"status"},
     "version": {"version"},
@@ -177,7 +184,7 @@ WITHOUT_BODY |= {"delete_memory_bank", "insert_documents", "delete_document", "i
 WITHOUT_BODY |= {"unregister_bank", "insert_into_bank"}
 WITHOUT_BODY |= {"delete_agent_2024", "delete_session_2024"}
 BARE_LISTS = {"list_banks", "list_memory_blocks", "list_letta_agents", "list_letta_messages", "list_letta_models"}
-BARE_LISTS |= {"list_letta_tools", "add_base_tools"}
+BARE_LISTS |= {"list_letta_tools", "add_base_tools", "list_letta_runs", "list_active_runs", "list_run_messages"}
 DELETES = {"delete_agent", "delete_session"}
 MAKES_OWN = {"create_agent", "create_agent_2024", "register_model", "register_shield", "register_toolgroup"}
 MAKES_OWN |= {"register_vector_db", "register_memory_bank", "register_bank", "create_file", "create_upload"}
@@ -187,6 +194,8 @@ LISTS |= {
     "list_webhooks",
     "list_letta_agents",
     "list_letta_models",
+    "list_letta_runs",
+    "list_active_runs",
     "list_responses",
     "list_vector_dbs",
     "list_memory_banks",
@@ -327,7 +336,7 @@ def assert_another_account_finds_nothing(bench: Bench, name: str, handler: Lambd
     if name in LISTS:
         if name in PRIVATE_LISTS:
             assert json.loads(answer["body"])["data"] == []
-        if name == "list_letta_agents":
+        if name in ("list_letta_agents", "list_letta_runs", "list_active_runs"):
             assert json.loads(answer["body"]) == []
         assert "meta-llama" not in answer["body"]
         assert "mcp::weather" not in answer["body"]

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.support.clients.forms import FORM_TYPE, OF_FORM, FormBody, encoded_form
 from tests.support.server.asgi_client import Answered, Raw, Served, strict_json
 from tests.support.server.bodies.letta import AGENTS as LETTA_AGENTS
-from tests.support.server.bodies.letta import BLOCKS, LETTA
+from tests.support.server.bodies.letta import BLOCKS, LETTA, MESSAGES, SENT
 from tests.support.server.bodies.responses import CONVERSATIONS, NEW_CONVERSATIONS, RESPONSES
 from tests.support.server.bodies.responses import VALID as RESPONSE_BODIES
 from tests.support.server.bodies.vector_stores import ADDING_FILES, FILE_BATCHES, STORE, VECTOR_STORES, files_in
@@ -422,6 +422,10 @@ class World:
             self._ids["block_label"] = "human"
             block = {"label": "human", "value": "name: Bob"}
             assert self._server.client.post(self._at(BLOCKS), block).status == 200
+        if "{run_id}" in self._route.path:
+            self._ids["run_id"] = self._server.client.post(self._at(MESSAGES) + "/async", SENT).json()["id"]
+            # waits for the end of the run
+            assert self._server.client.post(self._at(MESSAGES), SENT).status == 200
 
     def _at(self, path: str) -> str:
         return path.format_map(self._ids)

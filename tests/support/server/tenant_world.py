@@ -11,7 +11,7 @@ from typing import Any
 from functions.local.routes import ROUTES
 from tests.support.clients.forms import FormBody, encoded
 from tests.support.server.asgi_client import Answered, Raw, Served, bearer, key_for
-from tests.support.server.bodies.letta import BLOCKS
+from tests.support.server.bodies.letta import BLOCKS, MESSAGES, SENT
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.refs import SessionRef
 from turnstone.http.route import Route
@@ -160,6 +160,11 @@ class Tenant:
         added = self.send("POST", BLOCKS.format_map(self.ids), block)
         assert added.status == 200, added
         self.secrets.add(added.json()["blocks"][-1]["id"].removeprefix("block-").encode())
+        run = self.send("POST", f"{MESSAGES.format_map(self.ids)}/async", SENT)
+        assert run.status == 200, run
+        self.ids["run_id"] = run.json()["id"]
+        self.secrets.add(run.json()["id"].removeprefix("run-").encode())
+        assert self.send("POST", MESSAGES.format_map(self.ids), SENT).status == 200  # waits for the end of the run
         tested = self.send("POST", f"{WEBHOOKS}/{self.ids['webhook_id']}/test").json()
         self.ids["delivery_id"] = tested["delivery_id"]
         self.secrets |= {tested["delivery_id"].encode(), tested["event_id"].encode()}

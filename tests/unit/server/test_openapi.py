@@ -38,6 +38,7 @@ from tests.support.server.document import CLOSED, CLOSED_SIGNED, DOCUMENT, ROUTE
 from tests.support.server.valid_bodies import BODIES, FULL_AGENT, STORED
 from turnstone.dialects.letta.lists import AGENTS_QUERY
 from turnstone.dialects.letta.message_requests import QUERY as LETTA_MESSAGES_QUERY
+from turnstone.dialects.letta.runs import RUN_MESSAGES_QUERY, RUNS_QUERY
 from turnstone.dialects.llama_stack.lists import QUERY as LIST_QUERY
 from turnstone.dialects.llama_stack.memory.documents import QUERY as DOCUMENTS_QUERY
 from turnstone.dialects.llama_stack.turns.event_numbers import QUERY as EVENTS_QUERY
@@ -247,6 +248,8 @@ ITEMS_QUERY = ("after", "before", "limit", "order", "include", "include[]")
 READERS = {
     "agents_query": AGENTS_QUERY,
     "messages_query": LETTA_MESSAGES_QUERY,
+    "runs_limit": RUNS_QUERY,
+    "run_messages_query": RUN_MESSAGES_QUERY,
     "bank_in_query": ("memory_bank_id",),
     "completions_in_query": COMPLETIONS_QUERY,
     "conversation_page_in": ("after", "limit", "order"),
@@ -537,7 +540,7 @@ NAMES = {"model_id": "meta/llama", "toolgroup_id": "mcp::a", "identifier": "guar
 NAMES |= {"conversation_id": "unknown", "item_id": "unknown"}
 NAMES |= {"response_id": "unknown", "completion_id": "unknown", "memory_bank_id": "shore", "document_id": "unknown"}
 NAMES |= {"file_id": "unknown", "upload_id": "unknown", "vector_store_id": "unknown", "batch_id": "unknown"}
-NAMES |= {"webhook_id": "unknown", "delivery_id": "unknown", "block_label": "unknown"}
+NAMES |= {"webhook_id": "unknown", "delivery_id": "unknown", "block_label": "unknown", "run_id": "unknown"}
 NAMES |= {"tool_name": "current_time", "provider_id": "default", "attachment_id": "0" * 32}
 
 
@@ -631,10 +634,12 @@ def check_letta(checked: CheckedClient) -> None:
     for method, path in sorted(letta_bodies.GRADES.keys() - {("POST", letta_bodies.AGENTS)}, reverse=True):
         body = letta_bodies.GRADES[method, path][0][0]
         assert checked.fetch(method, path, body).status == 200, path
+    run = checked.fetch("POST", f"{letta_bodies.MESSAGES}/async", letta_bodies.SENT).json()
+    checked.ids["run_id"] = run["id"]
     for method, path in (*letta_bodies.LISTS, *letta_bodies.READ):
         if method != "DELETE":
             assert checked.fetch(method, path).status == 200, path
-    for path in (letta_bodies.BLOCK, letta_bodies.AGENT):
+    for path in (letta_bodies.BLOCK, letta_bodies.RUN, letta_bodies.AGENT):
         assert [checked.fetch("DELETE", path).status for _ in range(2)] == [200, 404]
     assert checked.fetch("POST", letta_bodies.AGENTS, {}).status == 400
     assert checked.fetch("GET", f"{below}/agents", query="?limit=none").status == 422

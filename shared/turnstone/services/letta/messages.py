@@ -51,6 +51,11 @@ class LettaMessages:
 
     def send(self, caller: Caller, agent_id: str, messages: Sequence[Message], attempt: Attempt) -> TurnBroadcast:
         """Begin the turn of the messages; the first one creates the session. For the errors see `Turns.start`."""
+        ref, opening = self.opening(caller, agent_id, messages)
+        return self._deps.turns.start(caller, ref, opening, attempt)
+
+    def opening(self, caller: Caller, agent_id: str, messages: Sequence[Message]) -> tuple[SessionRef, Opening]:
+        """Return the opening of the turn of the messages, in the agent's main session. Raises NotFound, ContentLost."""
         agent = self._deps.agents.read(caller, agent_id)
         ref = self._ref(caller, agent)
         now = self._deps.clock.now()
@@ -69,8 +74,7 @@ class LettaMessages:
             keeps_config=True,
             origin="letta",
         )
-        opening = Opening(new, create=session, patience_s=self._deps.patience_s)
-        return self._deps.turns.start(caller, ref, opening, attempt)
+        return ref, Opening(new, create=session, patience_s=self._deps.patience_s)
 
     def read(self, caller: Caller, agent_id: str, last: str | None) -> tuple[LettaAgent, Iterator[TurnState]]:
         """Return the agent and its turns, newest first, from the turn `last` on. Raises NotFound, ContentLost."""

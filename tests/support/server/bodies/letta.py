@@ -13,6 +13,8 @@ AGENT = f"{AGENTS}/{{agent_id}}"
 BLOCKS = f"{AGENT}/memory/block"
 BLOCK = f"{BLOCKS}/{{block_label}}"
 MESSAGES = f"{AGENT}/messages"
+RUNS = f"{LETTA}/runs"
+RUN = f"{RUNS}/{{run_id}}"
 CREATE: dict[str, Any] = {"name": "Sam", "llm_config": {"model": "offline"}, "tags": ["a"]}
 SENT: dict[str, Any] = {"messages": [{"role": "user", "text": "hello"}]}
 
@@ -34,6 +36,7 @@ GRADES: Mapping[tuple[str, str], tuple[Sequence[Any], Callable[[Any], int]]] = {
     ("PATCH", BLOCK): (({"value": "dog"},), _grade()),
     ("POST", MESSAGES): ((SENT,), _grade(SENT)),
     ("POST", f"{MESSAGES}/stream"): ((SENT,), _grade(SENT)),
+    ("POST", f"{MESSAGES}/async"): ((SENT,), _grade(SENT)),
 }
 READ = (
     ("GET", f"{LETTA}/health"),
@@ -46,8 +49,11 @@ READ = (
     ("GET", BLOCKS),
     ("GET", BLOCK),
     ("DELETE", BLOCK),
+    ("GET", RUN),
+    ("DELETE", RUN),
+    ("GET", f"{RUN}/usage"),
 )
-LISTS = (("GET", AGENTS), ("GET", MESSAGES))
+LISTS = (("GET", AGENTS), ("GET", MESSAGES), ("GET", RUNS), ("GET", f"{RUNS}/active"), ("GET", f"{RUN}/messages"))
 
 
 def list_grade(query: Mapping[str, list[str]]) -> int:
