@@ -24,7 +24,8 @@ def test_a_killed_run_completes(served: Served) -> None:
     ended = run_script("letta", "letta_runs", base_url, "wait", begun["id"])
     assert (ended["status"], ended["steps"]) == ("completed", 1)
     assert ended["messages"] == ["user_message", *ended["result"]]
-    assert ended["of_user"] == [ONE_SECOND]
+    assert ended["of_user"] == ["hi"]
+    assert ended["result"] == ["reasoning_message"], "text without a call"
     assert ended["rest"] == ended["result"][:1]
     assert ended["active"] == ended["left"] == []
     assert ended["deleted"] == [begun["id"], "completed"]

@@ -217,7 +217,7 @@ FOR_ALL |= {
     "create_embedding",
 }
 ABOUT_TENANTS = ROUTES.keys() - FOR_ALL
-WAITING = ("resume_turn", "cancel_turn")
+WAITING = ("resume_turn", "cancel_turn", "list_active_runs")
 pytestmark = pytest.mark.usefixtures("in_a_lambda")
 
 

@@ -249,7 +249,7 @@ READERS = {
     "agents_query": AGENTS_QUERY,
     "messages_query": LETTA_MESSAGES_QUERY,
     "runs_limit": RUNS_QUERY,
-    "run_messages_query": RUN_MESSAGES_QUERY,
+    "run_rows_query": RUN_MESSAGES_QUERY,
     "bank_in_query": ("memory_bank_id",),
     "completions_in_query": COMPLETIONS_QUERY,
     "conversation_page_in": ("after", "limit", "order"),

@@ -106,7 +106,7 @@ def runs_limit(query: Mapping[str, list[str]]) -> int:
     return limit_in(query["limit"][-1] if query.get("limit") else None, DEFAULT_RUNS)
 
 
-def run_messages_query(query: Mapping[str, list[str]]) -> RunMessagesQuery:
+def run_rows_query(query: Mapping[str, list[str]]) -> RunMessagesQuery:
     """Return the query of a request. Raises InvalidRequest."""
     texts = {name: values[-1] for name, values in query.items() if values}
     role = texts.get("role")

@@ -1,6 +1,6 @@
 """Letta's own client, unmodified: runs in the background, also one whose process is killed.
 
-Arguments: base URL up to and including /letta, an act, and its text or id.
+Arguments: base URL up to and including /letta, an act, and its model or id.
 """
 
 import sys
@@ -10,17 +10,15 @@ from letta_client import EmbeddingConfig, Letta, LlmConfig, MessageCreate
 from letta_client.core.api_error import ApiError
 from reporting import report
 
-LLM = LlmConfig(
-    model="words", model_endpoint_type="openai", model_endpoint="http://127.0.0.1:1/v1", context_window=8192
-)
 EMBEDDING = EmbeddingConfig(
     embedding_model="none", embedding_endpoint_type="openai", embedding_endpoint="http://127.0.0.1:1", embedding_dim=8
 )
 
 
-def begin(client: Letta, text: str) -> str:
-    agent = client.agents.create(name="Sam", llm_config=LLM, embedding_config=EMBEDDING)
-    run = client.agents.messages.send_async(agent_id=agent.id, messages=[MessageCreate(role="user", text=text)])
+def begin(client: Letta, model: str) -> str:
+    llm = LlmConfig(model=model, model_endpoint_type="openai", model_endpoint="http://127.0.0.1:1", context_window=8192)
+    agent = client.agents.create(name="Sam", llm_config=llm, embedding_config=EMBEDDING)
+    run = client.agents.messages.send_async(agent_id=agent.id, messages=[MessageCreate(role="user", text="hi")])
     report(id=run.id, status=run.status, metadata=run.metadata, agent=agent.id)
     report(
         active=[each.id for each in client.runs.list_active_runs()],
@@ -29,8 +27,8 @@ def begin(client: Letta, text: str) -> str:
     return str(run.id)
 
 
-def cancel(client: Letta, text: str) -> None:
-    delete(client, begin(client, text))
+def cancel(client: Letta, model: str) -> None:
+    delete(client, begin(client, model))
 
 
 def wait(client: Letta, run_id: str) -> None:
