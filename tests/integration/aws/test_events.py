@@ -10,6 +10,7 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -297,9 +298,23 @@ def test_a_function_answers_its_event_for_its_account_alone(bench: Bench, name: 
     assert_answered(bench, name, handler)
 
 
+@contextmanager
+def supervised(bench: Bench, name: str) -> Iterator[None]:
+    """End the execution that the event's turn in the background has, which no other event starts."""
+    if name != "start_letta_run":
+        yield
+        return
+    refused, bench.worker = bench.worker, lambda _: {"next": "done", "status": "completed", "seconds": 0}
+    yield
+    (started,) = bench.names()
+    assert bench.execution(started).ended().status == "SUCCEEDED"
+    bench.worker = refused
+
+
 def assert_answered(bench: Bench, name: str, handler: LambdaHandler) -> None:
     stored(bench, is_waiting=name in WAITING)
-    answer = handler(load_event(name), Context())
+    with supervised(bench, name):
+        answer = handler(load_event(name), Context())
     if name in DELETES:
         assert (answer["statusCode"], answer["body"]) == (204, "")
         assert "content-type" not in answer["headers"]
