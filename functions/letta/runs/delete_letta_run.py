@@ -1,6 +1,6 @@
 """DELETE /letta/v1/runs/{run_id}: delete a run, and cancel it if it has not ended; its messages stay."""
 
-from turnstone.dialects.letta.runs import RunObject, run_id_in, run_of
+from turnstone.dialects.letta.runs import RunObject, run_of
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.dialects import LETTA
 from turnstone.http.replies import Reply, reply
@@ -9,7 +9,7 @@ from turnstone.http.route import Route
 
 
 def delete_letta_run(request: Request) -> Reply:
-    run_id = run_id_in(request.path_params["run_id"])
+    run_id = request.path_params["run_id"]
     return reply(run_of(request.use_cases.letta_runs.delete(request.caller, run_id, request.attempt)))
 
 

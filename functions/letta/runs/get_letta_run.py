@@ -1,6 +1,6 @@
 """GET /letta/v1/runs/{run_id}: a run as it is now."""
 
-from turnstone.dialects.letta.runs import RunObject, run_id_in, run_of
+from turnstone.dialects.letta.runs import RunObject, run_of
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.dialects import LETTA
 from turnstone.http.replies import Reply, reply
@@ -9,7 +9,7 @@ from turnstone.http.route import Route
 
 
 def get_letta_run(request: Request) -> Reply:
-    run = request.use_cases.letta_runs.read(request.caller, run_id_in(request.path_params["run_id"]))
+    run = request.use_cases.letta_runs.read(request.caller, request.path_params["run_id"])
     return reply(run_of(run))
 
 

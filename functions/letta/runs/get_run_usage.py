@@ -1,6 +1,6 @@
 """GET /letta/v1/runs/{run_id}/usage: the tokens of a run."""
 
-from turnstone.dialects.letta.runs import RunUsage, run_id_in, usage_of_run
+from turnstone.dialects.letta.runs import RunUsage, usage_of_run
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.dialects import LETTA
 from turnstone.http.replies import Reply, reply
@@ -9,7 +9,7 @@ from turnstone.http.route import Route
 
 
 def get_run_usage(request: Request) -> Reply:
-    run = request.use_cases.letta_runs.read(request.caller, run_id_in(request.path_params["run_id"]))
+    run = request.use_cases.letta_runs.read(request.caller, request.path_params["run_id"])
     return reply(usage_of_run(run))
 
 

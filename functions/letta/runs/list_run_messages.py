@@ -1,7 +1,7 @@
 """GET /letta/v1/runs/{run_id}/messages: the messages of a run."""
 
 from turnstone.dialects.letta.messages import Notes
-from turnstone.dialects.letta.runs import RUN_MESSAGES_QUERY, run_id_in, run_rows_query
+from turnstone.dialects.letta.runs import RUN_MESSAGES_QUERY, run_rows_query
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.dialects import LETTA
 from turnstone.http.replies import Reply, reply
@@ -11,7 +11,7 @@ from turnstone.http.route import Route
 
 def list_run_messages(request: Request) -> Reply:
     query = run_rows_query(request.query)
-    run = request.use_cases.letta_runs.read(request.caller, run_id_in(request.path_params["run_id"]))
+    run = request.use_cases.letta_runs.read(request.caller, request.path_params["run_id"])
     return reply(Notes(query.notes(run)))
 
 

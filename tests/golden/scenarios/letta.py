@@ -53,6 +53,13 @@ def of_agents(world: World) -> None:
     for wrong in ({"name": "x"}, {**CONFIG, "name": "bad/name!"}, {**CONFIG, "source_ids": ["s"]}):
         world.send("POST", AGENTS, wrong)
     world.send("POST", AGENTS, {**CONFIG, "tool_ids": ["tool-0"]})
+    run = f"{LETTA}/runs/{world.post(f'{agent}/messages/async', texts(SEND))['id']}"
+    world.settle()
+    for path in (f"{LETTA}/runs", f"{LETTA}/runs/active", run, f"{run}/messages?role=assistant", f"{run}/usage"):
+        world.send("GET", path)
+    world.send("GET", f"{run}/messages?role=none")
+    for _ in range(2):
+        world.send("DELETE", run)
     world.send("GET", f"{LETTA}/nothing")
     world.send("DELETE", agent)
     world.send("GET", agent)

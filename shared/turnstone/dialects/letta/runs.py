@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import RootModel
 
-from turnstone.dialects.letta.ids import bare, row_in, shown, user_id
+from turnstone.dialects.letta.ids import row_in, shown, user_id
 from turnstone.dialects.letta.lists import TRUE, flag_in
 from turnstone.dialects.letta.message_requests import LIMIT, TEXT, RequestConfig, limit_in
 from turnstone.dialects.letta.messages import LettaUsage, Note, response_of, rows_of, usage_of
@@ -114,11 +114,6 @@ def run_rows_query(query: Mapping[str, list[str]]) -> RunMessagesQuery:
         raise InvalidRequest(f"role: must be one of {', '.join(ROLES)}", ("role",))
     is_ascending = flag_in("ascending", texts.get("ascending", TRUE[0]))
     return RunMessagesQuery(texts.get("cursor"), limit_in(texts.get("limit"), DEFAULT_ROWS), is_ascending, role)
-
-
-def run_id_in(text: str) -> str:
-    """Return the id of the turn in that of a run."""
-    return bare("run", text)
 
 
 def run_of(run: LettaRun) -> RunObject:

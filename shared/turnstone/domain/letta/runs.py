@@ -13,6 +13,11 @@ from turnstone.domain.values.frozen import Frozen
 RUN_KIND = "run"
 
 
+def turn_id_in(text: str) -> str:
+    """Return the id of the turn in that of its run, which may lack the kind."""
+    return text.removeprefix(f"{RUN_KIND}-")
+
+
 class ListedRun(Frozen):
     """The place of a run, in the list of its tenant.
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from turnstone.domain.access.access import owner_of
 from turnstone.domain.errors import ContentLost, NotFound, TurnEnded
-from turnstone.domain.letta.runs import RUN_KIND, LettaRun, ListedRun
+from turnstone.domain.letta.runs import RUN_KIND, LettaRun, ListedRun, turn_id_in
 from turnstone.domain.sessions.sessions import LockState
 from turnstone.ports.records import Put
 from turnstone.services.access.access import AccessRules, check_session
@@ -84,13 +84,9 @@ class LettaRuns:
         is_queued = not begun.state.status.is_terminal
         return LettaRun(begun.ref, begun.state, run.stamp.owner, run.config, is_queued)
 
-    def read(self, caller: Caller, turn_id: str) -> LettaRun:
-        """Return the run. Raises NotFound, ContentLost."""
-        listed = self._deps.store.find(caller.tenant, turn_id, self._deps.clock.now())
-        try:
-            return self._visited(caller, listed, turn_id)
-        except NotFound as missing:
-            raise NotFound(RUN_KIND, turn_id) from missing
+    def read(self, caller: Caller, text: str) -> LettaRun:
+        """Return the run of that id. Raises NotFound, ContentLost."""
+        return self._found(caller, text)[1]
 
     def list(self, caller: Caller, limit: int) -> Iterator[LettaRun]:
         """Yield the newest runs that the caller may see, newest first."""
@@ -100,20 +96,29 @@ class LettaRuns:
         """Yield those of the newest runs that have not ended, newest first. Reads one record for each agent."""
         return islice(self._existing(caller, self._open_entries(caller)), limit)
 
-    def delete(self, caller: Caller, turn_id: str, attempt: Attempt) -> LettaRun:
+    def delete(self, caller: Caller, text: str, attempt: Attempt) -> LettaRun:
         """Return the run as it ended, removed from the list; one that has not ended is cancelled.
 
         Its messages stay. Raises NotFound, Forbidden, ContentLost.
         """
-        run = self.read(caller, turn_id)
-        listed = self._deps.store.find(caller.tenant, turn_id, self._deps.clock.now())
-        self._deps.rules.check_deletion(caller, listed.stamp, RUN_KIND, turn_id)
+        listed, run = self._found(caller, text)
+        self._deps.rules.check_deletion(caller, listed.stamp, RUN_KIND, text)
         if not run.state.status.is_terminal:
             with suppress(TurnEnded):
                 self._deps.cancelling().cancel(caller, run.ref, attempt)
-            run = self.read(caller, turn_id)
+            run = self.read(caller, text)
         self._deps.store.delete(run.ref)
         return run
+
+    def _found(self, caller: Caller, text: str) -> tuple[ListedRun, LettaRun]:
+        turn_id = turn_id_in(text)
+        listed = self._deps.store.find(caller.tenant, turn_id, self._deps.clock.now())
+        if listed is None:
+            raise NotFound(RUN_KIND, text)
+        try:
+            return listed, self._visited(caller, listed, turn_id)
+        except NotFound as missing:
+            raise NotFound(RUN_KIND, text) from missing
 
     def _entries(self, caller: Caller) -> Iterator[ListEntry]:
         """Yield the newest entries that the caller may see, as far as they have not left the list."""

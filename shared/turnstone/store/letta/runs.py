@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from turnstone.domain.errors import NotFound
-from turnstone.domain.letta.runs import RUN_KIND, ListedRun
+from turnstone.domain.letta.runs import ListedRun
 from turnstone.ports.records import Delete, Key, Put
 from turnstone.store.layout.keys import component
 from turnstone.store.layout.listing import ListEntry, entries_of, entry_of, put_entry
@@ -43,13 +42,11 @@ class RunStore:
     def __init__(self, store: RangeStore) -> None:
         self._store = store
 
-    def find(self, tenant: str, turn_id: str, now: datetime) -> ListedRun:
-        """Return the place of the run. Raises NotFound, ContentLost."""
+    def find(self, tenant: str, turn_id: str, now: datetime) -> ListedRun | None:
+        """Return the place of the run, None if it is not in the list. Raises ContentLost."""
         record = self._store.get(run_key(tenant, turn_id))
         run = None if record is None else run_in(entry_of(record))
-        if run is None or run.ends_at <= now:
-            raise NotFound(RUN_KIND, turn_id)
-        return run
+        return None if run is None or run.ends_at <= now else run
 
     def newest(self, tenant: str, limit: int) -> Iterator[ListEntry]:
         """Yield the entries of the tenant's list, newest first, read lazily."""
