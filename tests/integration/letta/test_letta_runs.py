@@ -92,7 +92,7 @@ def test_a_process_that_dies_in_the_middle_is_replaced(make: Make) -> None:
     assert active(server) == []
 
 
-def test_messages_of_a_run_are_chosen_by_role_place_and_order(make: Make) -> None:
+def test_messages_of_a_run_are_chosen_by_role_cursor_and_order(make: Make) -> None:
     server = make(send("done"), is_on_lambda=False)
     run = begin(server, agent(server), use_assistant_message=False)
     server.settle()

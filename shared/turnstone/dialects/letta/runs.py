@@ -92,10 +92,10 @@ class RunMessagesQuery(NamedTuple):
             rows.reverse()
         if self.after is not None:
             owner, number = row_in(self.after)
-            places = [place for place, row in enumerate(rows) if row.number == number and owner == run.ref.turn_id]
-            if not places:
+            found = [index for index, row in enumerate(rows) if row.number == number and owner == run.ref.turn_id]
+            if not found:
                 raise NotFound("message", self.after)
-            rows = rows[places[0] + 1 :]
+            rows = rows[found[0] + 1 :]
         kinds = ROLES.get(self.role or "")
         shown_rows = [[note for note in row.notes if kinds is None or note.message_type in kinds] for row in rows]
         return tuple(note for notes in list(filter(None, shown_rows))[: self.limit] for note in notes)

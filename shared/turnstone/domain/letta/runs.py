@@ -19,7 +19,7 @@ def turn_id_in(text: str) -> str:
 
 
 class ListedRun(Frozen):
-    """The place of a run, in the list of its tenant.
+    """The address of a run, in the list of its tenant.
 
     Attributes:
         config: how its messages are shown, as the dialect stored it.

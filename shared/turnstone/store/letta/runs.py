@@ -1,4 +1,4 @@
-"""Runs in the store: the place of each in the list of its tenant, with a time to live. The turn has the state."""
+"""Runs in the store: the address of each in the list of its tenant, with a time to live. The turn has the state."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class RunStore:
         self._store = store
 
     def find(self, tenant: str, turn_id: str, now: datetime) -> ListedRun | None:
-        """Return the place of the run, None if it is not in the list. Raises ContentLost."""
+        """Return the address of the run, None if it is not in the list. Raises ContentLost."""
         record = self._store.get(run_key(tenant, turn_id))
         run = None if record is None else run_in(entry_of(record))
         return None if run is None or run.ends_at <= now else run
