@@ -1,7 +1,7 @@
 """Error envelope of Letta's API.
 
 Source: the API of Letta 0.6, `{"detail": …}`: a text, or of invalid fields the list of their problems, each with the
-part `body` before its location. The code beside it is ours.
+part `body` before its location, or `query`. The code beside it is ours.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ class LettaEnvelope:
         return to_json({"detail": message, "code": code})
 
     def invalid(self, problems: Sequence[Mapping[str, Any]], code: ErrorCode) -> bytes:
-        located = [{**problem, "loc": ("body", *problem["loc"])} for problem in problems]
+        located = [{**problem, "loc": _located(tuple(problem["loc"]))} for problem in problems]
         return to_json({"detail": located, "code": code})
 
     def schema(self, _: int) -> dict[str, Any]:
@@ -31,6 +31,10 @@ class LettaEnvelope:
         problem = {"type": "object", "properties": {"loc": {"type": "array"}, "msg": TEXT, "type": TEXT}}
         detail = {"anyOf": [TEXT, {"type": "array", "items": problem}]}
         return {"type": "object", "properties": {"detail": detail, "code": code}, "required": ["detail", "code"]}
+
+
+def _located(location: tuple[Any, ...]) -> tuple[Any, ...]:
+    return location if location[:1] == ("query",) else ("body", *location)
 
 
 LETTA_ENVELOPE = LettaEnvelope()

@@ -35,7 +35,7 @@ def refuse_initial_messages(query: Mapping[str, list[str]]) -> None:
     """Raise InvalidRequest for a reset with initial messages."""
     name = "add_default_initial_messages"
     if flag_in(name, next(iter(query.get(name, ())), None)):
-        raise InvalidRequest(f"{name}: an agent of this server begins without messages; leave it out", (name,))
+        raise InvalidRequest(f"{name}: an agent of this server begins without messages; leave it out", ("query", name))
 
 
 def agents_query(query: Mapping[str, list[str]]) -> LettaQuery:
@@ -56,5 +56,5 @@ def flag_in(name: str, text: str | None) -> bool:
     """Return the truth value of a parameter, false without one. Raises InvalidRequest."""
     lowered = (text or FALSE[0]).lower()
     if lowered not in (*TRUE, *FALSE):
-        raise InvalidRequest(f"{name}: must be true or false", (name,))
+        raise InvalidRequest(f"{name}: must be true or false", ("query", name))
     return lowered in TRUE

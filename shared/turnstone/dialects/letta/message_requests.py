@@ -148,5 +148,5 @@ def limit_in(text: str | None, otherwise: int) -> int:
     if text is None:
         return otherwise
     if not (text.isascii() and text.isdigit() and len(text) < 5 and 1 <= int(text) <= MOST_ROWS):
-        raise InvalidRequest(f"limit: must be a whole number from 1 to {MOST_ROWS}", ("limit",))
+        raise InvalidRequest(f"limit: must be a whole number from 1 to {MOST_ROWS}", ("query", "limit"))
     return int(text)

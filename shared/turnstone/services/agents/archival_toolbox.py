@@ -58,7 +58,7 @@ def page_in(invocation: ToolInvocation) -> int:
     page = invocation.arguments.get("page")
     if page is None:
         return 0
-    if isinstance(page, bool) or not isinstance(page, int | float) or page != int(page) or not 0 <= page < MOST_PAGES:
+    if isinstance(page, bool) or not isinstance(page, int | float) or not 0 <= page < MOST_PAGES or page != int(page):
         raise ToolFailed(f"page: must be a whole number from 0 to {MOST_PAGES - 1}")
     return int(page)
 
