@@ -39,6 +39,8 @@ DEV_READY := $(VENV)/dev-ready
 EMBEDDINGS := shared/turnstone-embeddings/static.f16
 FETCH := $(BIN)/python -m turnstone.adapters.embedding.fetching static $(dir $(EMBEDDINGS)) || true
 MUTANTS_READY := $(VENV)/mutants-ready
+# The tests, compiled once: else each process of a first run compiles all of them.
+TESTS_READY := $(VENV)/tests-ready
 SAM_READY := $(SAM)/ready
 LAMBDA := .lambda
 LAMBDA_READY := $(LAMBDA)/ready
@@ -70,7 +72,7 @@ PEER_REQUIREMENTS ?= ../shared/peers/llama-stack-requirements.txt
 PEER_CONFIG ?= ../shared/peers/llama-stack-run.yaml
 PEER_PYTHON ?= $(PYTHON)
 
-.PHONY: run set-up test check check-style check-types check-template docs template rights golden build smoke smoke-table smoke-functions bench bench-load bench-peer side-by-side torture lost-power guards mutants attack clients explore nightly clean
+.PHONY: run set-up compile-tests test check check-style check-types check-template docs template rights golden build smoke smoke-table smoke-functions bench bench-load bench-peer side-by-side torture lost-power guards mutants attack clients explore nightly clean
 
 run: $(READY)
 	@test -f $(EMBEDDINGS) || $(FETCH)
@@ -78,7 +80,9 @@ run: $(READY)
 
 set-up: $(DEV_READY) $(CLIENTS_READY) $(SAM_READY) $(MINISTACK_READY)
 
-test: $(DEV_READY) $(CLIENTS_READY)
+compile-tests: $(TESTS_READY)
+
+test: $(DEV_READY) $(CLIENTS_READY) $(TESTS_READY)
 	$(PYTEST) -m "not alone and not nightly" $(ARGS)
 
 check: check-style check-types check-template
@@ -181,6 +185,10 @@ $(READY): $(UV_READY) pyproject.toml constraints.txt
 $(DEV_READY): $(READY)
 	$(INSTALL) --python $(VENV) --constraint constraints.txt --no-build-isolation --editable '.[dev]'
 	@test -f $(EMBEDDINGS) || $(FETCH)
+	@touch $@
+
+$(TESTS_READY): $(DEV_READY)
+	@$(BIN)/python -m pytest --collect-only --quiet > /dev/null
 	@touch $@
 
 $(MUTANTS_READY): $(DEV_READY)

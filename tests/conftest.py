@@ -11,6 +11,7 @@ import socket
 import threading
 from collections.abc import Generator, Iterator
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,6 +20,7 @@ from hypothesis import settings
 if TYPE_CHECKING:
     from tests.fakes.aws.aws_server import AwsProcess
 
+WAITING = Path(__file__).parent / "e2e"
 LOOPBACK = ("127.", "::1", "localhost")
 CONNECT = socket.socket.connect
 RARE_SEARCHES = (20_000, 20, 20)  # tests leave little garbage, and searches for it took a twentieth of their time
@@ -113,20 +115,27 @@ def fresh_seed(pytestconfig: pytest.Config) -> int:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the slow tests first where several processes share them: all wait for the last test.
+    """Run slow tests first where several processes share them: all wait for the last test.
 
-    Each process begins with an equal part of the tests in their order, without those that `-m` leaves out: so each part
-    begins with slow ones.
+    Each process begins with an equal part of the tests in their order, without those that `-m` leaves out. The parts of
+    half of the processes begin with tests of real servers, which wait much, those of the others with tests that
+    compute much: so some compute while others wait, all the time.
     """
     processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     if processes == 1:
         return
-    slow = [item for item in items if item.get_closest_marker("slow")]
-    quick = (item for item in items if not item.get_closest_marker("slow"))
+    kinds: dict[tuple[bool, bool], list[pytest.Item]] = {}
+    for item in items:
+        kinds.setdefault((WAITING in item.path.parents, bool(item.get_closest_marker("slow"))), []).append(item)
+    waiting = [*kinds.pop((True, True), ()), *kinds.pop((True, False), ())]
+    computing, quick = kinds.pop((False, True), []), iter(kinds.pop((False, False), ()))
+    half = processes // 2
+    firsts = [waiting[n::half] for n in range(half)] + [
+        computing[n :: processes - half] for n in range(processes - half)
+    ]
     ordered: list[pytest.Item] = []
-    for number in range(processes):
+    for number, first in enumerate(firsts):
         size = (len(items) - len(ordered)) // (processes - number)
-        first = slow[number::processes]
         ordered += [*first, *islice(quick, max(0, size - len(first)))]
     items[:] = [*ordered, *quick]
 

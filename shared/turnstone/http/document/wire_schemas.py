@@ -4,8 +4,10 @@ Imported with the OpenAPI document only, so that no route of agents builds schem
 """
 
 from collections.abc import Iterable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple
 
 from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
@@ -29,16 +31,29 @@ class WireSchemas:
 
 def build_wire_schemas(read: Iterable[Any], written: Iterable[Any]) -> WireSchemas:
     """Return the schemas of the types. A type whose schemas differ for reading and writing has two names."""
+    built = _built(tuple(dict.fromkeys(read)), tuple(dict.fromkeys(written)))
+    of_read, of_written = ({kind: deepcopy(schema) for kind, schema in each.items()} for each in built[:2])
+    return WireSchemas(read=of_read, written=of_written, named=deepcopy(built.named))
+
+
+class _Built(NamedTuple):
+    read: dict[Any, Schema]
+    written: dict[Any, Schema]
+    named: dict[str, Schema]
+
+
+@lru_cache(maxsize=1)  # the document and its page, which one process serves, have the same schemas
+def _built(read: tuple[Any, ...], written: tuple[Any, ...]) -> _Built:
     directions: list[tuple[Iterable[Any], Literal["validation", "serialization"]]] = [
         (read, "validation"),
         (written, "serialization"),
     ]
-    adapters = [(kind, mode, TypeAdapter(kind)) for kinds, mode in directions for kind in dict.fromkeys(kinds)]
+    adapters = [(kind, mode, TypeAdapter(kind)) for kinds, mode in directions for kind in kinds]
     schemas, defined = TypeAdapter.json_schemas(adapters, ref_template=REF, schema_generator=_WireSchema)
-    return WireSchemas(
-        read={kind: schema for (kind, mode), schema in schemas.items() if mode == "validation"},
-        written={kind: schema for (kind, mode), schema in schemas.items() if mode == "serialization"},
-        named=defined.get("$defs", {}),
+    return _Built(
+        {kind: schema for (kind, mode), schema in schemas.items() if mode == "validation"},
+        {kind: schema for (kind, mode), schema in schemas.items() if mode == "serialization"},
+        defined.get("$defs", {}),
     )
 
 
