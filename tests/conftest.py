@@ -10,6 +10,7 @@ import secrets
 import socket
 import threading
 from collections.abc import Generator, Iterator
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -62,9 +63,12 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*RARE_SEARCHES)
+    from starlette import routing
+
     from tests.support.aws.descriptions import parse_once  # after the asserts of helpers are registered
 
     parse_once()
+    routing.compile_path = lru_cache(maxsize=None)(routing.compile_path)  # hundreds of tests build the same app
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -163,6 +163,7 @@ def test_a_turn_is_ended_from_another_process(ending: str, served: Served, newco
 # ── deaths ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.usefixtures("cold_starts")
 def test_a_killed_process_is_replaced_and_its_turn_continues(
     served: Served, model: ModelServer, newcomers: ExitStack
 ) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from moto.dynamodb.models import dynamodb_backends
+from moto.s3.models import s3_backends
 
 from functions.letta.family import BELOW
 from functions.local.routes import ROUTES as SERVED
@@ -244,16 +245,18 @@ def stored(bench: Bench, *, is_waiting: bool) -> SessionRef:
         store_registered(store)
         ref = store_what_events_name(store, is_waiting=is_waiting)
         SNAPSHOTS[is_waiting] = table.items, ref
-        PAYLOADS.update({name: bench.s3.get_object(Bucket=BUCKET, Key=name)["Body"].read() for name in names_of(bench)})
+        PAYLOADS.update(
+            {name: bench.s3.get_object(Bucket=BUCKET, Key=name)["Body"].read() for name in names_in_bucket()}
+        )
     items, ref = SNAPSHOTS[is_waiting]
     table.items = defaultdict(dict, {pk: dict(by_sk) for pk, by_sk in items.items()})  # no write changes an item
-    for name in PAYLOADS.keys() - names_of(bench):
+    for name in PAYLOADS.keys() - names_in_bucket():
         bench.s3.put_object(Bucket=BUCKET, Key=name, Body=PAYLOADS[name])
     return ref
 
 
-def names_of(bench: Bench) -> set[str]:
-    return {stored["Key"] for stored in bench.s3.list_objects_v2(Bucket=BUCKET).get("Contents", [])}
+def names_in_bucket() -> set[str]:
+    return set(s3_backends[ACCOUNT]["aws"].buckets[BUCKET].keys)
 
 
 def handler_of(module: Any) -> LambdaHandler:

@@ -25,6 +25,7 @@ ROOTS = (
     "turnstone.functions.command.memory.start",
     "turnstone.functions.command.serve",
     "turnstone.functions.command.webhooks.start",
+    "turnstone.functions.local.processes",
     "turnstone.functions.local.server",
     "uvicorn.loops.uvloop",
 )

@@ -25,6 +25,8 @@ from multiprocessing import get_context, process, reduction
 from pathlib import Path
 from typing import Any, Protocol, TextIO
 
+from tests.support.starts.warm_workers import fork_workers
+
 ROOT = Path(__file__).resolve().parents[3]
 FORKS = get_context("forkserver")
 PRELOADED = "tests.support.starts.warm_modules"
@@ -149,6 +151,7 @@ def _become(
         take_terminal()
     open_streams([stream is not None for stream in streams])
     sys.argv = words
+    fork_workers()
     os._exit(status_of(lambda: runpy.run_module(words[0], run_name="__main__", alter_sys=True)))
 
 

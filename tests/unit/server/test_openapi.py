@@ -972,7 +972,7 @@ def is_taken_exactly(route: Route, text: str) -> bool:
 BEYOND_SCHEMAS = {"value_error", "int_parsing_size", "finite_number"}
 VALUES = [value for value in JUNK if value != 10**400]
 THIRDS = 3
-CASES = 40
+CASES = 20
 CASES_AT_NIGHT = 300
 
 
