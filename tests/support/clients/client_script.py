@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -12,6 +11,7 @@ from threading import Timer
 from typing import Any, Self
 
 from tests.support.server.servers import ROOT
+from tests.support.starts.client_forks import start_script
 
 VERSIONS = ("0.2.12", "0.2.23")
 SCRIPTS = ROOT / "tests" / "support" / "clients" / "scripts"
@@ -24,6 +24,7 @@ class ClientScript:
     """A running script, which reports its results in lines of JSON and may wait for a line from the test."""
 
     def __init__(self, version: str, name: str, *arguments: str, timeout_s: float = TIMEOUT_S) -> None:
+        self._version = version
         self._command = [sys.executable, str(path_of(name)), *arguments]
         clients = str(ROOT / ".clients" / version)
         inherited = [path for path in (os.environ.get("PYTHONPATH"),) if path]
@@ -32,14 +33,7 @@ class ClientScript:
 
     def __enter__(self) -> Self:
         self._complaints = tempfile.TemporaryFile("w+")
-        self._process = subprocess.Popen(
-            self._command,
-            env=self._environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._complaints,
-            text=True,
-        )
+        self._process = start_script(self._version, self._command, self._environment, self._complaints)
         self._watchdog = Timer(self._timeout_s, self._process.kill)
         self._watchdog.start()
         return self
