@@ -33,7 +33,7 @@ class ForkedWorker:
     def __init__(self, command: Sequence[str], pass_fds: Iterable[int]) -> None:
         _, _, _, module, *arguments = command
         for stream in (sys.stdout, sys.stderr):
-            stream.flush()  # else both processes would write what is pending
+            stream.flush()  # else both processes would write the pending output
         before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
         self.pid = os.fork()
         if self.pid == 0:
