@@ -28,6 +28,13 @@ TABLE = {
     "GET /letta/v1/agents/{agent_id}/messages": "messages.list_letta_messages",
     "POST /letta/v1/agents/{agent_id}/messages": "messages.send_letta_messages",
     "POST /letta/v1/agents/{agent_id}/messages/stream": "messages.stream_letta_messages",
+    "POST /letta/v1/agents/{agent_id}/messages/async": "runs.start_letta_run",
+    "GET /letta/v1/runs": "runs.list_letta_runs",
+    "GET /letta/v1/runs/active": "runs.list_active_runs",
+    "GET /letta/v1/runs/{run_id}": "runs.get_letta_run",
+    "DELETE /letta/v1/runs/{run_id}": "runs.delete_letta_run",
+    "GET /letta/v1/runs/{run_id}/messages": "runs.list_run_messages",
+    "GET /letta/v1/runs/{run_id}/usage": "runs.get_run_usage",
 }
 ROUTES = FamilyRoutes(__package__, TABLE, BELOW, has_slashes=True)
 handler = LambdaHandler(__name__, family=ROUTES, loads=("letta_agents", "letta_messages", "turns"))

@@ -3,7 +3,7 @@
 from turnstone.dialects.letta.ids import bare
 from turnstone.dialects.letta.message_requests import StreamingRequest
 from turnstone.dialects.letta.messages import LettaResponse
-from turnstone.dialects.letta.stream import LettaEvent, LettaStream
+from turnstone.dialects.letta.turns.stream import LettaEvent, LettaStream
 from turnstone.domain.turns.turns import TurnStatus
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.dialects import LETTA

@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # a function loads the services that its route uses, and no o
     from turnstone.services.files.uploads import Uploads
     from turnstone.services.letta.agents import LettaAgents
     from turnstone.services.letta.messages import LettaMessages
+    from turnstone.services.letta.runs import LettaRuns
     from turnstone.services.memory.banks import Banks
     from turnstone.services.memory.documents.documents import Documents
     from turnstone.services.memory.documents.file_batches import FileBatches
@@ -70,6 +71,9 @@ class UseCases(Protocol):
 
     @property
     def letta_messages(self) -> LettaMessages: ...
+
+    @property
+    def letta_runs(self) -> LettaRuns: ...
 
     @property
     def sessions(self) -> Sessions: ...

@@ -36,6 +36,8 @@ FOR_ALL: Mapping[tuple[str, str], int] = {
     ("POST", "/letta/v1/tools/add-base-tools"): 200,
     ("GET", "/letta/v1/agents"): 200,  # only what the stranger may see
     ("POST", "/letta/v1/agents"): 200,
+    ("GET", "/letta/v1/runs"): 200,
+    ("GET", "/letta/v1/runs/active"): 200,
     ("GET", "/v1/version"): 200,
     ("GET", "/v1/openapi.json"): 200,
     ("GET", "/v1/docs"): 200,

@@ -136,6 +136,7 @@ BEYOND_SCHEMAS = {
     "letta_reset_letta_messages": "an agent begins without messages",
     "letta_send_letta_messages": LETTA_MESSAGES,
     "letta_stream_letta_messages": LETTA_MESSAGES,
+    "letta_start_letta_run": LETTA_MESSAGES,
     "embed_contents": "vectors have the dimensions that the offline model makes",
 }
 STREAMS = {"chat_completion": "ChatCompletionStream", "create_chat_completion": "CreateChatCompletionStream"}

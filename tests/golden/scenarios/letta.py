@@ -71,3 +71,28 @@ def of_agents(world: World) -> None:
     world.send("GET", agent)
     world.send("PATCH", agent, {"name": "x"})
     world.work()
+
+
+@scenario("tests/e2e/letta/test_letta_runs.py", "tests/integration/letta/test_letta_runs.py")
+def of_runs(world: World) -> None:
+    world.serve()
+    agent = f"{AGENTS}/{world.post(f'{AGENTS}/', CONFIG)['id']}"
+    ended, failed = (_begun(world, agent, text) for text in (SEND, "fail 500"))
+    for path in (f"{LETTA}/runs", f"{LETTA}/runs/active", ended, failed, f"{ended}/messages?role=assistant"):
+        world.send("GET", path)
+    for path in (f"{ended}/usage", f"{ended}/messages?role=none", f"{ended}/messages?cursor=message-0"):
+        world.send("GET", path)
+    for _ in range(2):
+        world.send("DELETE", ended)
+    world.send("PATCH", f"{agent}/reset-messages")
+    world.send("GET", failed)
+    world.send("POST", f"{AGENTS}/agent-none/messages/async", texts(SEND))
+    world.send("DELETE", agent)
+    world.work()
+
+
+def _begun(world: World, agent: str, text: str) -> str:
+    """Return the path of a run that has ended."""
+    run_id = world.post(f"{agent}/messages/async", texts(text))["id"]
+    world.settle()
+    return f"{LETTA}/runs/{run_id}"

@@ -67,7 +67,7 @@ REGISTERED = [
 
 BIRDS = "https://birds.example/mcp"
 COUNTED = {"type": "object", "properties": {"place": {"type": "string"}}}
-RESPONSES, WEBHOOKS, LETTA = "/v1/responses", "/v1/webhooks", "/letta/v1/agents"
+RESPONSES, WEBHOOKS, LETTA, RUNS = "/v1/responses", "/v1/webhooks", "/letta/v1/agents", "/letta/v1/runs"
 LARGE = NOISE * 8  # more than a stored chat completion has in its record
 FOLLOWED_MS = 300
 TOOL_CALLS = (
@@ -385,10 +385,22 @@ def _keeps_letta_agent(stage: Stage, text: str) -> None:
     answer("GET", f"{agent}/memory/archival")
     answer("DELETE", f"{agent}/archival/{passage_id}")
     answer("PATCH", f"{agent}/reset-messages")
+    _keeps_runs(stage, agent)
     for path in ("models", "tools"):
         answer("GET", f"/letta/v1/{path}")
     for agent_id in made:
         answer("DELETE", f"{LETTA}/{agent_id}")
+
+
+def _keeps_runs(stage: Stage, agent: str) -> None:
+    """Begin a run of the agent, read and list it, and delete it."""
+    answer = stage.functions.answer
+    body = {"messages": [{"role": "user", "text": "hello"}]}
+    run_id = answer("POST", f"{agent}/messages/async", body, idempotency_key=stage.key())[1].get("id", "run-none")
+    run = f"{RUNS}/{run_id}"
+    for path in (RUNS, f"{RUNS}/active", run, f"{run}/messages", f"{run}/usage"):
+        answer("GET", path)
+    answer("DELETE", run)
 
 
 def _keeps_responses(stage: Stage, text: str) -> None:

@@ -19,6 +19,7 @@ from turnstone.domain.access.access import Ownership
 from turnstone.domain.agents.agents import Agent, AgentConfig
 from turnstone.domain.agents.blocks import MemoryBlock, StoredBlock
 from turnstone.domain.files.stored_files import FileUpload, StoredFile
+from turnstone.domain.letta.runs import ListedRun
 from turnstone.domain.memory.banks import Bank, BankRef, VectorSpace
 from turnstone.domain.memory.documents import Document, DocumentChunk
 from turnstone.domain.memory.lent_banks import archive_of
@@ -41,6 +42,7 @@ from turnstone.store.agents.blocks import BlockStore
 from turnstone.store.files.attachments import AttachmentStore
 from turnstone.store.files.files import FileStore, cleaning_of
 from turnstone.store.files.uploads import UploadStore, ref_of
+from turnstone.store.letta.runs import put_run
 from turnstone.store.memory.bank_records import BankChange
 from turnstone.store.memory.banks import BankStore, StoredBank
 from turnstone.store.memory.contents import BankContents
@@ -124,6 +126,7 @@ def store_what_events_name(store: RangeStore, *, is_waiting: bool, has_block: bo
     _store_vector_store(store)
     AttachmentStore(store).put(ref, attachment_id, ProducedFile("a.txt", "text/plain", b"a file"))
     _store_response(store, ref.turn(ids["turn_id"]))
+    _store_run(store, ref.turn(ids["turn_id"]))
     state = running.turns[0].with_step(_step(ids, is_waiting=is_waiting))
     response = state.turn.steps[-1].model_response  # type: ignore[union-attr] # the only step is an inference
     if is_waiting:
@@ -144,6 +147,11 @@ def _store_response(store: RangeStore, ref: TurnRef) -> None:
         stamp=OWNED,
     )
     store.write(put_response(ref, request, listed))
+
+
+def _store_run(store: RangeStore, ref: TurnRef) -> None:
+    listed = ListedRun(agent_id=ref.agent_id, session_id=ref.session_id, ends_at=FAR_AWAY, stamp=OWNED)
+    store.write([put_run(ref, listed)])
 
 
 def _store_webhook(store: RangeStore) -> None:

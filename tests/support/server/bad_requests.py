@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.support.clients.forms import FORM_TYPE, OF_FORM, FormBody, encoded_form
 from tests.support.server.asgi_client import Answered, Raw, Served, strict_json
 from tests.support.server.bodies.letta import AGENTS as LETTA_AGENTS
-from tests.support.server.bodies.letta import BLOCKS, LETTA, PASSAGES, TEXT
+from tests.support.server.bodies.letta import BLOCKS, LETTA, MESSAGES, PASSAGES, SENT, TEXT
 from tests.support.server.bodies.responses import CONVERSATIONS, NEW_CONVERSATIONS, RESPONSES
 from tests.support.server.bodies.responses import VALID as RESPONSE_BODIES
 from tests.support.server.bodies.vector_stores import ADDING_FILES, FILE_BATCHES, STORE, VECTOR_STORES, files_in
@@ -425,6 +425,10 @@ class World:
         if "{memory_id}" in self._route.path:
             (passage,) = self._server.client.post(self._at(PASSAGES), TEXT).json()
             self._ids["memory_id"] = passage["id"]
+        if "{run_id}" in self._route.path:
+            self._ids["run_id"] = self._server.client.post(self._at(MESSAGES) + "/async", SENT).json()["id"]
+            # waits for the end of the run
+            assert self._server.client.post(self._at(MESSAGES), SENT).status == 200
 
     def _at(self, path: str) -> str:
         return path.format_map(self._ids)

@@ -11,7 +11,7 @@ from typing import Any
 from functions.local.routes import ROUTES
 from tests.support.clients.forms import FormBody, encoded
 from tests.support.server.asgi_client import Answered, Raw, Served, bearer, key_for
-from tests.support.server.bodies.letta import BLOCKS, PASSAGES, TEXT
+from tests.support.server.bodies.letta import BLOCKS, MESSAGES, PASSAGES, SENT, TEXT
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.refs import SessionRef
 from turnstone.http.route import Route
@@ -163,6 +163,11 @@ class Tenant:
         (passage,) = self.send("POST", PASSAGES.format_map(self.ids), TEXT).json()
         self.ids["memory_id"] = passage["id"]
         self.secrets.add(passage["id"].removeprefix("passage-").encode())
+        run = self.send("POST", f"{MESSAGES.format_map(self.ids)}/async", SENT)
+        assert run.status == 200, run
+        self.ids["run_id"] = run.json()["id"]
+        self.secrets.add(run.json()["id"].removeprefix("run-").encode())
+        assert self.send("POST", MESSAGES.format_map(self.ids), SENT).status == 200  # waits for the end of the run
         tested = self.send("POST", f"{WEBHOOKS}/{self.ids['webhook_id']}/test").json()
         self.ids["delivery_id"] = tested["delivery_id"]
         self.secrets |= {tested["delivery_id"].encode(), tested["event_id"].encode()}

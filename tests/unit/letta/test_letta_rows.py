@@ -19,8 +19,8 @@ from turnstone.dialects.letta.ids import message_id, row_in
 from turnstone.dialects.letta.message_requests import LettaRequest, MessagesQuery, messages_query
 from turnstone.dialects.letta.messages import AnswerTool, Note, response_of, rows_of
 from turnstone.dialects.letta.requests import REFUSED, CreateLettaAgent, UpdateLettaAgent
-from turnstone.dialects.letta.stream import DONE, LettaStream
 from turnstone.dialects.letta.tool_rules import from_rule, to_rule
+from turnstone.dialects.letta.turns.stream import DONE, LettaStream
 from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.errors import InvalidRequest, NotFound
 from turnstone.domain.letta.agents import BASE_TOOLS, LettaAgent, LettaFields, tool_id, tools_of

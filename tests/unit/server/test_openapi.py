@@ -39,6 +39,7 @@ from tests.support.server.valid_bodies import BODIES, FULL_AGENT, STORED
 from turnstone.dialects.letta.lists import AGENTS_QUERY, RESET_QUERY
 from turnstone.dialects.letta.message_requests import QUERY as LETTA_MESSAGES_QUERY
 from turnstone.dialects.letta.passages import PASSAGES_QUERY
+from turnstone.dialects.letta.turns.runs import RUN_MESSAGES_QUERY, RUNS_QUERY
 from turnstone.dialects.llama_stack.lists import QUERY as LIST_QUERY
 from turnstone.dialects.llama_stack.memory.documents import QUERY as DOCUMENTS_QUERY
 from turnstone.dialects.llama_stack.turns.event_numbers import QUERY as EVENTS_QUERY
@@ -250,6 +251,8 @@ READERS = {
     "messages_query": LETTA_MESSAGES_QUERY,
     "passages_query": PASSAGES_QUERY,
     "refuse_initial_messages": RESET_QUERY,
+    "runs_limit": RUNS_QUERY,
+    "run_rows_query": RUN_MESSAGES_QUERY,
     "bank_in_query": ("memory_bank_id",),
     "completions_in_query": COMPLETIONS_QUERY,
     "conversation_page_in": ("after", "limit", "order"),
@@ -540,7 +543,7 @@ NAMES = {"model_id": "meta/llama", "toolgroup_id": "mcp::a", "identifier": "guar
 NAMES |= {"conversation_id": "unknown", "item_id": "unknown"}
 NAMES |= {"response_id": "unknown", "completion_id": "unknown", "memory_bank_id": "shore", "document_id": "unknown"}
 NAMES |= {"file_id": "unknown", "upload_id": "unknown", "vector_store_id": "unknown", "batch_id": "unknown"}
-NAMES |= {"memory_id": "unknown"}
+NAMES |= {"memory_id": "unknown", "run_id": "unknown"}
 NAMES |= {"webhook_id": "unknown", "delivery_id": "unknown", "block_label": "unknown"}
 NAMES |= {"tool_name": "current_time", "provider_id": "default", "attachment_id": "0" * 32}
 
@@ -635,11 +638,14 @@ def check_letta(checked: CheckedClient) -> None:
     for method, path in sorted(letta_bodies.GRADES.keys() - {("POST", letta_bodies.AGENTS)}, reverse=True):
         body = letta_bodies.GRADES[method, path][0][0]
         assert checked.fetch(method, path, body).status == 200, path
+    assert checked.fetch("PATCH", letta_bodies.RESET).status == 200
+    run = checked.fetch("POST", f"{letta_bodies.MESSAGES}/async", letta_bodies.SENT).json()
+    checked.ids["run_id"] = run["id"]
     for method, path in (*letta_bodies.LISTS, *letta_bodies.READ):
-        if method != "DELETE":
+        if method not in ("DELETE", "PATCH"):
             assert checked.fetch(method, path).status == 200, path
     checked.ids["memory_id"] = checked.fetch("GET", letta_bodies.PASSAGES).json()[0]["id"]
-    for path in (letta_bodies.BLOCK, letta_bodies.PASSAGE, letta_bodies.AGENT):
+    for path in (letta_bodies.BLOCK, letta_bodies.PASSAGE, letta_bodies.RUN, letta_bodies.AGENT):
         assert [checked.fetch("DELETE", path).status for _ in range(2)] == [200, 404]
     assert checked.fetch("POST", letta_bodies.AGENTS, {}).status == 400
     assert checked.fetch("GET", f"{below}/agents", query="?limit=none").status == 422

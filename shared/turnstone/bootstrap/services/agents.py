@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from turnstone.services.agents.core_memory import CoreMemoryToolbox
     from turnstone.services.letta.agents import LettaAgents
     from turnstone.services.letta.messages import LettaMessages
+    from turnstone.services.letta.runs import LettaRuns
     from turnstone.store.agents.blocks import BlockStore
 
 PATIENCE_S, PATIENCE_ON_LAMBDA_S = 30.0, 25.0
@@ -154,5 +155,28 @@ class LettaServices:
                 patience_s=PATIENCE_ON_LAMBDA_S if foundation.is_on_lambda else PATIENCE_S,
                 jobs=lambda: ports.jobs,
                 stop_runs=(lambda _: None) if foundation.is_on_lambda else self._turns().local_runs.stop,
+            )
+        )
+
+    @cached_property
+    def runs(self) -> LettaRuns:
+        from turnstone.services.letta.runs import LettaRunDeps, LettaRuns
+        from turnstone.store.letta.runs import RunStore
+        from turnstone.store.sessions.turns import TurnStore
+
+        foundation, turns = self._foundation, self._turns
+        ports = foundation.ports
+        return LettaRuns(
+            LettaRunDeps(
+                messages=lambda: self.messages,
+                turns=lambda: turns().turns,
+                cancelling=lambda: turns().cancelling,
+                store=RunStore(ports.store),
+                turn_store=TurnStore(ports.store),  # results are cut out of whole texts
+                sessions=foundation.session_store,
+                rules=foundation.rules,
+                supervisor=ports.supervisor,
+                clock=ports.clock,
+                kept_for_s=foundation.settings.responses_ttl_s,
             )
         )

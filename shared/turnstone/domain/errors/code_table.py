@@ -82,6 +82,7 @@ NOT_FOUND: Mapping[str, ErrorCode] = {
     "toolgroup": ErrorCode.TOOLGROUP_NOT_FOUND,
     "tool": ErrorCode.TOOL_NOT_FOUND,
     "message": ErrorCode.MESSAGE_NOT_FOUND,
+    "run": ErrorCode.RUN_NOT_FOUND,
     "webhook": ErrorCode.WEBHOOK_NOT_FOUND,
     "delivery": ErrorCode.DELIVERY_NOT_FOUND,
     "API key": ErrorCode.RECORD_NOT_FOUND,  # printed by the operator's command only

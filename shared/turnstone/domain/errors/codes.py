@@ -162,6 +162,7 @@ class ErrorCode(StrEnum):
         "The agent has no such message.",
         "Choose one that its list of messages shows.",
     )
+    RUN_NOT_FOUND = ("run_not_found", "The tenant has no such run.", "See `GET /letta/v1/runs`.")
     WEBHOOK_NOT_FOUND = ("webhook_not_found", "The tenant has no such webhook.", "See `GET /v1/webhooks`.")
     DELIVERY_NOT_FOUND = (
         "delivery_not_found",

@@ -59,6 +59,11 @@ class LettaMessages:
 
     def send(self, caller: Caller, agent_id: str, messages: Sequence[Message], attempt: Attempt) -> TurnBroadcast:
         """Begin the turn of the messages; the first one creates the session. For the errors see `Turns.start`."""
+        ref, opening = self.opening(caller, agent_id, messages)
+        return self._deps.turns.start(caller, ref, opening, attempt)
+
+    def opening(self, caller: Caller, agent_id: str, messages: Sequence[Message]) -> tuple[SessionRef, Opening]:
+        """Return the opening of the turn of the messages, in the agent's main session. Raises NotFound, ContentLost."""
         agent = self._deps.agents.read(caller, agent_id)
         ref = self._ref(caller, agent)
         now = self._deps.clock.now()
@@ -77,8 +82,7 @@ class LettaMessages:
             keeps_config=True,
             origin="letta",
         )
-        opening = Opening(new, create=session, patience_s=self._deps.patience_s)
-        return self._deps.turns.start(caller, ref, opening, attempt)
+        return ref, Opening(new, create=session, patience_s=self._deps.patience_s)
 
     def reset(self, caller: Caller, agent_id: str) -> LettaAgent:
         """Remove all messages of the agent by one write, and return it; a running turn can store nothing more.

@@ -16,6 +16,9 @@ MESSAGES = f"{AGENT}/messages"
 PASSAGES = f"{AGENT}/archival"
 PASSAGE = f"{PASSAGES}/{{memory_id}}"
 TEXT = {"text": "The sky is blue."}
+RESET = f"{AGENT}/reset-messages"
+RUNS = f"{LETTA}/runs"
+RUN = f"{RUNS}/{{run_id}}"
 CREATE: dict[str, Any] = {"name": "Sam", "llm_config": {"model": "offline"}, "tags": ["a"]}
 SENT: dict[str, Any] = {"messages": [{"role": "user", "text": "hello"}]}
 
@@ -38,6 +41,7 @@ GRADES: Mapping[tuple[str, str], tuple[Sequence[Any], Callable[[Any], int]]] = {
     ("POST", PASSAGES): ((TEXT,), _grade(TEXT)),
     ("POST", MESSAGES): ((SENT,), _grade(SENT)),
     ("POST", f"{MESSAGES}/stream"): ((SENT,), _grade(SENT)),
+    ("POST", f"{MESSAGES}/async"): ((SENT,), _grade(SENT)),
 }
 READ = (
     ("GET", f"{LETTA}/health"),
@@ -52,8 +56,14 @@ READ = (
     ("DELETE", BLOCK),
     ("DELETE", PASSAGE),
     ("GET", f"{AGENT}/memory/archival"),
+    ("GET", RUN),
+    ("DELETE", RUN),
+    ("GET", f"{RUN}/usage"),
 )
-LISTS = (("GET", AGENTS), ("GET", MESSAGES), ("GET", PASSAGES), ("PATCH", f"{AGENT}/reset-messages"))
+LISTS = (
+    *(("GET", AGENTS), ("GET", MESSAGES), ("GET", PASSAGES), ("PATCH", RESET)),
+    *(("GET", RUNS), ("GET", f"{RUNS}/active"), ("GET", f"{RUN}/messages")),
+)
 
 
 def list_grade(query: Mapping[str, list[str]]) -> int:
