@@ -38,14 +38,12 @@ def uuid7_milliseconds(text: str) -> int:
 
 def moment_of(text: str) -> datetime:
     """Return the time at which a UUIDv7 was created, the beginning of 1970 for any other text."""
-    if UUID_TEXT.fullmatch(text):
-        is_ordered = text[14] == "7" and text[19] in "89ab"
-    else:
-        is_ordered = _is_version_7(text)
-    return _EPOCH + timedelta(milliseconds=uuid7_milliseconds(text) if is_ordered else 0)
+    return _EPOCH + timedelta(milliseconds=uuid7_milliseconds(text) if _is_version_7(text) else 0)
 
 
 def _is_version_7(text: str) -> bool:
+    if UUID_TEXT.fullmatch(text):
+        return text[14] == "7" and text[19] in "89ab"
     try:
         return UUID(text).version == 7
     except ValueError:
