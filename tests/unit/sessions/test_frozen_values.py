@@ -13,7 +13,7 @@ from turnstone.dialects.openai.chat.chat_requests import CreateChatCompletion
 from turnstone.domain.agents.agents import AgentConfig, TurnOverrides
 from turnstone.domain.sessions.sessions import Session
 from turnstone.domain.turns.turns import NewTurn, Turn, TurnState
-from turnstone.domain.values.frozen import Frozen
+from turnstone.domain.values.frozen import MAX_DEPTH, Frozen, is_too_deep
 
 CLASSES = (AgentConfig, TurnOverrides, Session, NewTurn, Turn, TurnState)
 
@@ -85,3 +85,21 @@ def test_a_copy_is_that_of_pydantic(cls: type[Frozen], update: dict[str, Any] | 
     assert copied is not value
     assert copied.__dict__ is not value.__dict__
     assert copied.model_fields_set is not value.model_fields_set
+
+
+def deep(levels: int, beside: Any = ()) -> Any:
+    """Return lists, objects and tuples in one another."""
+    value: Any = [{}, []][levels % 2]
+    for level in range(levels - 1):
+        value = [{"a": 1, "b": value, "c": beside}, [beside, value], (value,)][level % 3]
+    return value
+
+
+@pytest.mark.parametrize("beside", [(), {}, [1, None], "text"], ids=["empty", "object", "list", "text"])
+def test_nesting_is_counted_along_the_deepest_path(beside: Any) -> None:
+    assert not is_too_deep("text", 0)
+    for levels in range(1, 8):
+        assert is_too_deep(deep(levels), levels - 1)
+        assert not is_too_deep(deep(levels), levels)
+    assert not is_too_deep(deep(MAX_DEPTH, beside))
+    assert is_too_deep(deep(MAX_DEPTH + 1, beside))

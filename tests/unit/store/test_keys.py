@@ -3,7 +3,7 @@
 Covers: adapters/machine/system, store/layout/keys
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from itertools import pairwise
@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from turnstone.adapters.machine.system import RandomIds, SystemClock
 from turnstone.domain.access.identity import is_usable_tenant
 from turnstone.domain.refs import SessionRef, TurnRef
-from turnstone.domain.values.ids import milliseconds, order_key, uuid7, uuid7_milliseconds
+from turnstone.domain.values.ids import milliseconds, moment_of, order_key, uuid7, uuid7_milliseconds
 from turnstone.ports.records import Key, Range
 from turnstone.store.layout.keys import (
     MAX_COMPONENT_BYTES,
@@ -213,6 +213,16 @@ def test_an_id_is_a_uuid_of_version_7_with_its_time(unix_ms: int, randomness: by
     made = uuid7(unix_ms, randomness)
     assert (UUID(made).version, UUID(made).variant) == (7, RFC_4122)
     assert unix_ms == uuid7_milliseconds(made)
+
+
+@pytest.mark.parametrize("of", [str, lambda made: made.hex, lambda made: str(made).upper(), lambda made: made.urn])
+@given(made=st.uuids(allow_nil=True) | st.builds(UUID, st.builds(uuid7, st.integers(0, 2**47), RANDOMNESS)))
+def test_the_time_of_an_id_is_read_in_any_form_of_a_uuid(of: Callable[[UUID], str], made: UUID) -> None:
+    assert uuid7_milliseconds(of(made)) == made.int >> 80
+    if made.version != 7 or made.int >> 80 < milliseconds(datetime.max.replace(tzinfo=UTC)):
+        begins = datetime(1970, 1, 1, tzinfo=UTC)
+        passed = timedelta(milliseconds=made.int >> 80 if made.version == 7 else 0)
+        assert moment_of(of(made)) == begins + passed
 
 
 @settings(PROPERTY)

@@ -6,12 +6,13 @@ its 16 bytes, any other text as its length and its UTF-8.
 
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from functools import lru_cache
 from hashlib import sha256
 from typing import NamedTuple
-from uuid import UUID
 
 from turnstone.domain.errors import NotFound
 from turnstone.domain.refs import SessionRef, TurnRef
+from turnstone.domain.values.ids import UUID_TEXT, uuid_text
 
 RESPONSE, CONVERSATION = "resp_", "conv_"
 RESPONSE_KIND, CONVERSATION_KIND, ITEM_KIND = "response", "conversation", "item"
@@ -63,7 +64,7 @@ def session_of(tenant: str, text: str) -> SessionRef:
 
 def item_id(kind: str, turn_id: str, index: int) -> str:
     """Return the id of an item of the turn, which is a UUID; `kind` is a prefix such as `msg`."""
-    return f"{kind}_{UUID(turn_id).hex}{index:04x}"
+    return f"{kind}_{turn_id.replace('-', '')}{index:04x}"
 
 
 def approval_id(turn_id: str, call_id: str) -> str:
@@ -74,20 +75,18 @@ def approval_id(turn_id: str, call_id: str) -> str:
 def item_address(text: str) -> ItemAddress | None:
     """Return the address in an item's id, None for a text that is no such id."""
     found = ITEM.fullmatch(text)
-    return None if found is None else ItemAddress(str(UUID(found[2])), int(found[3], 16))
+    return None if found is None else ItemAddress(uuid_text(found[2]), int(found[3], 16))
 
 
+@lru_cache(maxsize=1_024)  # a response shows its id several times, and the next request names it again
 def _encoded(*names: str) -> str:
     return urlsafe_b64encode(b"".join(map(_framed, names))).decode().rstrip("=")
 
 
 def _framed(name: str) -> bytes:
     """Return the bytes of one name. Raises ValueError for an empty or a long one."""
-    try:
-        if str(UUID(name)) == name:
-            return b"\0" + UUID(name).bytes
-    except ValueError:
-        pass  # a name of another form
+    if UUID_TEXT.fullmatch(name):
+        return b"\0" + bytes.fromhex(name.replace("-", ""))
     text = name.encode()
     if not 0 < len(text) <= MOST_TEXT_BYTES:
         raise ValueError(f"a name in an id must have 1 to {MOST_TEXT_BYTES} bytes")
@@ -105,7 +104,7 @@ def _names_in(text: str, prefix: str, count: int) -> list[str] | None:
         while left:
             size = left[0] or UUID_BYTES
             part = left[1 : 1 + size]
-            names.append(part.decode() if left[0] else str(UUID(bytes=part)))
+            names.append(part.decode() if left[0] else uuid_text(part.hex()))
             left = left[1 + size :]
         return names if len(names) == count and _encoded(*names) == encoded else None
     except ValueError:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 MAX_DEPTH = 64
+NESTS = (dict, list, tuple)
 FrozenT = TypeVar("FrozenT", bound="Frozen")
 _set = object.__setattr__
 
@@ -131,11 +132,17 @@ class NullMeansDefault(Frozen):
 
 def is_too_deep(value: Any, levels: int = MAX_DEPTH) -> bool:
     """Return whether the value's nesting exceeds the limit of stores and readers."""
-    if isinstance(value, dict):
-        return levels == 0 or any(is_too_deep(inner, levels - 1) for inner in value.values())
-    if isinstance(value, list | tuple):
-        return levels == 0 or any(is_too_deep(inner, levels - 1) for inner in value)
-    return False
+    layer = [value] if isinstance(value, NESTS) else []
+    for _ in range(levels):
+        layer = [
+            inner
+            for nest in layer
+            for inner in (nest.values() if isinstance(nest, dict) else nest)
+            if isinstance(inner, NESTS)
+        ]
+        if not layer:
+            return False
+    return bool(layer)
 
 
 def infinity_path(value: Any) -> tuple[str | int, ...] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from turnstone.domain.errors import InvalidRequest
@@ -19,23 +19,28 @@ if TYPE_CHECKING:
 
 
 class PreviousResponse(NamedTuple):
-    """The response to continue, which may wait for approvals."""
+    """The response to continue, which may wait for approvals.
+
+    Attributes:
+        turn: returns the state of its turn, which few requests need.
+    """
 
     ref: TurnRef
-    state: TurnState
+    turn: Callable[[], TurnState]
     sent: SentRequest
 
     @property
     def client_calls(self) -> tuple[str, ...]:
         """The ids of the calls that it leaves for its client to run."""
-        calls = self.state.turn.output_message.tool_calls
+        calls = self.turn().turn.output_message.tool_calls
         return tuple(call.call_id for call in calls if not self._waits(call))
 
     def waiting(self) -> dict[str, tuple[ToolCall, str]]:
         """Return the calls that wait for an approval, with their toolgroups, by the ids of their requests."""
+        state = self.turn()
         return {
-            approval_id(self.state.order, call.call_id): (call, self.sent.hosted[call.tool_name].group)
-            for call in self.state.turn.output_message.tool_calls
+            approval_id(state.order, call.call_id): (call, self.sent.hosted[call.tool_name].group)
+            for call in state.turn.output_message.tool_calls
             if self._waits(call)
         }
 
@@ -78,6 +83,8 @@ def used_already(approval: Approval) -> InvalidRequest:
 
 def decided(approvals: Sequence[Approval], continued: PreviousResponse | None, of: str) -> Decided:
     """Return the decisions. Raises InvalidRequest for an approval that no call waits for; `of` names that response."""
+    if not approvals:
+        return Decided()
     waiting = {} if continued is None else continued.waiting()
     found: dict[str, tuple[Approval, ToolCall, str]] = {}
     for approval in approvals:

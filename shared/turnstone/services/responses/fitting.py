@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection
 from datetime import datetime
+from functools import partial
 from typing import Any, NamedTuple
 
 from turnstone.domain.access.access import Ownership
@@ -22,6 +23,7 @@ from turnstone.services.responses.approving import Decided, PreviousResponse, de
 from turnstone.services.responses.forking import ForkNeeded
 from turnstone.services.turns.run_request import BesideConflict, Opening
 from turnstone.store.responses.responses import put_approved, put_response, request_in
+from turnstone.store.sessions.turn_records import is_terminal, turn_state_of
 from turnstone.store.sessions.turns import SessionView
 
 NOTED_WITH_IT = (
@@ -139,7 +141,7 @@ class Fitting:
         """Return the opening of the same response in a new session that begins with the turns up to this one."""
         fork = Fitting(self._new, None, self._owner, self._ends_at, beside_first=self._beside_first)
         if self._previous is not None:
-            fork._follow(PreviousResponse(self._previous, needed.state, needed.sent))
+            fork._follow(PreviousResponse(self._previous, lambda: needed.state, needed.sent))
         return fork
 
     def overtaken(self, conflict: BesideConflict) -> Exception:
@@ -173,20 +175,20 @@ class Fitting:
         The calls that it leaves to its client are open.
         """
         request = request_in(view.beside[0], previous)
-        state = view.state
-        if state is None:
+        record = view.turn_record
+        if record is None:
             raise NotFound(RESPONSE_KIND, response_id(previous))
-        if not state.status.is_terminal:
+        if not is_terminal(record):
             self._in_session.report_if_due(previous, view.session)
-            raise TurnRunning(state.order)
+            raise TurnRunning(previous.turn_id)
         # a conversation has the responses that name it, and no others
         is_newest = view.session.last_order == previous.turn_id
         if not is_newest or request.conversation is not None or not self._new.is_stored:
-            raise ForkNeeded(view, state, request)
-        self._follow(PreviousResponse(previous, state, request))
+            raise ForkNeeded(view, turn_state_of(record), request)
+        self._follow(PreviousResponse(previous, partial(turn_state_of, record), request))
 
     def _follow(self, continued: PreviousResponse) -> None:
-        self._continued, self._open_calls = continued, continued.client_calls
+        self._continued, self._open_calls = continued, continued.client_calls if self._new.given else ()
 
     def _lists(self, offer: ToolOffer) -> dict[str, Any]:
         """Return the tools of MCP servers to list, and the marks of all that were listed in the chain so far."""

@@ -339,7 +339,8 @@ class Responses:
             tenant=tenant, agent_id=session.agent_id, session_id=session.session_id, turn_id=session.last_order
         )
         try:
-            return PreviousResponse(ref, self._deps.turn_store.load(ref)[1], self._store.sent(ref))
+            state = self._deps.turn_store.load(ref)[1]
+            return PreviousResponse(ref, lambda: state, self._store.sent(ref))
         except NotFound:  # a turn of another API, or a deleted response
             return None
 

@@ -101,7 +101,8 @@ class ResponseFold:
             yield from self._in_progress()
 
     def _in_progress(self) -> Iterator[Event]:
-        self.response = self._shown.begun()
+        if self._shown.is_in_background:  # it was queued before
+            self.response = self._shown.begun()
         yield {"type": "response.in_progress", "response": self.response}
         if self._shown.sent.lists:
             from turnstone.dialects.openai.responses.output.mcp_items import OpenToolList  # few responses have such

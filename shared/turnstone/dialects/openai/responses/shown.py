@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from turnstone.domain.refs import TurnRef
@@ -69,7 +70,7 @@ class ShownResponse(NamedTuple):
         return {
             "id": response_id(self.ref),
             "object": "response",
-            "created_at": _seconds(moment_of(self.ref.turn_id)),
+            "created_at": _created_at(self.ref.turn_id),
             "status": status,
             **self.sent.echo,
             **end,
@@ -97,6 +98,11 @@ def usage_of(reported: Iterable[TokenUsage | None]) -> dict[str, Any] | None:
         "output_tokens_details": {"reasoning_tokens": 0},
         "total_tokens": sent + made,
     }
+
+
+@lru_cache(maxsize=1_024)  # each event with the response has it
+def _created_at(turn_id: str) -> int:
+    return _seconds(moment_of(turn_id))
 
 
 def _seconds(at: datetime) -> int:
