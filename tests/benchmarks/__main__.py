@@ -16,6 +16,7 @@ from tests.benchmarks.crowd import crowd
 from tests.benchmarks.figures import Figure, table
 from tests.benchmarks.first_token import first_tokens
 from tests.benchmarks.floor import turns_beside_the_floor
+from tests.benchmarks.floor_letta import messages_beside_the_floor
 from tests.benchmarks.floor_responses import responses_beside_the_floor
 from tests.benchmarks.imports import starts_of_functions
 from tests.benchmarks.load import gets_while_turns_wait, throughput
@@ -36,6 +37,7 @@ MEASUREMENTS: dict[str, Callable[[Path], Iterator[Figure]]] = {
     "turn": first_turns,
     "floor": turns_beside_the_floor,
     "responses": responses_beside_the_floor,
+    "letta": messages_beside_the_floor,
     "first token": first_tokens,
     "history": turns_after_history,
     "context": turns_with_full_context,

@@ -76,12 +76,12 @@ class Past:
         stored = StoredAgent(agent, self._id(BEGAN_AT), owner_of(LOCAL_CALLER))
         return AgentStore(self.store).create(TENANT, stored, self._attempt(), BEGAN_AT)
 
-    def session(self, agent_id: str, turns: int) -> SessionRef:
+    def session(self, agent_id: str, turns: int, session_id: str | None = None) -> SessionRef:
         """Store a session with so many completed turns and return where it is."""
         order = self._id(BEGAN_AT)
         session = Session(
             agent_id=agent_id,
-            session_id=self._id(BEGAN_AT),
+            session_id=session_id or self._id(BEGAN_AT),
             session_name="past",
             started_at=BEGAN_AT,
             order=order,

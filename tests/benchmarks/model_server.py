@@ -6,12 +6,14 @@ fake server (`instant`, `words-1000`, `slow-60`) and
 - `prose`: one delta, as long as the answer of a plain turn may be;
 - `tokens-of-last`: the tokens of the request that came before, by Turnstone's own estimate;
 - `messages-of-last`: how many messages that request had;
-- those named: each answers as the model named in the user's last message, and is listed first.
+- those named: each answers as the model named in the user's last message, and is listed first; `says` is a call of
+  Letta's `send_message`.
 
 Every text has a vector of 384 dimensions, always the same.
 """
 
 import asyncio
+import json
 import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -26,14 +28,18 @@ from tests.fakes.models.openai_answers import (
     HttpAnswer,
     Item,
     built_in_answer,
+    call_chunk,
+    chunk,
     encoded,
     listed,
     text_answer,
+    usage_chunk,
 )
 from tests.fakes.models.openai_server import ModelServer, serve_until_stdin_closes
 from turnstone.domain.sessions.context import MESSAGE_TOKENS
 
 DIFFERENT_ANSWERS = 16
+SAYS = "says"
 DIMENSIONS = 384
 NAMED = tuple(sys.argv[1:]) if __name__ == "__main__" else ()
 
@@ -53,6 +59,8 @@ def prepared(body: Mapping[str, Any]) -> Answer:
         case model if model in NAMED:
             _forget_all_but_last()
             text = last_user_text(body["messages"])
+            if text == SAYS:
+                return _said()
             if text.startswith("tool:"):
                 return built_in_answer({**body, "model": text})
             return _built_in(text) if "stream_options" in body else _without_usage(text)
@@ -78,6 +86,12 @@ def _forget_all_but_last() -> None:
 @cache
 def _prose(number: int) -> Sequence[Item]:
     return _encoded(text_answer(answer(number)))
+
+
+@cache
+def _said() -> Answer:
+    arguments = json.dumps({"inner_thoughts": "A greeting.", "message": "ok"})
+    return _encoded((call_chunk(0, "send_message", arguments), chunk({}, "tool_calls"), usage_chunk(10, 5)))
 
 
 @cache

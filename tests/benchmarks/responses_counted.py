@@ -6,7 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 from random import Random
 
-from tests.benchmarks.counted_store import Bill, CountedStore
+from tests.benchmarks.counted_store import Bill, CountedStore, without_extensions
 from tests.benchmarks.histories import BEGAN_AT, Past, answer, question
 from tests.benchmarks.workload import LONGER_THAN_ANY_HISTORY, PATIENCE_S, SteadyClock, ports_over
 from turnstone.adapters.sqlite.files import FileBlobStore
@@ -73,7 +73,7 @@ def bills_along_forks(folder: Path, forks: int, budget_tokens: int) -> list[Bill
             chain.respond(2 * number - 1, response)
             counted.taken()
             response = chain.respond(2 * number, response)
-            bills.append(_of_request(counted.taken()))
+            bills.append(without_extensions(counted.taken()))
     return bills
 
 
@@ -83,12 +83,7 @@ def _bills(store: RangeStore, counted: CountedStore, length: int, budget_tokens:
         for number in range(TIMES):
             counted.taken()
             response = chain.respond(number, response)
-            yield _of_request(counted.taken())
-
-
-def _of_request(bill: Bill) -> Bill:
-    """Return the bill without the extensions of the lease, which a slow machine makes."""
-    return Bill(tuple(calls for calls in bill.round_trips if [call.name for call in calls] != ["UpdateItem"]))
+            yield without_extensions(counted.taken())
 
 
 @contextmanager

@@ -137,6 +137,31 @@ def test_parallel_sends_wait_for_each_other(make: Make) -> None:
     assert send_text(server, agent_id, "second").turn.output_message.content == "two"
 
 
+def test_an_equal_message_is_another_turn_unless_its_key_is_equal(make: Make) -> None:
+    server = make(send("one"), send("two"), send("three"))
+    agent_id = create(server).agent_id
+    turns = []
+    for by in (attempt("yes"), attempt("yes"), attempt("yes", key="k"), attempt("yes", key="k")):
+        turn = begin(server, agent_id, "yes", by)
+        server.drain(turn)
+        turns.append(turn.ref.turn_id)
+    assert len(set(turns)) == 3
+    assert turns[2] == turns[3]
+    assert len(server.inference.requests) == 3
+
+
+def test_an_equal_message_waits_for_the_running_one(make: Make) -> None:
+    held = Held(send("one"))
+    server = make(held)
+    agent_id = create(server).agent_id
+    first = begin(server, agent_id, "yes", attempt("yes"))
+    held.wait()
+    with pytest.raises(TurnAwaited):
+        begin(server, agent_id, "yes", attempt("yes"))
+    held.open()
+    server.drain(first)
+
+
 def test_a_change_reaches_the_next_turn_and_not_the_running_one(make: Make) -> None:
     held = Held(call("core_memory_append", "c", label="human", content="x", request_heartbeat=True))
     server = make(held, send("old"), send("new"))

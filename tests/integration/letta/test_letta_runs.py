@@ -76,6 +76,17 @@ def test_a_run_is_begun_once_for_its_key(make: Make) -> None:
     assert (listed(server), len(server.inference.requests)) == ([first.ref.turn_id], 1)
 
 
+def test_an_equal_message_is_another_run(make: Make) -> None:
+    server = make(send("one"), send("two"), is_on_lambda=False)
+    agent_id = agent(server)
+    first = begin(server, agent_id, attempt("same"))
+    server.settle()
+    second = begin(server, agent_id, attempt("same"))
+    server.settle()
+    assert first.ref != second.ref
+    assert len(server.inference.requests) == 2
+
+
 def test_a_process_that_dies_in_the_middle_is_replaced(make: Make) -> None:
     server = make(is_on_lambda=True)
     run = begin(server, agent(server))

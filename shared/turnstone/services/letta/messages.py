@@ -82,7 +82,7 @@ class LettaMessages:
             keeps_config=True,
             origin="letta",
         )
-        return ref, Opening(new, create=session, patience_s=self._deps.patience_s)
+        return ref, Opening(new, create=session, is_session_shared=True, patience_s=self._deps.patience_s)
 
     def reset(self, caller: Caller, agent_id: str) -> LettaAgent:
         """Remove all messages of the agent by one write, and return it; a running turn can store nothing more.

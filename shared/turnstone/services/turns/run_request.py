@@ -86,7 +86,8 @@ class Opening(NamedTuple):
 
     Attributes:
         patience_s: the longest wait for the end of the session's running turn; by default the request is refused.
-        create: the session, which is stored together with the turn unless it exists; its id is that of the request.
+        create: the session, which is stored together with the turn unless it exists.
+        is_session_shared: whether other requests open turns in that session, too; else its id is that of the request.
         log: the context log that the new session begins with.
         beside: writes of a dialect's own records, made together with those of the turn, or not at all.
         beside_turn: returns further such writes, whose keys contain the turn's; gets the turn's tools, too.
@@ -101,6 +102,7 @@ class Opening(NamedTuple):
     new: NewTurn
     patience_s: float = 0.0
     create: Session | None = None
+    is_session_shared: bool = False
     log: tuple[Segment, ...] = ()
     beside: tuple[Put, ...] = ()
     beside_turn: Callable[[TurnRef, ToolOffer], tuple[Put, ...]] = lambda *_: ()
@@ -114,6 +116,11 @@ class Opening(NamedTuple):
     def new_session(self) -> NewSession | None:
         """The session that is stored together with the turn, unless it exists."""
         return None if self.create is None else NewSession(self.create, self.log)
+
+    @property
+    def is_session_own(self) -> bool:
+        """Whether the session belongs to the request alone: each turn of an equal request is that of the same one."""
+        return self.create is not None and not self.is_session_shared
 
     def fitted(self, view: SessionView) -> Self:
         """Return the opening with the turn that fits the session."""

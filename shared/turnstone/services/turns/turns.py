@@ -116,7 +116,7 @@ class Turns:
 
         def act() -> TurnBroadcast:
             view, now = self._viewed(caller, ref, opening, attempt)
-            if earlier := self._earlier_ref(ref, view, attempt, now, is_own=opening.create is not None):
+            if earlier := self._earlier_ref(ref, view, attempt, now, is_own=opening.is_session_own):
                 return self._joining.join(earlier, is_resume=bool(responses))
             if responses:
                 return self._resume_by_messages(ref, view, responses, attempt, now)
@@ -143,7 +143,7 @@ class Turns:
 
         def act() -> InBackground:
             view, now = self._viewed(caller, ref, opening, attempt)
-            if earlier := self._earlier_ref(ref, view, attempt, now, is_own=opening.create is not None):
+            if earlier := self._earlier_ref(ref, view, attempt, now, is_own=opening.is_session_own):
                 return self._found(earlier)
             with _repeatable(view, attempt):
                 checked = self._opener.checked(ref, view, fetched().fitted(view), attempt, now)
@@ -315,7 +315,7 @@ class Turns:
     def _earlier_ref(
         self, ref: SessionRef, view: SessionView, attempt: Attempt, now: datetime, *, is_own: bool = False
     ) -> TurnRef | None:
-        """Return the turn this very request opened or resumed before; with `is_own`, in a session that it created."""
+        """Return the turn this very request opened or resumed before; with `is_own`, in a session of its own."""
         answer = answer_in(view.remembered, attempt, now)
         if answer is not None:
             return ref.turn(answer["turn_id"])
