@@ -113,6 +113,13 @@ class RunAgain:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolsRan:
+    """The calls have their answers; the newest step, the answer to the last one, is not stored yet."""
+
+    state: TurnState
+
+
+@dataclass(frozen=True, slots=True)
 class AtRest:
     """The run is over, and its outcome is to be stored. `unsaved` is the newest step if that is not stored yet."""
 

@@ -1,4 +1,7 @@
-"""Run the server's calls of an inference: in parallel, one step each, stored before it is emitted."""
+"""Run the server's calls of an inference: in parallel, one step each, stored before the completion is emitted.
+
+The caller stores the last step, because one write does it together with the end of a turn.
+"""
 
 from collections.abc import Generator, Iterator
 from contextlib import closing
@@ -9,15 +12,16 @@ from pydantic_core import PydanticSerializationError
 
 from turnstone.domain.tools.tool_runs import ProducedFile, ServerCall, ToolResult
 from turnstone.domain.tools.tools import ToolCall, ToolResponse
-from turnstone.domain.turns.events import StepProgressed, StepStarted, ToolCallDelta, TurnEvent, step_completed
+from turnstone.domain.turns.events import StepProgressed, StepStarted, ToolCallDelta, TurnEvent
 from turnstone.domain.turns.turns import StepTrace, ToolExecutionStep, TurnState
 from turnstone.domain.values.moments import strictly_after
-from turnstone.engine.steps import EngineDeps, NextStep, RunAgain
+from turnstone.engine.shields import keep_newest
+from turnstone.engine.steps import EngineDeps, NextStep, RunAgain, ToolsRan
 from turnstone.engine.tool_plan import RefusedCall, ToolPlan
 from turnstone.engine.tool_shields import has_stopped, judge_call, judged_answer, stopped_response
 
 
-def run_tools(plan: ToolPlan, state: TurnState, deps: EngineDeps) -> Generator[TurnEvent, None, NextStep]:
+def run_tools(plan: ToolPlan, state: TurnState, deps: EngineDeps) -> Generator[TurnEvent, None, NextStep | ToolsRan]:
     """Answer the server's calls, with steps in the order called. A failed tool is an answer, not the end."""
     for planned in plan.ours:
         if isinstance(planned, ServerCall):
@@ -28,7 +32,9 @@ def run_tools(plan: ToolPlan, state: TurnState, deps: EngineDeps) -> Generator[T
     calls = [planned for planned in plan.ours if isinstance(planned, ServerCall)]
     started_at, ended_at = state.next_moment(deps.clock.now()), state.last_moment
     with closing(deps.tools.run(calls, deps.stop)) as results:
-        for planned in plan.ours:
+        for index, planned in enumerate(plan.ours):
+            if index:
+                yield from keep_newest(state, deps)
             step_id = deps.ids.new_id()
             yield StepStarted(step_type="tool_execution", step_id=step_id)
             delta = ToolCallDelta(tool_call=planned.call, parse_status="in_progress")
@@ -47,9 +53,7 @@ def run_tools(plan: ToolPlan, state: TurnState, deps: EngineDeps) -> Generator[T
             )
             started_at = strictly_after(started_at, started_at)
             state = state.with_step(step, trace)
-            deps.recorder.save_step(state)
-            yield step_completed(step)
-    return RunAgain(state)
+    return ToolsRan(state)
 
 
 def _answered(

@@ -21,7 +21,6 @@ from turnstone.domain.turns.events import (
     TextsProgressed,
     TurnEvent,
     call_delta,
-    step_completed,
 )
 from turnstone.domain.turns.turns import AnsweredBy, InferenceStep, StepTrace, ToolExecutionStep, TurnState
 from turnstone.domain.values.moments import strictly_after
@@ -34,9 +33,10 @@ from turnstone.engine.shields import (
     input_shields_left,
     judge_input,
     judge_output,
+    keep_newest,
     output_shields_left,
 )
-from turnstone.engine.steps import AwaitClientTools, EngineDeps, Finish, NextStep, RunAgain
+from turnstone.engine.steps import AwaitClientTools, EngineDeps, Finish, NextStep, RunAgain, ToolsRan
 from turnstone.engine.tool_plan import plan_tools
 from turnstone.engine.tool_shields import emit_verdict, pending_verdicts
 from turnstone.engine.tools import run_tools
@@ -60,7 +60,8 @@ def advance(state: TurnState, deps: EngineDeps) -> Move:
     ending = ending_of(state, deps)
     calls = unanswered_calls(state) if ending is None else ()
     if calls:
-        return (yield from run_tools(plan_tools(calls, state, deps.offer), state, deps))
+        following = yield from run_tools(plan_tools(calls, state, deps.offer), state, deps)
+        return (yield from _saved_or_ended(following.state, deps)) if isinstance(following, ToolsRan) else following
     if pending := pending_verdicts(state):
         return (yield from emit_verdict(pending[0], state, deps))
     if ending is not None:
@@ -141,13 +142,16 @@ def _infer(state: TurnState, deps: EngineDeps) -> Move:
     trace = StepTrace.model_construct(deltas=deltas, usage=usage, model=request.model, has_alert=has_alert)
     if kept is not None:
         trace = trace.model_copy(update={"reasoning": answer.reasoning, "cuts": cuts_of(kept, answer)})
-    inferred = state.with_step(step, trace)
-    ending = ending_of(inferred, deps)
-    if ending is not None and not output_shields_left(inferred, deps.config.output_shields):
-        return replace(ending, unsaved=step)
-    deps.recorder.save_step(inferred)
-    yield step_completed(step)
-    return RunAgain(inferred)
+    return (yield from _saved_or_ended(state.with_step(step, trace), deps))
+
+
+def _saved_or_ended(state: TurnState, deps: EngineDeps) -> Move:
+    """Store the newest step, unless it ends the run: its outcome is stored by one write with it."""
+    ending = None if pending_verdicts(state) else ending_of(state, deps)
+    if ending is not None and not output_shields_left(state, deps.config.output_shields):
+        return replace(ending, unsaved=state.turn.steps[-1])
+    yield from keep_newest(state, deps)
+    return RunAgain(state)
 
 
 def _named(target: Target | None) -> AnsweredBy | None:

@@ -78,10 +78,11 @@ def test_of_mixed_calls_ours_run_first_and_the_client_receives_only_its_own() ->
     ending = engine.run(new_turn())
     inference = ["S inference", "P Looking.", "P c3 succeeded", "P c1 succeeded", "P c4 succeeded", *INFERENCE_KEPT]
     price = ["S tool_execution", "P c1 in_progress", *TOOL_KEPT]
-    rain = ["S tool_execution", "P c4 in_progress", *TOOL_KEPT]
+    rain = ["S tool_execution", "P c4 in_progress"]  # stored with the pause
     assert [*inference, *price, *rain] == outline(engine.journal)
     output = CompletionMessage(content="Looking.", stop_reason="end_of_message", tool_calls=(CLIENT_CALL,))
-    assert AwaitClientTools(engine.stored, output, unsaved=None) == ending
+    assert AwaitClientTools(ending.state, output, unsaved=ending.state.turn.steps[-1]) == ending
+    assert engine.stored.turn.steps == ending.state.turn.steps[:-1]
 
 
 SCRIPTS: dict[str, tuple[Scripted, ...]] = {
