@@ -4,6 +4,7 @@ Covers: domain/values/frozen
 """
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import pytest
@@ -103,3 +104,33 @@ def test_nesting_is_counted_along_the_deepest_path(beside: Any) -> None:
         assert not is_too_deep(deep(levels), levels)
     assert not is_too_deep(deep(MAX_DEPTH, beside))
     assert is_too_deep(deep(MAX_DEPTH + 1, beside))
+
+
+class Parent(Frozen):
+    number: int = 0
+
+
+class Child(Parent):
+    @cached_property
+    def text(self) -> str:
+        return str(self.number)
+
+
+def test_values_are_equal_as_pydantic_compares_them() -> None:
+    shown = Child()
+    assert shown.text == "0"
+    values = (Parent(), Parent(number=1), Child(), shown, Free(), Free(more=1), Free(more=2), Odd(), Odd(made=[]), None)
+    for one in values:
+        for other in values:
+            assert (one == other) == (
+                (isinstance(one, BaseModel) and BaseModel.__eq__(one, other) is True) or one is other
+            )
+            assert one != other or hash_of(one) == hash_of(other)
+
+
+def hash_of(value: object) -> int:
+    """Return the hash of a value, the same for all without one."""
+    try:
+        return hash(value)
+    except TypeError:
+        return 0

@@ -10,6 +10,8 @@ MAX_DEPTH = 64
 NESTS = (dict, list, tuple)
 FrozenT = TypeVar("FrozenT", bound="Frozen")
 _set = object.__setattr__
+_EXTRA = "__pydantic_extra__"
+_get = object.__getattribute__  # a model's own access also tries pydantic's, and takes several times as long
 
 
 if TYPE_CHECKING:  # the metaclass of models has no public name
@@ -45,7 +47,19 @@ class Frozen(BaseModel, metaclass=ByClass):
         """Return the value itself: it cannot change, and pydantic copies every default."""
         return self
 
-    # pydantic's own construction and copy take several times as long; a turn makes dozens of values
+    # pydantic's own construction, copy and comparison take several times as long; a turn makes dozens of values
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether the other value has the same class and the same fields."""
+        if self is other:
+            return True
+        if type(self) is not type(other) or _get(self, _EXTRA) or _get(other, _EXTRA):
+            return super().__eq__(other)
+        mine, theirs = _get(self, "__dict__"), _get(other, "__dict__")
+        if mine == theirs:
+            return True
+        has_more = max(len(mine), len(theirs)) > len(type(self).__pydantic_fields__)
+        return has_more and super().__eq__(other)  # without cached properties
 
     if not TYPE_CHECKING:  # pydantic's plugin gives mypy the signature of each class
 
@@ -62,10 +76,11 @@ class Frozen(BaseModel, metaclass=ByClass):
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Return a copy with these fields changed, without validation."""
-        if deep or self.__pydantic_extra__ is not None:
+        if deep or _get(self, _EXTRA) is not None:
             return super().model_copy(update=update, deep=deep)
         changes = update or {}
-        return _made(type(self), {**self.__dict__, **changes}, {*self.__pydantic_fields_set__, *changes})
+        given = _get(self, "__pydantic_fields_set__")
+        return _made(type(self), {**_get(self, "__dict__"), **changes}, {*given, *changes})
 
 
 class _Template(NamedTuple):

@@ -177,18 +177,14 @@ class TurnStore:
     ) -> SessionView:
         """Return the data to begin or resume a turn, from one round trip; with the `new` session if none is stored.
 
-        Records of a dialect are read `beside` it.
-
-        Raises NotFound for session or agent.
+        Records of a dialect are read `beside` it. Raises NotFound for session or agent.
         """
         segments_read = header_and_segments(ref, segments_within(budget_tokens))
         remembered_key = get_remembered(ref, attempt) if attempt else ()
         turn_read = (Get(turn_key(ref, turn_id)),) if turn_id is not None else ()
         directory_read = (Get(directory_key(ref.tenant)),) if self._directory else ()
-        (agent_record, *found), (newest,) = self._store.gather(
-            [Get(agent_key(ref.tenant, ref.agent_id)), *turn_read, *remembered_key, *beside, *directory_read],
-            [segments_read],
-        )
+        gets = [Get(agent_key(ref.tenant, ref.agent_id)), *turn_read, *remembered_key, *beside, *directory_read]
+        (agent_record, *found), (newest,) = self._store.gather(gets, [segments_read])
         if self._directory:
             self._directory.learn_readable(ref.tenant, found.pop())
         newest_first = records_within(self._store, segments_read, newest)
@@ -311,7 +307,11 @@ class TurnStore:
         has_room = summary is not None and summary_tokens(summary) <= budget_tokens
         summed_up = (summary_message(summary),) if summary is not None and has_room else ()
         tokens = tokens_of(summed_up)
-        chosen, left = newest_entries(entries, budget_tokens - tokens)
+        room = budget_tokens - tokens
+        chosen, left = newest_entries(entries, room)
+        inline = [entry.messages or () for entry in chosen]
+        if left >= 0 and all(inline):  # the form of most histories
+            return History((*summed_up, *chain.from_iterable(inline)), tokens + room - left)
         messages = self.messages_of(ref, chosen)
         if left < 0:
             fitting = sum(entry.tokens for entry in chosen) + left

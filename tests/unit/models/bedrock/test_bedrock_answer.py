@@ -163,7 +163,7 @@ def test_an_alias_in_a_call_becomes_the_name_of_its_tool() -> None:
 
 def test_ids_that_are_taken_missing_or_twice_are_replaced() -> None:
     events = [begun("f", index, call_id) for index, call_id in enumerate(("t1", "t2", "t2", ""))]
-    found = [call.call_id for call in calls(*events, taken_call_ids=frozenset({"t1"}))]
+    found = [call.call_id for call in calls(*events, taken_call_ids=lambda: frozenset({"t1"}))]
     assert found[1] == "t2"
     assert len(set(found)) == 4
     assert all(call_id.startswith("call_") for call_id in (found[0], *found[2:]))

@@ -29,7 +29,7 @@ def fragment(arguments: Any = "", **fields: Any) -> dict:
 
 
 def read(*chunks: dict, taken: frozenset[str] = frozenset()) -> Inferred:
-    reader = AnswerReader(taken)
+    reader = AnswerReader(lambda: taken)
     for each in chunks:
         reader.read(json.dumps(each))
     return reader.inferred()

@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from turnstone.adapters.models.openai.openai_wire import request_body, written
+from turnstone.adapters.models.openai.openai_wire import MOST_KEPT, _Wires, request_body, written
 from turnstone.domain.agents.agents import GrammarFormat, JsonSchemaFormat, SamplingParams, Strategy, TopK, TopP
 from turnstone.domain.errors import ModelFailed
 from turnstone.domain.messages.messages import (
@@ -254,3 +254,24 @@ def test_a_deep_schema_is_written():
     for _ in range(400):
         deep = {"properties": {"x": deep}}
     assert json.loads(written({"tools": [deep]})) == {"tools": [deep]}
+
+
+def test_a_message_of_a_history_has_the_same_form_in_each_request_and_keeps_no_extras_of_one():
+    history = (UserMessage(content="hello"), CompletionMessage(content="hi", stop_reason="end_of_turn"))
+    extras = {0: {"name": "ann"}}
+    first = body_of(*history, message_extras=extras)["messages"]
+    assert [{"role": "user", "content": "hello", "name": "ann"}, {"role": "assistant", "content": "hi"}] == first
+    again = body_of(*history, UserMessage(content="more"))["messages"]
+    assert {"role": "user", "content": "hello"} == again[0]
+    assert first[1] is again[1]
+    assert body_of(*history)["messages"] == again[:2]
+
+
+def test_only_the_last_used_short_messages_are_kept():
+    wires = _Wires(2)
+    short = [UserMessage(content=str(number)) for number in range(3)]
+    long = UserMessage(content="x" * (MOST_KEPT + 1))
+    kept = wires.of([*short, long])
+    again = wires.of([*short, long])
+    assert kept == again
+    assert [one is other for one, other in zip(kept, again, strict=True)] == [False, True, True, False]

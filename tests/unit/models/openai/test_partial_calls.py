@@ -32,7 +32,7 @@ def called(*parts: dict) -> dict:
 
 def read(*chunks: dict, taken: frozenset[str] = frozenset(), reason: str = "stop") -> tuple[list[Chunk], Inferred]:
     """Return the chunks that the reader yields, as its adapter takes them, and the answer."""
-    reader = AnswerReader(taken)
+    reader = AnswerReader(lambda: taken)
     found: list[Chunk] = []
     for each in (*chunks, chunk(reason)):
         text = reader.read(json.dumps(each))

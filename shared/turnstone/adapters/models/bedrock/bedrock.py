@@ -69,7 +69,7 @@ class BedrockInference:
     def _answered(self, request: InferenceRequest, line: Line) -> Iterator[Chunk | Inferred]:
         question = converse_request(request, self._options)
         call = BedrockCall(request.model, self._client.meta.region_name, partial(quoted, messages=request.messages))
-        answer = ConverseAnswer(question.tool_names, call_ids_of(request.messages), question.may_call)
+        answer = ConverseAnswer(question.tool_names, partial(call_ids_of, request.messages), question.may_call)
         begun = self._begun(question, call, line)
         try:
             for event in _whole(begun.events, call):

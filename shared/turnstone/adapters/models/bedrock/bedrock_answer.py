@@ -1,7 +1,7 @@
 """Assemble a model's answer from the events of a ConverseStream. Pure, no I/O."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from turnstone.adapters.models.bedrock.bedrock_names import Aliases
@@ -29,13 +29,13 @@ class ConverseAnswer:
     """
 
     def __init__(
-        self, tool_names: Aliases, taken_call_ids: frozenset[str] = frozenset(), may_call: bool = True
+        self, tool_names: Aliases, taken_call_ids: Callable[[], frozenset[str]] = frozenset, may_call: bool = True
     ) -> None:
         """Start an answer.
 
         Args:
             tool_names: the aliases of the tools' names.
-            taken_call_ids: the ids of the history's calls; a new call with one of them gets another.
+            taken_call_ids: see `PartialCalls`.
             may_call: False to drop calls that the request does not permit.
         """
         self._may_call = may_call

@@ -43,14 +43,14 @@ class AnswerReader:
 
     def __init__(
         self,
-        taken_call_ids: frozenset[str] = frozenset(),
+        taken_call_ids: Callable[[], frozenset[str]] = frozenset,
         quote: Callable[[str], str] = str,
         logprobs: "Logprobs | None" = None,
     ) -> None:
         """Start an answer.
 
         Args:
-            taken_call_ids: the ids of the history's calls; a new call with one of them gets another.
+            taken_call_ids: see `PartialCalls`.
             quote: makes the server's text safe to show.
             logprobs: the reader of token probabilities, None unless requested.
         """

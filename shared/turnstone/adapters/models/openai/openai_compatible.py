@@ -149,7 +149,7 @@ class OpenAICompatibleInference:
     def _chatted(self, request: InferenceRequest, line: Line) -> Iterator[Streamed]:
         ongoing = self._ongoing(request, line)
         logprobs = _new_logprobs() if request.extras.get("logprobs") else None
-        answer = AnswerReader(call_ids_of(request.messages), ongoing.quote, logprobs)
+        answer = AnswerReader(partial(call_ids_of, request.messages), ongoing.quote, logprobs)
         body = request_body(request, self._grammar_server)
         yield from self._streamed(body, answer, ongoing, logprobs, in_batches=request.takes_batches)
 

@@ -6,7 +6,9 @@ Source: the OpenAI API reference; `top_k` and `repetition_penalty` are extension
 import base64
 import json
 import re
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from threading import Lock
 from typing import Any, Literal, assert_never
 
 from pydantic_core import to_json
@@ -129,22 +131,50 @@ def json_schema_to_wire(response_format: JsonSchemaFormat) -> dict[str, Any]:
 
 
 def messages_to_wire(messages: Sequence[Message], extras: Mapping[int, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the messages, with their extras by index."""
-    wire: list[dict[str, Any]] = []
-    for message in messages:
-        # the form of most messages in a long history
-        if message.role == "user":
-            is_plain = message.context is None
-        else:
-            is_plain = message.role == "assistant" and not message.tool_calls
-        if is_plain and isinstance(message.content, str):
-            wire.append({"role": message.role, "content": message.content})
-        else:
-            wire.append(message_to_wire(message))
+    """Return the messages, with their extras by index. The objects are shared: a message of a history has one."""
+    wire = _wires.of(messages)
     for index, fields in extras.items():
         if index < len(wire):
-            wire[index] |= fields
+            wire[index] = {**wire[index], **fields}
     return wire
+
+
+class _Wires:
+    """The objects of plain messages, the last made ones: each turn sends its history again, with little more.
+
+    A message is a value, and the log of a session keeps it from turn to turn.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._kept: OrderedDict[int, tuple[Message, dict[str, Any]]] = OrderedDict()  # by id, of a message kept alive
+        self._changing = Lock()
+
+    def of(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
+        """Return the objects of the messages."""
+        with self._changing:
+            kept = list(map(self._kept.get, map(id, messages)))
+        wires = []
+        for message, found in zip(messages, kept, strict=True):
+            if found is not None and found[0] is message:
+                wires.append(found[1])
+            else:
+                wires.append(message_to_wire(message))
+                content = wires[-1].get("content")
+                if len(wires[-1]) == _PLAIN_FIELDS and isinstance(content, str) and len(content) <= MOST_KEPT:
+                    self._keep(message, wires[-1])
+        return wires
+
+    def _keep(self, message: Message, wire: dict[str, Any]) -> None:
+        with self._changing:
+            self._kept[id(message)] = message, wire
+            if len(self._kept) > self._most:
+                self._kept.popitem(last=False)
+
+
+_PLAIN_FIELDS = 2  # the role and the content
+MOST_KEPT = 4_096  # characters of a kept message
+_wires = _Wires(4_096)
 
 
 def message_to_wire(message: Message) -> dict[str, Any]:

@@ -71,17 +71,18 @@ class PartialCalls:
     """
 
     def __init__(
-        self, server: str, taken_call_ids: frozenset[str] = frozenset(), name_of: Callable[[str], str] = str
+        self, server: str, taken_call_ids: Callable[[], frozenset[str]] = frozenset, name_of: Callable[[str], str] = str
     ) -> None:
         """Start an answer.
 
         Args:
             server: names the server in errors.
-            taken_call_ids: the ids of the history's calls; a new call with one of them gets another.
+            taken_call_ids: returns the ids of the history's calls; a new call with one of them gets another.
             name_of: returns the tool that the model called by a name.
         """
         self._server = server
-        self._taken = set(taken_call_ids)
+        self._taken_before = taken_call_ids
+        self._taken: set[str] | None = None
         self._name_of = name_of
         self._calls: list[PartialCall] = []
         self._begun = 0
@@ -145,6 +146,8 @@ class PartialCalls:
         name = self._name_of(mended(call.name))
         if not name:
             return None
+        if self._taken is None:
+            self._taken = set(self._taken_before())
         call_id = mended(call.call_id)
         if not call_id or call_id in self._taken:
             call_id = f"call_{uuid4().hex}"
