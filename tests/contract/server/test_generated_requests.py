@@ -69,7 +69,7 @@ DOCUMENTS = "documents are texts of their types, or at addresses that may be fet
 QUERIES = "questions are not empty, and each kind of banks has parameters and filters of its own"
 LETTA_AGENTS = "fields without an effect are empty, and an agent names a model of this server"
 LETTA_BLOCKS = "values are within the limit of their block, and labels differ"
-LETTA_MESSAGES = "messages are streamed whole, and the rules of an agent leave it a tool"
+LETTA_MESSAGES = "messages are streamed as they are made, and the rules of an agent leave it a tool"
 # Operations that may refuse a request that follows the document, with the rule that the document can't express. Their
 # refusals have to name it, too.
 BEYOND_SCHEMAS = {

@@ -96,3 +96,12 @@ def _begun(world: World, agent: str, text: str) -> str:
     run_id = world.post(f"{agent}/messages/async", texts(text))["id"]
     world.settle()
     return f"{LETTA}/runs/{run_id}"
+
+
+@scenario("tests/e2e/letta/test_letta_tokens.py", "tests/integration/letta/test_letta_streams.py")
+def of_tokens(world: World) -> None:
+    world.serve()
+    agent = f"{AGENTS}/{world.post(f'{AGENTS}/', CONFIG)['id']}"
+    for text in (SEND, APPEND, "hello", "fail 500"):
+        world.send("POST", f"{agent}/messages/stream", texts(text, stream_tokens=True))
+    world.work()

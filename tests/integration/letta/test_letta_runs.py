@@ -150,8 +150,8 @@ def test_a_run_whose_model_fails_has_the_reason(make: Make) -> None:
 
 
 def test_a_reset_ends_and_removes_the_runs_of_its_messages(make: Make) -> None:
-    held = Held(send("done"))
-    server = make(held, is_on_lambda=False)
+    held, second = Held(send("done")), Held(send("again"))
+    server = make(held, second, is_on_lambda=False)
     agent_id = agent(server)
     run = begin(server, agent_id)
     held.wait()
@@ -162,7 +162,9 @@ def test_a_reset_ends_and_removes_the_runs_of_its_messages(make: Make) -> None:
     with pytest.raises(NotFound, match="run"):
         read(server, run)
     again = begin(server, agent_id)
+    second.wait()
     assert active(server) == [again.ref.turn_id]
+    second.open()
     server.settle()
     assert listed(server) == [again.ref.turn_id]
 

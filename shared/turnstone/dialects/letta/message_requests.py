@@ -42,13 +42,6 @@ def refuse_no_steps(value: bool) -> bool:
     return value
 
 
-def refuse_tokens(value: bool) -> bool:
-    """Return false. Raises ValueError for true."""
-    if value:
-        raise ValueError("this server streams whole messages, not tokens; leave it out")
-    return value
-
-
 class MessageCreate(NullMeansDefault):
     """A message to an agent."""
 
@@ -90,7 +83,7 @@ class StreamingRequest(LettaRequest):
     """Messages to an agent, whose turn is streamed."""
 
     stream_steps: Annotated[Flag, AfterValidator(refuse_no_steps)] = True
-    stream_tokens: Annotated[Flag, AfterValidator(refuse_tokens)] = False
+    stream_tokens: Flag = False
 
 
 class MessagesQuery(NamedTuple):

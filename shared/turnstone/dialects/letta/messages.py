@@ -23,6 +23,11 @@ from turnstone.domain.values.content import text_of
 from turnstone.domain.values.frozen import Frozen
 
 THOUGHTS = LETTA.loop_arguments[0]
+BETWEEN = "\n\n"  # the text of an answer and the thoughts of its call
+
+
+def _is_none(value: Any) -> bool:
+    return value is None
 
 
 class SystemNote(Frozen):
@@ -58,6 +63,23 @@ class CalledTool(Frozen):
     name: str
     arguments: str
     tool_call_id: str
+
+
+class CalledPart(Frozen):
+    """A part of a call: first its name and id, then parts of the JSON text of its arguments."""
+
+    name: str | None = Field(default=None, exclude_if=_is_none)
+    arguments: str | None = Field(default=None, exclude_if=_is_none)
+    tool_call_id: str | None = Field(default=None, exclude_if=_is_none)
+
+
+class ToolCallPart(Frozen):
+    """A part of a call of a tool, in a stream of tokens."""
+
+    id: str
+    date: datetime
+    message_type: Literal["tool_call_message"] = "tool_call_message"
+    tool_call: CalledPart
 
 
 class ToolCallNote(Frozen):
@@ -164,6 +186,11 @@ class Rows:
         """Leave out so many rows."""
         self._next += count
 
+    @property
+    def next_inference(self) -> str:
+        """The id of the row of the next inference."""
+        return message_id(self._turn_id, self._next + (self._added is not None))
+
     def of_input(self, messages: Sequence[Message], at: datetime) -> Iterator[Row]:
         """Yield the rows of the messages that were sent."""
         for message in messages:
@@ -195,13 +222,15 @@ class Rows:
         answer = step.model_response
         notes: list[Note] = []
         calls = answer.tool_calls
-        thoughts = next((thoughts_in(call) for call in calls if thoughts_in(call)), text_of(answer.content))
-        if thoughts:
-            notes.append(ReasoningNote(id=shown, date=at, reasoning=thoughts))
+        thoughts = next((thoughts_in(call) for call in calls if thoughts_in(call)), "")
+        text = text_of(answer.content)
+        reasoning = BETWEEN.join(filter(None, (text if text.strip() else "", thoughts)))
+        if reasoning:
+            notes.append(ReasoningNote(id=shown, date=at, reasoning=reasoning))
         for call in calls:
-            text = self._answers_by.text_in(call)
-            if text is not None:
-                notes.append(AssistantNote(id=shown, date=at, assistant_message=text))
+            answer_text = self._answers_by.text_in(call)
+            if answer_text is not None:
+                notes.append(AssistantNote(id=shown, date=at, assistant_message=answer_text))
             else:
                 notes.append(ToolCallNote(id=shown, date=at, tool_call=called(call)))
         return Row(number, tuple(notes))

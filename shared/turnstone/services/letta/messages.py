@@ -57,9 +57,23 @@ class LettaMessages:
     def __init__(self, deps: LettaMessageDeps) -> None:
         self._deps = deps
 
-    def send(self, caller: Caller, agent_id: str, messages: Sequence[Message], attempt: Attempt) -> TurnBroadcast:
-        """Begin the turn of the messages; the first one creates the session. For the errors see `Turns.start`."""
+    def send(
+        self,
+        caller: Caller,
+        agent_id: str,
+        messages: Sequence[Message],
+        attempt: Attempt,
+        *,
+        keeps_details: bool = False,
+    ) -> TurnBroadcast:
+        """Begin the turn of the messages; the first one creates the session. For the errors see `Turns.start`.
+
+        Args:
+            keeps_details: whether the parts of its inferences are published, and stored for a repeated request.
+        """
         ref, opening = self.opening(caller, agent_id, messages)
+        if keeps_details:
+            opening = opening._replace(new=opening.new.model_copy(update={"keeps_details": True}))
         return self._deps.turns.start(caller, ref, opening, attempt)
 
     def opening(self, caller: Caller, agent_id: str, messages: Sequence[Message]) -> tuple[SessionRef, Opening]:

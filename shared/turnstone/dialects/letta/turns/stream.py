@@ -1,13 +1,16 @@
 """A turn of Letta's API as server-sent events: its messages step by step, then its usage, then `[DONE]`."""
 
+from collections.abc import Iterable, Iterator
+
 from pydantic import RootModel
 from pydantic_core import to_json
 
-from turnstone.dialects.letta.messages import AnswerTool, LettaUsage, Note, Row, Rows, usage_of
+from turnstone.dialects.letta.messages import AnswerTool, LettaUsage, Note, Rows, ToolCallPart, usage_of
 from turnstone.domain.turns.events import Numbered, StepCompleted, TurnAwaitsInput, TurnCompleted, TurnFailed
+from turnstone.domain.turns.turns import Step
 
 
-class LettaEvent(RootModel[Note | LettaUsage]):
+class LettaEvent(RootModel[Note | ToolCallPart | LettaUsage]):
     """One event of a stream; the last one is the text `[DONE]`."""
 
 
@@ -28,8 +31,7 @@ class LettaStream:
         event = numbered.event
         match event:
             case StepCompleted():
-                rows = self._rows.of_step(event.step_details)
-                return b"".join(_lines(row) for row in rows if not row.is_input)
+                return lines(self.notes_of(event.step_details))
             case TurnCompleted() | TurnAwaitsInput():
                 return _data(usage_of(event.state).model_dump_json().encode()) + DONE
             case TurnFailed():
@@ -37,12 +39,19 @@ class LettaStream:
             case _:
                 return b""
 
+    def notes_of(self, step: Step) -> Iterator[Note]:
+        """Yield the messages of a step."""
+        for row in self._rows.of_step(step):
+            if not row.is_input:
+                yield from row.notes
+
     def stopped(self, message: str, /) -> bytes:
         return _data(to_json({"error": message})) + DONE
 
 
-def _lines(row: Row) -> bytes:
-    return b"".join(_data(note.model_dump_json().encode()) for note in row.notes)
+def lines(notes: Iterable[Note | ToolCallPart]) -> bytes:
+    """Return the messages as events."""
+    return b"".join(_data(note.model_dump_json().encode()) for note in notes)
 
 
 def _data(json: bytes) -> bytes:
