@@ -79,6 +79,7 @@ class Core:
     inferring = ServiceOf(lambda core: core.model_services.inferring)
     stored_completions = ServiceOf(lambda core: core.model_services.stored_completions)
     letta_agents = ServiceOf(lambda core: core.letta_services.agents)
+    letta_contexts = ServiceOf(lambda core: core.letta_services.contexts)
     letta_messages = ServiceOf(lambda core: core.letta_services.messages)
     responses = ServiceOf(lambda core: core.response_services.responses)
     conversations = ServiceOf(lambda core: core.response_services.conversations)
@@ -194,7 +195,9 @@ class Core:
     def letta_services(self) -> LettaServices:
         from turnstone.bootstrap.services.agents import LettaServices
 
-        return LettaServices(self.foundation, lambda: self.agent_services, lambda: self.turn_services)
+        return LettaServices(
+            self.foundation, lambda: self.agent_services, lambda: self.turn_services, lambda: self.usage_services
+        )
 
     @cached_property
     def memory_services(self) -> MemoryServices:
