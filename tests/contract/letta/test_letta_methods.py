@@ -20,36 +20,13 @@ from turnstone.dialects.letta.server.unserved import unserved
 CLIENT = CLIENTS / "letta" / "letta_client"
 REQUESTS = 82  # of letta-client 0.1.16
 MISSING = {
-    "DELETE /jobs/{}",
     "DELETE /runs/{}",
-    "DELETE /sources/{}",
-    "DELETE /sources/{}/{}",
-    "DELETE /tools/{}",
-    "GET /agents/{}/sources",
-    "GET /jobs",
-    "GET /jobs/active",
-    "GET /jobs/{}",
     "GET /runs",
     "GET /runs/active",
     "GET /runs/{}",
     "GET /runs/{}/messages",
     "GET /runs/{}/usage",
-    "GET /sources",
-    "GET /sources/name/{}",
-    "GET /sources/{}",
-    "GET /sources/{}/files",
-    "GET /sources/{}/passages",
-    "PATCH /agents/{}/messages/{}",
-    "PATCH /sources/{}",
-    "PATCH /tools/{}",
     "POST /agents/{}/messages/async",
-    "POST /sources",
-    "POST /sources/{}/attach",
-    "POST /sources/{}/detach",
-    "POST /sources/{}/upload",
-    "POST /tools",
-    "POST /tools/run",
-    "PUT /tools",
 }
 
 
