@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from moto.dynamodb.models import dynamodb_backends
 
+from functions.letta import family as letta
 from functions.letta.family import BELOW
 from functions.local.routes import ROUTES as SERVED
 from functions.unserved import methods as unserved
@@ -378,6 +379,10 @@ def test_an_unserved_route_is_answered_by_a_function_of_its_own() -> None:
     unknown = load_event("unserved") | {"path": "/v1/nothing"}
     assert handler(unknown, Context())["statusCode"] == 404
     handler = LambdaHandler("another module", *unserved.ROUTES, others=unserved.OTHERS)
+    of_letta = load_event("list_blocks") | {"path": "/letta/v1/providers"}
+    answer = LambdaHandler("another module", family=letta.ROUTES)(of_letta, Context())
+    assert answer["statusCode"] == 501
+    assert "providers.list_providers" in json.loads(answer["body"])["detail"]
     for path, status in (("compact", 501), ("resp_a", 405)):  # beside a served path, and a method that it lacks
         event = load_event("unserved") | {"httpMethod": "POST", "path": f"/v1/responses/{path}"}
         assert handler(event, Context())["statusCode"] == status

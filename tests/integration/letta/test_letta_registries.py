@@ -31,18 +31,18 @@ def send(text: str, call_id: str = "s") -> Scripted:
     return call("send_message", call_id, inner_thoughts="Hm.", message=text)
 
 
-def create(server: Server, **fields: Any) -> LettaAgent:
+def create(server: Server, caller: Caller = LOCAL_CALLER, **fields: Any) -> LettaAgent:
     server.clock.advance(1)  # type: ignore[attr-defined] # else their order is random
     body = CreateLettaAgent.model_validate({"llm_config": {"model": "scripted"}, "memory_blocks": [HUMAN], **fields})
-    return server.core.letta_agents.create(LOCAL_CALLER, body.to_new("Sam"), attempt())
+    return server.core.letta_agents.create(caller, body.to_new("Sam"), attempt())
 
 
-def begin(server: Server, agent_id: str) -> TurnBroadcast:
-    return server.core.letta_messages.send(LOCAL_CALLER, agent_id, [UserMessage(content="hi")], attempt())
+def begin(server: Server, agent_id: str, text: str = "hi") -> TurnBroadcast:
+    return server.core.letta_messages.send(LOCAL_CALLER, agent_id, [UserMessage(content=text)], attempt())
 
 
-def send_text(server: Server, agent_id: str) -> None:
-    server.drain(begin(server, agent_id))
+def send_text(server: Server, agent_id: str, text: str = "hi") -> None:
+    server.drain(begin(server, agent_id, text))
 
 
 def prompts(server: Server) -> list[str]:
@@ -130,10 +130,12 @@ def test_an_agent_has_one_block_of_a_label(make: Make) -> None:
 
 
 def test_a_hidden_block_is_missing_for_an_agent(make: Make) -> None:
-    server = make()
-    hidden = server.core.blocks.create(STRANGER, NewBlock("x", "", {})).block.block_id
+    server = make(owner_only=True)
+    other = LOCAL_CALLER.model_copy(update={"principal": "other"})
+    owners = (STRANGER, other)
+    hidden = [server.core.blocks.create(by, NewBlock("x", "", {})).block.block_id for by in owners]
     agent = create(server)
-    for block_id in (hidden, "none"):
+    for block_id in (*hidden, "none"):
         with pytest.raises(NotFound, match="block"):
             create(server, block_ids=[block_id])
         with pytest.raises(NotFound, match="block"):
@@ -203,18 +205,22 @@ def test_an_overview_counts_what_the_next_inference_sees(make: Make) -> None:
 def test_an_overview_leaves_out_the_messages_that_do_not_fit(make: Make) -> None:
     server = make(*(send("x" * 6_000, f"s{number}") for number in range(6)), context_tokens=4_000)
     agent_id = create(server).agent_id
-    for _ in range(6):
-        send_text(server, agent_id)
+    for number in range(6):
+        send_text(server, agent_id, f"text {number}")
     seen = overview(server, agent_id)
+    sent = [each.text for each in seen.messages if each.role == "user"]
+    assert sent == [f"text {number}" for number in range(6 - len(sent), 6)]
     assert seen.num_recall_memory == 1 + 6 * 3
     assert 1 < seen.num_messages < seen.num_recall_memory
     assert len(seen.messages) == seen.num_messages
 
 
 def test_tags_are_those_of_visible_agents_in_their_order(make: Make) -> None:
-    server = make()
+    server = make(owner_only=True)
+    other = LOCAL_CALLER.model_copy(update={"principal": "other"})
     create(server, tags=["b", "a"])
     create(server, tags=["b", "Cat"])
+    create(server, other, tags=["hidden"])
     tags = server.core.letta_agents.tags
     assert tags(LOCAL_CALLER, TagQuery(50)) == ("Cat", "a", "b")
     assert tags(LOCAL_CALLER, TagQuery(1, after="Cat")) == ("a",)
