@@ -73,27 +73,27 @@ def test_a_tool_is_added_and_removed_once_and_the_next_turn_offers_it(make: Make
         change(STRANGER, agent_id, lambda _: {"toolgroups": ()})
 
 
-def test_a_block_of_two_agents_is_new_in_the_running_turn_of_the_other(make: Make) -> None:
+def test_an_edit_by_one_agent_is_in_the_running_turn_of_the_other(make: Make) -> None:
     held = Held(call("core_memory_append", "c", label="own", content="x", request_heartbeat=True))
-    server = make(held, send("done"), send("later"))
+    edits = call("core_memory_append", "d", inner_thoughts="Hm.", label="team", content="new words")
+    server, other = make(held, send("done")), make(edits, send("later"))
     blocks = server.core.blocks
     block_id = blocks.create(LOCAL_CALLER, NewBlock("team", "old words", {})).block.block_id
     own = [{"label": "own", "value": "o"}]
     first, second = (create(server, memory_blocks=own, block_ids=[block_id], system="Hi.").agent_id for _ in range(2))
     turn = begin(server, first)
     held.wait()
-    blocks.change(LOCAL_CALLER, block_id, {"value": "new words"})
+    send_text(other, second)
     held.open()
     server.drain(turn)
-    send_text(server, second)
-    assert [("old words" in prompt, "new words" in prompt) for prompt in prompts(server)] == [
-        (True, False),
-        (False, True),
-        (False, True),
-    ]
+    blocks.change(LOCAL_CALLER, block_id, {"value": "last words"})
+    send_text(other, second)
+    seen = [*prompts(server), *prompts(other)]
+    found = [[text for text in ("old", "new", "last") if f"{text} words" in prompt] for prompt in seen]
+    assert found == [["old"], ["old", "new"], ["old"], ["last"]]
     for agent_id in (first, second):
         server.core.deleting.delete_agent(LOCAL_CALLER, agent_id)
-    assert blocks.read(LOCAL_CALLER, block_id).block.value == "new words"
+    assert blocks.read(LOCAL_CALLER, block_id).block.value == "last words"
 
 
 def test_a_block_is_created_once_for_its_key(make: Make) -> None:
