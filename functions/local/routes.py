@@ -5,6 +5,7 @@ from ..attachments import routes as attachments
 from ..files import family as files
 from ..inference import family as inference
 from ..letta import family as letta
+from ..letta.server import unserved_methods
 from ..llama_stack_2024 import changes, reads, streams
 from ..memory import family as memory
 from ..models import family as models
@@ -43,4 +44,4 @@ FAMILIES = (
     reads,
 )
 ROUTES = tuple(route for family in FAMILIES for route in family.ROUTES)
-UNSERVED = methods.ROUTES
+UNSERVED = (*methods.ROUTES, *unserved_methods.ROUTES)

@@ -2,6 +2,7 @@
 
 from turnstone.dialects.letta.blocks import CreateBlock, LettaMemory, memory_of
 from turnstone.dialects.letta.ids import bare
+from turnstone.domain.errors import LabelTaken
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.dialects import LETTA
 from turnstone.http.replies import Reply, reply
@@ -17,5 +18,5 @@ def add_memory_block(request: Request) -> Reply:
 
 
 PATH = "/letta/v1/agents/{agent_id}/memory/block"
-ROUTE = Route("POST", PATH, add_memory_block, LettaMemory, CreateBlock, dialect=LETTA)
+ROUTE = Route("POST", PATH, add_memory_block, LettaMemory, CreateBlock, raises=(LabelTaken,), dialect=LETTA)
 handler = LambdaHandler(__name__, ROUTE, loads=("blocks", "letta_agents"))

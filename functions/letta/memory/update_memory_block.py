@@ -2,6 +2,7 @@
 
 from turnstone.dialects.letta.blocks import BlockUpdate, LettaBlock, block_of
 from turnstone.dialects.letta.ids import bare
+from turnstone.domain.errors import LabelTaken
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.dialects import LETTA
 from turnstone.http.replies import Reply, reply
@@ -14,9 +15,9 @@ def update_memory_block(request: Request) -> Reply:
     agent_id, label = bare("agent", request.path_params["agent_id"]), request.path_params["block_label"]
     agent = request.use_cases.letta_agents.read(request.caller, agent_id)
     block = request.use_cases.blocks.change(request.caller, agent.block(label).block_id, changes)
-    return reply(block_of(block, request.caller.tenant, agent.owner))
+    return reply(block_of(block.block, request.caller.tenant, agent.owner))
 
 
 PATH = "/letta/v1/agents/{agent_id}/memory/block/{block_label}"
-ROUTE = Route("PATCH", PATH, update_memory_block, LettaBlock, BlockUpdate, dialect=LETTA)
+ROUTE = Route("PATCH", PATH, update_memory_block, LettaBlock, BlockUpdate, raises=(LabelTaken,), dialect=LETTA)
 handler = LambdaHandler(__name__, ROUTE, loads=("blocks", "letta_agents"))

@@ -1,6 +1,6 @@
 """GET /letta/v1/health: whether the server answers."""
 
-from turnstone.dialects.letta.server import LettaHealth
+from turnstone.dialects.letta.server.models import LettaHealth
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.dialects import LETTA
 from turnstone.http.replies import Reply, reply

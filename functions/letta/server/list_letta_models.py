@@ -1,6 +1,6 @@
 """GET /letta/v1/models: the models that agents may name."""
 
-from turnstone.dialects.letta.server import LettaModels, models_of
+from turnstone.dialects.letta.server.models import LettaModels, models_of
 from turnstone.domain.errors import ModelBusy, ModelError, ModelTimedOut, StoreUnavailable
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.dialects import LETTA

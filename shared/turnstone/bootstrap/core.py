@@ -79,6 +79,7 @@ class Core:
     inferring = ServiceOf(lambda core: core.model_services.inferring)
     stored_completions = ServiceOf(lambda core: core.model_services.stored_completions)
     letta_agents = ServiceOf(lambda core: core.letta_services.agents)
+    letta_contexts = ServiceOf(lambda core: core.letta_services.contexts)
     letta_messages = ServiceOf(lambda core: core.letta_services.messages)
     letta_runs = ServiceOf(lambda core: core.letta_services.runs)
     responses = ServiceOf(lambda core: core.response_services.responses)
@@ -195,7 +196,9 @@ class Core:
     def letta_services(self) -> LettaServices:
         from turnstone.bootstrap.services.agents import LettaServices
 
-        return LettaServices(self.foundation, lambda: self.agent_services, lambda: self.turn_services)
+        return LettaServices(
+            self.foundation, lambda: self.agent_services, lambda: self.turn_services, lambda: self.usage_services
+        )
 
     @cached_property
     def memory_services(self) -> MemoryServices:

@@ -30,6 +30,7 @@ STATUS: dict[type[Exception], int] = {
     errors.Forbidden: 403,
     errors.NotFound: 404,
     errors.AlreadyRegistered: 409,
+    errors.LabelTaken: 409,
     errors.TurnConflict: 409,
     errors.IdempotencyMismatch: 409,
     errors.LeaseLost: 409,

@@ -42,7 +42,13 @@ class FamilyRoutes(Sequence[Route]):
     """
 
     def __init__(
-        self, package: str, table: Mapping[str, str], below: str | None = None, *, has_slashes: bool = False
+        self,
+        package: str,
+        table: Mapping[str, str],
+        below: str | None = None,
+        *,
+        has_slashes: bool = False,
+        unserved: str | None = None,
     ) -> None:
         """Take the family's package, and its modules by method and path, such as `GET /v1/models/{model_id+}`.
 
@@ -52,7 +58,9 @@ class FamilyRoutes(Sequence[Route]):
             below: path that the family serves alone, with all paths below it: API Gateway passes them all on as one
                 greedy resource, and the family answers 404 and 405. None for a resource of each path.
             has_slashes: whether the family's dialect also serves each path with a slash at its end.
+            unserved: the module of the routes below that path that are refused by name; None without any.
         """
+        self._unserved = unserved
         self.package = package
         self.below = below
         self.named = tuple(_named(request, module, has_slashes=has_slashes) for request, module in table.items())
@@ -61,6 +69,18 @@ class FamilyRoutes(Sequence[Route]):
         """Return the route that the module declares."""
         route: Route = import_module(f"{self.package}.{named.module}").ROUTE
         return route
+
+    def unserved(self) -> tuple[Route, ...]:
+        """Return the routes that are refused by name."""
+        if self._unserved is None:
+            return ()
+        routes: tuple[Route, ...] = import_module(f"{self.package}.{self._unserved}").ROUTES
+        return routes
+
+    @property
+    def has_unserved(self) -> bool:
+        """Whether there are routes that are refused by name."""
+        return self._unserved is not None
 
     @cached_property
     def _all(self) -> tuple[Route, ...]:

@@ -13,6 +13,7 @@ import pytest
 from functions.local.routes import ROUTES
 from functions.unserved.methods import ROUTES as EVERY_UNSERVED
 from tests.support.server.asgi_client import Raw, Served, served
+from tests.support.server.bodies.letta import OF_AGENT
 from tests.support.server.memory_bodies import RAG_QUERY_PATH
 from tests.support.server.tenant_world import PARAMETER, QUERY_2024, Tenant, is_registry
 from tests.support.server.valid_bodies import BODIES, RUN
@@ -34,6 +35,12 @@ FOR_ALL: Mapping[tuple[str, str], int] = {
     ("GET", "/letta/v1/models"): 200,
     ("GET", "/letta/v1/tools"): 200,
     ("POST", "/letta/v1/tools/add-base-tools"): 200,
+    ("GET", "/letta/v1/models/embedding"): 200,
+    ("GET", "/letta/v1/tools/{tool_id}"): 200,
+    ("GET", "/letta/v1/tools/name/{name}"): 200,
+    ("GET", "/letta/v1/tags"): 200,  # only of what the stranger may see, here and below
+    ("GET", "/letta/v1/blocks"): 200,
+    ("POST", "/letta/v1/blocks"): 200,
     ("GET", "/letta/v1/agents"): 200,  # only what the stranger may see
     ("POST", "/letta/v1/agents"): 200,
     ("GET", "/letta/v1/runs"): 200,
@@ -178,6 +185,8 @@ def refuse(world: World, caller: Tenant, route: Route, path: str, *, is_of_the_t
     # in its body or query, not in its path
     names_hers = (route.method, route.path) == RUN or route.path in BY_BODY
     query = QUERY_2024.get(path.removeprefix("/alpha"), "").format_map(world.ann.ids) if route.method == "GET" else ""
+    if (route.method, route.path) in OF_AGENT:
+        query = f"?agent_id={world.ann.ids['agent_id']}"
     body = world.ann.bodies[route.path] if names_hers else body_of(route)
     answer = caller.send(route.method, target(world.ann, path) + query, body)
     assert answer.status in expected(route, is_of_the_tenant=is_of_the_tenant), path

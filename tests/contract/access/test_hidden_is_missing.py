@@ -27,7 +27,17 @@ OF_BANKS = ("memory_bank_id", "bank_id", "document_id", "vector_db_id")
 OF_STORES = ("vector_store_id", "file_id", "batch_id")
 OF_RESPONSES = ("response_id", "conversation_id", "item_id")
 IDS = (
-    *("agent_id", "session_id", "turn_id", "step_id", "attachment_id", "block_label", "memory_id", "run_id"),
+    *(
+        "agent_id",
+        "session_id",
+        "turn_id",
+        "step_id",
+        "attachment_id",
+        "block_label",
+        "block_id",
+        "memory_id",
+        "run_id",
+    ),
     *(*OF_BANKS, *OF_STORES, *OF_RESPONSES),
 )
 UNKNOWN = Caller(tenant="other", principal="ann")
@@ -99,7 +109,7 @@ def forms_of(route: Route) -> Iterator[Form]:
     queries = [""]
     if route.method == "GET" and "agent_id" in bodies.query:
         queries = [f"?{bodies.query}", f"?{bodies.query}&session_id={{session_id}}"]
-    elif route.method == "GET" and bodies.query:
+    elif route.method in ("GET", "PATCH") and bodies.query:
         queries = [f"?{bodies.query}"]
     elif "turn_ids" in route.query:
         queries = ["", "?turn_ids={turn_id}"]

@@ -20,7 +20,7 @@ from functions.local.routes import ROUTES
 from functions.unserved.methods import ROUTES as EVERY_UNSERVED
 from tests.support.cases import generated
 from tests.support.server.asgi_client import Served, served
-from tests.support.server.tenant_world import PARAMETER, RESPONSES, Header, Tenant, is_registry, marks_in
+from tests.support.server.tenant_world import PARAMETER, RESPONSES, SERVERS_OWN, Header, Tenant, is_registry, marks_in
 from tests.support.server.valid_bodies import BODIES
 from turnstone.domain.access.caller import Caller
 from turnstone.http.route import Route
@@ -78,8 +78,9 @@ class User:
         """Send the request; assert that the answer shows nothing of the other user beyond the sent text."""
         names = PARAMETER.findall(request.path)
         chosen = [self.other if is_theirs else self.own for is_theirs in request.theirs[: len(names)]]
-        if names and self.other not in chosen:
-            chosen[-1] = self.other
+        owned = [index for index, name in enumerate(names) if name not in SERVERS_OWN]
+        if owned and self.other not in [chosen[index] for index in owned]:
+            chosen[owned[-1]] = self.other
         missing = set(names) - self.own.ids.keys() - (set(names) if request.route in UNSERVED else set())
         assert not missing, f"{request.route.method} {request.path}: tenant_world.py needs values for {missing}"
         ids = {name: whose.ids.get(name, "anything") for name, whose in zip(names, chosen, strict=True)}

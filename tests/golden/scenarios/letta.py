@@ -50,6 +50,7 @@ def of_agents(world: World) -> None:
     world.send("POST", f"{agent}/messages", texts("fail 500"))
     world.send("POST", f"{agent}/messages/stream", texts("fail 500"))
     world.get(f"{agent}/messages?limit=100")
+    world.get(f"{agent}/messages?limit=2&msg_object=true")
     world.send("GET", f"{agent}/messages?before=message-0")
     world.send("POST", f"{agent}/messages", texts("hello", messages=[{"role": "assistant", "text": "x"}]))
     world.send("POST", f"{agent}/messages/stream", texts("hello", stream_tokens=True))
@@ -63,6 +64,7 @@ def of_agents(world: World) -> None:
         world.send("POST", f"{agent}/messages", texts(text))
     for _ in range(2):
         world.send("DELETE", f"{agent}/archival/{passage['id']}")
+    keep_registries(world, agent)
     world.send("PATCH", f"{agent}/reset-messages?add_default_initial_messages=true")
     world.send("PATCH", f"{agent}/reset-messages")
     world.send("GET", f"{agent}/messages?limit=1")
@@ -105,3 +107,40 @@ def of_tokens(world: World) -> None:
     for text in (SEND, APPEND, "hello", "fail 500"):
         world.send("POST", f"{agent}/messages/stream", texts(text, stream_tokens=True))
     world.work()
+
+
+def keep_registries(world: World, agent: str) -> None:
+    """Change the tools and the blocks of the agent, and read its context."""
+    (tool,) = (each["id"] for each in world.get(f"{LETTA}/tools") if each["name"] == "conversation_search")
+    for path in (
+        f"tools/{tool}",
+        "tools/name/send_message",
+        "tools/name/none",
+        "models/embedding",
+        "tags",
+        "tags?limit=0",
+    ):
+        world.send("GET", f"{LETTA}/{path}")
+    for verb in ("remove-tool", "add-tool"):
+        for name in (tool, "tool-0"):
+            world.send("PATCH", f"{agent}/{verb}/{name}")
+    world.send("POST", f"{agent}/messages", texts(SEND))
+    for path in ("tools", "context", "memory/messages", "memory/recall"):
+        world.send("GET", f"{agent}/{path}")
+    blocks = f"{LETTA}/blocks"
+    own = world.post(blocks, {"label": "team", "value": "We like tea.", "limit": 20})["id"]
+    world.send("POST", blocks, {"label": "team", "value": "We like tea.", "limit": 2})
+    for query in ("", "?templates_only=false&limit=1", "?label=team&templates_only=no", "?cursor=block-none"):
+        world.send("GET", blocks + query)
+    block, of_agent = f"{blocks}/{own}", f"?agent_id={agent.removeprefix(AGENTS + '/')}"
+    for query in (of_agent, of_agent, ""):
+        world.send("PATCH", f"{block}/attach{query}")
+    world.send("PATCH", block, {"value": "We like cake."})
+    world.send("PATCH", block, {"label": "human"})
+    world.send("GET", f"{agent}/memory/block/team")
+    for _ in range(2):
+        world.send("PATCH", f"{block}/detach{of_agent}")
+    for _ in range(2):
+        world.send("DELETE", block)
+    world.send("GET", block)
+    world.send("PATCH", agent, {"block_ids": [own]})

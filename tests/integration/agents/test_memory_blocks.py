@@ -15,9 +15,8 @@ from tests.support.engine.either_store import Make
 from tests.support.engine.harness import LEASE_S, Server, saves_step, together, turn_in
 from turnstone.domain.access.caller import LOCAL_CALLER, Caller
 from turnstone.domain.agents.agents import MOST_BLOCKS
-from turnstone.domain.agents.blocks import NewBlock
-from turnstone.domain.errors import InvalidRequest, NotFound
-from turnstone.domain.lists import ListQuery
+from turnstone.domain.agents.blocks import BlockQuery, NewBlock
+from turnstone.domain.errors import InvalidRequest, LabelTaken, NotFound
 from turnstone.domain.tools.base_tools import CORE_MEMORY
 from turnstone.domain.turns.turns import ToolExecutionStep, TurnStatus
 from turnstone.ports.records import Put
@@ -26,11 +25,11 @@ STRANGER = Caller(tenant="another", principal="stranger")
 
 
 def block(server: Server, label: str = "human", value: str = "name: Bob", **fields: Any) -> str:
-    return server.core.blocks.create(LOCAL_CALLER, NewBlock(label, value, fields)).block_id
+    return server.core.blocks.create(LOCAL_CALLER, NewBlock(label, value, fields)).block.block_id
 
 
 def value_of(server: Server, block_id: str) -> str:
-    return server.core.blocks.read(LOCAL_CALLER, block_id).value
+    return server.core.blocks.read(LOCAL_CALLER, block_id).block.value
 
 
 def prompts(server: Server) -> list[str]:
@@ -154,7 +153,7 @@ def test_an_agent_with_a_missing_block_or_one_label_twice_is_refused(make: Make)
     ids = [block(server), block(server)]
     with pytest.raises(InvalidRequest, match="the label 'human'"):
         server.agent(memory_blocks=ids)
-    foreign = server.core.blocks.create(STRANGER, NewBlock("x", "", {})).block_id
+    foreign = server.core.blocks.create(STRANGER, NewBlock("x", "", {})).block.block_id
     for missing in ("none", foreign):
         with pytest.raises(InvalidRequest, match=f"block '{missing}' not found"):
             server.agent(memory_blocks=[missing])
@@ -168,7 +167,7 @@ def test_blocks_are_attached_to_agents_and_detached(make: Make) -> None:
     blocks.attach(LOCAL_CALLER, agent_id, kept)
     own = blocks.add(LOCAL_CALLER, agent_id, NewBlock("persona", "I am Sam", {}))
     assert [each.label for each in blocks.of_agent(LOCAL_CALLER, agent_id)] == ["human", "persona"]
-    with pytest.raises(InvalidRequest, match="the label 'persona'"):
+    with pytest.raises(LabelTaken, match="the label 'persona'"):
         blocks.add(LOCAL_CALLER, agent_id, NewBlock("persona", "", {}))
     ref = server.session(agent_id)
     server.whole_turn(ref)
@@ -228,20 +227,17 @@ def test_a_block_of_another_tenant_is_missing(make: Make) -> None:
     for act in (blocks.read, blocks.delete, lambda caller, each: blocks.change(caller, each, {"value": "x"})):
         with pytest.raises(NotFound):
             act(STRANGER, kept)
-    foreign = blocks.create(STRANGER, NewBlock("x", "", {})).block_id
+    foreign = blocks.create(STRANGER, NewBlock("x", "", {})).block.block_id
     with pytest.raises(NotFound):
         blocks.attach(LOCAL_CALLER, agent_id, foreign)
-    listing, found = blocks.list(STRANGER, ListQuery(), lambda _: True)
-    assert [each.block_id for each in found] == [foreign]
-    assert listing.has_more is False
+    assert [each.block.block_id for each in blocks.list(STRANGER, BlockQuery())] == [foreign]
 
 
 def test_a_change_keeps_the_other_fields_and_the_limit(make: Make) -> None:
     server = make()
     kept = block(server, limit=20, description="d", metadata={"k": 1})
-    changed = server.core.blocks.change(LOCAL_CALLER, kept, {"value": "new", "label": "pet"})
+    changed = server.core.blocks.change(LOCAL_CALLER, kept, {"value": "new", "label": "pet"}).block
     assert (changed.value, changed.label, changed.limit, changed.metadata) == ("new", "pet", 20, {"k": 1})
     with pytest.raises(InvalidRequest, match="21 characters"):
         server.core.blocks.change(LOCAL_CALLER, kept, {"value": "x" * 21})
-    _, found = server.core.blocks.list(LOCAL_CALLER, ListQuery(), lambda entry: entry.fields["label"] == "pet")
-    assert [each.block_id for each in found] == [kept]
+    assert [each.block.block_id for each in server.core.blocks.list(LOCAL_CALLER, BlockQuery(label="pet"))] == [kept]

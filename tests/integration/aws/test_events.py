@@ -18,6 +18,7 @@ import pytest
 from moto.dynamodb.models import dynamodb_backends
 from moto.s3.models import s3_backends
 
+from functions.letta import family as letta
 from functions.letta.family import BELOW
 from functions.local.routes import ROUTES as SERVED
 from functions.unserved import methods as unserved
@@ -168,6 +169,18 @@ SHOWN = {
     "delete_passage": {"message"},
     "get_archival_summary": {"size"},
     "reset_letta_messages": {"id", "memory", "llm_config"},
+    "add_agent_tool": {"id", "tools"},
+    "remove_agent_tool": {"id", "tools"},
+    "get_letta_tool": {"id", "name"},
+    "list_embedding_models": {"embedding_model", "embedding_dim"},
+    "get_context_overview": {"num_messages", "messages"},
+    "list_context_messages": {"id", "role"},
+    "get_recall_summary": {"size"},
+    "create_block": {"id", "label", "value"},
+    "list_blocks": {"id", "label", "value"},
+    "get_block": {"id", "label", "value"},
+    "update_block": {"id", "label", "value"},
+    "delete_block": {"id", "label", "value"},
     "list_letta_agents": {"id", "memory"},
     "list_letta_messages": {"id", "message_type"},
     "list_letta_models": {"model", "model_endpoint_type"},
@@ -191,12 +204,15 @@ WITHOUT_BODY |= {"delete_memory_bank", "insert_documents", "delete_document", "i
 WITHOUT_BODY |= {"unregister_bank", "insert_into_bank"}
 WITHOUT_BODY |= {"delete_agent_2024", "delete_session_2024"}
 BARE_LISTS = {"list_banks", "list_memory_blocks", "list_letta_agents", "list_letta_messages", "list_letta_models"}
+BARE_LISTS |= {"list_context_messages", "list_blocks", "list_embedding_models"}
 BARE_LISTS |= {"list_letta_tools", "add_base_tools", "list_passages", "create_passages"}
 BARE_LISTS |= {"list_letta_runs", "list_active_runs", "list_run_messages"}
-DELETES = {"delete_agent", "delete_session"}
+EMPTY_LISTS = {"list_agent_tools", "list_tags"}
+ATTACHES = "attach_block"  # which changes nothing the second time
+DELETES = {"delete_agent", "delete_session", "detach_block"}
 MAKES_OWN = {"create_agent", "create_agent_2024", "register_model", "register_shield", "register_toolgroup"}
 MAKES_OWN |= {"register_vector_db", "register_memory_bank", "register_bank", "create_file", "create_upload"}
-MAKES_OWN |= {"create_vector_store", "create_conversation", "create_webhook", "create_letta_agent"}
+MAKES_OWN |= {"create_vector_store", "create_conversation", "create_webhook", "create_letta_agent", "create_block"}
 LISTS = {"list_agents", "list_chat_completions", "list_models", "list_openai_models", "list_shields", "list_toolgroups"}
 LISTS |= {
     "list_webhooks",
@@ -204,6 +220,9 @@ LISTS |= {
     "list_letta_models",
     "list_letta_runs",
     "list_active_runs",
+    "list_embedding_models",
+    "list_tags",
+    "list_blocks",
     "list_responses",
     "list_vector_dbs",
     "list_memory_banks",
@@ -214,7 +233,7 @@ LISTS |= {
 PRIVATE_LISTS = {"list_agents", "list_chat_completions", "list_responses", "list_files", "list_vector_stores"}
 FOR_ALL = {"health", "version", "get_openapi", "get_docs", "get_root", "list_providers", "get_provider"}
 FOR_ALL |= {"list_tools", "get_tool", "list_runtime_tools", "invoke_tool"}
-FOR_ALL |= {"letta_health", "list_letta_tools", "add_base_tools"}
+FOR_ALL |= {"letta_health", "list_letta_tools", "add_base_tools", "get_letta_tool", "get_tool_by_name"}
 FOR_ALL |= {
     "infer_completion",
     "create_completion",
@@ -324,10 +343,10 @@ def assert_answered(bench: Bench, name: str, handler: LambdaHandler) -> None:
     stored(bench, is_waiting=name in WAITING)
     with supervised(bench, name):
         answer = handler(load_event(name), Context())
-    if name in DELETES:
+    if name in {*DELETES, ATTACHES}:
         assert (answer["statusCode"], answer["body"]) == (204, "")
         assert "content-type" not in answer["headers"]
-        assert handler(load_event(name), Context())["statusCode"] == 404
+        assert handler(load_event(name), Context())["statusCode"] == (204 if name == ATTACHES else 404)
         return
     assert answer["statusCode"] == 200, answer
     assert not answer["isBase64Encoded"]
@@ -347,6 +366,9 @@ def assert_answered(bench: Bench, name: str, handler: LambdaHandler) -> None:
         return
     assert answer["headers"]["content-type"] == "application/json"
     body = json.loads(answer["body"])
+    if name in EMPTY_LISTS or name == "get_tool_by_name":
+        assert body == [] or body.startswith("tool-")
+        return
     if name in BARE_LISTS:
         body = body[0]
     assert (body is None) if name in WITHOUT_BODY else (SHOWN[name] <= body.keys())
@@ -360,7 +382,7 @@ def assert_another_account_finds_nothing(bench: Bench, name: str, handler: Lambd
     if name in LISTS:
         if name in PRIVATE_LISTS:
             assert json.loads(answer["body"])["data"] == []
-        if name in ("list_letta_agents", "list_letta_runs", "list_active_runs"):
+        if name in ("list_letta_agents", "list_letta_runs", "list_active_runs", "list_blocks", "list_tags"):
             assert json.loads(answer["body"]) == []
         assert "meta-llama" not in answer["body"]
         assert "mcp::weather" not in answer["body"]
@@ -385,6 +407,10 @@ def test_an_unserved_route_is_answered_by_a_function_of_its_own() -> None:
     unknown = load_event("unserved") | {"path": "/v1/nothing"}
     assert handler(unknown, Context())["statusCode"] == 404
     handler = LambdaHandler("another module", *unserved.ROUTES, others=unserved.OTHERS)
+    of_letta = load_event("list_blocks") | {"path": "/letta/v1/providers"}
+    answer = LambdaHandler("another module", family=letta.ROUTES)(of_letta, Context())
+    assert answer["statusCode"] == 501
+    assert "providers.list_providers" in json.loads(answer["body"])["detail"]
     for path, status in (("compact", 501), ("resp_a", 405)):  # beside a served path, and a method that it lacks
         event = load_event("unserved") | {"httpMethod": "POST", "path": f"/v1/responses/{path}"}
         assert handler(event, Context())["statusCode"] == status

@@ -64,7 +64,7 @@ def test_an_agent_its_fields_and_its_blocks_are_stored_by_one_write(make: Make) 
     server = make()
     kept = server.core.blocks.create(LOCAL_CALLER, NewBlock("pet", "cat", {}))
     before = len(server.store.calls)
-    agent = create(server, block_ids=[f"block-{kept.block_id}"], tags=["a", "a", "b"], metadata_={"k": 1})
+    agent = create(server, block_ids=[f"block-{kept.block.block_id}"], tags=["a", "a", "b"], metadata_={"k": 1})
     writes = [each for each in server.store.calls[before:] if each.verb == "write"]
     assert len(writes) == 1
     read = server.core.letta_agents.read(LOCAL_CALLER, agent.agent_id)
@@ -82,7 +82,7 @@ def test_a_creation_is_done_once_for_its_key(make: Make) -> None:
 
 def test_an_agent_that_names_a_missing_block_leaves_nothing(make: Make) -> None:
     server = make()
-    with pytest.raises(InvalidRequest, match="not found"):
+    with pytest.raises(NotFound, match="block"):
         create(server, block_ids=["block-none"])
     with pytest.raises(InvalidRequest, match="label 'human'"):
         create(server, memory_blocks=[HUMAN, HUMAN])
@@ -183,11 +183,11 @@ def test_other_blocks_replace_those_of_the_agent(make: Make) -> None:
     server = make()
     agent = create(server)
     kept = server.core.blocks.create(LOCAL_CALLER, NewBlock("pet", "cat", {}))
-    changed = server.core.letta_agents.change(LOCAL_CALLER, agent.agent_id, {}, lambda _: {}, [kept.block_id])
+    changed = server.core.letta_agents.change(LOCAL_CALLER, agent.agent_id, {}, lambda _: {}, [kept.block.block_id])
     assert [block.label for block in changed.blocks] == ["pet"]
     with pytest.raises(NotFound):
         server.core.blocks.read(LOCAL_CALLER, agent.blocks[0].block_id)
-    with pytest.raises(InvalidRequest):
+    with pytest.raises(NotFound):
         server.core.letta_agents.change(LOCAL_CALLER, agent.agent_id, {}, lambda _: {}, ["none"])
 
 

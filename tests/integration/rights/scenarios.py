@@ -40,6 +40,7 @@ from turnstone.adapters.tools.mcp.mcp import McpToolbox
 from turnstone.adapters.webhooks.guarded_sender import GuardedSender
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.jobs import Job
+from turnstone.domain.letta.agents import tool_id
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.tools.tool_runs import ToolResult
 from turnstone.domain.tools.tools import ToolDef
@@ -364,6 +365,25 @@ def _sends_text(stage: Stage, agent_id: str, text: str) -> Act:
     return act
 
 
+def _keeps_registries(answer: Callable[..., Any], agent_id: str) -> None:
+    """Change the tools of the agent, read its context, and share a block with it."""
+    agent, tool = f"{LETTA}/{agent_id}", f"tool-{tool_id('send_message')}"
+    for path in (f"/letta/v1/tools/{tool}", "/letta/v1/tools/name/send_message", f"{agent}/tools", f"{agent}/context"):
+        answer("GET", path)
+    for path in ("messages", "recall"):
+        answer("GET", f"{agent}/memory/{path}")
+    for verb in ("remove-tool", "add-tool"):
+        answer("PATCH", f"{agent}/{verb}/{tool}")
+    blocks = "/letta/v1/blocks"
+    block = f"{blocks}/{answer('POST', blocks, {'label': 'team', 'value': 'tea'})[1].get('id', 'block-none')}"
+    answer("PATCH", f"{block}/attach?agent_id={agent_id}")
+    answer("PATCH", block, {"value": "cake", "label": "we"})
+    for path in (f"{blocks}?templates_only=false", block):
+        answer("GET", path)
+    answer("PATCH", f"{block}/detach?agent_id={agent_id}")
+    answer("DELETE", block)
+
+
 def _keeps_letta_agent(stage: Stage, text: str) -> None:
     """Create an agent with blocks, change and list it, send it a text, and delete it."""
     answer = stage.functions.answer
@@ -384,9 +404,10 @@ def _keeps_letta_agent(stage: Stage, text: str) -> None:
     answer("GET", f"{agent}/archival")
     answer("GET", f"{agent}/memory/archival")
     answer("DELETE", f"{agent}/archival/{passage_id}")
+    _keeps_registries(answer, made[0])
     answer("PATCH", f"{agent}/reset-messages")
     _keeps_runs(stage, agent)
-    for path in ("models", "tools"):
+    for path in ("models", "models/embedding", "tags", "tools"):
         answer("GET", f"/letta/v1/{path}")
     for agent_id in made:
         answer("DELETE", f"{LETTA}/{agent_id}")

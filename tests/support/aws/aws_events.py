@@ -97,9 +97,8 @@ def store_what_events_name(store: RangeStore, *, is_waiting: bool, has_block: bo
     ids = load_event("get_step")["pathParameters"]
     ref = SessionRef(tenant=ACCOUNT, agent_id=ids["agent_id"], session_id=ids["session_id"])
     block = MemoryBlock(block_id=ids["agent_id"], label="human", value="name: Bob", updated_at=AT)
-    BlockStore(store).create(
-        ACCOUNT, StoredBlock(block=block, order=ids["agent_id"], stamp=OWNED, agents=(ids["agent_id"],))
-    )
+    own = StoredBlock(block=block, order=ids["agent_id"], stamp=OWNED, agents=(ids["agent_id"],))
+    BlockStore(store).create(ACCOUNT, own, _attempt("block"), AT)
     blocks = (block.block_id,) if has_block else ()
     config = AgentConfig(
         model="offline", instructions="", client_tools=(ToolDef(name="get_weather"),), memory_blocks=blocks

@@ -17,7 +17,18 @@ from hypothesis import strategies as st
 from tests.support.clients.forms import FORM_TYPE, OF_FORM, FormBody, encoded_form
 from tests.support.server.asgi_client import Answered, Raw, Served, strict_json
 from tests.support.server.bodies.letta import AGENTS as LETTA_AGENTS
-from tests.support.server.bodies.letta import BLOCKS, LETTA, MESSAGES, PASSAGES, SENT, TEXT
+from tests.support.server.bodies.letta import (
+    ALL_BLOCKS,
+    BLOCKS,
+    LETTA,
+    LETTA_TOOL,
+    MESSAGES,
+    NEW_BLOCK,
+    OF_AGENT,
+    PASSAGES,
+    SENT,
+    TEXT,
+)
 from tests.support.server.bodies.responses import CONVERSATIONS, NEW_CONVERSATIONS, RESPONSES
 from tests.support.server.bodies.responses import VALID as RESPONSE_BODIES
 from tests.support.server.bodies.vector_stores import ADDING_FILES, FILE_BATCHES, STORE, VECTOR_STORES, files_in
@@ -194,7 +205,7 @@ class World:
             "vector_db_id": VECTOR_DB_ID,
         }
         self._ids |= {"tool_name": "current_time", "provider_id": "default", "document_id": DOCUMENT_ID}
-        self._ids |= {"memory_bank_id": BANK_ID, "bank_id": BANK_ID}
+        self._ids |= {"memory_bank_id": BANK_ID, "bank_id": BANK_ID, **LETTA_TOOL}
         self._pending: list[str] = []
         self._register()
         self._make_agent()
@@ -237,7 +248,7 @@ class World:
             self._check_registered(request, answer)
             return
         if answer.status == DELETED:
-            assert self._server.client.get(self._at(self._route.path)).status == 404
+            assert self._is_letta or self._server.client.get(self._at(self._route.path)).status == 404
             self._make_agent()
             self._begin_again()
             return
@@ -265,6 +276,8 @@ class World:
         if request.method == "DELETE":
             assert client.send(Raw("DELETE", self._at(self._route.path).encode())).status == 404
             self._make_agent()
+        elif self._route.path == ALL_BLOCKS:
+            assert client.get(f"{ALL_BLOCKS}/{answer.json()['id']}").status == 200
         elif self._route.path == LETTA_AGENTS:
             assert client.get(f"{LETTA_AGENTS}/{answer.json()['id']}").status == 200
 
@@ -422,6 +435,10 @@ class World:
             self._ids["block_label"] = "human"
             block = {"label": "human", "value": "name: Bob"}
             assert self._server.client.post(self._at(BLOCKS), block).status == 200
+        if "{block_id}" in self._route.path:
+            self._ids["block_id"] = self._server.client.post(ALL_BLOCKS, NEW_BLOCK).json()["id"]
+            if self._route.path.endswith("/detach"):
+                self._attach()
         if "{memory_id}" in self._route.path:
             (passage,) = self._server.client.post(self._at(PASSAGES), TEXT).json()
             self._ids["memory_id"] = passage["id"]
@@ -429,6 +446,10 @@ class World:
             self._ids["run_id"] = self._server.client.post(self._at(MESSAGES) + "/async", SENT).json()["id"]
             # waits for the end of the run
             assert self._server.client.post(self._at(MESSAGES), SENT).status == 200
+
+    def _attach(self) -> None:
+        target = self._at("/letta/v1/blocks/{block_id}/attach?agent_id={agent_id}")
+        assert self._server.client.send(Raw("PATCH", target.encode())).status == DELETED
 
     def _at(self, path: str) -> str:
         return path.format_map(self._ids)
@@ -498,6 +519,10 @@ class World:
         return self._route.path.startswith(f"{LETTA}/")
 
     @property
+    def _is_about_agent(self) -> bool:
+        return (self._route.method, self._route.path) in OF_AGENT
+
+    @property
     def _runs_tool(self) -> bool:
         return self._route.path == "/v1/tool-runtime/invoke"
 
@@ -519,7 +544,8 @@ class World:
         is_there = unquote(path.decode()) == self._at(self._route.path)
         if self._is_letta:
             refused = {400, 404, 409, 422}
-            true = {WRONG: refused, UNSURE: {200} | refused, RIGHT: {200}}[grade] if is_there else {405} | refused
+            done = {DELETED if self._is_about_agent else 200}
+            true = {WRONG: refused, UNSURE: done | refused, RIGHT: done}[grade] if is_there else {405} | refused
         elif is_there:
             done = DELETED if self._deletes else 200
             true = {WRONG: {400}, UNSURE: {done, 400}, RIGHT: {done}}[grade]
@@ -587,15 +613,15 @@ def quoted_all(identifier: str) -> str:
 
 
 @lru_cache(maxsize=1)
-def is_object_list_or_null(body: bytes) -> bool:
+def is_no_number(body: bytes) -> bool:
     """Return the parsed body; reuse it where it equals the last one: the document comes thousands of times."""
-    return isinstance(strict_json(body.decode()), dict | list | None)
+    return isinstance(strict_json(body.decode()), dict | list | str | None)
 
 
 def check_success(answer: Answered) -> None:
     """Check that the body is JSON, a page, the attachment, or a stream of JSON that ends as a turn ends."""
     if answer.headers["content-type"] == "application/json":
-        assert is_object_list_or_null(answer.body)
+        assert is_no_number(answer.body)
         return
     if answer.headers["content-type"] == "text/plain":
         assert answer.body in (b"a file", CONTENT.encode())

@@ -502,6 +502,7 @@ BODIES = {
         for route, (valid, grade, names) in vector_store_bodies.GRADES.items()
     },
     **dict.fromkeys(letta_bodies.READ, UNREAD),
+    **dict.fromkeys(letta_bodies.OF_AGENT, Bodies(UNREAD.valid, query="agent_id={agent_id}")),
     **dict.fromkeys(letta_bodies.LISTS, Bodies(UNREAD.valid, by_query=letta_bodies.list_grade)),
     **{
         route: Bodies(tuple(valid), lambda body, _, grade=grade: grade(body))

@@ -60,6 +60,7 @@ SHORT = {
     "domain.turns.open_turns": "a row of an operator's list",
     "domain.usage.prices": "prices stand in model routes, which are loaded where nothing is counted",
     "functions": "the name of the folder `functions` in a checkout; the wheel holds that folder itself",
+    "http.unserved_routes": "the routes of two families, in no folder of functions",
     "http.server.clients": "the versions of clients that are refused",
     "ports.system": "the clock and the ids",
     "store.keys.blocks": "the keys of one subject, beside those of others",

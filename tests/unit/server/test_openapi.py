@@ -36,7 +36,7 @@ from tests.support.server.bad_requests import CHANGES, JUNK, changed, named, slo
 from tests.support.server.bodies import letta as letta_bodies
 from tests.support.server.document import CLOSED, CLOSED_SIGNED, DOCUMENT, ROUTES, SIGNED, named_validator, validator
 from tests.support.server.valid_bodies import BODIES, FULL_AGENT, STORED
-from turnstone.dialects.letta.lists import AGENTS_QUERY, RESET_QUERY
+from turnstone.dialects.letta.lists import AGENTS_QUERY, BLOCKS_QUERY, OF_AGENT, RESET_QUERY, TAGS_QUERY
 from turnstone.dialects.letta.message_requests import QUERY as LETTA_MESSAGES_QUERY
 from turnstone.dialects.letta.passages import PASSAGES_QUERY
 from turnstone.dialects.letta.turns.runs import RUN_MESSAGES_QUERY, RUNS_QUERY
@@ -247,7 +247,10 @@ RESPONSES_QUERY = ("after", "limit", "order", "model")
 READ_QUERY = ("stream", "starting_after", "include_obfuscation", "include", "include[]")
 ITEMS_QUERY = ("after", "before", "limit", "order", "include", "include[]")
 READERS = {
+    "agent_in": OF_AGENT,
     "agents_query": AGENTS_QUERY,
+    "blocks_query": BLOCKS_QUERY,
+    "tags_query": TAGS_QUERY,
     "messages_query": LETTA_MESSAGES_QUERY,
     "passages_query": PASSAGES_QUERY,
     "refuse_initial_messages": RESET_QUERY,
@@ -543,7 +546,7 @@ NAMES = {"model_id": "meta/llama", "toolgroup_id": "mcp::a", "identifier": "guar
 NAMES |= {"conversation_id": "unknown", "item_id": "unknown"}
 NAMES |= {"response_id": "unknown", "completion_id": "unknown", "memory_bank_id": "shore", "document_id": "unknown"}
 NAMES |= {"file_id": "unknown", "upload_id": "unknown", "vector_store_id": "unknown", "batch_id": "unknown"}
-NAMES |= {"memory_id": "unknown", "run_id": "unknown"}
+NAMES |= {"memory_id": "unknown", "block_id": "unknown", "run_id": "unknown", **letta_bodies.LETTA_TOOL}
 NAMES |= {"webhook_id": "unknown", "delivery_id": "unknown", "block_label": "unknown"}
 NAMES |= {"tool_name": "current_time", "provider_id": "default", "attachment_id": "0" * 32}
 
@@ -635,6 +638,8 @@ def check_letta(checked: CheckedClient) -> None:
     before, below = dict(checked.ids), letta_bodies.LETTA
     checked.ids["block_label"] = "pet"
     checked.ids["agent_id"] = checked.fetch("POST", letta_bodies.AGENTS, letta_bodies.CREATE).json()["id"]
+    checked.ids |= letta_bodies.LETTA_TOOL
+    checked.ids["block_id"] = checked.fetch("POST", letta_bodies.ALL_BLOCKS, {"label": "own", "value": ""}).json()["id"]
     for method, path in sorted(letta_bodies.GRADES.keys() - {("POST", letta_bodies.AGENTS)}, reverse=True):
         body = letta_bodies.GRADES[method, path][0][0]
         assert checked.fetch(method, path, body).status == 200, path
@@ -644,8 +649,13 @@ def check_letta(checked: CheckedClient) -> None:
     for method, path in (*letta_bodies.LISTS, *letta_bodies.READ):
         if method not in ("DELETE", "PATCH"):
             assert checked.fetch(method, path).status == 200, path
+    for method, path in letta_bodies.OF_AGENT:
+        assert checked.fetch(method, path, query=f"?agent_id={checked.ids['agent_id']}").status == 204, path
+        assert checked.fetch(method, path).status == 422, path
     checked.ids["memory_id"] = checked.fetch("GET", letta_bodies.PASSAGES).json()[0]["id"]
-    for path in (letta_bodies.BLOCK, letta_bodies.PASSAGE, letta_bodies.RUN, letta_bodies.AGENT):
+    for path in (
+        *(letta_bodies.BLOCK, letta_bodies.OWN_BLOCK, letta_bodies.PASSAGE, letta_bodies.RUN, letta_bodies.AGENT),
+    ):
         assert [checked.fetch("DELETE", path).status for _ in range(2)] == [200, 404]
     assert checked.fetch("POST", letta_bodies.AGENTS, {}).status == 400
     assert checked.fetch("GET", f"{below}/agents", query="?limit=none").status == 422
@@ -840,6 +850,7 @@ ERRORS = [
     errors.Forbidden("why"),
     errors.NotFound("turn", "t"),
     errors.AlreadyRegistered("model", "m"),
+    errors.LabelTaken("human"),
     errors.UnknownClient("0.4.0"),
     errors.TurnRunning("t"),
     errors.TurnNotAwaiting("t", "completed"),

@@ -1,7 +1,7 @@
 """The table of routes that are not served: its rows, and the search for a path.
 
 Covers: functions/local/server, functions/unserved/methods, dialects/unserved, http/route, http/server/rare_routes,
-  functions/unserved, domain/unserved
+  functions/unserved, domain/unserved, http/unserved_routes, dialects/letta/server/unserved
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pytest
 from starlette.routing import Match
 
 from functions.local.routes import ROUTES as SERVED
-from functions.unserved.methods import ROUTES
+from functions.local.routes import UNSERVED as ROUTES
 from turnstone.dialects.unserved import rows_of
 from turnstone.http.route import Route
 from turnstone.http.server.rare_routes import PathTable, RareRoutes
@@ -82,7 +82,7 @@ def test_a_path_is_found_by_its_names_before_its_parameters(path: str, expected:
 
 
 def test_a_path_of_many_parts_costs_no_more_than_the_table_is_deep() -> None:
-    routes = RareRoutes(ROUTES, lambda _path, _methods: pytest.fail("nothing is called"))
+    routes = RareRoutes(lambda: ROUTES, lambda _path, _methods: pytest.fail("nothing is called"))
     hostile = "/v1/organization/projects" + "/organization/projects" * 50_000
     began = time.process_time()
     for _ in range(20):
@@ -93,7 +93,7 @@ def test_a_path_of_many_parts_costs_no_more_than_the_table_is_deep() -> None:
 
 def test_a_path_with_another_method_is_a_partial_match() -> None:
     routes = RareRoutes(
-        [Route("GET", "/a/{b}", lambda _: pytest.fail("not called"), None)], lambda *_: pytest.fail("not made")
+        lambda: [Route("GET", "/a/{b}", lambda _: pytest.fail("not called"), None)], lambda *_: pytest.fail("not made")
     )
     matches = {
         method: routes.matches({"type": "http", "method": method, "path": "/a/x"})[0]

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from turnstone.bootstrap.services.registries import Registries
     from turnstone.bootstrap.services.turn_memory import TurnMemoryServices
     from turnstone.bootstrap.services.turns import TurnServices
+    from turnstone.bootstrap.services.usage import UsageServices
     from turnstone.domain.access.caller import Caller
     from turnstone.domain.agents.agents import AgentConfig
     from turnstone.services.agents.agents import Agents
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from turnstone.services.agents.blocks import Blocks
     from turnstone.services.agents.core_memory import CoreMemoryToolbox
     from turnstone.services.letta.agents import LettaAgents
+    from turnstone.services.letta.contexts import LettaContexts
     from turnstone.services.letta.messages import LettaMessages
     from turnstone.services.letta.runs import LettaRuns
     from turnstone.store.agents.blocks import BlockStore
@@ -110,11 +112,16 @@ class LettaServices:
     """The services of Letta's API."""
 
     def __init__(
-        self, foundation: Foundation, agents: Callable[[], AgentServices], turns: Callable[[], TurnServices]
+        self,
+        foundation: Foundation,
+        agents: Callable[[], AgentServices],
+        turns: Callable[[], TurnServices],
+        usage: Callable[[], UsageServices],
     ) -> None:
         self._foundation = foundation
         self._agents = agents
         self._turns = turns
+        self._usage = usage
 
     @cached_property
     def agents(self) -> LettaAgents:
@@ -135,6 +142,13 @@ class LettaServices:
                 ids=ports.ids,
             )
         )
+
+    @cached_property
+    def contexts(self) -> LettaContexts:
+        from turnstone.services.letta.contexts import LettaContexts
+
+        contexts = self._usage().contexts
+        return LettaContexts(self.messages, contexts, contexts.route_of)
 
     @cached_property
     def messages(self) -> LettaMessages:

@@ -5,8 +5,8 @@ from pydantic import RootModel
 from turnstone.dialects.letta.blocks import LettaMemory, memory_of
 from turnstone.dialects.letta.ids import message_id, organization_id, shown, user_id
 from turnstone.dialects.letta.tool_rules import WireToolRule, wire_rules
-from turnstone.dialects.letta.tools import LettaTool, base_tool
-from turnstone.domain.letta.agents import LettaAgent, tools_of
+from turnstone.dialects.letta.tools import LettaTool, tools_shown
+from turnstone.domain.letta.agents import LettaAgent
 from turnstone.domain.values.frozen import Frozen, JsonObject
 
 LLM_DEFAULTS = {
@@ -87,7 +87,7 @@ def state_of(agent: LettaAgent, tenant: str) -> AgentState:
         description=fields.description,
         metadata_=fields.metadata,
         memory=memory_of(agent, tenant),
-        tools=tuple(base_tool(name, tenant, agent.owner) for name in tools_of(config)),
+        tools=tools_shown(agent, tenant),
         sources=(),
         tags=fields.tags,
         tool_exec_environment_variables=(),

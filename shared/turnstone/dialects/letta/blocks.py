@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import RootModel
 
 from turnstone.dialects.letta.ids import organization_id, shown, user_id
-from turnstone.domain.agents.blocks import DEFAULT_LIMIT, MARKER, Label, Limit, MemoryBlock, NewBlock
+from turnstone.domain.agents.blocks import DEFAULT_LIMIT, MARKER, Label, Limit, MemoryBlock, NewBlock, StoredBlock
 from turnstone.domain.letta.agents import LettaAgent
 from turnstone.domain.values.frozen import Frozen, JsonObject, NullMeansDefault
 
@@ -101,3 +101,8 @@ def blocks_of(blocks: Iterable[MemoryBlock], tenant: str, principal: str | None)
 def memory_of(agent: LettaAgent, tenant: str) -> LettaMemory:
     """Return the memory of the agent."""
     return LettaMemory(blocks=blocks_of(agent.blocks, tenant, agent.owner), prompt_template=MARKER)
+
+
+def stored_block_of(stored: StoredBlock, tenant: str) -> LettaBlock:
+    """Return the block of the store as the API shows it."""
+    return block_of(stored.block, tenant, stored.stamp.owner)

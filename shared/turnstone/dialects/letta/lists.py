@@ -1,15 +1,17 @@
 """Queries of lists in Letta's API."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field, RootModel
 
 from turnstone.dialects.letta.ids import bare
-from turnstone.dialects.letta.message_requests import LIMIT, TEXT, limit_in
+from turnstone.dialects.letta.message_requests import LIMIT, TEXT, TRUE, flag_in, limit_in
+from turnstone.domain.agents.blocks import BLOCK_KIND, BlockQuery
 from turnstone.domain.errors import InvalidRequest
-from turnstone.domain.letta.agents import LettaQuery
+from turnstone.domain.letta.agents import LettaQuery, TagQuery
 
-DEFAULT_AGENTS = 50
-TRUE, FALSE = ("true", "1"), ("false", "0")
+DEFAULT_ITEMS = 50
 AGENTS_QUERY: Mapping[str, str | Mapping[str, Any]] = {
     "name": {"description": "The name of the agents.", "schema": TEXT},
     "tags": "A tag of the agents; may be repeated.",
@@ -21,8 +23,24 @@ AGENTS_QUERY: Mapping[str, str | Mapping[str, Any]] = {
     "limit": {"description": "How many agents to return at most.", "schema": LIMIT},
     "query_text": {"description": "A part of the name, in any case.", "schema": TEXT},
 }
-
-
+TAGS_QUERY: Mapping[str, str | Mapping[str, Any]] = {
+    "cursor": {"description": "The last tag of the part before.", "schema": TEXT},
+    "limit": {"description": "How many tags to return at most.", "schema": LIMIT},
+    "query_text": {"description": "A part of the tag, in any case.", "schema": TEXT},
+}
+BLOCKS_QUERY: Mapping[str, str | Mapping[str, Any]] = {
+    "label": {"description": "The label of the blocks.", "schema": TEXT},
+    "templates_only": {
+        "description": "Whether only models for other blocks are returned; true without this parameter.",
+        "schema": {"enum": ["true", "false"]},
+    },
+    "name": {"description": "The name of the blocks.", "schema": TEXT},
+    "cursor": {"description": "The id of the last block of the part before.", "schema": TEXT},
+    "limit": {"description": "How many blocks to return at most.", "schema": LIMIT},
+}
+OF_AGENT: Mapping[str, str | Mapping[str, Any]] = {
+    "agent_id": {"description": "The id of the agent.", "schema": TEXT},
+}
 RESET_QUERY: Mapping[str, str | Mapping[str, Any]] = {
     "add_default_initial_messages": {
         "description": "Must be false: an agent begins without messages.",
@@ -43,7 +61,7 @@ def agents_query(query: Mapping[str, list[str]]) -> LettaQuery:
     texts = {name: values[-1] for name, values in query.items() if values}
     cursor = texts.get("cursor")
     return LettaQuery(
-        limit=limit_in(texts.get("limit"), DEFAULT_AGENTS),
+        limit=limit_in(texts.get("limit"), DEFAULT_ITEMS),
         after=None if cursor is None else bare("agent", cursor),
         name=texts.get("name"),
         text=texts.get("query_text"),
@@ -52,9 +70,32 @@ def agents_query(query: Mapping[str, list[str]]) -> LettaQuery:
     )
 
 
-def flag_in(name: str, text: str | None) -> bool:
-    """Return the truth value of a parameter, false without one. Raises InvalidRequest."""
-    lowered = (text or FALSE[0]).lower()
-    if lowered not in (*TRUE, *FALSE):
-        raise InvalidRequest(f"{name}: must be true or false", ("query", name))
-    return lowered in TRUE
+class LettaTags(RootModel[tuple[Annotated[str, Field(examples=["weather"])], ...]]):
+    """Tags in alphabetical order."""
+
+
+def tags_query(query: Mapping[str, list[str]]) -> TagQuery:
+    """Return the query of a request. Raises InvalidRequest."""
+    texts = {name: values[-1] for name, values in query.items() if values}
+    return TagQuery(limit_in(texts.get("limit"), DEFAULT_ITEMS), texts.get("cursor"), texts.get("query_text"))
+
+
+def blocks_query(query: Mapping[str, list[str]]) -> BlockQuery:
+    """Return the query of a request. Raises InvalidRequest."""
+    texts = {name: values[-1] for name, values in query.items() if values}
+    cursor = texts.get("cursor")
+    return BlockQuery(
+        limit=limit_in(texts.get("limit"), DEFAULT_ITEMS),
+        after=None if cursor is None else bare(BLOCK_KIND, cursor),
+        label=texts.get("label"),
+        name=texts.get("name"),
+        is_template=flag_in("templates_only", texts.get("templates_only"), TRUE[0]),
+    )
+
+
+def agent_in(query: Mapping[str, list[str]]) -> str:
+    """Return the agent that the query names. Raises InvalidRequest."""
+    agent_id = next(iter(query.get("agent_id", ())), "")
+    if not agent_id:
+        raise InvalidRequest("agent_id: is missing", ("query", "agent_id"))
+    return bare("agent", agent_id)

@@ -16,6 +16,7 @@ from turnstone.domain.values.frozen import Many, NullMeansDefault
 from turnstone.domain.values.numbers import Flag
 
 DEFAULT_ROWS, MOST_ROWS = 10, 1_000
+TRUE, FALSE = ("true", "1"), ("false", "0")
 TEXT: Mapping[str, Any] = {"type": "string"}
 LIMIT: Mapping[str, Any] = {"type": "integer", "minimum": 1, "maximum": MOST_ROWS}
 QUERY: Mapping[str, str | Mapping[str, Any]] = {
@@ -23,6 +24,10 @@ QUERY: Mapping[str, str | Mapping[str, Any]] = {
     "limit": {
         "description": "How many messages to return at most, of the newest; an inference counts once.",
         "schema": LIMIT,
+    },
+    "msg_object": {
+        "description": "Whether messages are returned as the model sees them.",
+        "schema": {"enum": ["true", "false"]},
     },
     "assistant_message_tool_name": {
         "description": "The tool whose calls are shown as messages to the user.",
@@ -91,11 +96,13 @@ class MessagesQuery(NamedTuple):
 
     Attributes:
         before: the id of the first message that is too new, None for the newest.
+        has_objects: whether messages are returned as the model sees them.
     """
 
     before: str | None
     limit: int
     answers_by: AnswerTool
+    has_objects: bool = False
 
     @property
     def last_turn(self) -> str | None:
@@ -107,6 +114,10 @@ class MessagesQuery(NamedTuple):
 
         Raises NotFound if the agent has no message `before`.
         """
+        return tuple(note for row in self.rows(agent, turns) for note in row.notes)
+
+    def rows(self, agent: LettaAgent, turns: Iterator[TurnState]) -> tuple[Row, ...]:
+        """Return the rows of the messages, oldest first. Raises NotFound as `notes` does."""
         newest_first: list[Row] = []
         if self.before is not None and self.last_turn == agent.agent_id:
             return ()
@@ -125,7 +136,7 @@ class MessagesQuery(NamedTuple):
             raise NotFound("message", str(self.before))
         if len(newest_first) < self.limit:
             newest_first.append(system_row(agent))
-        return tuple(note for row in reversed(newest_first) for note in row.notes)
+        return tuple(reversed(newest_first))
 
 
 def messages_query(query: Mapping[str, list[str]]) -> MessagesQuery:
@@ -133,7 +144,8 @@ def messages_query(query: Mapping[str, list[str]]) -> MessagesQuery:
     texts = {name: values[-1] for name, values in query.items() if values}
     tool, argument = texts.get("assistant_message_tool_name"), texts.get("assistant_message_tool_kwarg")
     answers_by = AnswerTool(tool or SEND_NAME, argument or "message") if tool or argument else NO_ANSWER_TOOL
-    return MessagesQuery(texts.get("before"), limit_in(texts.get("limit"), DEFAULT_ROWS), answers_by)
+    has_objects = flag_in("msg_object", texts.get("msg_object"))
+    return MessagesQuery(texts.get("before"), limit_in(texts.get("limit"), DEFAULT_ROWS), answers_by, has_objects)
 
 
 def limit_in(text: str | None, otherwise: int) -> int:
@@ -143,3 +155,11 @@ def limit_in(text: str | None, otherwise: int) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 5 and 1 <= int(text) <= MOST_ROWS):
         raise InvalidRequest(f"limit: must be a whole number from 1 to {MOST_ROWS}", ("query", "limit"))
     return int(text)
+
+
+def flag_in(name: str, text: str | None, otherwise: str = FALSE[0]) -> bool:
+    """Return the truth value of a parameter, false without one or as given. Raises InvalidRequest."""
+    lowered = (text or otherwise).lower()
+    if lowered not in (*TRUE, *FALSE):
+        raise InvalidRequest(f"{name}: must be true or false", ("query", name))
+    return lowered in TRUE

@@ -9,12 +9,12 @@ from turnstone.dialects.letta.blocks import CreateBlock
 from turnstone.dialects.letta.default_prompt import DEFAULT_SYSTEM
 from turnstone.dialects.letta.ids import bare
 from turnstone.dialects.letta.tool_rules import WireToolRule, to_rule
+from turnstone.dialects.letta.tools import base_tool_named, tool_of_id
 from turnstone.domain.agents.agents import MOST_BLOCKS, AgentConfig
-from turnstone.domain.errors import InvalidRequest, NotFound
+from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.letta.agents import (
     BASE_TOOLS,
     DEFAULT_TYPE,
-    TOOL_NAMES,
     LettaFields,
     NewLettaAgent,
     toolgroups_of,
@@ -177,18 +177,3 @@ class UpdateLettaAgent(NullMeansDefault):
     def to_block_ids(self) -> tuple[str, ...] | None:
         """Return the ids of the blocks, None if they stay."""
         return None if self.block_ids is None else tuple(bare("block", each) for each in self.block_ids)
-
-
-def base_tool_named(name: str) -> str:
-    """Return the name of a tool of this server. Raises NotFound for any other."""
-    if name not in BASE_TOOLS:
-        raise NotFound("tool", name)
-    return name
-
-
-def tool_of_id(text: str) -> str:
-    """Return the name of the tool of that id. Raises NotFound for any other."""
-    name = TOOL_NAMES.get(bare("tool", text))
-    if name is None:
-        raise NotFound("tool", text)
-    return name

@@ -1,12 +1,13 @@
 """Tools of Letta's API."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import RootModel
+from pydantic import Field, RootModel
 
-from turnstone.dialects.letta.ids import organization_id, shown, user_id
+from turnstone.dialects.letta.ids import bare, organization_id, shown, user_id
 from turnstone.domain.access.caller import Caller
-from turnstone.domain.letta.agents import BASE_TOOLS, tool_id
+from turnstone.domain.errors import NotFound
+from turnstone.domain.letta.agents import BASE_TOOLS, TOOL_NAMES, LettaAgent, tool_id, tools_of
 from turnstone.domain.tools.tool_schemas import input_schema_of
 from turnstone.domain.turns.loop_arguments import with_loop_arguments
 from turnstone.domain.turns.loop_policies import LETTA
@@ -40,7 +41,7 @@ def base_tool(name: str, tenant: str, principal: str | None) -> LettaTool:
     (offered,) = with_loop_arguments((definition,), WITHOUT_THOUGHTS)
     schema: dict[str, Any] = input_schema_of(offered)
     return LettaTool(
-        id=shown("tool", tool_id(name)),
+        id=id_of_tool(name),
         tool_type=CORE,
         description=definition.description,
         source_type="python",
@@ -53,6 +54,35 @@ def base_tool(name: str, tenant: str, principal: str | None) -> LettaTool:
         created_by_id=user_id(principal),
         last_updated_by_id=user_id(principal),
     )
+
+
+def id_of_tool(name: str) -> str:
+    """Return the id of the base tool as the API shows it."""
+    return shown("tool", tool_id(name))
+
+
+def tools_shown(agent: LettaAgent, tenant: str) -> tuple[LettaTool, ...]:
+    """Return the tools of the agent."""
+    return tuple(base_tool(name, tenant, agent.owner) for name in tools_of(agent.config))
+
+
+def base_tool_named(name: str) -> str:
+    """Return the name of a tool of this server. Raises NotFound for any other."""
+    if name not in BASE_TOOLS:
+        raise NotFound("tool", name)
+    return name
+
+
+def tool_of_id(text: str) -> str:
+    """Return the name of the tool of that id. Raises NotFound for any other."""
+    name = TOOL_NAMES.get(bare("tool", text))
+    if name is None:
+        raise NotFound("tool", text)
+    return name
+
+
+class LettaToolId(RootModel[Annotated[str, Field(examples=["tool-58c2e88e-4449-564b-9f6e-1b5426324b01"])]]):
+    """The id of a tool."""
 
 
 class LettaTools(RootModel[tuple[LettaTool, ...]]):

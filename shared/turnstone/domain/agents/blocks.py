@@ -7,7 +7,7 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import Field
 
 from turnstone.domain.access.access import Ownership
-from turnstone.domain.errors import InvalidRequest
+from turnstone.domain.errors import InvalidRequest, LabelTaken
 from turnstone.domain.values.frozen import Frozen, JsonObject
 
 BLOCK_KIND = "block"
@@ -66,6 +66,26 @@ class NewBlock(NamedTuple):
     fields: Mapping[str, Any]
 
 
+class BlockQuery(NamedTuple):
+    """The requested part of the list of blocks.
+
+    Attributes:
+        after: the id of the last block of the part before.
+        is_template: whether only models for other blocks are requested.
+    """
+
+    limit: int | None = None
+    after: str | None = None
+    label: str | None = None
+    name: str | None = None
+    is_template: bool = False
+
+    def matches(self, shown: Mapping[str, Any]) -> bool:
+        """Return whether a block with these fields is requested."""
+        is_named = self.label in (None, shown["label"]) and self.name in (None, shown["name"])
+        return is_named and (bool(shown["is_template"]) or not self.is_template)
+
+
 class StoredBlock(Frozen):
     """A block with the data that no reader of blocks gets.
 
@@ -121,6 +141,12 @@ def refuse_same_labels(labels: Iterable[str]) -> None:
         seen.add(label)
 
 
+def refuse_taken_label(label: str, others: Iterable[MemoryBlock]) -> None:
+    """Raise LabelTaken if one of the other blocks of an agent has that label."""
+    if any(other.label == label for other in others):
+        raise LabelTaken(label)
+
+
 def with_core_memory(instructions: str, blocks: Sequence[MemoryBlock], lines: Sequence[str] = ()) -> str:
     """Return the instructions with the blocks in place of each marker, or at their end without one.
 
@@ -135,10 +161,19 @@ def with_core_memory(instructions: str, blocks: Sequence[MemoryBlock], lines: Se
 
 def compiled(blocks: Sequence[MemoryBlock], lines: Sequence[str] = ()) -> str:
     """Return the text of the blocks in a prompt."""
+    return "\n".join([head_of(blocks), *lines, *map(_shown, blocks)])
+
+
+def head_of(blocks: Sequence[MemoryBlock]) -> str:
+    """Return the line before the blocks in a prompt."""
     changed = max((block.updated_at for block in blocks), default=None)
-    head = [f"Memory, last changed at {changed.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC."] if changed else ["Memory."]
-    shown = [
-        f'<{block.label} characters="{len(block.value)}/{block.limit}">\n{block.value}\n</{block.label}>'
-        for block in blocks
-    ]
-    return "\n".join([*head, *lines, *shown])
+    return f"Memory, last changed at {changed.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC." if changed else "Memory."
+
+
+def texts_of(blocks: Sequence[MemoryBlock]) -> str:
+    """Return the blocks as a prompt shows them, without the line before them."""
+    return "\n".join(map(_shown, blocks))
+
+
+def _shown(block: MemoryBlock) -> str:
+    return f'<{block.label} characters="{len(block.value)}/{block.limit}">\n{block.value}\n</{block.label}>'

@@ -13,6 +13,7 @@ TurnstoneError
 ├── NotFound                   no such resource, or not visible to the caller
 │   └── NotOpen                no turn of this id is open, for an operator
 ├── AlreadyRegistered          another definition has this name
+├── LabelTaken                 the agent has another memory block with this label
 ├── NotServed                  a method of the clients that this server does not have
 ├── UnknownClient              a client of a version whose API this server does not speak
 ├── TurnConflict               the session or turn is in a state that forbids this
@@ -171,6 +172,16 @@ class AlreadyRegistered(TurnstoneError):
         super().__init__(f"{kind} {identifier!r} is already registered with another definition; unregister it first")
         self.kind = kind
         self.identifier = identifier
+
+
+class LabelTaken(TurnstoneError):
+    """The agent has another memory block with this label."""
+
+    may_be_repeated = False
+
+    def __init__(self, label: str) -> None:
+        super().__init__(f"the agent has another memory block with the label {label!r}; choose another label")
+        self.label = label
 
 
 class NotServed(TurnstoneError):

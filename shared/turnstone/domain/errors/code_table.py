@@ -22,6 +22,7 @@ CODES: Mapping[type[TurnstoneError], ErrorCode] = {
     errors.NotFound: ErrorCode.RECORD_NOT_FOUND,  # of a kind that NOT_FOUND does not name
     errors.NotOpen: ErrorCode.TURN_NOT_FOUND,
     errors.AlreadyRegistered: ErrorCode.ALREADY_REGISTERED,
+    errors.LabelTaken: ErrorCode.LABEL_TAKEN,
     errors.NotServed: ErrorCode.NOT_IMPLEMENTED,
     errors.UnknownClient: ErrorCode.UNSUPPORTED_CLIENT,
     errors.TurnAwaited: ErrorCode.TURN_RUNNING,
@@ -83,6 +84,7 @@ NOT_FOUND: Mapping[str, ErrorCode] = {
     "tool": ErrorCode.TOOL_NOT_FOUND,
     "message": ErrorCode.MESSAGE_NOT_FOUND,
     "run": ErrorCode.RUN_NOT_FOUND,
+    "block": ErrorCode.BLOCK_NOT_FOUND,
     "webhook": ErrorCode.WEBHOOK_NOT_FOUND,
     "delivery": ErrorCode.DELIVERY_NOT_FOUND,
     "API key": ErrorCode.RECORD_NOT_FOUND,  # printed by the operator's command only

@@ -163,6 +163,11 @@ class ErrorCode(StrEnum):
         "Choose one that its list of messages shows.",
     )
     RUN_NOT_FOUND = ("run_not_found", "The tenant has no such run.", "See `GET /letta/v1/runs`.")
+    BLOCK_NOT_FOUND = (
+        "block_not_found",
+        "No such memory block, or it is not visible to the caller.",
+        "Choose one that `GET /letta/v1/blocks` lists.",
+    )
     WEBHOOK_NOT_FOUND = ("webhook_not_found", "The tenant has no such webhook.", "See `GET /v1/webhooks`.")
     DELIVERY_NOT_FOUND = (
         "delivery_not_found",
@@ -188,6 +193,11 @@ class ErrorCode(StrEnum):
         "already_registered",
         "The name is registered with another definition.",
         "Unregister it first, or choose another name.",
+    )
+    LABEL_TAKEN = (
+        "label_taken",
+        "The agent has another memory block with this label.",
+        "Choose another label, or change that block.",
     )
     # turns
     TURN_RUNNING = ("turn_running", "Another turn of the session is running.", "Wait for it to end, or cancel it.")

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID, uuid5
 
-from turnstone.domain.agents.agents import AgentConfig, toolgroup_name
+from turnstone.domain.agents.agents import AgentConfig, ToolGroup, toolgroup_name
 from turnstone.domain.agents.blocks import BLOCK_KIND, MemoryBlock, NewBlock
 from turnstone.domain.errors import NotFound
 from turnstone.domain.tools.base_tools import (
@@ -122,6 +122,24 @@ class LettaQuery(NamedTuple):
         return (all if self.has_all_tags else any)(tag in tags for tag in self.tags)
 
 
+class TagQuery(NamedTuple):
+    """The requested part of the tags.
+
+    Attributes:
+        after: the last tag of the part before.
+        text: a part of the tag, in any case.
+    """
+
+    limit: int
+    after: str | None = None
+    text: str | None = None
+
+    def matches(self, tag: str) -> bool:
+        """Return whether the tag is requested."""
+        is_after = self.after is None or tag > self.after
+        return is_after and (self.text is None or self.text.lower() in tag.lower())
+
+
 def main_session(agent_id: str, generation: int) -> str:
     """Return the id of the agent's session with its messages."""
     return str(uuid5(NAMESPACE, f"{agent_id}:{MAIN}:{generation}"))
@@ -144,3 +162,22 @@ def tools_of(config: AgentConfig) -> tuple[str, ...]:
     """Return the names of the base tools of the agent, in their usual order."""
     groups = {toolgroup_name(toolgroup) for toolgroup in config.toolgroups}
     return tuple(name for name, (group, _) in BASE_TOOLS.items() if group in groups or f"{group}/{name}" in groups)
+
+
+def with_tool(config: AgentConfig, name: str) -> tuple[ToolGroup, ...]:
+    """Return the toolgroups of an agent with that base tool, too."""
+    return config.toolgroups if name in tools_of(config) else (*config.toolgroups, *toolgroups_of([name]))
+
+
+def without_tool(config: AgentConfig, name: str) -> tuple[ToolGroup, ...]:
+    """Return the toolgroups of an agent without that base tool; a whole group leaves its other tools."""
+    group = BASE_TOOLS[name][0]
+    others = toolgroups_of(each for each, (own, _) in BASE_TOOLS.items() if own == group and each != name)
+    left: list[ToolGroup] = []
+    for toolgroup in config.toolgroups:
+        given = toolgroup_name(toolgroup)
+        if given == group:
+            left += others
+        elif given != f"{group}/{name}":
+            left.append(toolgroup)
+    return tuple(each for index, each in enumerate(left) if each not in left[:index])

@@ -72,10 +72,18 @@ def build_app(
         from turnstone.http.server.other_paths import OtherPaths  # only in the function of unserved paths
 
         served.append(OtherPaths(others, partial(_refuse_method, hosting)))
-    if not isinstance(routes, FamilyRoutes) and (rare := [route for route in routes if route.is_rare]):
+    if rare := _rare_in(routes):
         served.append(RareRoutes(rare, partial(serve, threads=route_threads("rare routes", hosting))))
     # a router alone: errors are caught here, so the layers of a whole Starlette application only cost time
     return RoutedApp(routes, hosting, routes=served, redirect_slashes=False, lifespan=lifespan)
+
+
+def _rare_in(routes: Sequence[Route]) -> Callable[[], Iterable[Route]] | None:
+    """Return the reader of the rarely requested routes, None without any."""
+    if isinstance(routes, FamilyRoutes):
+        return routes.unserved if routes.has_unserved else None
+    rare = [route for route in routes if route.is_rare]
+    return (lambda: rare) if rare else None
 
 
 def _by_path(routes: Iterable[Route]) -> dict[str, dict[str, Route]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Generic, NamedTuple, TypeVar
@@ -73,8 +73,10 @@ def _child(node: _Node[Value], part: str) -> _Node[Value]:
 class RareRoutes(BaseRoute):
     """All rarely requested routes as one Starlette route, matched last."""
 
-    def __init__(self, routes: Sequence[Route], serve: Callable[[str, Mapping[str, Route]], BaseRoute]) -> None:
-        """Take the maker of a path's route, called at the first request to that path."""
+    def __init__(
+        self, routes: Callable[[], Iterable[Route]], serve: Callable[[str, Mapping[str, Route]], BaseRoute]
+    ) -> None:
+        """Take the reader of the routes, and the maker of a path's route, each called when it is first needed."""
         self._routes = routes
         self._serve = serve
         self._served: dict[str, BaseRoute] = {}
@@ -83,7 +85,7 @@ class RareRoutes(BaseRoute):
     def _table(self) -> PathTable[_Methods]:
         """The methods of each path. Most servers never need it, and it takes half of the time to build an app."""
         table: PathTable[_Methods] = PathTable()
-        for route in self._routes:
+        for route in self._routes():
             for path in route.served_paths:
                 methods = table.setdefault(path, _Methods(path, {}), takes_slashes=route.takes_slashes)
                 methods.routes[route.method] = route

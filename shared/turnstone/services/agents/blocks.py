@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, TypeVar
 
 from turnstone.domain.access.access import owner_of
@@ -10,14 +11,17 @@ from turnstone.domain.access.caller import Caller
 from turnstone.domain.agents.agents import MOST_BLOCKS, Agent, AgentConfig
 from turnstone.domain.agents.blocks import (
     BLOCK_KIND,
+    BlockQuery,
     MemoryBlock,
     NewBlock,
     StoredBlock,
     refuse_long_value,
     refuse_same_labels,
+    refuse_taken_label,
 )
 from turnstone.domain.errors import Conflict, InvalidRequest, NotFound
 from turnstone.domain.lists import ListQuery
+from turnstone.domain.turns.attempts import Attempt
 from turnstone.ports.records import Operation
 from turnstone.ports.system import Clock, IdGenerator
 from turnstone.services.access.access import AccessRules
@@ -28,6 +32,8 @@ from turnstone.store.layout.contention import retried
 from turnstone.store.layout.listing import ListEntry
 
 Result = TypeVar("Result")
+AT_ONCE = 50  # blocks of a list
+ONCE = Attempt(fingerprint="")  # without a key
 
 
 class Blocks:
@@ -40,11 +46,14 @@ class Blocks:
         self._clock = clock
         self._ids = ids
 
-    def create(self, caller: Caller, new: NewBlock) -> MemoryBlock:
-        """Return the new block, which no agent has yet. Raises InvalidRequest for a value over its limit."""
+    def create(self, caller: Caller, new: NewBlock, attempt: Attempt = ONCE) -> StoredBlock:
+        """Return the new block, which no agent has yet.
+
+        Raises InvalidRequest for a value over its limit, IdempotencyMismatch.
+        """
         stored = self.made(caller, new)
-        self._store.create(caller.tenant, stored)
-        return stored.block
+        block_id = self._store.create(caller.tenant, stored, attempt, self._clock.now())
+        return self._visible(caller, block_id)
 
     def made(self, caller: Caller, new: NewBlock, agent_id: str | None = None) -> StoredBlock:
         """Return a new block that is not stored yet, of that agent if one is given. Raises as `create` does."""
@@ -59,42 +68,58 @@ class Blocks:
             is_kept=agent_id is None,
         )
 
-    def read(self, caller: Caller, block_id: str) -> MemoryBlock:
+    def read(self, caller: Caller, block_id: str) -> StoredBlock:
         """Return the block. Raises NotFound, ContentLost."""
-        return self._visible(caller, block_id).block
+        return self._visible(caller, block_id)
 
-    def change(self, caller: Caller, block_id: str, changes: Mapping[str, Any]) -> MemoryBlock:
-        """Return the block with these fields changed. Raises NotFound, Forbidden, InvalidRequest, ContentLost."""
+    def existing(self, caller: Caller, block_ids: Sequence[str]) -> list[MemoryBlock]:
+        """Return the blocks in this order. Raises NotFound for one that is missing or hidden, ContentLost."""
+        found = {each.block.block_id: each for each in self._store.gather(caller.tenant, block_ids)}
+        for block_id in block_ids:
+            if block_id not in found:
+                raise NotFound(BLOCK_KIND, block_id)
+            self._rules.check_sight(caller, found[block_id].stamp, BLOCK_KIND, block_id)
+        return [found[block_id].block for block_id in block_ids]
+
+    def change(self, caller: Caller, block_id: str, changes: Mapping[str, Any]) -> StoredBlock:
+        """Return the block with these fields changed.
+
+        Raises NotFound, Forbidden, InvalidRequest, ContentLost, and LabelTaken for the label of another block of one
+        of its agents.
+        """
         visible = self._visible(caller, block_id)
         self._rules.check_deletion(caller, visible.stamp, BLOCK_KIND, block_id, "change")
         now = self._clock.now()
 
         def act(stored: StoredBlock) -> StoredBlock:
+            if changes.get("label", stored.block.label) != stored.block.label:
+                self._refuse_taken(caller.tenant, stored, changes["label"])
             fields = {**stored.block.model_dump(), **changes, "updated_at": now}
             changed = MemoryBlock.model_validate(fields)
             refuse_long_value(changed.value, changed.limit)
             return stored.edited(changed, None)
 
-        return self._store.change(caller.tenant, block_id, act).block
+        return self._store.change(caller.tenant, block_id, act)
 
-    def delete(self, caller: Caller, block_id: str) -> MemoryBlock:
+    def delete(self, caller: Caller, block_id: str) -> StoredBlock:
         """Delete the block, which disappears from the prompts of its agents, and return it."""
         stored = self._visible(caller, block_id)
         self._rules.check_deletion(caller, stored.stamp, BLOCK_KIND, block_id)
         self._store.delete(caller.tenant, stored)
-        return stored.block
+        return stored
 
-    def list(
-        self, caller: Caller, query: ListQuery, is_queried: Callable[[ListEntry], bool]
-    ) -> tuple[Listing, Iterator[MemoryBlock]]:
-        """Return a page of the blocks that the caller may see, read from the store on iteration."""
+    def list(self, caller: Caller, query: BlockQuery) -> Iterator[StoredBlock]:
+        """Return the requested blocks that the caller may see, in the order of their creation.
+
+        Raises NotFound for an unknown `after`.
+        """
+        after = None if query.after is None else self._visible(caller, query.after).order
 
         def is_shown(entry: ListEntry) -> bool:
-            return is_queried(entry) and self._rules.may_see(caller, entry.stamp)
+            return query.matches(entry.fields) and self._rules.may_see(caller, entry.stamp)
 
-        entries = self._store.entries(caller.tenant, query.cursor, query.limit)
-        listing = Listing(entries, query, is_shown)
-        return listing, self._listed(caller.tenant, listing)
+        entries = self._store.entries(caller.tenant, after, query.limit)
+        return self._listed(caller.tenant, Listing(entries, ListQuery(limit=query.limit, cursor=after), is_shown))
 
     def of_agent(self, caller: Caller, agent_id: str) -> tuple[MemoryBlock, ...]:
         """Return the blocks of the agent, in the order of its prompt. Raises NotFound, ContentLost."""
@@ -123,21 +148,21 @@ class Blocks:
         retried(attempt, BUSY, on=(Conflict,))
 
     def add(self, caller: Caller, agent_id: str, new: NewBlock) -> MemoryBlock:
-        """Create a block of the agent. Raises NotFound, and InvalidRequest for a label that it has."""
+        """Create a block of the agent. Raises NotFound, and LabelTaken for a label that it has."""
         self._changeable(caller, agent_id)
         stored = self.made(caller, new, agent_id)
 
         def act(found: StoredAgent) -> AgentChange:
             config = found.agent.agent_config
             others = self._store.gather(caller.tenant, config.memory_blocks)
-            refuse_same_labels([*(each.block.label for each in others), stored.block.label])
+            refuse_taken_label(stored.block.label, (each.block for each in others))
             return AgentChange(_with(config, stored.block.block_id), puts_of_new(caller.tenant, stored))
 
         self._agents.change(caller.tenant, agent_id, act)
         return stored.block
 
     def attach(self, caller: Caller, agent_id: str, block_id: str) -> Agent:
-        """Attach the block to the agent. Raises NotFound, and InvalidRequest for a label that it has."""
+        """Attach the block to the agent. Raises NotFound, and LabelTaken for a label that it has."""
         self._changeable(caller, agent_id)
 
         def act(found: StoredAgent) -> AgentChange:
@@ -145,7 +170,7 @@ class Blocks:
             if block_id in config.memory_blocks:
                 return AgentChange(config)
             others = self._store.gather(caller.tenant, config.memory_blocks)
-            refuse_same_labels([*(each.block.label for each in others), stored.block.label])
+            refuse_taken_label(stored.block.label, (each.block for each in others))
             link = puts_of_change(caller.tenant, stored, stored.attached_to(agent_id))
             return AgentChange(_with(config, block_id), link)
 
@@ -207,9 +232,17 @@ class Blocks:
         self._rules.check_sight(caller, stored.stamp, "agent", agent_id)
         return stored
 
-    def _listed(self, tenant: str, listing: Listing) -> Iterator[MemoryBlock]:
-        for entry in listing:
-            yield from (stored.block for stored in self._store.gather(tenant, (entry.fields["block_id"],)))
+    def _refuse_taken(self, tenant: str, stored: StoredBlock, label: str) -> None:
+        """Raise LabelTaken if an agent that has the block has another one with that label."""
+        for agent_id in stored.agents:
+            ids = self._agents.get(tenant, agent_id).agent.agent_config.memory_blocks
+            others = self._store.gather(tenant, [each for each in ids if each != stored.block.block_id])
+            refuse_taken_label(label, (each.block for each in others))
+
+    def _listed(self, tenant: str, listing: Listing) -> Iterator[StoredBlock]:
+        entries = iter(listing)
+        while ids := [entry.fields["block_id"] for entry in islice(entries, AT_ONCE)]:
+            yield from self._store.gather(tenant, ids)
 
 
 def _with(config: AgentConfig, block_id: str) -> AgentConfig:

@@ -12,7 +12,7 @@ from turnstone.domain.access.caller import Caller
 from turnstone.domain.agents.agents import Agent, AgentConfig
 from turnstone.domain.agents.blocks import refuse_same_labels
 from turnstone.domain.errors import Conflict
-from turnstone.domain.letta.agents import LettaAgent, LettaFields, LettaQuery, NewLettaAgent
+from turnstone.domain.letta.agents import LettaAgent, LettaFields, LettaQuery, NewLettaAgent, TagQuery
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.ports.records import Operation
 from turnstone.ports.system import Clock, IdGenerator
@@ -49,7 +49,7 @@ class LettaAgents:
     def create(self, caller: Caller, new: NewLettaAgent, attempt: Attempt) -> LettaAgent:
         """Return the new agent, stored with its fields and blocks by one write.
 
-        Raises InvalidRequest, IdempotencyMismatch.
+        Raises NotFound for a missing block, InvalidRequest, IdempotencyMismatch.
         """
         now, agent_id, tenant = self._deps.clock.now(), self._deps.ids.new_id(), caller.tenant
         made = [self._deps.blocks.made(caller, block, agent_id) for block in new.new_blocks]
@@ -62,8 +62,8 @@ class LettaAgents:
         own = [write for each in made for write in puts_of_new(tenant, each)]
 
         def act() -> str:
-            existing = self._deps.block_store.gather(tenant, new.block_ids)
-            refuse_same_labels(each.block.label for each in (*made, *existing))
+            existing = self._deps.blocks.existing(caller, new.block_ids)
+            refuse_same_labels(each.label for each in (*(each.block for each in made), *existing))
             links = self._deps.blocks.relinking(caller, agent_id, (), new.block_ids)
             return self._deps.agents.create(tenant, stored, attempt, now, [fields, *own, *links])
 
@@ -102,6 +102,33 @@ class LettaAgents:
 
         Raises NotFound, Forbidden, InvalidRequest, ContentLost.
         """
+        return self._changed(caller, agent_id, lambda _: config_changes, field_changes, block_ids, beside)
+
+    def change_config(
+        self, caller: Caller, agent_id: str, config_changes: Callable[[AgentConfig], Mapping[str, Any]]
+    ) -> LettaAgent:
+        """Return the agent with the changes that the function makes of its configuration. Raises as `change` does."""
+        return self._changed(caller, agent_id, config_changes, lambda _: {}, None, lambda _: ())
+
+    def tags(self, caller: Caller, query: TagQuery) -> tuple[str, ...]:
+        """Return the requested part of the tags of the oldest agents that the caller may see, in alphabetical order."""
+        entries = islice(self._deps.agents.entries(caller.tenant, None, MOST_SCANNED), MOST_SCANNED)
+        ids = (entry.fields["agent_id"] for entry in entries if self._deps.rules.may_see(caller, entry.stamp))
+        found: set[str] = set()
+        while batch := list(islice(ids, AT_ONCE)):
+            for fields in self._deps.store.fields_of(caller.tenant, batch):
+                found.update(fields.tags)
+        return tuple(sorted(filter(query.matches, found))[: query.limit])
+
+    def _changed(
+        self,
+        caller: Caller,
+        agent_id: str,
+        config_changes: Callable[[AgentConfig], Mapping[str, Any]],
+        field_changes: Callable[[LettaFields], Mapping[str, Any]],
+        block_ids: Sequence[str] | None,
+        beside: Callable[[LettaFields], Sequence[Operation]],
+    ) -> LettaAgent:
         self.check_change(caller, agent_id)
         now = self._deps.clock.now()
 
@@ -110,8 +137,9 @@ class LettaAgents:
             fields = self._deps.store.fields(caller.tenant, agent_id)
             changed = fields.model_copy(update={**field_changes(fields), "updated_at": now})
             writes = [put_fields(caller.tenant, agent_id, changed), *beside(fields)]
-            config = before.model_copy(update=config_changes)
+            config = before.model_copy(update=config_changes(before))
             if block_ids is not None:
+                self._deps.blocks.existing(caller, [each for each in block_ids if each not in before.memory_blocks])
                 writes += self._deps.blocks.relinking(caller, agent_id, before.memory_blocks, block_ids)
                 config = config.model_copy(update={"memory_blocks": tuple(block_ids)})
             self._deps.refuse(caller, config)

@@ -6,13 +6,16 @@ An edit reads the block and writes it on condition that it is unchanged, so that
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
 
 from turnstone.domain.agents.blocks import BLOCK_KIND, MemoryBlock, StoredBlock
 from turnstone.domain.errors import Conflict, NotFound
+from turnstone.domain.turns.attempts import Attempt
 from turnstone.ports.records import Absent, Delete, Get, Operation, Put, Record, RevIs
 from turnstone.ports.storage import RangeStore
 from turnstone.store.keys.blocks import block_key, block_list, block_list_key
 from turnstone.store.layout.contention import TRIES_OF_TURNS, retried
+from turnstone.store.layout.idempotency import Once
 from turnstone.store.layout.listing import ListEntry, entries_of, put_entry
 
 BUSY = "the memory block is being changed too often at once, try again"
@@ -22,9 +25,10 @@ class BlockStore:
     def __init__(self, store: RangeStore) -> None:
         self._store = store
 
-    def create(self, tenant: str, stored: StoredBlock) -> None:
-        """Store a new block."""
-        self._store.write(puts_of_new(tenant, stored))
+    def create(self, tenant: str, stored: StoredBlock, attempt: Attempt, now: datetime) -> str:
+        """Store a new block and return its id, or the id in the answer to an earlier attempt of the request."""
+        answer = {"block_id": stored.block.block_id}
+        return Once(tenant, attempt, answer, now).write(self._store, puts_of_new(tenant, stored))["block_id"]
 
     def get(self, tenant: str, block_id: str) -> StoredBlock:
         """Return the block. Raises NotFound, ContentLost."""

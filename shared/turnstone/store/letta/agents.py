@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from turnstone.domain.errors import ContentLost, RecordTooNew
 from turnstone.domain.letta.agents import LettaFields
@@ -40,6 +41,15 @@ class LettaAgentStore:
     def fields(self, tenant: str, agent_id: str) -> LettaFields:
         """Return the fields of the agent. Raises ContentLost."""
         return _fields_in(self._store.get(fields_key(tenant, agent_id)))
+
+    def fields_of(self, tenant: str, agent_ids: Sequence[str]) -> list[LettaFields]:
+        """Return the fields of those of the agents that have some and can be read, by one request."""
+        records, _ = self._store.gather([Get(fields_key(tenant, agent_id)) for agent_id in agent_ids], [])
+        found = []
+        for record in records:
+            with suppress(ContentLost, RecordTooNew):
+                found.append(_fields_in(record))
+        return found
 
     def read_all(self, tenant: str, agent_ids: Sequence[str]) -> list[tuple[StoredAgent, LettaFields]]:
         """Return those of the agents that exist and can be read, with their fields, by one request."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tests.support.server.body_shapes import RIGHT, UNSURE, WRONG
+from turnstone.domain.letta.agents import tool_id
 
 LETTA = "/letta/v1"
 AGENTS = f"{LETTA}/agents"
@@ -15,6 +16,10 @@ BLOCK = f"{BLOCKS}/{{block_label}}"
 MESSAGES = f"{AGENT}/messages"
 PASSAGES = f"{AGENT}/archival"
 PASSAGE = f"{PASSAGES}/{{memory_id}}"
+ALL_BLOCKS = f"{LETTA}/blocks"
+OWN_BLOCK = f"{ALL_BLOCKS}/{{block_id}}"
+NEW_BLOCK = {"label": "pet", "value": "cat"}
+LETTA_TOOL = {"tool_id": f"tool-{tool_id('send_message')}", "name": "send_message"}
 TEXT = {"text": "The sky is blue."}
 RESET = f"{AGENT}/reset-messages"
 RUNS = f"{LETTA}/runs"
@@ -38,6 +43,8 @@ GRADES: Mapping[tuple[str, str], tuple[Sequence[Any], Callable[[Any], int]]] = {
     ("PATCH", AGENT): (({"description": "d"},), _grade({"description": "d"})),
     ("POST", BLOCKS): (({"label": "pet", "value": "cat"},), _grade()),
     ("PATCH", BLOCK): (({"value": "dog"},), _grade()),
+    ("POST", ALL_BLOCKS): ((NEW_BLOCK,), _grade(NEW_BLOCK)),
+    ("PATCH", OWN_BLOCK): (({"value": "dog"},), _grade({"value": "dog"})),
     ("POST", PASSAGES): ((TEXT,), _grade(TEXT)),
     ("POST", MESSAGES): ((SENT,), _grade(SENT)),
     ("POST", f"{MESSAGES}/stream"): ((SENT,), _grade(SENT)),
@@ -59,10 +66,29 @@ READ = (
     ("GET", RUN),
     ("DELETE", RUN),
     ("GET", f"{RUN}/usage"),
+    ("GET", f"{AGENT}/memory/messages"),
+    ("GET", f"{AGENT}/memory/recall"),
+    ("GET", f"{AGENT}/context"),
+    ("GET", f"{AGENT}/tools"),
+    ("PATCH", f"{AGENT}/add-tool/{{tool_id}}"),
+    ("PATCH", f"{AGENT}/remove-tool/{{tool_id}}"),
+    ("GET", f"{LETTA}/models/embedding"),
+    ("GET", f"{LETTA}/tools/{{tool_id}}"),
+    ("GET", f"{LETTA}/tools/name/{{name}}"),
+    ("GET", OWN_BLOCK),
+    ("DELETE", OWN_BLOCK),
 )
+OF_AGENT = (("PATCH", f"{OWN_BLOCK}/attach"), ("PATCH", f"{OWN_BLOCK}/detach"))
 LISTS = (
-    *(("GET", AGENTS), ("GET", MESSAGES), ("GET", PASSAGES), ("PATCH", RESET)),
-    *(("GET", RUNS), ("GET", f"{RUNS}/active"), ("GET", f"{RUN}/messages")),
+    ("GET", AGENTS),
+    ("GET", MESSAGES),
+    ("GET", PASSAGES),
+    ("GET", ALL_BLOCKS),
+    ("GET", f"{LETTA}/tags"),
+    ("PATCH", RESET),
+    ("GET", RUNS),
+    ("GET", f"{RUNS}/active"),
+    ("GET", f"{RUN}/messages"),
 )
 
 

@@ -5,6 +5,7 @@ from typing import Literal
 
 from pydantic import RootModel
 
+from turnstone.domain.letta.agents import DEFAULT_CHUNK_SIZE
 from turnstone.domain.registry.registry import Model
 from turnstone.domain.values.frozen import Frozen
 
@@ -43,6 +44,39 @@ def models_of(models: Iterable[Model]) -> LettaModels:
             LettaModel(
                 model=model.identifier,
                 context_window=int(model.metadata.get("context_tokens") or WINDOW_TOKENS),
+                handle=model.identifier,
+            )
+            for model in found
+        )
+    )
+
+
+class LettaEmbeddingModel(Frozen):
+    """An embedding model of this server."""
+
+    embedding_endpoint_type: str = "openai"
+    embedding_endpoint: str | None = None
+    embedding_model: str
+    embedding_dim: int
+    embedding_chunk_size: int = DEFAULT_CHUNK_SIZE
+    handle: str
+    azure_endpoint: str | None = None
+    azure_version: str | None = None
+    azure_deployment: str | None = None
+
+
+class LettaEmbeddingModels(RootModel[tuple[LettaEmbeddingModel, ...]]):
+    """The embedding models of this server."""
+
+
+def embedding_models_of(models: Iterable[Model]) -> LettaEmbeddingModels:
+    """Return the models that embed as the API shows them; their dimension is 0 if the operator set none."""
+    found = (model for model in models if model.model_type == "embedding")
+    return LettaEmbeddingModels(
+        tuple(
+            LettaEmbeddingModel(
+                embedding_model=model.identifier,
+                embedding_dim=int(model.metadata.get("embedding_dimension") or 0),
                 handle=model.identifier,
             )
             for model in found

@@ -1,0 +1,18 @@
+"""GET /letta/v1/tools/{tool_id}: a tool."""
+
+from turnstone.dialects.letta.tools import LettaTool, base_tool, tool_of_id
+from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.dialects import LETTA
+from turnstone.http.replies import Reply, reply
+from turnstone.http.request import Request
+from turnstone.http.route import Route
+
+
+def get_letta_tool(request: Request) -> Reply:
+    name = tool_of_id(request.path_params["tool_id"])
+    return reply(base_tool(name, request.caller.tenant, request.caller.principal))
+
+
+PATH = "/letta/v1/tools/{tool_id}"
+ROUTE = Route("GET", PATH, get_letta_tool, LettaTool, dialect=LETTA)
+handler = LambdaHandler(__name__, ROUTE)

@@ -1,0 +1,23 @@
+"""PATCH /letta/v1/agents/{agent_id}/remove-tool/{tool_id}: remove a tool from an agent, if it has it."""
+
+from turnstone.dialects.letta.agents import AgentState, state_of
+from turnstone.dialects.letta.ids import bare
+from turnstone.dialects.letta.tools import tool_of_id
+from turnstone.domain.letta.agents import without_tool
+from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.dialects import LETTA
+from turnstone.http.replies import Reply, reply
+from turnstone.http.request import Request
+from turnstone.http.route import Route
+
+
+def remove_agent_tool(request: Request) -> Reply:
+    name, agent_id = tool_of_id(request.path_params["tool_id"]), bare("agent", request.path_params["agent_id"])
+    agents = request.use_cases.letta_agents
+    agent = agents.change_config(request.caller, agent_id, lambda config: {"toolgroups": without_tool(config, name)})
+    return reply(state_of(agent, request.caller.tenant))
+
+
+PATH = "/letta/v1/agents/{agent_id}/remove-tool/{tool_id}"
+ROUTE = Route("PATCH", PATH, remove_agent_tool, AgentState, dialect=LETTA)
+handler = LambdaHandler(__name__, ROUTE, loads="letta_agents")

@@ -1,0 +1,80 @@
+"""Methods of Letta's client that this server does not have.
+
+Source: the resources of `letta-client` 0.1.16.
+"""
+
+from turnstone.dialects.unserved import Group, rows_of
+from turnstone.domain.unserved import Unserved
+
+PREFIXES = ("/letta/v1",)
+LIST = "list the agents: GET /letta/v1/agents has the parameters name, tags and query_text"
+MODELS = "the operator of this server sets its model providers; GET /letta/v1/models lists the models"
+TOOLS = "an agent of the Llama Stack API has tools of MCP servers: POST /v1/toolgroups"
+BANKS = "keep documents in memory banks: POST /v1/memory-banks"
+DERIVED = "messages are derived from turns; reset them, or send others"
+GROUPS: tuple[Group, ...] = (
+    (PREFIXES, LIST, "POST /agents/search agents.search"),
+    (
+        PREFIXES,
+        "",
+        """
+        POST /agents/{agent_id}/migrate agents.templates.migrate
+        POST /agents/{agent_id}/template agents.templates.create
+        POST /agents/{agent_id}/version-template agents.templates.create_version
+        GET /agents/{agent_id}/variables agents.memory_variables.get
+        """,
+    ),
+    (
+        PREFIXES,
+        TOOLS,
+        """
+        POST /tools tools.create
+        PUT /tools tools.upsert
+        PATCH /tools/{tool_id} tools.update
+        DELETE /tools/{tool_id} tools.delete
+        POST /tools/run tools.run_tool_from_source
+        GET /tools/composio/apps tools.list_composio_apps
+        GET /tools/composio/apps/{composio_app_name}/actions tools.list_composio_actions_by_app
+        POST /tools/composio/{composio_action_name} tools.add_composio_tool
+        """,
+    ),
+    (PREFIXES, DERIVED, "PATCH /agents/{agent_id}/messages/{message_id} agents.messages.update"),
+    (
+        PREFIXES,
+        BANKS,
+        """
+        GET /agents/{agent_id}/sources agents.sources.get
+        GET /sources sources.list
+        POST /sources sources.create
+        GET /sources/name/{source_name} sources.get_by_name
+        GET /sources/{source_id} sources.get
+        PATCH /sources/{source_id} sources.update
+        DELETE /sources/{source_id} sources.delete
+        POST /sources/{source_id}/attach sources.attach
+        POST /sources/{source_id}/detach sources.detach
+        POST /sources/{source_id}/upload sources.files.upload
+        GET /sources/{source_id}/files sources.files.list
+        DELETE /sources/{source_id}/{file_id} sources.files.delete
+        GET /sources/{source_id}/passages sources.passages.list
+        GET /jobs jobs.list
+        GET /jobs/active jobs.list_active
+        GET /jobs/{job_id} jobs.get
+        DELETE /jobs/{job_id} jobs.delete
+        """,
+    ),
+    (
+        PREFIXES,
+        MODELS,
+        """
+        GET /providers providers.list_providers
+        POST /providers providers.create_provider
+        PUT /providers providers.update_provider
+        DELETE /providers providers.delete_provider
+        """,
+    ),
+)
+
+
+def unserved() -> tuple[Unserved, ...]:
+    """Return all methods of Letta's client that are refused by name."""
+    return tuple(rows_of(GROUPS))
