@@ -35,8 +35,8 @@ def bills_of_messages(folder: Path, turns: Sequence[int], budget_tokens: int) ->
 
 def _bills(store: RangeStore, counted: CountedStore, length: int, budget_tokens: int) -> Iterator[Bill]:
     random = Random(f"letta {length}")
-    said = [call("send_message", f"s{n}", inner_thoughts="Hm.", message=answer(n)) for n in range(TIMES)]
-    ports = ports_over(store, SteadyClock(BEGAN_AT + LONGER_THAN_ANY_HISTORY), random, *said)
+    scripted = [call("send_message", f"s{n}", inner_thoughts="Hm.", message=answer(n)) for n in range(TIMES)]
+    ports = ports_over(store, SteadyClock(BEGAN_AT + LONGER_THAN_ANY_HISTORY), random, *scripted)
     core = Core(ports, Settings(context_tokens=budget_tokens), is_on_lambda=True)
     with closing(core.leases):
         body = CreateLettaAgent.model_validate({"llm_config": {"model": MODEL}})

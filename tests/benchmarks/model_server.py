@@ -60,7 +60,7 @@ def prepared(body: Mapping[str, Any]) -> Answer:
             _forget_all_but_last()
             text = last_user_text(body["messages"])
             if text == SAYS:
-                return _said()
+                return _sent_message()
             if text.startswith("tool:"):
                 return built_in_answer({**body, "model": text})
             return _built_in(text) if "stream_options" in body else _without_usage(text)
@@ -89,7 +89,7 @@ def _prose(number: int) -> Sequence[Item]:
 
 
 @cache
-def _said() -> Answer:
+def _sent_message() -> Answer:
     arguments = json.dumps({"inner_thoughts": "A greeting.", "message": "ok"})
     return _encoded((call_chunk(0, "send_message", arguments), chunk({}, "tool_calls"), usage_chunk(10, 5)))
 

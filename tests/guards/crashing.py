@@ -11,19 +11,7 @@ LIFECYCLE = "tests/integration/turns/test_turn_lifecycle.py::"
 CRASHES = (
     Guard(
         Race.CRASH_BEFORE_WRITE,
-        "an inference is stored before it is published",
-        (
-            ours(
-                "engine/turn.py",
-                "    deps.recorder.save_step(inferred)\n    yield step_completed(step)\n",
-                "    yield step_completed(step)\n    deps.recorder.save_step(inferred)\n",
-            ),
-        ),
-        (f"{LIFECYCLE}test_a_turn_with_a_server_tool_stores_each_step_before_it_is_published",),
-    ),
-    Guard(
-        Race.CRASH_BEFORE_WRITE,
-        "a verdict of a shield is stored before it is published",
+        "a step is stored before it is published",
         (
             ours(
                 "engine/shields.py",
@@ -32,21 +20,11 @@ CRASHES = (
             ),
         ),
         (
+            f"{LIFECYCLE}test_a_turn_with_a_server_tool_stores_each_step_before_it_is_published",
             "tests/unit/turns/loop/test_engine_shields.py::"
             "test_clean_shields_stand_before_and_behind_the_inference_and_the_last_step_is_left_to_the_close",
+            f"{TAKEN_OVER}[before its step is stored]",
         ),
-    ),
-    Guard(
-        Race.CRASH_BEFORE_WRITE,
-        "an answer of a tool is stored before it is published",
-        (
-            ours(
-                "engine/tools.py",
-                "            deps.recorder.save_step(state)\n            yield step_completed(step)\n",
-                "            yield step_completed(step)\n            deps.recorder.save_step(state)\n",
-            ),
-        ),
-        (f"{TAKEN_OVER}[before its step is stored]",),
     ),
     Guard(
         Race.CRASH_BEFORE_WRITE,

@@ -647,7 +647,7 @@ def check_letta(checked: CheckedClient) -> None:
     run = checked.fetch("POST", f"{letta_bodies.MESSAGES}/async", letta_bodies.SENT).json()
     checked.ids["run_id"] = run["id"]
     for method, path in (*letta_bodies.LISTS, *letta_bodies.READ):
-        if method not in ("DELETE", "PATCH"):
+        if method != "DELETE" and path != letta_bodies.RESET:  # which would take the run away
             assert checked.fetch(method, path).status == 200, path
     for method, path in letta_bodies.OF_AGENT:
         assert checked.fetch(method, path, query=f"?agent_id={checked.ids['agent_id']}").status == 204, path

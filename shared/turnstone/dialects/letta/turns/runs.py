@@ -7,8 +7,7 @@ from typing import Any, Literal, NamedTuple
 from pydantic import RootModel
 
 from turnstone.dialects.letta.ids import row_in, shown, user_id
-from turnstone.dialects.letta.lists import TRUE, flag_in
-from turnstone.dialects.letta.message_requests import LIMIT, TEXT, RequestConfig, limit_in
+from turnstone.dialects.letta.message_requests import LIMIT, TEXT, TRUE, RequestConfig, flag_in, limit_in
 from turnstone.dialects.letta.messages import LettaUsage, Note, response_of, rows_of, usage_of
 from turnstone.domain.errors import InvalidRequest, NotFound
 from turnstone.domain.letta.runs import LettaRun
