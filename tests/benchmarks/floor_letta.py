@@ -10,7 +10,7 @@ from tests.benchmarks.clients import Failed, Operation
 from tests.benchmarks.figures import Figure
 from tests.benchmarks.floor import BATCHES, CLIENTS, MODEL, Bars, Party, compared, figures, floor_server
 from tests.benchmarks.http_client import encoded
-from tests.benchmarks.model_server import SAYS
+from tests.benchmarks.model_server import SENDS
 from tests.benchmarks.processes import model_server, turnstone
 
 AGENTS = "/letta/v1/agents/"
@@ -31,7 +31,7 @@ class Messenger(Party):
     def _turn(self, sessions: deque[str], deltas: int) -> Operation:
         agent_id = sessions.popleft()
         assert deltas == 1, "messages are measured with one delta"
-        body = {"messages": [{"role": "user", "text": SAYS}]}
+        body = {"messages": [{"role": "user", "text": SENDS}]}
         answer = yield encoded("POST", f"{AGENTS}{agent_id}/messages/stream", body)
         sessions.append(agent_id)
         if b"assistant_message" not in answer:

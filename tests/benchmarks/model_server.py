@@ -6,7 +6,7 @@ fake server (`instant`, `words-1000`, `slow-60`) and
 - `prose`: one delta, as long as the answer of a plain turn may be;
 - `tokens-of-last`: the tokens of the request that came before, by Turnstone's own estimate;
 - `messages-of-last`: how many messages that request had;
-- those named: each answers as the model named in the user's last message, and is listed first; `says` is a call of
+- those named: each answers as the model named in the user's last message, and is listed first; `sends` is a call of
   Letta's `send_message`.
 
 Every text has a vector of 384 dimensions, always the same.
@@ -39,7 +39,7 @@ from tests.fakes.models.openai_server import ModelServer, serve_until_stdin_clos
 from turnstone.domain.sessions.context import MESSAGE_TOKENS
 
 DIFFERENT_ANSWERS = 16
-SAYS = "says"
+SENDS = "sends"
 DIMENSIONS = 384
 NAMED = tuple(sys.argv[1:]) if __name__ == "__main__" else ()
 
@@ -59,7 +59,7 @@ def prepared(body: Mapping[str, Any]) -> Answer:
         case model if model in NAMED:
             _forget_all_but_last()
             text = last_user_text(body["messages"])
-            if text == SAYS:
+            if text == SENDS:
                 return _sent_message()
             if text.startswith("tool:"):
                 return built_in_answer({**body, "model": text})
