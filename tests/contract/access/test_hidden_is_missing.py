@@ -17,6 +17,7 @@ import pytest
 
 from functions.local.routes import ROUTES
 from tests.support.server.asgi_client import Answered, Served, served
+from tests.support.server.bodies.letta import LETTA_TOOL
 from tests.support.server.tenant_world import PARAMETER, SESSION, Tenant, attach
 from tests.support.server.valid_bodies import BODIES
 from turnstone.domain.access.caller import Caller
@@ -81,7 +82,7 @@ class Form:
     def send(self, caller: Tenant, ids: Mapping[str, str]) -> Answered:
         """Return the answer, with the names of the sent ids in place of them."""
         body = IN_BODY.sub(lambda name: ids.get(name[1], name[0]), self.body)
-        answer = caller.send(self.method, self.target.format_map(ids), json.loads(body))
+        answer = caller.send(self.method, self.target.format_map({**LETTA_TOOL, **ids}), json.loads(body))
         shown = answer.body
         for name in self.names:
             shown = shown.replace(ids[name].encode(), f"<{name}>".encode())

@@ -21,7 +21,11 @@ def texts(text: str, **more: Any) -> dict[str, Any]:
     return {"messages": [{"role": "user", "text": text}], **more}
 
 
-@scenario("tests/e2e/letta/test_letta_client.py", "tests/integration/letta/test_letta_agents.py")
+@scenario(
+    "tests/e2e/letta/test_letta_client.py",
+    "tests/e2e/letta/test_letta_registries.py",
+    "tests/integration/letta/test_letta_agents.py",
+)
 def of_agents(world: World) -> None:
     world.serve()
     for path in ("health", "health/", "models", "tools"):
