@@ -80,6 +80,7 @@ class Core:
     stored_completions = ServiceOf(lambda core: core.model_services.stored_completions)
     letta_agents = ServiceOf(lambda core: core.letta_services.agents)
     letta_messages = ServiceOf(lambda core: core.letta_services.messages)
+    letta_editing = ServiceOf(lambda core: core.letta_services.editing)
     letta_runs = ServiceOf(lambda core: core.letta_services.runs)
     responses = ServiceOf(lambda core: core.response_services.responses)
     conversations = ServiceOf(lambda core: core.response_services.conversations)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:  # a function loads the services that its route uses, and no o
     from turnstone.services.files.files import Files
     from turnstone.services.files.uploads import Uploads
     from turnstone.services.letta.agents import LettaAgents
+    from turnstone.services.letta.editing import LettaEditing
     from turnstone.services.letta.messages import LettaMessages
     from turnstone.services.letta.runs import LettaRuns
     from turnstone.services.memory.banks import Banks
@@ -71,6 +72,9 @@ class UseCases(Protocol):
 
     @property
     def letta_messages(self) -> LettaMessages: ...
+
+    @property
+    def letta_editing(self) -> LettaEditing: ...
 
     @property
     def letta_runs(self) -> LettaRuns: ...

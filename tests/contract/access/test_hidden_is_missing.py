@@ -27,7 +27,17 @@ OF_BANKS = ("memory_bank_id", "bank_id", "document_id", "vector_db_id")
 OF_STORES = ("vector_store_id", "file_id", "batch_id")
 OF_RESPONSES = ("response_id", "conversation_id", "item_id")
 IDS = (
-    *("agent_id", "session_id", "turn_id", "step_id", "attachment_id", "block_label", "memory_id", "run_id"),
+    *(
+        "agent_id",
+        "session_id",
+        "turn_id",
+        "step_id",
+        "attachment_id",
+        "block_label",
+        "memory_id",
+        "message_id",
+        "run_id",
+    ),
     *(*OF_BANKS, *OF_STORES, *OF_RESPONSES),
 )
 UNKNOWN = Caller(tenant="other", principal="ann")

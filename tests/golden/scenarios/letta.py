@@ -105,3 +105,17 @@ def of_tokens(world: World) -> None:
     for text in (SEND, APPEND, "hello", "fail 500"):
         world.send("POST", f"{agent}/messages/stream", texts(text, stream_tokens=True))
     world.work()
+
+
+@scenario("tests/e2e/letta/test_letta_edits.py", "tests/integration/letta/test_letta_edits.py")
+def of_edits(world: World) -> None:
+    world.serve()
+    agent = f"{AGENTS}/{world.post(f'{AGENTS}/', CONFIG)['id']}"
+    (_, sent) = world.post(f"{agent}/messages", texts(SEND))["messages"]
+    message = f"{agent}/messages/{sent['id']}"
+    world.send("PATCH", f"{message[:-1]}0", {"text": "edited"})
+    world.send("PATCH", message, {"text": "I thought."})
+    world.send("PATCH", f"{message[:-1]}0", {"tool_call_id": "x"})
+    world.send("PATCH", f"{agent}/messages/message-0", {"text": "edited"})
+    world.send("POST", f"{agent}/messages", texts("hello"))
+    world.get(f"{agent}/messages?limit=100")

@@ -13,6 +13,7 @@ AGENT = f"{AGENTS}/{{agent_id}}"
 BLOCKS = f"{AGENT}/memory/block"
 BLOCK = f"{BLOCKS}/{{block_label}}"
 MESSAGES = f"{AGENT}/messages"
+MESSAGE = f"{MESSAGES}/{{message_id}}"
 PASSAGES = f"{AGENT}/archival"
 PASSAGE = f"{PASSAGES}/{{memory_id}}"
 TEXT = {"text": "The sky is blue."}
@@ -38,6 +39,7 @@ GRADES: Mapping[tuple[str, str], tuple[Sequence[Any], Callable[[Any], int]]] = {
     ("PATCH", AGENT): (({"description": "d"},), _grade({"description": "d"})),
     ("POST", BLOCKS): (({"label": "pet", "value": "cat"},), _grade()),
     ("PATCH", BLOCK): (({"value": "dog"},), _grade()),
+    ("PATCH", MESSAGE): ((TEXT,), _grade()),
     ("POST", PASSAGES): ((TEXT,), _grade(TEXT)),
     ("POST", MESSAGES): ((SENT,), _grade(SENT)),
     ("POST", f"{MESSAGES}/stream"): ((SENT,), _grade(SENT)),
