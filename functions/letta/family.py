@@ -44,6 +44,7 @@ TABLE = {
     "PATCH /letta/v1/agents/{agent_id}/reset-messages": "messages.reset_letta_messages",
     "GET /letta/v1/agents/{agent_id}/messages": "messages.list_letta_messages",
     "POST /letta/v1/agents/{agent_id}/messages": "messages.send_letta_messages",
+    "PATCH /letta/v1/agents/{agent_id}/messages/{message_id}": "messages.update_letta_message",
     "POST /letta/v1/agents/{agent_id}/messages/stream": "messages.stream_letta_messages",
     "POST /letta/v1/agents/{agent_id}/messages/async": "runs.start_letta_run",
     "GET /letta/v1/runs": "runs.list_letta_runs",

@@ -72,6 +72,7 @@ SERVED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("/letta/v1/agents/{agent_id}/archival/{memory_id}", "letta", ("DELETE",)),
     ("/letta/v1/agents/{agent_id}/reset-messages", "letta", ("PATCH",)),
     ("/letta/v1/agents/{agent_id}/messages", "letta", ("GET", "POST")),
+    ("/letta/v1/agents/{agent_id}/messages/{message_id}", "letta", ("PATCH",)),
     ("/letta/v1/agents/{agent_id}/messages/stream", "letta", ("POST",)),
     ("/letta/v1/agents/{agent_id}/messages/async", "letta", ("POST",)),
     ("/letta/v1/runs", "letta", ("GET",)),

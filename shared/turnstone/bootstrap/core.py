@@ -81,6 +81,7 @@ class Core:
     letta_agents = ServiceOf(lambda core: core.letta_services.agents)
     letta_contexts = ServiceOf(lambda core: core.letta_services.contexts)
     letta_messages = ServiceOf(lambda core: core.letta_services.messages)
+    letta_editing = ServiceOf(lambda core: core.letta_services.editing)
     letta_runs = ServiceOf(lambda core: core.letta_services.runs)
     responses = ServiceOf(lambda core: core.response_services.responses)
     conversations = ServiceOf(lambda core: core.response_services.conversations)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # a function loads the services that its route uses, and no o
     from turnstone.services.files.uploads import Uploads
     from turnstone.services.letta.agents import LettaAgents
     from turnstone.services.letta.contexts import LettaContexts
+    from turnstone.services.letta.editing import LettaEditing
     from turnstone.services.letta.messages import LettaMessages
     from turnstone.services.letta.runs import LettaRuns
     from turnstone.services.memory.banks import Banks
@@ -75,6 +76,9 @@ class UseCases(Protocol):
 
     @property
     def letta_messages(self) -> LettaMessages: ...
+
+    @property
+    def letta_editing(self) -> LettaEditing: ...
 
     @property
     def letta_runs(self) -> LettaRuns: ...

@@ -37,6 +37,7 @@ IDS = (
         "block_label",
         "block_id",
         "memory_id",
+        "message_id",
         "run_id",
     ),
     *(*OF_BANKS, *OF_STORES, *OF_RESPONSES),

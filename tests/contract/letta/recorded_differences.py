@@ -9,7 +9,6 @@ UNSERVED = {
     *("25_tool_create", "26_tool_create_409"),
     *("45_sources", "46_source_create", "47_source_dup", "48_source_attach", "49_sources2", "102_jobs"),
     "101_users",
-    *("91_msg_patch", "92_msg_patch_404", "93_msg_patch_badtc"),
 }
 # fields of requests that this server refuses, left out
 NOT_SENT = {("05_create", "tool_exec_environment_variables"), ("06_create_min", "initial_message_sequence")}
@@ -36,7 +35,5 @@ BY_SHAPE: Mapping[str, str] = {
     ".detail[object].ctx: missing": "the message has the reason",
     ".detail[object].input: missing": "an answer repeats no content of the request",
     "[object].embedding: list is null": "clients show the text",
-    ".messages[assistant].step_id: text is null": "steps have no id in this API",
-    ".messages[tool].step_id: text is null": "steps have no id in this API",
     ".summary_memory: text is null": "the context of the recording had overflowed, and was summarised",
 }

@@ -138,6 +138,7 @@ BEYOND_SCHEMAS = {
     "letta_create_passages": "a text is not blank",
     "letta_reset_letta_messages": "an agent begins without messages",
     "letta_send_letta_messages": LETTA_MESSAGES,
+    "letta_update_letta_message": "a message keeps its role, and only one of the assistant has calls",
     "letta_stream_letta_messages": LETTA_MESSAGES,
     "letta_start_letta_run": LETTA_MESSAGES,
     "embed_contents": "vectors have the dimensions that the offline model makes",

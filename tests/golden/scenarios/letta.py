@@ -148,3 +148,17 @@ def keep_registries(world: World, agent: str) -> None:
         world.send("DELETE", block)
     world.send("GET", block)
     world.send("PATCH", agent, {"block_ids": [own]})
+
+
+@scenario("tests/e2e/letta/test_letta_edits.py", "tests/integration/letta/test_letta_edits.py")
+def of_edits(world: World) -> None:
+    world.serve()
+    agent = f"{AGENTS}/{world.post(f'{AGENTS}/', CONFIG)['id']}"
+    (_, sent) = world.post(f"{agent}/messages", texts(SEND))["messages"]
+    message = f"{agent}/messages/{sent['id']}"
+    world.send("PATCH", f"{message[:-1]}0", {"text": "edited"})
+    world.send("PATCH", message, {"text": "I thought."})
+    world.send("PATCH", f"{message[:-1]}0", {"tool_call_id": "x"})
+    world.send("PATCH", f"{agent}/messages/message-0", {"text": "edited"})
+    world.send("POST", f"{agent}/messages", texts("hello"))
+    world.get(f"{agent}/messages?limit=100")

@@ -187,6 +187,7 @@ SHOWN = {
     "list_letta_tools": {"id", "name"},
     "add_base_tools": {"id", "name"},
     "send_letta_messages": {"messages", "usage"},
+    "update_letta_message": {"id", "role", "text"},
     "start_letta_run": {"id", "status", "metadata_"},
     "list_letta_runs": {"id", "status", "metadata_"},
     "list_active_runs": {"id", "status", "metadata_"},

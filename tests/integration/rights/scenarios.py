@@ -398,7 +398,9 @@ def _keeps_letta_agent(stage: Stage, text: str) -> None:
         answer("GET", path)
     answer("DELETE", f"{agent}/memory/block/pet")
     answer("POST", f"{agent}/messages", {"messages": [{"role": "user", "text": "hello"}]})
-    answer("GET", f"{agent}/messages")
+    shown = answer("GET", f"{agent}/messages")[1]
+    newest = shown[-1]["id"] if isinstance(shown, list) else "message-none"
+    answer("PATCH", f"{agent}/messages/{newest}", {"text": text[:5_000]})
     kept = answer("POST", f"{agent}/archival", {"text": text[:5_000]})[1]
     passage_id = kept[0]["id"] if isinstance(kept, list) else "passage-none"
     answer("GET", f"{agent}/archival")

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import SecretStr
 
 from turnstone.adapters.models.offline.offline_embeddings import DIMENSIONS
+from turnstone.dialects.letta.ids import row_in
 from turnstone.dialects.llama_stack.models import RegisterModel
 from turnstone.dialects.llama_stack.shields import RegisterShield
 from turnstone.dialects.llama_stack.tool_requests import RegisterToolgroup
@@ -19,6 +20,7 @@ from turnstone.domain.access.access import Ownership
 from turnstone.domain.agents.agents import Agent, AgentConfig
 from turnstone.domain.agents.blocks import MemoryBlock, StoredBlock
 from turnstone.domain.files.stored_files import FileUpload, StoredFile
+from turnstone.domain.letta.agents import main_session
 from turnstone.domain.letta.runs import ListedRun
 from turnstone.domain.memory.banks import Bank, BankRef, VectorSpace
 from turnstone.domain.memory.documents import Document, DocumentChunk
@@ -29,11 +31,12 @@ from turnstone.domain.models.stored_completions import StoredCompletion
 from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.registry.registry import Model, Shield, Toolgroup
 from turnstone.domain.responses.requests import ListedResponse
+from turnstone.domain.sessions.context import Segment, entry_of
 from turnstone.domain.sessions.sessions import Session
 from turnstone.domain.tools.tool_runs import ProducedFile
 from turnstone.domain.tools.tools import ToolCall, ToolDef
 from turnstone.domain.turns.attempts import Attempt
-from turnstone.domain.turns.turns import InferenceStep, Turn, TurnState, silent_output
+from turnstone.domain.turns.turns import InferenceStep, Turn, TurnState, TurnStatus, silent_output
 from turnstone.domain.webhooks.webhooks import Delivery, SigningSecrets, Webhook, WebhookEvent
 from turnstone.ports.storage import RangeStore
 from turnstone.services.turns.transitions import closed, opened, paused
@@ -52,7 +55,7 @@ from turnstone.store.models.stored_completions import StoredCompletionStore
 from turnstone.store.registry.registry import RegistryStore
 from turnstone.store.responses.responses import put_response
 from turnstone.store.sessions.sessions import SessionStore
-from turnstone.store.sessions.turns import TurnStore
+from turnstone.store.sessions.turns import Change, TurnStore
 from turnstone.store.webhooks.deliveries import StoredDelivery, put_delivery
 from turnstone.store.webhooks.webhooks import StoredWebhook, WebhookStore
 
@@ -126,6 +129,7 @@ def store_what_events_name(store: RangeStore, *, is_waiting: bool, has_block: bo
     AttachmentStore(store).put(ref, attachment_id, ProducedFile("a.txt", "text/plain", b"a file"))
     _store_response(store, ref.turn(ids["turn_id"]))
     _store_run(store, ref.turn(ids["turn_id"]))
+    _store_main(store, ref.agent_id)
     state = running.turns[0].with_step(_step(ids, is_waiting=is_waiting))
     response = state.turn.steps[-1].model_response  # type: ignore[union-attr] # the only step is an inference
     if is_waiting:
@@ -151,6 +155,33 @@ def _store_response(store: RangeStore, ref: TurnRef) -> None:
 def _store_run(store: RangeStore, ref: TurnRef) -> None:
     listed = ListedRun(agent_id=ref.agent_id, session_id=ref.session_id, ends_at=FAR_AWAY, stamp=OWNED)
     store.write([put_run(ref, listed)])
+
+
+def _store_main(store: RangeStore, agent_id: str) -> None:
+    """Store the agent's session of Letta's API with the turn of the message whose id an event holds."""
+    order, _ = row_in(load_event("update_letta_message")["pathParameters"]["proxy"].rpartition("/")[2])
+    ref = SessionRef(tenant=ACCOUNT, agent_id=agent_id, session_id=main_session(agent_id, 0))
+    session = Session(
+        agent_id=agent_id,
+        session_id=ref.session_id,
+        session_name="main",
+        started_at=AT,
+        order=ref.session_id,
+        stamp=OWNED,
+        last_order=order,
+    )
+    SessionStore(store).create(ACCOUNT, session, _attempt("main"), AT)
+    turn = Turn(
+        turn_id=order,
+        session_id=ref.session_id,
+        input_messages=(UserMessage(content="hello"),),
+        output_message=CompletionMessage(content="hello", stop_reason="end_of_turn"),
+        started_at=AT,
+        completed_at=AT,
+    )
+    state = TurnState(turn=turn, order=order, status=TurnStatus.COMPLETED)
+    log = Segment(number=0).appended(entry_of(state))
+    TurnStore(store).commit(ref, Change(session.model_copy(update={"rev": 1}), (state,), (log,)))
 
 
 def _store_webhook(store: RangeStore) -> None:

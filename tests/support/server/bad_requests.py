@@ -442,6 +442,9 @@ class World:
         if "{memory_id}" in self._route.path:
             (passage,) = self._server.client.post(self._at(PASSAGES), TEXT).json()
             self._ids["memory_id"] = passage["id"]
+        if "{message_id}" in self._route.path:
+            answer = self._server.client.post(self._at(MESSAGES), SENT).json()
+            self._ids["message_id"] = answer["messages"][0]["id"]
         if "{run_id}" in self._route.path:
             self._ids["run_id"] = self._server.client.post(self._at(MESSAGES) + "/async", SENT).json()["id"]
             # waits for the end of the run

@@ -170,7 +170,9 @@ class Tenant:
         assert run.status == 200, run
         self.ids["run_id"] = run.json()["id"]
         self.secrets.add(run.json()["id"].removeprefix("run-").encode())
-        assert self.send("POST", MESSAGES.format_map(self.ids), SENT).status == 200  # waits for the end of the run
+        sent = self.send("POST", MESSAGES.format_map(self.ids), SENT)  # waits for the end of the run
+        self.ids["message_id"] = sent.json()["messages"][0]["id"]
+        self.secrets.add(self.ids["message_id"].removeprefix("message-").encode())
         tested = self.send("POST", f"{WEBHOOKS}/{self.ids['webhook_id']}/test").json()
         self.ids["delivery_id"] = tested["delivery_id"]
         self.secrets |= {tested["delivery_id"].encode(), tested["event_id"].encode()}

@@ -546,7 +546,8 @@ NAMES = {"model_id": "meta/llama", "toolgroup_id": "mcp::a", "identifier": "guar
 NAMES |= {"conversation_id": "unknown", "item_id": "unknown"}
 NAMES |= {"response_id": "unknown", "completion_id": "unknown", "memory_bank_id": "shore", "document_id": "unknown"}
 NAMES |= {"file_id": "unknown", "upload_id": "unknown", "vector_store_id": "unknown", "batch_id": "unknown"}
-NAMES |= {"memory_id": "unknown", "block_id": "unknown", "run_id": "unknown", **letta_bodies.LETTA_TOOL}
+NAMES |= {"memory_id": "unknown", "block_id": "unknown", "run_id": "unknown", "message_id": "unknown"}
+NAMES |= letta_bodies.LETTA_TOOL
 NAMES |= {"webhook_id": "unknown", "delivery_id": "unknown", "block_label": "unknown"}
 NAMES |= {"tool_name": "current_time", "provider_id": "default", "attachment_id": "0" * 32}
 
@@ -640,6 +641,8 @@ def check_letta(checked: CheckedClient) -> None:
     checked.ids["agent_id"] = checked.fetch("POST", letta_bodies.AGENTS, letta_bodies.CREATE).json()["id"]
     checked.ids |= letta_bodies.LETTA_TOOL
     checked.ids["block_id"] = checked.fetch("POST", letta_bodies.ALL_BLOCKS, {"label": "own", "value": ""}).json()["id"]
+    sent = checked.fetch("POST", letta_bodies.MESSAGES, letta_bodies.SENT).json()
+    checked.ids["message_id"] = sent["messages"][0]["id"]
     for method, path in sorted(letta_bodies.GRADES.keys() - {("POST", letta_bodies.AGENTS)}, reverse=True):
         body = letta_bodies.GRADES[method, path][0][0]
         assert checked.fetch(method, path, body).status == 200, path

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from turnstone.services.agents.core_memory import CoreMemoryToolbox
     from turnstone.services.letta.agents import LettaAgents
     from turnstone.services.letta.contexts import LettaContexts
+    from turnstone.services.letta.editing import LettaEditing
     from turnstone.services.letta.messages import LettaMessages
     from turnstone.services.letta.runs import LettaRuns
     from turnstone.store.agents.blocks import BlockStore
@@ -169,6 +170,22 @@ class LettaServices:
                 patience_s=PATIENCE_ON_LAMBDA_S if foundation.is_on_lambda else PATIENCE_S,
                 jobs=lambda: ports.jobs,
                 stop_runs=(lambda _: None) if foundation.is_on_lambda else self._turns().local_runs.stop,
+            )
+        )
+
+    @cached_property
+    def editing(self) -> LettaEditing:
+        from turnstone.services.letta.editing import LettaEditing, LettaEditingDeps
+        from turnstone.store.sessions.turns import TurnStore
+
+        foundation = self._foundation
+        return LettaEditing(
+            LettaEditingDeps(
+                agents=self.agents,
+                turns=TurnStore(foundation.ports.store),
+                rules=foundation.rules,
+                clock=foundation.ports.clock,
+                read_tokens=foundation.settings.context_tokens,
             )
         )
 

@@ -158,11 +158,19 @@ NO_ANSWER_TOOL = AnswerTool("")
 
 
 class Row(NamedTuple):
-    """A row, with the notes that show it; `is_input` for a message that was sent."""
+    """A row, with the notes that show it.
+
+    Attributes:
+        is_input: whether it is a message that was sent, or an automated one.
+        step_id: of the step that it is from, empty for an automated message, None for a message that was sent.
+        call_id: of the call that it answers, None without one.
+    """
 
     number: int
     notes: tuple[Note, ...]
     is_input: bool = False
+    step_id: str | None = None
+    call_id: str | None = None
 
 
 class Rows:
@@ -209,13 +217,13 @@ class Rows:
                 number, shown = self._numbered()
                 note = UserNote(id=shown, date=step.started_at or at, message=self._added)
                 self._added = None
-                yield Row(number, (note,), is_input=True)
+                yield Row(number, (note,), is_input=True, step_id="")
             yield self._of_inference(step, at)
         elif isinstance(step, ToolExecutionStep):
             for call, response in zip(step.tool_calls, step.tool_responses, strict=False):
                 if self._is_automated:
                     self._added = text_of((FAILED if is_failed(response) else CONTINUED).content)
-                yield self._of_answer(call, response, at)
+                yield self._of_answer(call, response, at)._replace(step_id=step.step_id, call_id=response.call_id)
 
     def _of_inference(self, step: InferenceStep, at: datetime) -> Row:
         number, shown = self._numbered()
@@ -233,7 +241,7 @@ class Rows:
                 notes.append(AssistantNote(id=shown, date=at, assistant_message=answer_text))
             else:
                 notes.append(ToolCallNote(id=shown, date=at, tool_call=called(call)))
-        return Row(number, tuple(notes))
+        return Row(number, tuple(notes), step_id=step.step_id)
 
     def _of_answer(self, call: ToolCall, response: ToolResponse, at: datetime) -> Row:
         number, shown = self._numbered()

@@ -22,10 +22,10 @@ from turnstone.domain.responses.conversations import (
     NewConversation,
     StoredConversation,
 )
-from turnstone.domain.responses.removal import Removal, output_of, with_entry, without
+from turnstone.domain.responses.removal import Removal, output_of, without
 from turnstone.domain.responses.requests import SentRequest
 from turnstone.domain.sessions.call_pairs import open_calls
-from turnstone.domain.sessions.context import Entry, Segment, entry_of
+from turnstone.domain.sessions.context import entry_of
 from turnstone.domain.sessions.sessions import LockState, Session
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.turns.events import Numbered
@@ -46,12 +46,11 @@ from turnstone.store.responses.conversations import (
     put_conversation,
     put_items,
 )
+from turnstone.store.sessions.log_entries import segments_with
 from turnstone.store.sessions.sessions import creation
 from turnstone.store.sessions.turns import Change, NewSession, SessionView, TurnStore
 
 SESSION_NAME = "conversation"
-NEAR = 2  # segments behind that of the opening: the turn's own entry, and a summary
-NEWEST = 10**10 - 2  # no log has a segment of that number
 CHANGES = "the conversation changes too fast, try again"
 SHIELDED = (
     "items: the agent's shields judge the messages of a run; send these items as the input of a response in this "
@@ -284,21 +283,9 @@ class Conversations:
         removed = sent.removed if removal.position is None else (*sent.removed, removal.position)
         changed = sent.model_copy(update={"input": removal.input, "removed": removed})
         state = without(turn.state, removal.removed)
-        segments = self._with_entry(ref, entry_of(state), None if turn.sent is None else sent.segment)
+        near = None if turn.sent is None else sent.segment
+        segments = segments_with(self._deps.turns, ref, entry_of(state), self._deps.read_tokens, near)
         return Change(session, (state,), segments, beside=(put_items(turn.ref, changed, record),))
-
-    def _with_entry(self, ref: SessionRef, entry: Entry, near: int | None) -> tuple[Segment, ...]:
-        """Return the segment of the log that has the entry's turn, with this entry; searched near that number first.
-
-        Without a number the log is searched from its end.
-        """
-        last = NEWEST if near is None else near + NEAR
-        while last >= 0:
-            segments = self._deps.turns.segments_up_to(ref, last, self._deps.read_tokens)
-            if found := with_entry(segments, entry):
-                return found
-            last = segments[0].number - 1 if segments else -1
-        return ()
 
 
 def refuse_busy(session: Session) -> None:

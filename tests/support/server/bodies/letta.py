@@ -14,6 +14,7 @@ AGENT = f"{AGENTS}/{{agent_id}}"
 BLOCKS = f"{AGENT}/memory/block"
 BLOCK = f"{BLOCKS}/{{block_label}}"
 MESSAGES = f"{AGENT}/messages"
+MESSAGE = f"{MESSAGES}/{{message_id}}"
 PASSAGES = f"{AGENT}/archival"
 PASSAGE = f"{PASSAGES}/{{memory_id}}"
 ALL_BLOCKS = f"{LETTA}/blocks"
@@ -45,6 +46,7 @@ GRADES: Mapping[tuple[str, str], tuple[Sequence[Any], Callable[[Any], int]]] = {
     ("PATCH", BLOCK): (({"value": "dog"},), _grade()),
     ("POST", ALL_BLOCKS): ((NEW_BLOCK,), _grade(NEW_BLOCK)),
     ("PATCH", OWN_BLOCK): (({"value": "dog"},), _grade({"value": "dog"})),
+    ("PATCH", MESSAGE): ((TEXT,), _grade()),
     ("POST", PASSAGES): ((TEXT,), _grade(TEXT)),
     ("POST", MESSAGES): ((SENT,), _grade(SENT)),
     ("POST", f"{MESSAGES}/stream"): ((SENT,), _grade(SENT)),

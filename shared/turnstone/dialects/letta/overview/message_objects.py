@@ -123,6 +123,7 @@ def objects_in(rows: Iterable[Row], agent: LettaAgent, tenant: str) -> Iterator[
             name=None if found.call_id is None else names.get(found.call_id),
             tool_calls=found.calls or None,
             tool_call_id=found.call_id,
+            step_id=shown("step", row.step_id) if row.step_id else None,
         )
 
 

@@ -11,7 +11,6 @@ LIST = "list the agents: GET /letta/v1/agents has the parameters name, tags and 
 MODELS = "the operator of this server sets its model providers; GET /letta/v1/models lists the models"
 TOOLS = "an agent of the Llama Stack API has tools of MCP servers: POST /v1/toolgroups"
 BANKS = "keep documents in memory banks: POST /v1/memory-banks"
-DERIVED = "messages are derived from turns; reset them, or send others"
 GROUPS: tuple[Group, ...] = (
     (PREFIXES, LIST, "POST /agents/search agents.search"),
     (
@@ -38,7 +37,6 @@ GROUPS: tuple[Group, ...] = (
         POST /tools/composio/{composio_action_name} tools.add_composio_tool
         """,
     ),
-    (PREFIXES, DERIVED, "PATCH /agents/{agent_id}/messages/{message_id} agents.messages.update"),
     (
         PREFIXES,
         BANKS,
