@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import socket
 import threading
 import tracemalloc
@@ -332,7 +333,9 @@ def test_an_unserved_path_is_not_found(server: Served, path: str) -> None:
 @pytest.mark.parametrize("path", sorted({route.path for route in ROUTES}))
 def test_an_unserved_method_is_refused_with_the_allowed_ones(server: Served, path: str) -> None:
     served_methods = {route.method for route in ROUTES if route.path == path}
-    for method in {"PUT", "PATCH", "OPTIONS", "TRACE"} - served_methods:
+    # an id could have the last name of this path
+    matching = {route.method for route in ROUTES if re.fullmatch(re.sub(r"{\w+}", "[^/]+", route.path), path)}
+    for method in {"PUT", "PATCH", "OPTIONS", "TRACE"} - matching:
         refused(server, Raw(method, path.encode(), (b"{}",)), 405)
     allowed = server.client.send(Raw("PUT", path.encode())).headers.get("allow", "")
     assert served_methods <= set(allowed.replace(" ", "").split(","))
