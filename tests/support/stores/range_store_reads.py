@@ -121,6 +121,16 @@ class ReadConformance:
         store.write([Put(key, body)])
         assert Record(key, body, {}, 1) == store.get(key)
 
+    @pytest.mark.parametrize("count", [1, 8, 9, 20])
+    def test_gather_answers_each_of_many_reads_in_order(self, store: RangeStore, pk: str, count: int) -> None:
+        keys = [Key(pk, f"{number:02}") for number in range(count)]
+        store.write([Put(key, key.sk.encode()) for key in keys[::2]])
+        gets = [Get(key) for key in reversed(keys)]
+        records, _ = store.gather(gets, [])
+        stored = set(keys[::2])
+        assert [get.key if get.key in stored else None for get in gets] == [record and record.key for record in records]
+        assert all(record is None or record.body == record.key.sk.encode() for record in records)
+
     def test_gather_answers_in_the_order_of_the_questions(self, store: RangeStore, pk: str) -> None:
         _put_all(store, pk, {"a", "b", "c"})
         a, c = (Record(Key(pk, sk), sk.encode(), {}, 1) for sk in "ac")

@@ -8,6 +8,8 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from datetime import datetime
+from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 
 from turnstone.adapters.sqlite.reserve import RESERVE_BYTES, Reserve
@@ -20,6 +22,7 @@ from turnstone.ports.records import Delete, Get, Key, KeyPage, Operation, Range,
 
 PAGE_BYTES = 1024 * 1024
 EXPIRED_AT_ONCE = 1_000
+READS_AT_ONCE = 8  # records of one statement, which locks the file once
 RECORDS_IN_NEED = 8  # per write where space is short: SQLite may rewrite all of their pages
 
 _GET = "SELECT rev, attributes, body FROM items WHERE pk = ? AND sk = ?"
@@ -80,7 +83,9 @@ class SqliteRangeStore:
     def gather(self, gets: Sequence[Get], ranges: Sequence[Range]) -> tuple[list[Record | None], list[RecordPage]]:
         """Return the results of several reads, made one after the other: each takes microseconds."""
         with self._file.reading() as connection:
-            records = [_read(connection, get.key) for get in gets]
+            records: list[Record | None] = []
+            for first in range(0, len(gets), READS_AT_ONCE):
+                records += _read_all(connection, [get.key for get in gets[first : first + READS_AT_ONCE]])
             return records, [_read_range(connection, query) for query in ranges]
 
     def write(self, operations: Sequence[Operation], nonce: str | None = None) -> None:
@@ -216,6 +221,22 @@ def _read_range(connection: sqlite3.Connection, query: Range) -> RecordPage:
     rows.close()
     full = len(records) == query.limit or size_bytes >= page_bytes
     return RecordPage(tuple(records), records[-1].key.sk if full else None)
+
+
+def _read_all(connection: sqlite3.Connection, keys: Sequence[Key]) -> list[Record | None]:
+    """Return the record of each key, None if missing, from one statement."""
+    records: list[Record | None] = [None] * len(keys)
+    rows = connection.execute(_gets(len(keys)), tuple(chain.from_iterable(keys)))
+    for index, rev, attributes, body in rows:
+        records[index] = Record(keys[index], body, attributes_in(attributes), rev)
+    return records
+
+
+@lru_cache(maxsize=READS_AT_ONCE)
+def _gets(count: int) -> str:
+    """Return the statement that reads so many records, each with its index."""
+    parts = (f"SELECT {index}, rev, attributes, body FROM items WHERE pk = ? AND sk = ?" for index in range(count))  # noqa: S608 - numbers
+    return " UNION ALL ".join(parts)
 
 
 def _read(connection: sqlite3.Connection, key: Key) -> Record | None:

@@ -106,12 +106,15 @@ class RoutedApp(Router):
         self._declared = declared
         self._hosting = hosting
         self._by_slashes = _by_slashes(self.routes)
+        self._fixed = _fixed(self._by_slashes)
 
     async def app(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request by the first route of its path and method."""
         if scope["type"] == "http":
-            # Starlette would also try the patterns with more or fewer parts than the path
-            for served in self._by_slashes.get(scope["path"].count("/"), ()):
+            # Starlette would also try the patterns before that of a fixed path, and those with more or fewer parts
+            path = scope["path"]
+            fixed = self._fixed.get(path)
+            for served in self._by_slashes.get(path.count("/"), ()) if fixed is None else fixed:
                 match, found = served.matches(scope)
                 if match is Match.FULL:
                     scope.update(found)
@@ -162,6 +165,12 @@ def _by_slashes(routes: Iterable[BaseRoute]) -> dict[int, list[_Served]]:
         count: [route for route in served if SLASHES in route.path or route.path.count("/") == count]
         for count in counts
     }
+
+
+def _fixed(by_slashes: Mapping[int, list[_Served]]) -> dict[str, list[_Served]]:
+    """Return the routes that match each path without parameters, in their order."""
+    paths = {route.path for routes in by_slashes.values() for route in routes if "{" not in route.path}
+    return {path: [each for each in by_slashes[path.count("/")] if each.path_regex.match(path)] for path in paths}
 
 
 class _ByMethod:

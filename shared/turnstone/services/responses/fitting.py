@@ -73,6 +73,7 @@ class Fitting:
         self._in_session = in_session or SessionReads()
         self._beside_first = beside_first
         self._is_first = False
+        self._turn: NewTurn | None = None
         self._groups_before = 0
         self._continued: PreviousResponse | None = None
         self._decided = Decided()
@@ -82,6 +83,7 @@ class Fitting:
         """Return the opening with the turn and the records of the response."""
         needs_whole = self._new.needs_whole_history
         self._is_first = opening.create is not None
+        self._turn = opening.new
         return opening._replace(
             fit=self.turn,
             beside_turn=self.records,
@@ -106,7 +108,7 @@ class Fitting:
         functions = tuple(tool.name for tool in config.client_tools)
         self._groups_before = len(config.toolgroups) - len(self._new.config.toolgroups)
         self.sent = self._new.sent.model_copy(update={"functions": functions, "segment": view.open_segment.number})
-        turn = turn_without_config(self._new).model_copy(
+        turn = (self._turn or turn_without_config(self._new)).model_copy(
             update={
                 "config": config,
                 "carried_calls": self._decided.calls,

@@ -4,7 +4,7 @@ Source: `Responses.create` of `openai` 3.54.0; `max_infer_iters` is Llama Stack'
 """
 
 import re
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
@@ -278,10 +278,7 @@ class CreateResponse(StrictRequest):
 
     def _sampling(self) -> SamplingParams:
         """Return the sampling; an omitted field has the model's own default."""
-        strategy: Strategy = TopP(temperature=self.temperature or None, top_p=self.top_p)
-        if self.temperature == 0:
-            strategy = Greedy()
-        return SamplingParams(strategy=strategy, max_tokens=self.max_output_tokens or 0)
+        return _sampling_of(self.temperature, self.top_p, self.max_output_tokens)
 
     def _format(self) -> JsonSchemaFormat | None:
         match self.text.format if self.text else None:
@@ -323,3 +320,11 @@ class CreateResponse(StrictRequest):
             "reasoning": self.reasoning.model_dump(mode="json") if self.reasoning else None,
             **({} if self.conversation is None else {"conversation": {"id": self._conversation_id}}),
         }
+
+
+@lru_cache(maxsize=256)  # most requests leave it to the model
+def _sampling_of(temperature: float | None, top_p: float | None, max_output_tokens: int | None) -> SamplingParams:
+    strategy: Strategy = TopP(temperature=temperature or None, top_p=top_p)
+    if temperature == 0:
+        strategy = Greedy()
+    return SamplingParams(strategy=strategy, max_tokens=max_output_tokens or 0)
