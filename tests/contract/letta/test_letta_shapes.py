@@ -26,6 +26,7 @@ AGENT = "agent-1ae7d9f9-a85e-4cb9-a7f7-377f736cfa22"  # of most exchanges
 TOOL = "tool-e45be5b4-f7ed-4916-96b1-1f89d447ffd0"
 PASSAGE = "passage-6c830b0b-a343-469e-a571-047d3c033922"
 RUN = "run-81dbb67f-6ff5-4093-8b1e-4e5f5457dc1a"
+ANSWER = "message-77f1aae7-7294-4ae1-93c0-c6b63999ffc4"  # of a tool
 PLACEHOLDER = re.compile(r"<(\w+) id>")
 LACKS = ("path_not_found", "method_not_allowed", "not_implemented")
 # texts whose length alone is recorded
@@ -147,6 +148,9 @@ class Player:
             self._ids[TOOL] = next(tool["id"] for tool in tools if tool["name"] == "conversation_search")
         elif name == "50_arch_add":
             self._ids[PASSAGE] = answer.json()[0]["id"]
+        elif name == "90_msgs_before":
+            listed = self._client.get(f"/letta/v1/agents/{self._ids[AGENT]}/messages?limit=10").json()
+            self._ids[ANSWER] = next(each["id"] for each in listed if each["message_type"] == "tool_return_message")
         elif name == "80_async":
             self._ids[RUN] = answer.json()["id"]
             sent = {"messages": [{"role": "user", "text": "after the run"}]}  # its turn waits for that of the run
