@@ -27,6 +27,7 @@ from functions.local.routes import ROUTES
 from tests.support.server.asgi_client import Answered, Raw, Served, served
 from tests.support.server.valid_bodies import FULL_AGENT, FULL_TURN
 from turnstone.adapters.models.offline.offline import OfflineInference
+from turnstone.dialects.letta.server.unserved import unserved
 from turnstone.domain.values.frozen import MAX_DEPTH
 
 LIMIT = 6_000_000
@@ -334,10 +335,11 @@ def test_an_unserved_path_is_not_found(server: Served, path: str) -> None:
 def test_an_unserved_method_is_refused_with_the_allowed_ones(server: Served, path: str) -> None:
     served_methods = {route.method for route in ROUTES if route.path == path}
     # an id could have the last name of this path
-    matching = {route.method for route in ROUTES if re.fullmatch(re.sub(r"{\w+}", "[^/]+", route.path), path)}
+    others = [*ROUTES, *unserved()]
+    matching = {other.method for other in others if re.fullmatch(re.sub(r"{\w+}", "[^/]+", other.path), path)}
     for method in {"PUT", "PATCH", "OPTIONS", "TRACE"} - matching:
         refused(server, Raw(method, path.encode(), (b"{}",)), 405)
-    allowed = server.client.send(Raw("PUT", path.encode())).headers.get("allow", "")
+    allowed = server.client.send(Raw("TRACE", path.encode())).headers.get("allow", "")
     assert served_methods <= set(allowed.replace(" ", "").split(","))
 
 

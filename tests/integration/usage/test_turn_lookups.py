@@ -58,7 +58,7 @@ def test_a_turn_reads_its_route_and_tools_once_and_decides_at_one_moment(make: M
         server.drain(broadcast)
     assert calls["Routing.route"] == 1
     assert calls["Toolboxes.of"] == 1
-    assert calls["TurnStore.messages_of"] == 1, "the turn's own thread was counted"
+    assert calls["TurnStore.commit"] == 2, "the turn's own thread was counted"
     assert calls["TurnOverrides.agree_with_deprecated"] == 1
     assert calls["now, in the opening"] == 1
     assert calls["gather nothing"] == 0

@@ -37,7 +37,7 @@ from turnstone.domain.sessions.sessions import Session
 from turnstone.domain.tools.tools import ToolCall, call_from_json
 from turnstone.domain.turns.turns import TurnState, TurnStatus
 from turnstone.domain.values.content import Content, Image, ImageItem, TextItem
-from turnstone.engine.steps import AwaitClientTools, RunAgain
+from turnstone.engine.steps import AwaitClientTools
 from turnstone.services.turns.transitions import ended_unanswered, paused
 
 PROPERTY = settings(deadline=None, max_examples=60)
@@ -127,7 +127,7 @@ def test_unanswered_calls_are_those_of_the_last_inference_that_no_step_answers()
     inferred = engine.move(new_turn())
     assert unanswered_calls(inferred.state) == (PRICE, STOCK, CLIENT_CALL)
     ran = engine.move(inferred.state)
-    assert isinstance(ran, RunAgain)
+    assert isinstance(ran, AwaitClientTools)
     assert unanswered_calls(ran.state) == (CLIENT_CALL,)
 
 

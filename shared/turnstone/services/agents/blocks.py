@@ -33,6 +33,7 @@ from turnstone.store.layout.listing import ListEntry
 
 Result = TypeVar("Result")
 AT_ONCE = 50  # blocks of a list
+MOST_WRITES = 90  # for the blocks of one agent; a write has a hundred operations
 ONCE = Attempt(fingerprint="")  # without a key
 
 
@@ -102,11 +103,18 @@ class Blocks:
         return self._store.change(caller.tenant, block_id, act)
 
     def delete(self, caller: Caller, block_id: str) -> StoredBlock:
-        """Delete the block, which disappears from the prompts of its agents, and return it."""
-        stored = self._visible(caller, block_id)
-        self._rules.check_deletion(caller, stored.stamp, BLOCK_KIND, block_id)
-        self._store.delete(caller.tenant, stored)
-        return stored
+        """Delete the block, which disappears from the prompts of its agents, and return it.
+
+        Raises NotFound, Forbidden.
+        """
+
+        def act() -> StoredBlock:
+            stored = self._visible(caller, block_id)
+            self._rules.check_deletion(caller, stored.stamp, BLOCK_KIND, block_id)
+            self._store.delete(caller.tenant, stored)
+            return stored
+
+        return retried(act, BUSY, on=(Conflict,))
 
     def list(self, caller: Caller, query: BlockQuery) -> Iterator[StoredBlock]:
         """Return the requested blocks that the caller may see, in the order of their creation.
@@ -137,15 +145,10 @@ class Blocks:
 
         return retried(attempt, BUSY, on=(Conflict,))
 
-    def deleting(self, tenant: str, agent_id: str, act: Callable[[Sequence[Operation]], None]) -> None:
-        """Delete the agent by the function, with the writes that detach its blocks. Raises as the function does."""
-
-        def attempt() -> None:
-            config = self._agents.get(tenant, agent_id).agent.agent_config
-            blocks = self._store.gather(tenant, config.memory_blocks)
-            act([write for stored in blocks for write in self._unlink(tenant, stored, agent_id)])
-
-        retried(attempt, BUSY, on=(Conflict,))
+    def unlinking(self, tenant: str, agent_id: str, block_ids: Sequence[str]) -> tuple[Operation, ...]:
+        """Return the writes that detach the blocks from the agent."""
+        blocks = self._store.gather(tenant, block_ids)
+        return tuple(write for stored in blocks for write in self._unlink(tenant, stored, agent_id))
 
     def add(self, caller: Caller, agent_id: str, new: NewBlock) -> MemoryBlock:
         """Create a block of the agent. Raises NotFound, and LabelTaken for a label that it has."""
@@ -156,23 +159,24 @@ class Blocks:
             config = found.agent.agent_config
             others = self._store.gather(caller.tenant, config.memory_blocks)
             refuse_taken_label(stored.block.label, (each.block for each in others))
-            return AgentChange(_with(config, stored.block.block_id), puts_of_new(caller.tenant, stored))
+            return AgentChange(_with(config, others, stored), puts_of_new(caller.tenant, stored))
 
         self._agents.change(caller.tenant, agent_id, act)
         return stored.block
 
     def attach(self, caller: Caller, agent_id: str, block_id: str) -> Agent:
-        """Attach the block to the agent. Raises NotFound, and LabelTaken for a label that it has."""
+        """Attach the block to the agent. Raises NotFound, Forbidden, and LabelTaken for a label that it has."""
         self._changeable(caller, agent_id)
 
         def act(found: StoredAgent) -> AgentChange:
             config, stored = found.agent.agent_config, self._visible(caller, block_id)
             if block_id in config.memory_blocks:
                 return AgentChange(config)
+            self._check_lending(caller, stored)
             others = self._store.gather(caller.tenant, config.memory_blocks)
             refuse_taken_label(stored.block.label, (each.block for each in others))
             link = puts_of_change(caller.tenant, stored, stored.attached_to(agent_id))
-            return AgentChange(_with(config, block_id), link)
+            return AgentChange(_with(config, others, stored), link)
 
         return self._agents.change(caller.tenant, agent_id, act)
 
@@ -203,7 +207,8 @@ class Blocks:
     ) -> tuple[Operation, ...]:
         """Return the writes that give the agent these blocks in place of those before.
 
-        Raises InvalidRequest for a missing block, and for two with one label.
+        Raises InvalidRequest for a missing block, for two with one label, and for more writes than one change has;
+        Forbidden for a new block that the caller may not change.
         """
         gone = self._store.gather(caller.tenant, [each for each in before if each not in after])
         stored = self._store.gather(caller.tenant, list(dict.fromkeys(after)))
@@ -212,11 +217,22 @@ class Blocks:
             is_new = block_id not in before
             if is_new and (block_id not in found or not self._rules.may_see(caller, found[block_id].stamp)):
                 raise InvalidRequest(f"memory_blocks: {NotFound(BLOCK_KIND, block_id)}", ("memory_blocks",))
+            if is_new:
+                self._check_lending(caller, found[block_id])
         refuse_same_labels(found[block_id].block.label for block_id in after if block_id in found)
         unlinks = (write for each in gone for write in self._unlink(caller.tenant, each, agent_id))
         new = (each for name, each in found.items() if name not in before)
         links = (write for each in new for write in puts_of_change(caller.tenant, each, each.attached_to(agent_id)))
-        return (*unlinks, *links)
+        writes = (*unlinks, *links)
+        if len(writes) > MOST_WRITES:
+            raise InvalidRequest(
+                "too many memory blocks change at once; take some away first, then add the others", ("memory_blocks",)
+            )
+        return writes
+
+    def _check_lending(self, caller: Caller, stored: StoredBlock) -> None:
+        """Raise Forbidden where the caller may not change the block: turns of an agent change the blocks it has."""
+        self._rules.check_deletion(caller, stored.stamp, BLOCK_KIND, stored.block.block_id, "attach")
 
     def _visible(self, caller: Caller, block_id: str) -> StoredBlock:
         stored = self._store.get(caller.tenant, block_id)
@@ -235,7 +251,10 @@ class Blocks:
     def _refuse_taken(self, tenant: str, stored: StoredBlock, label: str) -> None:
         """Raise LabelTaken if an agent that has the block has another one with that label."""
         for agent_id in stored.agents:
-            ids = self._agents.get(tenant, agent_id).agent.agent_config.memory_blocks
+            try:
+                ids = self._agents.get(tenant, agent_id).agent.agent_config.memory_blocks
+            except NotFound:  # it is being deleted
+                continue
             others = self._store.gather(tenant, [each for each in ids if each != stored.block.block_id])
             refuse_taken_label(label, (each.block for each in others))
 
@@ -245,7 +264,9 @@ class Blocks:
             yield from self._store.gather(tenant, ids)
 
 
-def _with(config: AgentConfig, block_id: str) -> AgentConfig:
-    if len(config.memory_blocks) >= MOST_BLOCKS:
+def _with(config: AgentConfig, others: Sequence[StoredBlock], added: StoredBlock) -> AgentConfig:
+    """Return the configuration with one block more, without those that were deleted. Raises InvalidRequest."""
+    if len(others) >= MOST_BLOCKS:
         raise InvalidRequest(f"an agent has at most {MOST_BLOCKS} memory blocks", ("memory_blocks",))
-    return config.model_copy(update={"memory_blocks": (*config.memory_blocks, block_id)})
+    ids = tuple(each.block.block_id for each in (*others, added))
+    return config.model_copy(update={"memory_blocks": ids})

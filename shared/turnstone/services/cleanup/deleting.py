@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from turnstone.domain.access.access import may_delete
 from turnstone.domain.access.caller import Caller
-from turnstone.domain.errors import NotFound
+from turnstone.domain.errors import Conflict, NotFound
 from turnstone.domain.jobs import Job
 from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.ports.supervision import Jobs
@@ -14,10 +14,14 @@ from turnstone.ports.system import Clock
 from turnstone.services.access.access import AccessRules, check_session
 from turnstone.store.agents.agents import AgentStore
 from turnstone.store.cleanup.jobs import sent
+from turnstone.store.layout.contention import retried
 from turnstone.store.sessions.sessions import SessionStore, job_of
 
 if TYPE_CHECKING:  # few agents have memory blocks
     from turnstone.services.agents.blocks import Blocks
+
+
+BUSY = "the agent is being changed too often at once, try again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,25 +48,18 @@ class Deleting:
 
     def delete_agent(self, caller: Caller, agent_id: str) -> None:
         """Delete the agent with all its sessions, of any owner. Raises NotFound, Forbidden."""
-        order, stamp, block_ids = self._deps.agents.position(caller.tenant, agent_id)
-        self._rules.check_deletion(caller, stamp, "agent", agent_id)
-        now = self._deps.clock.now()
-        job = Job(
-            kind="clean_agent",
-            tenant=caller.tenant,
-            agent_id=agent_id,
-            order=order,
-            since=now,
-            due_at=now,
-        )
-        if block_ids:
-            self._deps.blocks().deleting(
-                caller.tenant,
-                agent_id,
-                lambda links: self._deps.agents.delete(caller.tenant, agent_id, order, job, links),
-            )
-        else:
-            self._deps.agents.delete(caller.tenant, agent_id, order, job)
+        tenant, now = caller.tenant, self._deps.clock.now()
+
+        def act() -> Job:
+            position = self._deps.agents.position(tenant, agent_id)
+            self._rules.check_deletion(caller, position.stamp, "agent", agent_id)
+            job = Job(kind="clean_agent", tenant=tenant, agent_id=agent_id, order=position.order, since=now, due_at=now)
+            ids = position.memory_blocks
+            links = self._deps.blocks().unlinking(tenant, agent_id, ids) if ids else ()
+            self._deps.agents.delete(tenant, agent_id, position, job, links)
+            return job
+
+        job = retried(act, BUSY, on=(Conflict,))
         self._deps.stop_runs(lambda turn: (turn.tenant, turn.agent_id) == (caller.tenant, agent_id))
         sent(self._deps.jobs, job)
 

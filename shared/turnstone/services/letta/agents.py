@@ -9,9 +9,9 @@ from typing import Any
 
 from turnstone.domain.access.access import owner_of
 from turnstone.domain.access.caller import Caller
-from turnstone.domain.agents.agents import Agent, AgentConfig
+from turnstone.domain.agents.agents import MOST_BLOCKS, Agent, AgentConfig
 from turnstone.domain.agents.blocks import refuse_same_labels
-from turnstone.domain.errors import Conflict
+from turnstone.domain.errors import Conflict, InvalidRequest
 from turnstone.domain.letta.agents import LettaAgent, LettaFields, LettaQuery, NewLettaAgent, TagQuery
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.ports.records import Operation
@@ -54,6 +54,10 @@ class LettaAgents:
         now, agent_id, tenant = self._deps.clock.now(), self._deps.ids.new_id(), caller.tenant
         made = [self._deps.blocks.made(caller, block, agent_id) for block in new.new_blocks]
         ids = (*(each.block.block_id for each in made), *new.block_ids)
+        if len(ids) > MOST_BLOCKS:
+            raise InvalidRequest(
+                f"memory_blocks: an agent has at most {MOST_BLOCKS} with block_ids", ("memory_blocks",)
+            )
         config = new.config.model_copy(update={"memory_blocks": ids})
         self._deps.refuse(caller, config)
         agent = Agent(agent_id=agent_id, agent_config=config, created_at=now)
@@ -78,11 +82,12 @@ class LettaAgents:
     def check_change(self, caller: Caller, agent_id: str) -> None:
         """Raise NotFound, and Forbidden where the caller may not change the agent."""
         stored, _ = self._deps.store.read(caller.tenant, agent_id)
+        self._deps.rules.check_sight(caller, stored.stamp, "agent", agent_id)  # which the answer needs
         self._deps.rules.check_deletion(caller, stored.stamp, "agent", agent_id, "change")
 
     def list(self, caller: Caller, query: LettaQuery) -> Iterator[LettaAgent]:
         """Yield the requested agents, in the order of their creation. Raises NotFound."""
-        after = None if query.after is None else self._deps.agents.position(caller.tenant, query.after).order
+        after = None if query.after is None else self._position(caller, query.after)
         entries = islice(self._deps.agents.entries(caller.tenant, after, query.limit), MOST_SCANNED)
         return islice(self._matching(caller, query, entries), query.limit)
 
@@ -147,6 +152,12 @@ class LettaAgents:
 
         self._deps.agents.change(caller.tenant, agent_id, act)
         return self.read(caller, agent_id)
+
+    def _position(self, caller: Caller, agent_id: str) -> str:
+        """Return the agent's position in the list. Raises NotFound."""
+        position = self._deps.agents.position(caller.tenant, agent_id)
+        self._deps.rules.check_sight(caller, position.stamp, "agent", agent_id)
+        return position.order
 
     def _matching(self, caller: Caller, query: LettaQuery, entries: Iterator[ListEntry]) -> Iterator[LettaAgent]:
         named = (

@@ -45,11 +45,16 @@ class StoredAgent(NamedTuple):
 
 
 class AgentPosition(NamedTuple):
-    """An agent's position in the list of its tenant, its owner with the access list, and the ids of its blocks."""
+    """An agent's position in the list of its tenant, its owner with the access list, and the ids of its blocks.
+
+    Attributes:
+        rev: the revision of the record, None where its content is lost.
+    """
 
     order: str
     stamp: Ownership
     memory_blocks: tuple[str, ...] = ()
+    rev: int | None = None
 
 
 class AgentChange(NamedTuple):
@@ -111,28 +116,33 @@ class AgentStore:
 
         Where its own content is lost, the list is searched for it.
         """
+        record = self._store.get(agent_key(tenant, agent_id))
         try:
-            stored = self.get(tenant, agent_id)
+            stored = agent_of(record, agent_id)
         except ContentLost:
             for entry in self.entries(tenant, None, None):
                 if entry.fields["agent_id"] == agent_id:
                     return AgentPosition(entry.order, entry.stamp)
             raise
-        return AgentPosition(stored.order, stored.stamp, stored.agent.agent_config.memory_blocks)
+        blocks = stored.agent.agent_config.memory_blocks
+        return AgentPosition(stored.order, stored.stamp, blocks, record.rev if record else None)
 
-    def delete(self, tenant: str, agent_id: str, order: str, job: Job, beside: Sequence[Operation] = ()) -> None:
+    def delete(
+        self, tenant: str, agent_id: str, position: AgentPosition, job: Job, beside: Sequence[Operation] = ()
+    ) -> None:
         """Hide the agent from every reader and leave a job that removes the rest.
 
-        Raises NotFound, and Conflict where a write beside it fails.
+        Raises NotFound, and Conflict where the agent was changed after its position was read, or a write beside fails.
         """
         from turnstone.store.cleanup.jobs import put_job  # deferred: whatever deletes has loaded it already
 
         agent = agent_key(tenant, agent_id)
-        entry = agent_list_key(tenant, order)
+        entry = agent_list_key(tenant, position.order)
+        is_there: Condition = AttributeIs("status", ACTIVE) if position.rev is None else RevIs(position.rev)
         try:
-            self._store.write([Delete(agent, (AttributeIs("status", ACTIVE),)), Delete(entry), put_job(job), *beside])
+            self._store.write([Delete(agent, (is_there,)), Delete(entry), put_job(job), *beside])
         except Conflict as conflict:
-            if conflict.key != agent:
+            if conflict.key != agent or position.rev is not None:
                 raise
             raise NotFound("agent", agent_id) from conflict
 

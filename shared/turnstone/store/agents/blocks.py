@@ -69,11 +69,8 @@ class BlockStore:
         return self.change(tenant, block_id, edited).block
 
     def delete(self, tenant: str, stored: StoredBlock) -> None:
-        """Delete the block. Raises NotFound if it was changed or deleted since it was read."""
-        try:
-            self._store.write(deletes_of(tenant, stored))
-        except Conflict as conflict:
-            raise NotFound(BLOCK_KIND, stored.block.block_id) from conflict
+        """Delete the block. Raises Conflict if it was changed or deleted since it was read."""
+        self._store.write(deletes_of(tenant, stored))
 
     def entries(self, tenant: str, after: str | None, limit: int | None) -> Iterator[ListEntry]:
         """Yield the entries of the tenant's list after that position, read lazily."""
