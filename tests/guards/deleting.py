@@ -87,7 +87,7 @@ DELETIONS = (
     Guard(
         Race.DELETE_AGAINST_CREATE,
         "an agent is deleted once",
-        (ours("store/agents/agents.py", 'Delete(agent, (AttributeIs("status", ACTIVE),))', "Delete(agent)"),),
+        (ours("store/agents/agents.py", "Delete(agent, (is_there,))", "Delete(agent)"),),
         (f"{DELETION}test_of_two_deletions_at_once_one_finds_the_session_gone_and_leaves_no_job[delete_agent]",),
     ),
     Guard(

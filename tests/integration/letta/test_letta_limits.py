@@ -55,7 +55,7 @@ def test_more_changes_of_blocks_than_one_write_has_are_refused(make: Make) -> No
     assert len(server.core.letta_agents.read(LOCAL_CALLER, agent.agent_id).blocks) == MOST_BLOCKS
 
 
-def test_a_deleted_block_takes_no_place_of_its_agents(make: Make) -> None:
+def test_a_deleted_block_is_not_counted_among_those_of_an_agent(make: Make) -> None:
     server = make()
     agent_id = create(server, memory_blocks=[]).agent_id
     for number in range(MOST_BLOCKS + 1):
@@ -66,7 +66,7 @@ def test_a_deleted_block_takes_no_place_of_its_agents(make: Make) -> None:
     assert [each.label for each in server.core.letta_agents.read(LOCAL_CALLER, agent_id).blocks] == ["last"]
 
 
-def test_only_who_may_change_a_block_attaches_it(make: Make) -> None:
+def test_a_block_is_attached_only_by_callers_that_may_change_it(make: Make) -> None:
     server = make()
     bob = Caller(tenant=LOCAL_CALLER.tenant, principal="bob")
     block_id = server.core.blocks.create(LOCAL_CALLER, NewBlock("team", "", {})).block.block_id
@@ -81,7 +81,7 @@ def test_only_who_may_change_a_block_attaches_it(make: Make) -> None:
         server.core.letta_agents.create(bob, with_block.to_new("Other"), attempt())
 
 
-def test_a_caller_who_may_not_see_an_agent_changes_nothing_of_it(make: Make) -> None:
+def test_a_caller_without_sight_of_an_agent_changes_nothing_of_it(make: Make) -> None:
     server = make()
     owner = Caller(tenant=LOCAL_CALLER.tenant, principal="ann", teams=("red",))
     admin = Caller(tenant=LOCAL_CALLER.tenant, principal="root", roles=("admin",))
