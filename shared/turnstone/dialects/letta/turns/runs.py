@@ -161,4 +161,4 @@ def _metadata_of(run: LettaRun) -> dict[str, Any]:
 
 
 def _config_of(run: LettaRun) -> RequestConfig:
-    return RequestConfig.model_validate(run.config)
+    return RequestConfig.model_construct(**run.config)
