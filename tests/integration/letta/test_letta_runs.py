@@ -15,26 +15,30 @@ from tests.support.engine.harness import LEASE_S, Held, Server, attempt, complet
 from turnstone.dialects.letta.requests import CreateLettaAgent
 from turnstone.dialects.letta.turns.runs import RunMessagesQuery, run_of
 from turnstone.domain.access.caller import LOCAL_CALLER, Caller
-from turnstone.domain.errors import ModelFailed, NotFound
+from turnstone.domain.errors import Forbidden, ModelFailed, NotFound
 from turnstone.domain.letta.runs import LettaRun
 from turnstone.domain.messages.messages import UserMessage
 from turnstone.domain.turns.attempts import Attempt
 
 STRANGER = Caller(tenant="another", principal="stranger")
+ANN, BOB = (Caller(tenant="local", principal=name, teams=("red",)) for name in ("ann", "bob"))
+ADMIN = Caller(tenant="local", principal="root", roles=("admin",))
 
 
 def send(text: str) -> Scripted:
     return call("send_message", "s", inner_thoughts="Hm.", message=text)
 
 
-def agent(server: Server) -> str:
+def agent(server: Server, caller: Caller = LOCAL_CALLER) -> str:
     body = CreateLettaAgent.model_validate({"llm_config": {"model": "scripted"}})
-    return server.core.letta_agents.create(LOCAL_CALLER, body.to_new("Sam"), attempt()).agent_id
+    return server.core.letta_agents.create(caller, body.to_new("Sam"), attempt()).agent_id
 
 
-def begin(server: Server, agent_id: str, by: Attempt | None = None, **config: Any) -> LettaRun:
+def begin(
+    server: Server, agent_id: str, by: Attempt | None = None, caller: Caller = LOCAL_CALLER, **config: Any
+) -> LettaRun:
     messages = [UserMessage(content="hi")]
-    return server.core.letta_runs.start(LOCAL_CALLER, agent_id, messages, config, by or attempt())
+    return server.core.letta_runs.start(caller, agent_id, messages, config, by or attempt())
 
 
 def read(server: Server, run: LettaRun) -> LettaRun:
@@ -137,6 +141,54 @@ def test_a_deleted_run_is_cancelled_and_leaves_its_messages(make: Make) -> None:
         read(server, run)
     _, turns = server.core.letta_messages.read(LOCAL_CALLER, agent_id, None)
     assert [each.turn_id for each in turns] == [run.ref.turn_id]
+
+
+def test_a_caller_that_may_cancel_the_turn_of_a_run_cancels_it_and_leaves_it_in_the_list(make: Make) -> None:
+    held = Held(send("done"))
+    server = make(held, send("again"), is_on_lambda=False)
+    agent_id = agent(server, ANN)
+    run = begin(server, agent_id, caller=ANN)
+    held.wait()
+    delete, by = server.core.letta_runs.delete, attempt()
+    for _ in range(2):
+        assert run_of(delete(BOB, run.ref.turn_id, by)).status == "failed"
+    held.open()
+    server.settle()
+    assert [each.ref for each in server.core.letta_runs.list(ANN, 50)] == [run.ref]
+    assert run_of(delete(ANN, run.ref.turn_id, attempt())).status == "failed"
+    ended = begin(server, agent_id, caller=ANN)
+    server.settle()
+    with pytest.raises(Forbidden, match="run"):
+        delete(BOB, ended.ref.turn_id, attempt())
+    assert run_of(server.core.letta_runs.read(BOB, ended.ref.turn_id)).status == "completed"
+
+
+def test_an_admin_deletes_a_run_without_its_content(make: Make) -> None:
+    held = Held(send("secret"))
+    server = make(send("secret"), held, is_on_lambda=False)
+    agent_id = agent(server, ANN)
+    ended = begin(server, agent_id, caller=ANN, assistant_message_tool_name="secret")
+    server.settle()
+    running = begin(server, agent_id, caller=ANN)
+    held.wait()
+    for run, status in ((ended, "completed"), (running, "failed")):
+        with pytest.raises(NotFound, match="run"):
+            server.core.letta_runs.read(ADMIN, run.ref.turn_id)
+        deleted = run_of(server.core.letta_runs.delete(ADMIN, run.ref.turn_id, attempt()))
+        assert (deleted.status, deleted.metadata_, deleted.request_config) == (status, {}, None)
+    held.open()
+    server.settle()
+    assert list(server.core.letta_runs.list(ANN, 50)) == []
+
+
+def test_an_admin_does_not_delete_a_run_of_a_deleted_agent(make: Make) -> None:
+    server = make(send("done"), is_on_lambda=False)
+    agent_id = agent(server, ANN)
+    run = begin(server, agent_id, caller=ANN)
+    server.settle()
+    server.core.deleting.delete_agent(ANN, agent_id)
+    with pytest.raises(NotFound, match="run"):
+        server.core.letta_runs.delete(ADMIN, run.ref.turn_id, attempt())
 
 
 def test_a_run_whose_model_fails_has_the_reason(make: Make) -> None:

@@ -38,6 +38,8 @@ def test_a_page_is_a_whole_number(page: object, expected: int) -> None:
         (agents_query, "limit", "0"),
         (agents_query, "match_all_tags", "maybe"),
         (messages_query, "limit", "many"),
+        (messages_query, "assistant_message_tool_name", "x" * 257),
+        (messages_query, "assistant_message_tool_kwarg", "x" * 257),
         (refuse_initial_messages, "add_default_initial_messages", "true"),
     ],
 )

@@ -162,7 +162,19 @@ def test_a_message_that_the_agent_lacks_is_not_found(before: str) -> None:
 
 
 def test_an_id_of_a_message_round_trips() -> None:
-    assert row_in(message_id(IDS[2], 300)) == (IDS[2], 300)
+    assert row_in(message_id(IDS[2], 300)) == row_in(f"{IDS[2]}-012c") == (IDS[2], 300)
+
+
+@pytest.mark.parametrize("row", ["12c", "0012c", "0x12", "1_2c", " 12c", "+12c", "-12c", "012C", "٠١٢٣", "012c\n", ""])
+def test_a_row_has_four_digits(row: str) -> None:
+    with pytest.raises(NotFound):
+        row_in(f"message-{IDS[2]}-{row}")
+
+
+@pytest.mark.parametrize("owner", [IDS[2].upper(), IDS[2].replace("-", ""), f"{{{IDS[2]}}}", f"urn:uuid:{IDS[2]}"])
+def test_the_turn_of_a_message_has_one_form(owner: str) -> None:
+    with pytest.raises(NotFound):
+        row_in(f"message-{owner}-012c")
 
 
 def test_a_stream_has_the_rows_of_the_answer_under_the_same_ids() -> None:

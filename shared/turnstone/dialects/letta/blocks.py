@@ -1,9 +1,10 @@
 """Memory blocks of Letta's API."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import RootModel
+from pydantic import AfterValidator, Field, RootModel
+from pydantic_core import to_json
 
 from turnstone.dialects.letta.ids import organization_id, shown, user_id
 from turnstone.domain.agents.blocks import DEFAULT_LIMIT, MARKER, Label, Limit, MemoryBlock, NewBlock, StoredBlock
@@ -14,16 +15,31 @@ from turnstone.domain.values.frozen import Frozen, JsonObject, NullMeansDefault
 RENAMED = {"metadata_": "metadata"}
 
 
+MOST_METADATA_BYTES = 16_000
+
+
+def refuse_long_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
+    """Return the metadata. Raises ValueError for more than a block may have."""
+    if len(to_json(metadata)) > MOST_METADATA_BYTES:
+        raise ValueError(f"the metadata has more than {MOST_METADATA_BYTES} bytes as JSON")
+    return metadata
+
+
+BlockName = Annotated[str, Field(max_length=256)]
+Description = Annotated[str, Field(max_length=1_000)]
+BlockMetadata = Annotated[JsonObject, AfterValidator(refuse_long_metadata)]
+
+
 class CreateBlock(NullMeansDefault):
     """A new block."""
 
     label: Label
     value: str
     limit: Limit = DEFAULT_LIMIT
-    name: str | None = None
+    name: BlockName | None = None
     is_template: bool = False
-    description: str | None = None
-    metadata_: JsonObject = {}
+    description: Description | None = None
+    metadata_: BlockMetadata = {}
 
     def to_new(self) -> NewBlock:
         """Return the block to create."""
@@ -38,10 +54,10 @@ class BlockUpdate(NullMeansDefault):
     label: Label | None = None
     value: str | None = None
     limit: Limit | None = None
-    name: str | None = None
+    name: BlockName | None = None
     is_template: bool | None = None
-    description: str | None = None
-    metadata_: JsonObject | None = None
+    description: Description | None = None
+    metadata_: BlockMetadata | None = None
 
     def to_changes(self) -> Mapping[str, Any]:
         """Return the changed fields."""

@@ -1,12 +1,14 @@
 """Ids of Letta's API, which are those of this server with the kind before them, and names of agents."""
 
+import re
 from secrets import choice
-from uuid import UUID, uuid5
+from uuid import uuid5
 
 from turnstone.domain.errors import NotFound
 from turnstone.domain.letta.agents import NAMESPACE
 
 ROW_DIGITS = 4
+MESSAGE_ID = rf"(?:message-)?([0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}})-([0-9a-f]{{{ROW_DIGITS}}})"
 FIRST = (
     *("Brave", "Bright", "Calm", "Clever", "Curious", "Eager", "Gentle", "Happy"),
     *("Jolly", "Kind", "Lively", "Merry", "Noble", "Patient", "Quiet", "Witty"),
@@ -44,13 +46,10 @@ def message_id(owner: str, row: int) -> str:
 
 def row_in(text: str) -> tuple[str, int]:
     """Return the turn, or the agent, and the row of the id of a message. Raises NotFound for any other text."""
-    owner, _, row = text.removeprefix("message-").rpartition("-")
-    try:
-        number = int(row, 16)
-        UUID(owner)
-    except ValueError:
-        raise NotFound("message", text) from None
-    return owner, number
+    found = re.fullmatch(MESSAGE_ID, text)
+    if found is None:
+        raise NotFound("message", text)
+    return found[1], int(found[2], 16)
 
 
 def random_name() -> str:

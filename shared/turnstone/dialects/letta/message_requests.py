@@ -17,8 +17,12 @@ from turnstone.domain.values.numbers import Flag
 
 DEFAULT_ROWS, MOST_ROWS = 10, 1_000
 TRUE, FALSE = ("true", "1"), ("false", "0")
+TOOL_CHARACTERS = 256
+ToolName = Annotated[str, Field(max_length=TOOL_CHARACTERS)]
 TEXT: Mapping[str, Any] = {"type": "string"}
+TOOL_NAME: Mapping[str, Any] = {**TEXT, "maxLength": TOOL_CHARACTERS}
 LIMIT: Mapping[str, Any] = {"type": "integer", "minimum": 1, "maximum": MOST_ROWS}
+TOOL_PARAMETERS = ("assistant_message_tool_name", "assistant_message_tool_kwarg")
 QUERY: Mapping[str, str | Mapping[str, Any]] = {
     "before": {"description": "The id of a message; only older ones are returned.", "schema": TEXT},
     "limit": {
@@ -31,11 +35,11 @@ QUERY: Mapping[str, str | Mapping[str, Any]] = {
     },
     "assistant_message_tool_name": {
         "description": "The tool whose calls are shown as messages to the user.",
-        "schema": TEXT,
+        "schema": TOOL_NAME,
     },
     "assistant_message_tool_kwarg": {
         "description": "The argument of that tool that holds the message.",
-        "schema": TEXT,
+        "schema": TOOL_NAME,
     },
 }
 
@@ -59,8 +63,8 @@ class RequestConfig(NullMeansDefault):
     """How calls of the tool that answers the user are shown: as messages to the user, or as any other call."""
 
     use_assistant_message: Flag = True
-    assistant_message_tool_name: str = SEND_NAME
-    assistant_message_tool_kwarg: str = "message"
+    assistant_message_tool_name: ToolName = SEND_NAME
+    assistant_message_tool_kwarg: ToolName = "message"
 
     @property
     def answers_by(self) -> AnswerTool:
@@ -142,7 +146,7 @@ class MessagesQuery(NamedTuple):
 def messages_query(query: Mapping[str, list[str]]) -> MessagesQuery:
     """Return the query of a request. Raises InvalidRequest."""
     texts = {name: values[-1] for name, values in query.items() if values}
-    tool, argument = texts.get("assistant_message_tool_name"), texts.get("assistant_message_tool_kwarg")
+    tool, argument = (tool_name_in(name, texts.get(name)) for name in TOOL_PARAMETERS)
     answers_by = AnswerTool(tool or SEND_NAME, argument or "message") if tool or argument else NO_ANSWER_TOOL
     has_objects = flag_in("msg_object", texts.get("msg_object"))
     return MessagesQuery(texts.get("before"), limit_in(texts.get("limit"), DEFAULT_ROWS), answers_by, has_objects)
@@ -155,6 +159,13 @@ def limit_in(text: str | None, otherwise: int) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 5 and 1 <= int(text) <= MOST_ROWS):
         raise InvalidRequest(f"limit: must be a whole number from 1 to {MOST_ROWS}", ("query", "limit"))
     return int(text)
+
+
+def tool_name_in(name: str, text: str | None) -> str | None:
+    """Return the name of a tool, or of its argument, as given. Raises InvalidRequest."""
+    if text is not None and len(text) > TOOL_CHARACTERS:
+        raise InvalidRequest(f"{name}: must have at most {TOOL_CHARACTERS} characters", ("query", name))
+    return text
 
 
 def flag_in(name: str, text: str | None, otherwise: str = FALSE[0]) -> bool:

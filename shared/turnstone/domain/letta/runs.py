@@ -44,6 +44,7 @@ class LettaRun(NamedTuple):
         owner: the principal that began it, None without one.
         config: how its messages are shown, as the dialect stored it.
         is_queued: whether no process has run it yet.
+        is_seen: whether the caller may see its content; one that may only delete it may not.
     """
 
     ref: TurnRef
@@ -51,3 +52,4 @@ class LettaRun(NamedTuple):
     owner: str | None
     config: dict[str, Any]
     is_queued: bool
+    is_seen: bool = True

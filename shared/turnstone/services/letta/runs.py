@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from turnstone.domain.access.access import owner_of
+from turnstone.domain.access.access import may_delete, owner_of
 from turnstone.domain.errors import ContentLost, NotFound, TurnEnded
 from turnstone.domain.letta.runs import RUN_KIND, LettaRun, ListedRun, turn_id_in
 from turnstone.domain.sessions.sessions import LockState
@@ -86,7 +86,9 @@ class LettaRuns:
 
     def read(self, caller: Caller, text: str) -> LettaRun:
         """Return the run of that id. Raises NotFound, ContentLost."""
-        return self._found(caller, text)[1]
+        listed, turn_id = self._address(caller, text)
+        with _named(text):
+            return self._visited(caller, listed, turn_id)
 
     def list(self, caller: Caller, limit: int) -> Iterator[LettaRun]:
         """Yield the newest runs that the caller may see, newest first."""
@@ -99,26 +101,35 @@ class LettaRuns:
     def delete(self, caller: Caller, text: str, attempt: Attempt) -> LettaRun:
         """Return the run as it ended, removed from the list; one that has not ended is cancelled.
 
-        Its messages stay. Raises NotFound, Forbidden, ContentLost.
+        Its messages stay. A caller that may cancel its turn, and not delete it, cancels it, and it stays in the list.
+        Raises NotFound, Forbidden, ContentLost.
         """
-        listed, run = self._found(caller, text)
-        self._deps.rules.check_deletion(caller, listed.stamp, RUN_KIND, text)
+        listed, turn_id = self._address(caller, text)
+        with _named(text):
+            if may_delete(caller, listed.stamp):
+                return self._removed(caller, listed, turn_id, attempt)
+            try:
+                self._deps.cancelling().cancel(caller, listed.session_in(caller.tenant).turn(turn_id), attempt)
+            except TurnEnded:
+                self._deps.rules.check_deletion(caller, listed.stamp, RUN_KIND, text)
+            return self._visited(caller, listed, turn_id)
+
+    def _removed(self, caller: Caller, listed: ListedRun, turn_id: str, attempt: Attempt) -> LettaRun:
+        """Remove the run from the list and return it as it ended, without its content if the caller may not see it."""
+        run = self._visited(caller, listed, turn_id, needs_sight=False)
         if not run.state.status.is_terminal:
             with suppress(TurnEnded):
-                self._deps.cancelling().cancel(caller, run.ref, attempt)
-            run = self.read(caller, text)
+                self._deps.cancelling().cancel_for_operator(run.ref, attempt)
+            run = self._visited(caller, listed, turn_id, needs_sight=False)
         self._deps.store.delete(run.ref)
         return run
 
-    def _found(self, caller: Caller, text: str) -> tuple[ListedRun, LettaRun]:
+    def _address(self, caller: Caller, text: str) -> tuple[ListedRun, str]:
         turn_id = turn_id_in(text)
         listed = self._deps.store.find(caller.tenant, turn_id, self._deps.clock.now())
         if listed is None:
             raise NotFound(RUN_KIND, text)
-        try:
-            return listed, self._visited(caller, listed, turn_id)
-        except NotFound as missing:
-            raise NotFound(RUN_KIND, text) from missing
+        return listed, turn_id
 
     def _entries(self, caller: Caller) -> Iterator[ListEntry]:
         """Yield the newest entries that the caller may see, as far as they have not left the list."""
@@ -152,14 +163,27 @@ class LettaRuns:
             except (NotFound, ContentLost):
                 continue
 
-    def _visited(self, caller: Caller, listed: ListedRun, turn_id: str) -> LettaRun:
+    def _visited(self, caller: Caller, listed: ListedRun, turn_id: str, *, needs_sight: bool = True) -> LettaRun:
         ref = listed.session_in(caller.tenant).turn(turn_id)
         visited = self._deps.turn_store.visit(ref)
-        check_session(self._deps.rules, caller, visited.session, visited.agent_owner, self._deps.clock.now())
+        now, owners = self._deps.clock.now(), (visited.agent_owner, visited.session.stamp)
+        is_seen = all(self._deps.rules.may_see(caller, stamp) for stamp in owners)
+        if is_seen or needs_sight or visited.session.is_over(now):
+            check_session(self._deps.rules, caller, visited.session, visited.agent_owner, now)
         state, _ = visited.turn()
         state.check_content()
         watch_if_due(self._deps.supervisor, self._deps.clock, ref, visited.session)
-        return LettaRun(ref, state, listed.stamp.owner, listed.config, _is_queued(visited.session, state.order))
+        is_queued = _is_queued(visited.session, state.order)
+        return LettaRun(ref, state, listed.stamp.owner, listed.config, is_queued, is_seen)
+
+
+@contextmanager
+def _named(text: str) -> Iterator[None]:
+    """Raise NotFound of the run instead of its session or turn."""
+    try:
+        yield
+    except NotFound as missing:
+        raise NotFound(RUN_KIND, text) from missing
 
 
 def _is_queued(session: Session, order: str) -> bool:

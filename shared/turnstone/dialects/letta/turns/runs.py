@@ -130,7 +130,7 @@ def run_of(run: LettaRun) -> RunObject:
         metadata_=_metadata_of(run),
         id=shown("run", run.ref.turn_id),
         user_id=owner,
-        request_config=run.config or None,
+        request_config=(run.is_seen and run.config) or None,
     )
 
 
@@ -149,6 +149,8 @@ def usage_of_run(run: LettaRun) -> RunUsage:
 
 def _metadata_of(run: LettaRun) -> dict[str, Any]:
     state = run.state
+    if not run.is_seen:
+        return {}
     if state.status is TurnStatus.COMPLETED:
         result = response_of(state, _config_of(run).answers_by)
         return {"result": result.model_dump(mode="json")}
@@ -159,4 +161,4 @@ def _metadata_of(run: LettaRun) -> dict[str, Any]:
 
 
 def _config_of(run: LettaRun) -> RequestConfig:
-    return RequestConfig.model_validate(run.config)
+    return RequestConfig.model_construct(**run.config)

@@ -1,0 +1,42 @@
+"""Bounds of the fields of Letta's requests.
+
+Covers: dialects/letta/message_requests, dialects/letta/blocks
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, ValidationError
+
+from turnstone.dialects.letta.blocks import BlockUpdate, CreateBlock
+from turnstone.dialects.letta.message_requests import RequestConfig, messages_query
+
+BLOCK = {"label": "human", "value": ""}
+BODIES = [(CreateBlock, BLOCK), (BlockUpdate, {})]
+
+
+@pytest.mark.parametrize("field", ["assistant_message_tool_name", "assistant_message_tool_kwarg"])
+def test_the_name_of_the_answering_tool_has_a_bound(field: str) -> None:
+    assert getattr(RequestConfig.model_validate({field: "é" * 256}), field) == "é" * 256
+    messages_query({field: ["é" * 256]})
+    with pytest.raises(ValidationError, match=field):
+        RequestConfig.model_validate({field: "é" * 257})
+
+
+@pytest.mark.parametrize(("model", "body"), BODIES)
+@pytest.mark.parametrize(
+    ("field", "most", "more"),
+    [
+        ("name", "n" * 256, "n" * 257),
+        ("description", "d" * 1_000, "d" * 1_001),
+        ("metadata_", {"k": "é" * 7_996}, {"k": "é" * 7_997}),
+    ],
+)
+def test_a_field_of_a_block_has_a_bound(
+    model: type[BaseModel], body: dict[str, Any], field: str, most: Any, more: Any
+) -> None:
+    assert getattr(model.model_validate({**body, field: most}), field) == most
+    with pytest.raises(ValidationError, match=field):
+        model.model_validate({**body, field: more})
