@@ -10,6 +10,7 @@ from turnstone.dialects.letta.ids import organization_id, shown, user_id
 from turnstone.domain.agents.blocks import DEFAULT_LIMIT, MARKER, Label, Limit, MemoryBlock, NewBlock, StoredBlock
 from turnstone.domain.letta.agents import LettaAgent
 from turnstone.domain.values.frozen import Frozen, JsonObject, NullMeansDefault
+from turnstone.domain.values.numbers import Flag
 
 # the client's names of fields that are called otherwise here
 RENAMED = {"metadata_": "metadata"}
@@ -37,7 +38,7 @@ class CreateBlock(NullMeansDefault):
     value: str
     limit: Limit = DEFAULT_LIMIT
     name: BlockName | None = None
-    is_template: bool = False
+    is_template: Flag = False
     description: Description | None = None
     metadata_: BlockMetadata = {}
 
@@ -55,7 +56,7 @@ class BlockUpdate(NullMeansDefault):
     value: str | None = None
     limit: Limit | None = None
     name: BlockName | None = None
-    is_template: bool | None = None
+    is_template: Flag | None = None
     description: Description | None = None
     metadata_: BlockMetadata | None = None
 
