@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field, RootModel
 from pydantic_core import to_json
 
 from turnstone.dialects.letta.ids import organization_id, shown, user_id
-from turnstone.domain.agents.blocks import DEFAULT_LIMIT, MARKER, Label, Limit, MemoryBlock, NewBlock, StoredBlock
+from turnstone.domain.agents.blocks import DEFAULT_LIMIT, MARKER, Limit, MemoryBlock, NewBlock, NewLabel, StoredBlock
 from turnstone.domain.letta.agents import LettaAgent
 from turnstone.domain.values.frozen import Frozen, JsonObject, NullMeansDefault
 from turnstone.domain.values.numbers import Flag
@@ -34,7 +34,7 @@ BlockMetadata = Annotated[JsonObject, AfterValidator(refuse_long_metadata)]
 class CreateBlock(NullMeansDefault):
     """A new block."""
 
-    label: Label
+    label: NewLabel
     value: str
     limit: Limit = DEFAULT_LIMIT
     name: BlockName | None = None
@@ -52,7 +52,7 @@ class CreateBlock(NullMeansDefault):
 class BlockUpdate(NullMeansDefault):
     """Changes of a block; a missing or null field stays as it is."""
 
-    label: Label | None = None
+    label: NewLabel | None = None
     value: str | None = None
     limit: Limit | None = None
     name: BlockName | None = None
