@@ -1,6 +1,6 @@
 """Bounds of the fields of Letta's requests.
 
-Covers: dialects/letta/message_requests, dialects/letta/blocks
+Covers: dialects/letta/message_requests, dialects/letta/blocks, domain/agents/blocks
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from turnstone.dialects.letta.blocks import BlockUpdate, CreateBlock
-from turnstone.dialects.letta.message_requests import RequestConfig, messages_query
+from turnstone.dialects.letta.message_requests import BackgroundRequest, RequestConfig, messages_query
+from turnstone.domain.agents.blocks import MemoryBlock
 
 BLOCK = {"label": "human", "value": ""}
 BODIES = [(CreateBlock, BLOCK), (BlockUpdate, {})]
@@ -40,3 +41,34 @@ def test_a_field_of_a_block_has_a_bound(
     assert getattr(model.model_validate({**body, field: most}), field) == most
     with pytest.raises(ValidationError, match=field):
         model.model_validate({**body, field: more})
+
+
+@pytest.mark.parametrize(("model", "body"), BODIES)
+@pytest.mark.parametrize("label", ["a/b", "/", "human/", "a<b", ""])
+def test_a_label_that_no_path_or_prompt_can_have_is_refused(
+    model: type[BaseModel], body: dict[str, Any], label: str
+) -> None:
+    assert model.model_validate({**body, "label": "the human, é"}).model_dump()["label"] == "the human, é"
+    with pytest.raises(ValidationError, match="label"):
+        model.model_validate({**body, "label": label})
+
+
+def test_a_stored_block_keeps_a_label_of_earlier_rules() -> None:
+    stored = {"block_id": "b", "label": "a/b", "updated_at": "2026-01-01T00:00:00Z"}
+    assert MemoryBlock.model_validate(stored).label == "a/b"
+
+
+@pytest.mark.parametrize(("model", "body"), BODIES)
+@pytest.mark.parametrize("value", [1, 0, "yes", "on", 1.0])
+def test_whether_a_block_is_a_model_is_a_flag(model: type[BaseModel], body: dict[str, Any], value: Any) -> None:
+    assert model.model_validate({**body, "is_template": "true"}).model_dump()["is_template"] is True
+    with pytest.raises(ValidationError, match="is_template"):
+        model.model_validate({**body, "is_template": value})
+
+
+def test_a_run_has_no_stream() -> None:
+    body = {"messages": [{"role": "user", "text": "hi"}]}
+    for value in (False, "false", None):
+        BackgroundRequest.model_validate({**body, "stream_tokens": value})
+    with pytest.raises(ValidationError, match="stream_tokens"):
+        BackgroundRequest.model_validate({**body, "stream_tokens": True})

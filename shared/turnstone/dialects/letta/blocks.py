@@ -7,9 +7,10 @@ from pydantic import AfterValidator, Field, RootModel
 from pydantic_core import to_json
 
 from turnstone.dialects.letta.ids import organization_id, shown, user_id
-from turnstone.domain.agents.blocks import DEFAULT_LIMIT, MARKER, Label, Limit, MemoryBlock, NewBlock, StoredBlock
+from turnstone.domain.agents.blocks import DEFAULT_LIMIT, MARKER, Limit, MemoryBlock, NewBlock, NewLabel, StoredBlock
 from turnstone.domain.letta.agents import LettaAgent
 from turnstone.domain.values.frozen import Frozen, JsonObject, NullMeansDefault
+from turnstone.domain.values.numbers import Flag
 
 # the client's names of fields that are called otherwise here
 RENAMED = {"metadata_": "metadata"}
@@ -33,11 +34,11 @@ BlockMetadata = Annotated[JsonObject, AfterValidator(refuse_long_metadata)]
 class CreateBlock(NullMeansDefault):
     """A new block."""
 
-    label: Label
+    label: NewLabel
     value: str
     limit: Limit = DEFAULT_LIMIT
     name: BlockName | None = None
-    is_template: bool = False
+    is_template: Flag = False
     description: Description | None = None
     metadata_: BlockMetadata = {}
 
@@ -51,11 +52,11 @@ class CreateBlock(NullMeansDefault):
 class BlockUpdate(NullMeansDefault):
     """Changes of a block; a missing or null field stays as it is."""
 
-    label: Label | None = None
+    label: NewLabel | None = None
     value: str | None = None
     limit: Limit | None = None
     name: BlockName | None = None
-    is_template: bool | None = None
+    is_template: Flag | None = None
     description: Description | None = None
     metadata_: BlockMetadata | None = None
 

@@ -51,6 +51,13 @@ def refuse_no_steps(value: bool) -> bool:
     return value
 
 
+def refuse_tokens(value: bool) -> bool:
+    """Return false. Raises ValueError for true."""
+    if value:
+        raise ValueError("a run has no stream; leave it out, or stream the messages")
+    return value
+
+
 class MessageCreate(NullMeansDefault):
     """A message to an agent."""
 
@@ -93,6 +100,12 @@ class StreamingRequest(LettaRequest):
 
     stream_steps: Annotated[Flag, AfterValidator(refuse_no_steps)] = True
     stream_tokens: Flag = False
+
+
+class BackgroundRequest(LettaRequest):
+    """Messages to an agent, whose turn runs in the background."""
+
+    stream_tokens: Annotated[Flag, AfterValidator(refuse_tokens)] = False
 
 
 class MessagesQuery(NamedTuple):

@@ -17,6 +17,8 @@ MOST_CHARACTERS = 50_000  # a block in UTF-8 fits in one record
 KEYS_KEPT = 16
 Limit = Annotated[int, Field(ge=1, le=MOST_CHARACTERS)]
 Label = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^<>\x00-\x1f\x7f]+$")]
+# of a request; stored blocks may have others
+NewLabel = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^/<>\x00-\x1f\x7f]+$")]
 
 
 class MemoryBlock(Frozen):
