@@ -85,10 +85,11 @@ def _pieces(descriptor: int, note: Callable[[str], None]) -> Iterator[bytes]:
 
 
 def _wait_until_ready(descriptor: int, wait_s: float) -> bool:
-    try:
-        return bool(select.select([descriptor], [], [], wait_s)[0])
-    except (OSError, ValueError):  # Windows supports sockets only
+    if not hasattr(select, "poll"):  # Windows waits for sockets only
         return True
+    poll = select.poll()  # `select` takes no descriptor above 1,023
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(wait_s * 1_000))
 
 
 def _text(body: bytes, encoding: str) -> str:

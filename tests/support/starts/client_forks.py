@@ -67,8 +67,11 @@ class ForkedScript:
         self.pid = self._next_number()
 
     def poll(self) -> int | None:
-        if self.returncode is None and select.select([self._states], [], [], 0)[0]:
-            self.wait()
+        if self.returncode is None:
+            poll = select.poll()  # `select` takes no descriptor above 1,023
+            poll.register(self._states, select.POLLIN)
+            if poll.poll(0):
+                self.wait()
         return self.returncode
 
     def wait(self) -> int:

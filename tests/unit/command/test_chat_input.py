@@ -5,6 +5,7 @@ Covers: functions/command/chat/own_agent, functions/command/chat/piped
 
 from __future__ import annotations
 
+import fcntl
 import io
 import os
 from base64 import urlsafe_b64encode
@@ -20,8 +21,13 @@ from functions.command.chat.piped import UnusableInput, with_piped
 
 @pytest.fixture
 def pipe() -> Iterator[tuple[TextIO, int]]:
-    """A pipe: its end to read, as standard input is, and the descriptor of the other."""
-    reader, writer = os.pipe()
+    """A pipe: its end to read, as standard input is, and the descriptor of the other.
+
+    `select` would not take the end to read, whose number is above 1,023.
+    """
+    low, writer = os.pipe()
+    reader = fcntl.fcntl(low, fcntl.F_DUPFD, 1_024)
+    os.close(low)
     with open(reader, encoding="utf-8") as stdin, open(writer, "wb", buffering=0) as end:
         yield stdin, end.fileno()
 
