@@ -7,13 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from turnstone.edge.cold_start import undisturbed
 from turnstone.edge.event_function import EventFunction
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
-
-    from turnstone.bootstrap.core import Core
 
 log = logging.getLogger(__name__)
 LEFT_FOR_LAST_PART = timedelta(seconds=20)
@@ -62,12 +59,6 @@ class JobsWorker(EventFunction):
         from turnstone.domain.jobs import Job
 
         self.core.cleaning.run(Job.model_validate_json(message), until)
-
-    def _loaded(self) -> Core:
-        with undisturbed():
-            import aws_lambda_powertools.utilities.batch  # noqa: F401 - loaded before the first event
-
-        return super()._loaded()
 
 
 class IngestWorker(JobsWorker):

@@ -64,7 +64,7 @@ MODELS = {"annotated_types", "pydantic", "pydantic_core", "typing_inspection"}
 APP = {"anyio", "starlette"}
 THIRD_PARTY = {
     "worker": TYPES | CLIENT | MODELS,
-    "batch": TYPES | CLIENT | MODELS | {"aws_lambda_powertools"},
+    "batch": TYPES | CLIENT | MODELS,
     "authorizer": TYPES | CLIENT | MODELS,
     "buffered": TYPES | CLIENT | MODELS | APP | {"mangum"},
     "streaming": TYPES | CLIENT | MODELS | APP | {"uvicorn", "click", "httptools"},  # click: `import uvicorn` takes it
@@ -222,6 +222,8 @@ KNOWS_BANKS = {"memory.family", "vector_stores.family", JOBS, INGEST, SWEEPER}
 # ---- modules that the first request may load, all of Python's own library
 
 AT_FIRST_REQUEST = {"encodings.idna", "stringprep", "unicodedata"}  # a name of a host, encoded for the first time
+# and, with a batch of jobs, powertools: a quarter of the least start, and no caller waits for it
+BATCHES = "aws_lambda_powertools.utilities.batch"
 # and, in a family, the modules of the request's path, with those of their dialect
 DIALECTS_OF = {
     "letta": ("letta",),
@@ -402,6 +404,9 @@ def assert_first_request_loads_its_path_only(function: Function, start: Started)
         domain = {f"turnstone.domain.{name}" for name in DOMAIN_OF_A_PATH.get(function.module, ())}
         assert loaded & domain == domain
         loaded -= of_path.keys() | own | domain | OF_ANY_DIALECT
+    if kind_of(function) == "batch":
+        assert BATCHES in loaded
+        loaded = {name for name in loaded if f"{name}.".startswith("turnstone.")}
     assert loaded == set()
 
 
