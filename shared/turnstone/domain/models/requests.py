@@ -147,8 +147,7 @@ def call_pieces(calls: Iterable[ToolCall]) -> Iterator[CallBegun | ArgumentsChun
             yield ArgumentsChunk(index, call.arguments_json)
 
 
-@dataclass(frozen=True, slots=True)
-class Embedded:
+class Embedded(NamedTuple):
     """The vector of each text, in the order of the texts, and the tokens used; None if not reported."""
 
     vectors: tuple[tuple[float, ...], ...]

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from threading import current_thread, main_thread
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 Result = TypeVar("Result")
 Value = TypeVar("Value", covariant=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Returned(Generic[Value]):
+class Returned(NamedTuple, Generic[Value]):
     """The act returned."""
 
     value: Value
 
 
-@dataclass(frozen=True, slots=True)
-class Raised:
+class Raised(NamedTuple):
     """The act raised an error of any type."""
 
     error: BaseException

@@ -1,8 +1,7 @@
 """Deletion of agents and sessions: hidden from every reader at once; a clean-up job removes their records."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from turnstone.domain.access.access import may_delete
 from turnstone.domain.access.caller import Caller
@@ -24,8 +23,7 @@ if TYPE_CHECKING:  # few agents have memory blocks
 BUSY = "the agent is being changed too often at once, try again"
 
 
-@dataclass(frozen=True, slots=True)
-class DeletingDeps:
+class DeletingDeps(NamedTuple):
     """Dependencies of deletion.
 
     Attributes:

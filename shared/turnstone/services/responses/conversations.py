@@ -1,8 +1,8 @@
 """Conversations: create, read, change and delete them, and their items. Each is a session."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from turnstone.domain.access.access import owner_of
 from turnstone.domain.access.caller import Caller
@@ -58,8 +58,7 @@ SHIELDED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationDeps:
+class ConversationDeps(NamedTuple):
     """Dependencies of conversations.
 
     Attributes:

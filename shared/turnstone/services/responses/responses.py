@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -57,8 +56,7 @@ NOT_IN_BACKGROUND = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ResponseDeps:
+class ResponseDeps(NamedTuple):
     """Dependencies of responses.
 
     Attributes:

@@ -10,7 +10,7 @@ from turnstone.domain.errors import NotFound, StoreUnavailable
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.turns.events import TurnFailed
 from turnstone.domain.turns.turns import TurnStatus
-from turnstone.domain.values.outcome import Raised, Returned, guarded
+from turnstone.domain.values.outcome import Raised, guarded
 from turnstone.services.streams.broadcast import Broadcasts
 from turnstone.services.streams.replay import gone_event, lost_event, replayed
 from turnstone.store.sessions.turns import TurnStore
@@ -103,7 +103,7 @@ class Following:
 def _polled(followed: Followed) -> bool:
     """Poll once; return whether to poll again. A poll that raises is the last, and ends the waiting requests."""
     outcome = guarded(followed.poll)
-    if isinstance(outcome, Returned):
+    if not isinstance(outcome, Raised):
         return outcome.value
     turn_id = followed.ref.turn_id
     log.error("turn %s can't be followed any more", turn_id, exc_info=outcome.error)

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import NotFound, TurnEnded
@@ -25,8 +25,7 @@ from turnstone.store.sessions.turns import SessionView, TurnStore
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class CancellingDeps:
+class CancellingDeps(NamedTuple):
     """Dependencies: the store of the turn, and what stops its run and notifies its subscribers in this process."""
 
     turns: TurnStore
