@@ -61,13 +61,17 @@ class Party:
 
     def batch(self, deltas: int, clients: int, turns: int) -> Batch:
         """Run turns in a new session of each client. Raises AssertionError if one fails."""
-        sessions = deque(self._new_session(number) for number in range(clients))
+        sessions = self._new_sessions(clients, turns)
         operations = (self._turn(sessions, deltas) for _ in repeat(None, turns))
         before_s, began_s = self.server.cpu_s(), time.perf_counter()
         load = drive(self.server.port, operations, clients, FOREVER_S)
         cpu_s, took_s = self.server.cpu_s() - before_s, time.perf_counter() - began_s
         assert not load.failures, load.failures[:3]
         return Batch(cpu_s / turns * 1_000, quantile(load.times_s, 0.5) * 1_000, turns / took_s)
+
+    def _new_sessions(self, clients: int, turns: int) -> deque[str]:
+        """Return the sessions of a batch, one for each client; a turn takes the first and puts it behind the others."""
+        return deque(self._new_session(number) for number in range(clients))
 
     def _new_session(self, number: int) -> str:
         if self.is_floor:

@@ -504,6 +504,8 @@ class Harness(Server):
     def close(self) -> None:
         for other in self._others:
             other.close()
+        for broadcast in self.core.broadcasts.all():
+            self.core.broadcasts.end(broadcast)  # else its turn would be polled for the rest of the tests
         self.core.leases.close()
         self._sqlite.close()
 
@@ -559,9 +561,11 @@ def serving(folder: Path) -> Iterator[Callable[..., Harness]]:
         servers.append(Harness(folder, *arguments, **settings))
         return servers[-1]
 
-    yield serve
-    for server in servers:
-        server.close()
+    try:
+        yield serve
+    finally:
+        for server in servers:
+            server.close()
 
 
 def attempt(fingerprint: str | None = None, *, is_retry: bool = False, key: str | None = None) -> Attempt:
