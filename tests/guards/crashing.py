@@ -28,14 +28,29 @@ CRASHES = (
     ),
     Guard(
         Race.CRASH_BEFORE_WRITE,
+        "the steps of a pure call are stored before they are published",
+        (
+            ours(
+                "engine/turn.py",
+                "    deps.recorder.save_step(state)\n    deps.recorder.save_step(answered)\n    yield from events\n",
+                "    yield from events\n    deps.recorder.save_step(state)\n    deps.recorder.save_step(answered)\n",
+            ),
+        ),
+        (
+            "tests/unit/turns/loop/test_pure_calls.py::"
+            "test_a_pure_call_after_which_the_turn_continues_is_stored_before_both_steps_are_emitted[agents]",
+        ),
+    ),
+    Guard(
+        Race.CRASH_BEFORE_WRITE,
         "the last step is published after the close that stores it",
         (
             ours(
                 "services/turns/running.py",
                 "                change = self._commit(closed(self._session, ended, self.launch.open_segment))\n"
                 "                self._steps_at_end = len(ended.turn.steps)\n"
-                "                return (*_completed(unsaved), turn_completed(",
-                "                self.broadcast.publish(*_completed(unsaved))\n"
+                "                return (*unpublished, turn_completed(",
+                "                self.broadcast.publish(*unpublished)\n"
                 "                change = self._commit(closed(self._session, ended, self.launch.open_segment))\n"
                 "                self._steps_at_end = len(ended.turn.steps)\n"
                 "                return (turn_completed(",

@@ -1,16 +1,20 @@
 """Usage of an inference: tokens as its provider counted them, else our estimates."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from turnstone.domain.errors import TurnLimitReached
 from turnstone.domain.messages.messages import Message
 from turnstone.domain.models.requests import InferenceRequest, Inferred
 from turnstone.domain.sessions.context import tokens_of
 from turnstone.domain.sessions.context_budget import NO_HISTORY, History
+from turnstone.domain.tools.tools import ToolDef
 from turnstone.domain.turns.turns import TurnState
 from turnstone.domain.usage.usage import TokenUsage
+from turnstone.domain.values.by_identity import ByIdentity
 
 CHARACTERS_PER_TOKEN = 4
+MOST_TOOLS = 256  # whose size is remembered: that of a base tool is the same in every inference
 
 
 def measured(request: InferenceRequest, answer: Inferred, history: History = NO_HISTORY) -> TokenUsage:
@@ -30,12 +34,22 @@ def measured(request: InferenceRequest, answer: Inferred, history: History = NO_
 
 def prompt_tokens_of(request: InferenceRequest, history: History = NO_HISTORY) -> int:
     """Return an estimate of the request's tokens; those of a history that it contains are counted already."""
-    tools = sum(len(str(definition)) for definition in request.tools) // CHARACTERS_PER_TOKEN
+    tools = tokens_of_tools(request.tools)
     messages = request.messages
     start = _start_of(history, messages)
     if start is None:
         return tokens_of(messages) + tools
     return tokens_of((*messages[:start], *messages[start + len(history.messages) :])) + history.tokens + tools
+
+
+def tokens_of_tools(definitions: Iterable[ToolDef]) -> int:
+    """Return an estimate of the tokens of the definitions of tools."""
+    return sum(_characters(ByIdentity(definition)) for definition in definitions) // CHARACTERS_PER_TOKEN
+
+
+@lru_cache(MOST_TOOLS)
+def _characters(same: ByIdentity[ToolDef]) -> int:
+    return len(str(same.value))
 
 
 def _start_of(history: History, messages: Sequence[Message]) -> int | None:

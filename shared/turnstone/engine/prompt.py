@@ -11,6 +11,7 @@ from turnstone.domain.tools.tools import ToolDef
 from turnstone.domain.turns.loop_arguments import with_loop_arguments
 from turnstone.domain.turns.turns import TurnState
 from turnstone.engine.loop_rules import allowed_definitions, output_tokens_left
+from turnstone.engine.measuring import tokens_of_tools
 from turnstone.engine.steps import EngineDeps
 
 
@@ -78,10 +79,6 @@ def system_message(config: AgentConfig) -> tuple[Message, ...]:
     return (SystemMessage(content=config.instructions),) if config.instructions else ()
 
 
-def fixed_tokens(state: TurnState, config: AgentConfig, definitions: Sequence[object]) -> int:
+def fixed_tokens(state: TurnState, config: AgentConfig, definitions: Sequence[ToolDef]) -> int:
     """Return the tokens independent of the history: instructions, tools and the turn itself."""
-    return (
-        tokens_of(system_message(config))
-        + tokens_of(current_messages(state))
-        + sum(len(str(definition)) for definition in definitions) // 4
-    )
+    return tokens_of(system_message(config)) + tokens_of(current_messages(state)) + tokens_of_tools(definitions)

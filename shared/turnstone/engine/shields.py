@@ -96,7 +96,7 @@ def judge_output(shield_ids: Sequence[str], ending: Ending, deps: EngineDeps) ->
         stop=deps.stop,
     )
     state, stopped = yield from _judged(shield_ids, question, ending.state, deps)
-    return stopped or replace(ending, state=state, unsaved=state.turn.steps[-1])
+    return stopped or replace(ending, state=state, unpublished=(step_completed(state.turn.steps[-1]),))
 
 
 def _judged(
@@ -130,7 +130,7 @@ def _judged(
             started_at = strictly_after(started_at, started_at)
             state = state.with_step(step, trace)
             if verdict.violation is not None and step.has_stopped:
-                return state, Blocked(state, stop_message(verdict.violation), unsaved=step)
+                return state, Blocked(state, stop_message(verdict.violation), unpublished=(step_completed(step),))
     return state, None
 
 

@@ -13,7 +13,8 @@ from turnstone.domain.sessions.context_budget import History
 from turnstone.domain.shields.verdicts import ShieldQuestion
 from turnstone.domain.tools.tool_runs import ProducedFile, ServerCall, ToolOffer, ToolResult
 from turnstone.domain.tools.tools import ToolResponse
-from turnstone.domain.turns.turns import Attachment, Step, TurnState, Verdict
+from turnstone.domain.turns.events import TurnEvent
+from turnstone.domain.turns.turns import Attachment, TurnState, Verdict
 from turnstone.domain.values.cancellation import StopSignal
 from turnstone.ports.models import Inference
 from turnstone.ports.system import Clock, IdGenerator
@@ -121,11 +122,15 @@ class ToolsRan:
 
 @dataclass(frozen=True, slots=True)
 class AtRest:
-    """The run is over, and its outcome is to be stored. `unsaved` is the newest step if that is not stored yet."""
+    """The run is over, and its outcome is to be stored, with the newest steps if these are not stored yet.
+
+    Attributes:
+        unpublished: the events of these steps, to be published once they are stored.
+    """
 
     state: TurnState
     output: CompletionMessage
-    unsaved: Step | None
+    unpublished: tuple[TurnEvent, ...]
 
 
 class AwaitClientTools(AtRest):

@@ -39,6 +39,14 @@ class ToolPlan(NamedTuple):
     client: tuple[ToolCall, ...]
     unapproved: tuple[ToolCall, ...] = ()
 
+    @property
+    def is_pure(self) -> bool:
+        """Whether it is one call, of a pure tool that no shield judges."""
+        match self:
+            case ToolPlan(ours=(ServerCall(tool=tool),), client=(), unapproved=()):
+                return tool.is_pure and not (tool.input_shields or tool.output_shields)
+        return False
+
     def left_of(self, calls: Iterable[ToolCall]) -> tuple[ToolCall, ...]:
         """Return those of the calls that the turn leaves to its client, in their order."""
         return tuple(call for call in calls if call in self.client or call in self.unapproved)

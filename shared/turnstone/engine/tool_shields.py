@@ -15,7 +15,7 @@ from turnstone.domain.messages.messages import CompletionMessage, Message, ToolR
 from turnstone.domain.shields.verdicts import ShieldQuestion
 from turnstone.domain.tools.tool_runs import ProducedFile, ServerCall
 from turnstone.domain.tools.tools import ToolCall, ToolResponse
-from turnstone.domain.turns.events import StepStarted, TurnEvent
+from turnstone.domain.turns.events import StepStarted, TurnEvent, step_completed
 from turnstone.domain.turns.turns import (
     ShieldCallStep,
     StepTrace,
@@ -102,7 +102,7 @@ def emit_verdict(pending: PendingVerdict, state: TurnState, deps: EngineDeps) ->
     )
     state = state.with_step(step, trace)
     if verdict.violation is not None and has_stopped(verdict):
-        return Blocked(state, stop_message(verdict.violation), unsaved=step)
+        return Blocked(state, stop_message(verdict.violation), unpublished=(step_completed(step),))
     yield from keep_newest(state, deps)
     return RunAgain(state)
 

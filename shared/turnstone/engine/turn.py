@@ -21,6 +21,7 @@ from turnstone.domain.turns.events import (
     TextsProgressed,
     TurnEvent,
     call_delta,
+    step_completed,
 )
 from turnstone.domain.turns.turns import AnsweredBy, InferenceStep, StepTrace, ToolExecutionStep, TurnState
 from turnstone.domain.values.moments import strictly_after
@@ -87,18 +88,18 @@ def ending_of(state: TurnState, deps: EngineDeps) -> Ending | None:
     if is_newest and (not answer.tool_calls or is_cut_off or (is_last and not runs_last_calls(state, plan))):
         is_short = is_cut_off or (is_spent and bool(answer.tool_calls))
         stop_reason: StopReason = "out_of_tokens" if is_short else "end_of_turn"
-        return Finish(state, output_of(state, answer, stop_reason), unsaved=None)
+        return Finish(state, output_of(state, answer, stop_reason), unpublished=())
     if not calls:
         is_continued = not is_last and any(trace.heartbeat for trace in state.traces[first_after_inference(state) :])
         if state.policy.ends_after == "answer" or is_continued:
             return None
-        return Finish(state, output_of(state, answer, "end_of_turn"), unsaved=None)
+        return Finish(state, output_of(state, answer, "end_of_turn"), unpublished=())
     if plan.ours:
         return None
     output = CompletionMessage(content=answer.content, stop_reason="end_of_message", tool_calls=plan.left_of(calls))
     if state.policy.at_client_calls == "end":
-        return Finish(state, output, unsaved=None)
-    return AwaitClientTools(state, output, unsaved=None)
+        return Finish(state, output, unpublished=())
+    return AwaitClientTools(state, output, unpublished=())
 
 
 def _infer(state: TurnState, deps: EngineDeps) -> Move:
@@ -142,16 +143,43 @@ def _infer(state: TurnState, deps: EngineDeps) -> Move:
     trace = StepTrace.model_construct(deltas=deltas, usage=usage, model=request.model, has_alert=has_alert)
     if kept is not None:
         trace = trace.model_copy(update={"reasoning": answer.reasoning, "cuts": cuts_of(kept, answer)})
-    return (yield from _saved_or_ended(state.with_step(step, trace), deps))
+    return (yield from _called(state.with_step(step, trace), deps))
 
 
 def _saved_or_ended(state: TurnState, deps: EngineDeps) -> Move:
     """Store the newest step, unless it ends the run: its outcome is stored by one write with it."""
-    ending = None if pending_verdicts(state) else ending_of(state, deps)
-    if ending is not None and not output_shields_left(state, deps.config.output_shields):
-        return replace(ending, unsaved=state.turn.steps[-1])
+    if ending := _unjudged_ending(state, deps):
+        return replace(ending, unpublished=(step_completed(state.turn.steps[-1]),))
     yield from keep_newest(state, deps)
     return RunAgain(state)
+
+
+def _unjudged_ending(state: TurnState, deps: EngineDeps) -> Ending | None:
+    """Return the run's outcome, None if there is more to do, such as to judge a tool's answer or the output."""
+    ending = None if pending_verdicts(state) else ending_of(state, deps)
+    return None if ending is None or output_shields_left(state, deps.config.output_shields) else ending
+
+
+def _called(state: TurnState, deps: EngineDeps) -> Move:
+    """Store the newest step, an inference. If it made one pure call, answer that first: one write may store both."""
+    plan = plan_tools(unanswered_calls(state), state, deps.offer)
+    if not plan.is_pure:
+        return (yield from _saved_or_ended(state, deps))
+    events: list[TurnEvent] = [step_completed(state.turn.steps[-1])]
+    answering = run_tools(plan, state, deps)
+    while True:
+        try:
+            events.append(next(answering))
+        except StopIteration as stop:
+            answered: TurnState = stop.value.state
+            break
+    events.append(step_completed(answered.turn.steps[-1]))
+    if ending := _unjudged_ending(answered, deps):
+        return replace(ending, unpublished=tuple(events))
+    deps.recorder.save_step(state)
+    deps.recorder.save_step(answered)
+    yield from events
+    return RunAgain(answered)
 
 
 def _named(target: Target | None) -> AnsweredBy | None:

@@ -175,7 +175,7 @@ class ScriptedTools:
             if not names:
                 raise Unsupported(f"unknown toolgroup {toolgroup_name(toolgroup)!r}", ("toolgroups",))
             fixed = {} if isinstance(toolgroup, str) else toolgroup.args
-            offered |= {name: OfferedTool(defined(name), fixed, group) for name in names}
+            offered |= {name: OfferedTool(defined(name), fixed, group, runs_as=name) for name in names}
         return tuple(offered.values())
 
     def run(self, calls: Sequence[ServerCall], stop: StopSignal) -> Generator[ToolResult, None, None]:

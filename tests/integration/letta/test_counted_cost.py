@@ -13,8 +13,8 @@ from tests.benchmarks.letta_counted import bills_of_messages
 from tests.benchmarks.operations_counted import DEFAULT_BUDGET, SMALL_BUDGET
 from tests.support.cases import rest_at_night
 
-# the agent and its blocks; the session, its log and the tools; the turn's begin, its inference, its end
-ROUND_TRIPS = (("BatchGetItem",), ("BatchGetItem", "Query"), *[("TransactWriteItems",)] * 3)
+# the agent and its blocks; the session, its log and the tools; the turn's begin, its end
+ROUND_TRIPS = (("BatchGetItem",), ("BatchGetItem", "Query"), *[("TransactWriteItems",)] * 2)
 MOST_READ_UNITS = {SMALL_BUDGET: 8, DEFAULT_BUDGET: 26}
 MOST_WRITE_UNITS = 40
 UNFILLED_UNITS = 5  # fifty turns do not fill the context of the default budget

@@ -59,6 +59,7 @@ SHORT = {
     "domain.errors.root": "the root of the tree, which each of its branches imports",
     "domain.turns.open_turns": "a row of an operator's list",
     "domain.usage.prices": "prices stand in model routes, which are loaded where nothing is counted",
+    "domain.values.by_identity": "the key of caches in two layers",
     "functions": "the name of the folder `functions` in a checkout; the wheel holds that folder itself",
     "http.unserved_routes": "the routes of two families, in no folder of functions",
     "http.server.clients": "the versions of clients that are refused",

@@ -35,7 +35,6 @@ from turnstone.domain.turns.events import (
     TurnCompleted,
     TurnEvent,
     TurnStarted,
-    step_completed,
 )
 from turnstone.domain.turns.turns import InferenceStep, TurnState
 from turnstone.engine.steps import AwaitClientTools
@@ -117,7 +116,7 @@ def streamed(*script: ScriptedReply, keeps_details: bool = True) -> tuple[tuple[
     """Return the events of a turn, as its subscribers received them, and its stored state."""
     engine = Engine(*script)
     ending = engine.run(new_turn().model_copy(update={"keeps_details": keeps_details}))
-    left = () if ending.unsaved is None else (step_completed(ending.unsaved),)
+    left = ending.unpublished
     if isinstance(ending, AwaitClientTools):
         state, last = ending.state, ()
     else:

@@ -68,7 +68,7 @@ def lived(*script: Scripted) -> Lived:
 def going_on(earlier: Lived, *script: Scripted) -> Lived:
     engine = Engine(*script, config=BOTH_GROUPS)
     ending = engine.run(earlier.state)
-    left = () if ending.unsaved is None else (step_completed(ending.unsaved),)
+    left = ending.unpublished
     if isinstance(ending, AwaitClientTools):
         state = paused(SESSION, ending.state, ending.output, LATER).turns[0]
         last: TurnEvent = turn_awaits_input(state)

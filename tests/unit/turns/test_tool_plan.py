@@ -270,7 +270,7 @@ def test_of_partly_answered_calls_the_client_receives_its_own() -> None:
     first = Engine(calls(CLIENT_CALL, PRICE, text="Looking."))
     expected = first.run(new_turn())
     second = Engine()
-    assert replace(expected, unsaved=None) == second.run(expected.state)
+    assert replace(expected, unpublished=()) == second.run(expected.state)
     assert isinstance(expected, AwaitClientTools)
     assert second.journal == []
 

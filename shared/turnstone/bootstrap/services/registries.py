@@ -112,7 +112,8 @@ class Registries:
     @cached_property
     def _own_toolgroups(self) -> OwnToolgroups:
         from turnstone.domain.memory.lent_banks import FILE_SEARCH, RAG
-        from turnstone.domain.tools.base_tools import ARCHIVAL_MEMORY, CORE_MEMORY, MESSAGING
+        from turnstone.domain.tools.base_tools import ARCHIVAL_MEMORY, CORE_MEMORY
+        from turnstone.domain.tools.tool_runs import MESSAGING
         from turnstone.services.tools.own_toolboxes import OwnToolgroup
 
         # Set-up scripts of applications register this toolgroup.

@@ -10,7 +10,7 @@ from turnstone.dialects.letta.messages import NO_ANSWER_TOOL, AnswerTool, Note, 
 from turnstone.domain.errors import InvalidRequest, NotFound
 from turnstone.domain.letta.agents import LettaAgent
 from turnstone.domain.messages.messages import Message, SystemMessage, UserMessage
-from turnstone.domain.tools.base_tools import SEND_NAME
+from turnstone.domain.tools.tool_runs import SEND_NAME
 from turnstone.domain.turns.turns import TurnState
 from turnstone.domain.values.frozen import Many, NullMeansDefault
 from turnstone.domain.values.numbers import Flag

@@ -15,7 +15,7 @@ from turnstone.dialects.letta.ids import message_id
 from turnstone.domain.agents.blocks import with_core_memory
 from turnstone.domain.letta.agents import LettaAgent
 from turnstone.domain.messages.messages import Message, SystemMessage
-from turnstone.domain.tools.base_tools import SEND_NAME
+from turnstone.domain.tools.tool_runs import SEND_NAME
 from turnstone.domain.tools.tools import ToolCall, ToolResponse
 from turnstone.domain.turns.loop_policies import CONTINUED, FAILED, LETTA, is_failed
 from turnstone.domain.turns.turns import InferenceStep, Step, ToolExecutionStep, TurnState

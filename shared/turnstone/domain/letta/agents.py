@@ -15,11 +15,11 @@ from turnstone.domain.tools.base_tools import (
     ARCHIVAL_SEARCH,
     CONVERSATION_SEARCH,
     CORE_MEMORY,
-    MESSAGING,
     REPLACE,
     SEND,
 )
 from turnstone.domain.tools.tool_rules import ToolRule
+from turnstone.domain.tools.tool_runs import MESSAGING
 from turnstone.domain.tools.tools import ToolDef
 from turnstone.domain.turns.loop_policies import LETTA, LoopPolicy
 from turnstone.domain.values.frozen import Frozen, JsonObject

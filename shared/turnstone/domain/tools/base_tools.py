@@ -3,6 +3,7 @@
 Source: the names, arguments and effects of Letta's base tools.
 """
 
+from turnstone.domain.tools.tool_runs import SEND_NAME
 from turnstone.domain.tools.tools import ToolDef, ToolParameter
 
 CORE_MEMORY = "builtin::core_memory"
@@ -47,8 +48,6 @@ ARCHIVAL_SEARCH = ToolDef(
         PAGE,
     ),
 )
-MESSAGING = "letta::core"
-SEND_NAME = "send_message"
 SEND = ToolDef(
     name=SEND_NAME,
     description="Send a message to the user.",

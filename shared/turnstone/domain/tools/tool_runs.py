@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from turnstone.domain.values.content import Content
 
 
+MESSAGING = "letta::core"
+SEND_NAME = "send_message"  # a tool of that group
+
+
 class ToolAsker(NamedTuple):
     """The caller of tools.
 
@@ -138,6 +142,11 @@ class OfferedTool(NamedTuple):
     input_shields: tuple[str, ...] = ()
     output_shields: tuple[str, ...] = ()
     needs_approval: bool = False
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether a call waits for nothing and changes nothing, so that it may be repeated with its inference."""
+        return self.toolgroup == MESSAGING and self.runs_as == SEND_NAME
 
 
 class ToolOffer(NamedTuple):

@@ -1,12 +1,15 @@
 """Arguments of tools that are for the loop: added to the tools as offered, and taken off before a tool runs. Pure."""
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 from turnstone.domain.tools.tool_schemas import input_schema_of
 from turnstone.domain.tools.tools import ToolDef
 from turnstone.domain.turns.loop_policies import LoopPolicy
+from turnstone.domain.values.by_identity import ByIdentity
 
+MOST_TOOLS = 256  # remembered; the base tools are the same objects in every turn
 THOUGHTS = {
     "type": "string",
     "description": "Your thoughts before this call, for yourself alone: the user does not see them.",
@@ -24,15 +27,19 @@ def with_loop_arguments(tools: Iterable[ToolDef], policy: LoopPolicy) -> tuple[T
     """
     if not policy.loop_arguments and policy.heartbeat_argument is None:
         return tuple(tools)
-    return tuple(_with_arguments(tool, policy) for tool in tools)
+    first = policy.loop_arguments
+    return tuple(
+        _with_arguments(ByIdentity(tool), first, None if tool.name == policy.answer_tool else policy.heartbeat_argument)
+        for tool in tools
+    )
 
 
-def _with_arguments(tool: ToolDef, policy: LoopPolicy) -> ToolDef:
+@lru_cache(MOST_TOOLS)
+def _with_arguments(same: ByIdentity[ToolDef], thoughts: tuple[str, ...], heartbeat: str | None) -> ToolDef:
+    tool = same.value
     schema = input_schema_of(tool)
-    first: dict[str, Any] = dict.fromkeys(policy.loop_arguments, THOUGHTS)
-    last: dict[str, Any] = {}
-    if policy.heartbeat_argument is not None and tool.name != policy.answer_tool:
-        last[policy.heartbeat_argument] = HEARTBEAT
+    first: dict[str, Any] = dict.fromkeys(thoughts, THOUGHTS)
+    last: dict[str, Any] = {} if heartbeat is None else {heartbeat: HEARTBEAT}
     own = {name: value for name, value in schema.get("properties", {}).items() if name not in {**first, **last}}
     required = [name for name in schema.get("required", ()) if name in own]
     changed = {

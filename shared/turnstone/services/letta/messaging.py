@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic_core import to_json
 
 from turnstone.domain.errors import ToolFailed
-from turnstone.domain.tools.base_tools import CONVERSATION_SEARCH, CONVERSATION_SEARCH_NAME, SEND, SEND_NAME, SENT
-from turnstone.domain.tools.tool_runs import ToolResult
+from turnstone.domain.tools.base_tools import CONVERSATION_SEARCH, CONVERSATION_SEARCH_NAME, SEND, SENT
+from turnstone.domain.tools.tool_runs import SEND_NAME, ToolResult
 from turnstone.domain.turns.turns import InferenceStep
 from turnstone.domain.values.content import text_of
 from turnstone.services.agents.archival_toolbox import page_in

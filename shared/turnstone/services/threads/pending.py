@@ -10,6 +10,7 @@ from threading import Event
 from typing import Generic, TypeVar
 
 from turnstone.domain.values.cancellation import StopSignal
+from turnstone.domain.values.outcome import Raised, guarded
 from turnstone.services.threads.daemon_threads import DaemonThreads
 
 Answer = TypeVar("Answer")
@@ -39,6 +40,14 @@ class Pending(Generic[Answer]):
         self._begun_at = time.monotonic()
         self._answer = threads.run(act_unless_cancelled, on_behalf_of)
         self._answer.add_done_callback(lambda _: self._is_settled.set())
+
+    def run(self, act: Callable[[], Answer]) -> None:
+        """Run `act` in this thread, because it waits for nothing."""
+        outcome = guarded(act)
+        if isinstance(outcome, Raised):
+            self._answer.set_exception(outcome.error)
+        else:
+            self._answer.set_result(outcome.value)
 
     def fail(self, error: Exception) -> None:
         """Set the error that `answer` raises, for an act that could not begin."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -63,6 +64,7 @@ class ToolgroupLookup:
         return None if entry is None else Toolgroup.model_validate(entry)
 
 
+@lru_cache(maxsize=64)  # a turn looks each of its groups up twice
 def builtin_toolgroup(name: str) -> Toolgroup:
     """Return the group of that name as it comes with a server."""
     return Toolgroup(identifier=name, provider_resource_id=name, provider_id=BUILTIN)

@@ -110,7 +110,10 @@ class SessionTools:
             banks=self._turn.banks,
             position=planned.position,
         )
-        awaited.begin(self._threads, lambda: box.invoke(invocation), self._ref.tenant)
+        if planned.tool.is_pure:
+            awaited.run(lambda: box.invoke(invocation))
+        else:
+            awaited.begin(self._threads, lambda: box.invoke(invocation), self._ref.tenant)
         return awaited
 
     def _result(self, planned: ServerCall, one: Pending[ToolResult]) -> ToolResult:

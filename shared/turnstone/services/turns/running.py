@@ -29,12 +29,11 @@ from turnstone.domain.turns.events import (
     TextsProgressed,
     TurnEvent,
     TurnFailed,
-    step_completed,
     turn_awaits_input,
     turn_completed,
 )
 from turnstone.domain.turns.failures import Failure, FailureKind
-from turnstone.domain.turns.turns import MemoryRetrievalStep, Step, TurnState, TurnStatus, silent_output
+from turnstone.domain.turns.turns import MemoryRetrievalStep, TurnState, TurnStatus, silent_output
 from turnstone.engine.prompt import fixed_tokens, system_message
 from turnstone.engine.steps import AwaitClientTools, Blocked, EngineDeps, Finish, NextStep, RunAgain
 from turnstone.engine.tool_plan import build_offer
@@ -320,16 +319,16 @@ class _Run:
     def _settled(self, following: AwaitClientTools | Blocked | Finish) -> tuple[TurnEvent | Numbered, ...]:
         now = self._deps.clock.now()
         match following:
-            case AwaitClientTools(state, output, unsaved):
+            case AwaitClientTools(state, output, unpublished):
                 await_until = now + self._deps.await_duration
                 change = self._commit(paused(self._session, state, output, await_until))
                 self._have_watched(change.session.lock)
-                return (*_completed(unsaved), turn_awaits_input(change.turns[0]))
-            case Finish(state, output, unsaved) | Blocked(state, output, unsaved):
+                return (*unpublished, turn_awaits_input(change.turns[0]))
+            case Finish(state, output, unpublished) | Blocked(state, output, unpublished):
                 ended = state.completed(output, now)
                 change = self._commit(closed(self._session, ended, self.launch.open_segment))
                 self._steps_at_end = len(ended.turn.steps)
-                return (*_completed(unsaved), turn_completed(change.turns[0]))
+                return (*unpublished, turn_completed(change.turns[0]))
             case _:
                 assert_never(following)
 
@@ -363,10 +362,6 @@ class _Run:
         self.lease.check()
         ref: SessionRef = self.launch.ref
         return self._deps.turns.commit(ref, change)
-
-
-def _completed(step: Step | None) -> tuple[TurnEvent, ...]:
-    return () if step is None else (step_completed(step),)
 
 
 def _failed_events(launch: RunRequest, kind: FailureKind, message: str) -> tuple[TurnEvent, ...]:

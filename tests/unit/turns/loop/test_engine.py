@@ -35,9 +35,7 @@ from tests.support.engine.turn_loop import (
 from turnstone.domain.errors import LeaseLost, ModelFailed
 from turnstone.domain.messages.messages import CompletionMessage, ToolResponseMessage
 from turnstone.domain.tools.tools import ToolCall
-from turnstone.domain.turns.events import (
-    StepCompleted,
-)
+from turnstone.domain.turns.events import StepCompleted, step_completed
 from turnstone.domain.turns.turns import (
     InferenceStep,
     StepTrace,
@@ -54,7 +52,7 @@ def test_a_plain_answer_is_emitted_in_chunks_and_its_step_is_left_to_the_close()
     began, ended = NOW + timedelta(microseconds=1), NOW + timedelta(microseconds=2)
     step = InferenceStep(turn_id="t1", step_id="id-1", started_at=began, completed_at=ended, model_response=answer)
     trace = StepTrace(deltas=2, usage=counted(engine), model="m")
-    assert Finish(new_turn().with_step(step, trace), answer, unsaved=step) == ending
+    assert Finish(new_turn().with_step(step, trace), answer, unpublished=(step_completed(step),)) == ending
 
 
 def test_a_server_tool_is_a_step_of_its_own_between_two_inferences() -> None:
@@ -70,7 +68,7 @@ def test_a_client_tool_is_awaited_without_a_step_of_it_and_the_inference_is_left
     ending = engine.run(new_turn())
     assert outline(engine.journal) == ["S inference", "P Let me ask.", "P c3 succeeded"]
     output = CompletionMessage(content="Let me ask.", stop_reason="end_of_message", tool_calls=(CLIENT_CALL,))
-    assert AwaitClientTools(ending.state, output, unsaved=ending.state.turn.steps[0]) == ending
+    assert AwaitClientTools(ending.state, output, unpublished=(step_completed(ending.state.turn.steps[0]),)) == ending
 
 
 def test_of_mixed_calls_ours_run_first_and_the_client_receives_only_its_own() -> None:
@@ -81,7 +79,7 @@ def test_of_mixed_calls_ours_run_first_and_the_client_receives_only_its_own() ->
     rain = ["S tool_execution", "P c4 in_progress"]  # stored with the pause
     assert [*inference, *price, *rain] == outline(engine.journal)
     output = CompletionMessage(content="Looking.", stop_reason="end_of_message", tool_calls=(CLIENT_CALL,))
-    assert AwaitClientTools(ending.state, output, unsaved=ending.state.turn.steps[-1]) == ending
+    assert AwaitClientTools(ending.state, output, unpublished=(step_completed(ending.state.turn.steps[-1]),)) == ending
     assert engine.stored.turn.steps == ending.state.turn.steps[:-1]
 
 
@@ -102,7 +100,7 @@ def test_a_step_is_stored_before_it_is_emitted_and_an_unemitted_step_is_not_stor
     engine = Engine(*script, config=BOTH_GROUPS)
     ending = engine.run(new_turn())
     kept = [(type(entry), entry.step_details) for entry in engine.journal if isinstance(entry, Saved | StepCompleted)]
-    steps = [step for step in ending.state.turn.steps if step != ending.unsaved]
+    steps = [step for step in ending.state.turn.steps if (step_completed(step),) != ending.unpublished]
     assert [(kind, step) for step in steps for kind in (Saved, StepCompleted)] == kept
 
 
@@ -130,7 +128,7 @@ def test_calls_of_the_last_inference_allowed_are_not_run_and_not_in_the_output(p
     engine = Engine(PRICE, calls(pending, text="one more"), config=CONFIG.model_copy(update={"max_infer_iters": 2}))
     ending = engine.run(new_turn())
     output = CompletionMessage(content="one more", stop_reason="end_of_turn")
-    assert Finish(ending.state, output, unsaved=ending.state.turn.steps[-1]) == ending
+    assert Finish(ending.state, output, unpublished=(step_completed(ending.state.turn.steps[-1]),)) == ending
     assert (pending,) == ending.state.turn.steps[-1].model_response.tool_calls
     assert [invocation.call for invocation in engine.tools.invocations] == [PRICE]
 
@@ -141,7 +139,7 @@ def test_the_count_of_inferences_survives_a_resume() -> None:
     engine = Engine(calls(CLIENT_CALL, text="again"), config=config)
     ending = engine.run(answered_by_client(waiting.state, CLIENT_CALL))
     output = CompletionMessage(content="again", stop_reason="end_of_turn")
-    assert Finish(ending.state, output, unsaved=ending.state.turn.steps[-1]) == ending
+    assert Finish(ending.state, output, unpublished=(step_completed(ending.state.turn.steps[-1]),)) == ending
     assert ending.state.inference_count == 2
 
 
@@ -158,7 +156,7 @@ def test_an_answer_cut_off_by_its_token_limit_ends_the_turn_and_runs_nothing(par
     engine = Engine(ScriptedReply(("so",), calls=partial, is_cut_off=True))
     ending = engine.run(new_turn())
     output = CompletionMessage(content="so", stop_reason="out_of_tokens")
-    assert Finish(ending.state, output, unsaved=ending.state.turn.steps[0]) == ending
+    assert Finish(ending.state, output, unpublished=(step_completed(ending.state.turn.steps[0]),)) == ending
     assert partial == ending.state.turn.steps[0].model_response.tool_calls
     assert engine.tools.invocations == []
 

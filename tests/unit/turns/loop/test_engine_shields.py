@@ -26,6 +26,7 @@ from tests.support.engine.turn_loop import (
 )
 from turnstone.domain.messages.messages import CompletionMessage, UserMessage
 from turnstone.domain.sessions.context import ended_messages
+from turnstone.domain.turns.events import step_completed
 from turnstone.domain.turns.turns import StepTrace, TurnStatus, Verdict
 from turnstone.engine.steps import AwaitClientTools, Blocked, Finish, RunAgain
 
@@ -41,7 +42,7 @@ def test_clean_shields_stand_before_and_behind_the_inference_and_the_last_step_i
     assert outline(engine.journal) == [*KEPT, *KEPT, "S inference", "P hi", *INFERENCE_KEPT, *LEFT_TO_THE_CLOSE]
     assert touchpoints(engine) == ["user-input", "user-input", None, "assistant-output"]
     answer = CompletionMessage(content="hi", stop_reason="end_of_turn")
-    assert Finish(ending.state, answer, unsaved=ending.state.turn.steps[-1]) == ending
+    assert Finish(ending.state, answer, unpublished=(step_completed(ending.state.turn.steps[-1]),)) == ending
     assert [trace.shield_id for trace in ending.state.traces] == ["a", "b", None, "b"]
 
 
@@ -50,9 +51,10 @@ def test_an_input_that_is_stopped_never_reaches_the_model() -> None:
     ending = engine.run(new_turn("hello"))
     assert outline(engine.journal) == [*KEPT, *LEFT_TO_THE_CLOSE]
     assert (
-        Blocked(ending.state, CompletionMessage(content="stopped", stop_reason="end_of_turn"), ending.unsaved) == ending
+        Blocked(ending.state, CompletionMessage(content="stopped", stop_reason="end_of_turn"), ending.unpublished)
+        == ending
     )
-    assert ending.unsaved == ending.state.turn.steps[-1]
+    assert ending.unpublished == (step_completed(ending.state.turn.steps[-1]),)
     assert engine.inference.requests == []
 
 
@@ -108,7 +110,7 @@ def test_text_beside_a_client_s_call_is_an_output_too() -> None:
     passing = guarded(calls(CLIENT_CALL, text="fine"), outputs=("a",), a=stops("secret"))
     paused = passing.run(new_turn())
     assert isinstance(paused, AwaitClientTools)
-    assert paused.unsaved == paused.state.turn.steps[-1]
+    assert paused.unpublished == (step_completed(paused.state.turn.steps[-1]),)
     assert outline(passing.journal) == ["S inference", "P fine", "P c3 succeeded", *INFERENCE_KEPT, *LEFT_TO_THE_CLOSE]
 
 
