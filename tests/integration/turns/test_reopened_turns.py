@@ -43,11 +43,11 @@ from turnstone.domain.errors import (
     TurnRunning,
     TurnTimeReached,
 )
-from turnstone.domain.messages.messages import CompletionMessage, ToolResponseMessage
+from turnstone.domain.messages.messages import CompletionMessage, ToolResponseMessage, UserMessage
 from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.sessions.sessions import LockState
 from turnstone.domain.tools.tools import ToolResponse
-from turnstone.domain.turns.turns import ToolExecutionStep, TurnStatus
+from turnstone.domain.turns.turns import NewTurn, ToolExecutionStep, TurnStatus
 from turnstone.services.streams.replay import replayed
 from turnstone.store.usage.usage import UsageStore
 
@@ -169,6 +169,16 @@ def test_a_turn_that_ended_otherwise_does_not_continue(make: Make, script: Any, 
         server.resume(turn, answer("c"))
     assert (refused.value.status, before.status) == ("completed", TurnStatus.COMPLETED)
     assert server.state(turn) == before
+
+
+def test_a_response_does_not_continue(make: Make) -> None:
+    server = make("look", "never")
+    ref = server.session()
+    new = NewTurn(messages=(UserMessage(content="hello"),), origin="responses")
+    turn = server.turns.start(LOCAL_CALLER, ref, new, attempt()).ref
+    server.settle()
+    with pytest.raises(TurnNotAwaiting, match="the next response continues"):
+        server.resume(turn, answer("1"))
 
 
 @pytest.mark.parametrize(("responses", "why"), [((), "no call"), ((answer("1"), answer("1")), "twice")])

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from turnstone.domain.agents.agents import (
+    AgentConfig,
     SamplingParams,
     Strategy,
     ToolConfig,
@@ -214,6 +215,14 @@ def new_state(**fields: Any) -> TurnState:
 def test_a_strategy_that_a_turn_overrides_is_remembered(strategy: Strategy) -> None:
     overrides = TurnOverrides(sampling_params=SamplingParams(strategy=strategy))
     assert overrides == turn_state_of(stored(put_turn(REF, new_state(overrides=overrides)))).overrides
+
+
+@pytest.mark.parametrize("status", TurnStatus)
+def test_a_configuration_is_stored_with_a_turn_until_it_ends(status: TurnStatus) -> None:
+    config = AgentConfig(model="m", instructions="Be brief.")
+    put = put_turn(REF, new_state(config=config, status=status))
+    assert (b"Be brief." in put.body) == (not status.is_terminal)
+    assert turn_state_of(stored(put)).config == (None if status.is_terminal else config)
 
 
 LOCKS = st.one_of(

@@ -206,7 +206,9 @@ def refuse_reopening(session: Session, state: TurnState, responses: Sequence[Too
     is already answered is a resume sent twice.
     """
     answers = [step.model_response for step in state.turn.steps if isinstance(step, InferenceStep)]
-    if session.last_order != state.order:
+    if state.origin == "responses":
+        why = "and can't be resumed: it is a response, which the next response continues"
+    elif session.last_order != state.order:
         why = "and can't be resumed: only the newest turn of a session can"
     elif any(isinstance(step, ShieldCallStep) and step.has_stopped for step in state.turn.steps):
         why = "and can't be resumed: a safety check stopped it"

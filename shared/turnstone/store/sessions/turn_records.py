@@ -37,19 +37,20 @@ _DERIVED = {"failure"}  # of the turn: a stored failure is private, and readers 
 def put_turn(ref: SessionRef, state: TurnState) -> Put:
     """Return the write that stores the turn with all its steps, on condition that its revision is unchanged."""
     attributes: dict[str, Scalar] = {"status": state.status.value}
-    if not state.status.is_terminal:
-        attributes["open"] = open_shard(ref)
     values = state.__dict__
     changed = {name for name, default in _PRIVATE_DEFAULTS if values[name] is not default and values[name] != default}
     private = state.model_dump(mode="json", include=changed, exclude_defaults=True) if changed else {}
     if overrides := _chosen_overrides(state.overrides):
         private["overrides"] = overrides
-    if state.config is not None:
-        private |= _snapshot(state.config)
-    if state.own_toolgroups and not state.status.is_terminal:  # no later run needs those of an ended turn
-        private[OWN] = [own.model_dump(mode="json", exclude=_OF_SECRETS) for own in state.own_toolgroups]
-        secrets = [own.model_dump(mode="json", include=_OF_SECRETS) for own in state.own_toolgroups]
-        attributes[OWN_SECRETS] = to_json(secrets).decode()
+    if not state.status.is_terminal:
+        attributes["open"] = open_shard(ref)
+        # no later run needs the rest of an ended turn
+        if state.config is not None:
+            private |= _snapshot(state.config)
+        if state.own_toolgroups:
+            private[OWN] = [own.model_dump(mode="json", exclude=_OF_SECRETS) for own in state.own_toolgroups]
+            secrets = [own.model_dump(mode="json", include=_OF_SECRETS) for own in state.own_toolgroups]
+            attributes[OWN_SECRETS] = to_json(secrets).decode()
     for name, texts in (("documents", state.documents), ("attachments", state.attachments)):
         if texts:
             private[name] = [document.model_dump(mode="json") for document in texts]
