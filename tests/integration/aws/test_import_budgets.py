@@ -1,6 +1,6 @@
 """Modules loaded by each function, and the cost of its start: the first caller waits for a cold start.
 
-Each run starts every other function, each night all of them.
+Each run starts every third function, each night all of them.
 
 Covers: functions, edge/gateway, bootstrap
 """
@@ -261,7 +261,7 @@ def named(function: Function) -> str:
     return function.module
 
 
-@pytest.fixture(params=rest_at_night(FUNCTIONS, FUNCTIONS[::2]), ids=named)
+@pytest.fixture(params=rest_at_night(FUNCTIONS, FUNCTIONS[::3]), ids=named)
 def function(request: pytest.FixtureRequest) -> Function:
     chosen: Function = request.param
     return chosen

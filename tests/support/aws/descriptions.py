@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from functools import cache, wraps
+from functools import cache, lru_cache, wraps
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -24,6 +24,24 @@ def parse_once() -> None:
 
     for loader in (JSONFileLoader, DescriptionFiles):
         loader.load_file = _kept(loader.load_file)
+    _register_once()
+
+
+def _register_once() -> None:
+    """Let each session register botocore's handlers without inspecting them again: half of the time to create one."""
+    from botocore import hooks
+
+    hooks.accepts_kwargs = lru_cache(maxsize=1_024)(hooks.accepts_kwargs)
+    alias = hooks.EventAliaser._alias_event_name
+    names: dict[tuple[Any, ...], str] = {}
+
+    def aliased(self: Any, event_name: str) -> str:
+        key = (event_name, id(self._event_aliases))
+        if key not in names:
+            names[key] = alias(self, event_name)
+        return names[key]
+
+    hooks.EventAliaser._alias_event_name = aliased
 
 
 def parse_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
