@@ -17,5 +17,5 @@ def attach_source(request: Request) -> Reply:
 
 
 PATH = "/letta/v1/sources/{source_id}/attach"
-ROUTE = Route("POST", PATH, attach_source, LettaSource, query=OF_AGENT, stores=False, dialect=LETTA)
+ROUTE = Route("POST", PATH, attach_source, LettaSource, query=OF_AGENT, dialect=LETTA)
 handler = LambdaHandler(__name__, ROUTE, loads="letta_agents")

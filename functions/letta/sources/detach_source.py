@@ -17,5 +17,5 @@ def detach_source(request: Request) -> Reply:
 
 
 PATH = "/letta/v1/sources/{source_id}/detach"
-ROUTE = Route("POST", PATH, detach_source, LettaSource, query=OF_AGENT, stores=False, dialect=LETTA)
+ROUTE = Route("POST", PATH, detach_source, LettaSource, query=OF_AGENT, dialect=LETTA)
 handler = LambdaHandler(__name__, ROUTE, loads="letta_agents")

@@ -39,6 +39,9 @@ IDS = (
         "memory_id",
         "message_id",
         "run_id",
+        "source_id",
+        "source_name",
+        "job_id",
     ),
     *(*OF_BANKS, *OF_STORES, *OF_RESPONSES),
 )
@@ -111,7 +114,7 @@ def forms_of(route: Route) -> Iterator[Form]:
     queries = [""]
     if route.method == "GET" and "agent_id" in bodies.query:
         queries = [f"?{bodies.query}", f"?{bodies.query}&session_id={{session_id}}"]
-    elif route.method in ("GET", "PATCH") and bodies.query:
+    elif route.method in ("GET", "PATCH", "POST") and bodies.query:
         queries = [f"?{bodies.query}"]
     elif "turn_ids" in route.query:
         queries = ["", "?turn_ids={turn_id}"]

@@ -198,8 +198,9 @@ def test_an_attached_source_is_in_archival_memory_until_it_is_detached(make: Mak
     server.core.letta_agents.detach_source(LOCAL_CALLER, sam, birds)
     assert (passages(server, sam), server.core.archives.count(TENANT, sam)) == ((), 0)
     assert server.core.archives.search(TENANT, sam, "clams", slice(0, 2), NO_PROVIDER_DATA) == ()
+    assert server.core.letta_agents.detach_source(LOCAL_CALLER, sam, birds).bank_id == birds
     with pytest.raises(NotFound, match="source"):
-        server.core.letta_agents.detach_source(LOCAL_CALLER, sam, birds)
+        server.core.letta_agents.detach_source(LOCAL_CALLER, sam, "source-none")
 
 
 def test_passages_of_sources_and_of_the_agent_are_listed_by_time_in_pages(make: Make) -> None:
@@ -255,8 +256,8 @@ def test_a_cursor_of_another_source_is_missing_and_a_passage_of_a_source_stays(m
 
 
 def test_the_tool_finds_passages_of_attached_sources(make: Make) -> None:
-    asked: Scripted = call("archival_memory_search", "s", inner_thoughts="Hm.", query="clams", request_heartbeat=True)
-    server = make(asked, call("send_message", "t", inner_thoughts="Hm.", message="done"), is_on_lambda=False)
+    search: Scripted = call("archival_memory_search", "s", inner_thoughts="Hm.", query="clams", request_heartbeat=True)
+    server = make(search, call("send_message", "t", inner_thoughts="Hm.", message="done"), is_on_lambda=False)
     birds = source(server).bank_id
     inserted(server, birds, "Knots eat clams.")
     sam = agent(server, source_ids=[birds])

@@ -91,7 +91,7 @@ class LettaSources(RootModel[tuple[LettaSource, ...]]):
     """Sources in the order of their creation, or of their attachment to an agent."""
 
 
-class LettaSourceId(RootModel[str]):
+class LettaSourceId(RootModel[Annotated[str, Field(examples=["source-01a206b0-1787-7f64-92ea-263739085331"])]]):
     """The id of a source."""
 
 

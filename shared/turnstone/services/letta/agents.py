@@ -128,9 +128,10 @@ class LettaAgents:
         return agent.source(source_id)
 
     def detach_source(self, caller: Caller, agent_id: str, source_id: str) -> Bank:
-        """Detach the source; return it. Raises as `change` does, and NotFound for one that the agent does not have."""
+        """Detach the source, if the agent has it; return it. Raises as `change` does."""
         self.check_change(caller, agent_id)
-        source = self.read(caller, agent_id).source(source_id)
+        attached = [each for each in self.read(caller, agent_id).sources if each.bank_id == source_id]
+        source = attached[0] if attached else self._deps.sources.get(caller, source_id)
 
         def without(fields: LettaFields) -> Mapping[str, Any]:
             return {"source_ids": tuple(each for each in fields.source_ids if each != source_id)}
