@@ -129,6 +129,7 @@ def of_sources(world: World) -> None:
     for _ in range(2):
         world.send("DELETE", source)
     world.send("DELETE", agent)
+    world.pass_time(180)
     world.work()
 
 
