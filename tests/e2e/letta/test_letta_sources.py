@@ -19,7 +19,7 @@ def test_lettas_own_client_keeps_sources_and_jobs(served: Served) -> None:
     seen = run_script("letta", "letta_sources", server.url + "/letta", "keep")
     assert seen["made"] == ["birds", None, {"k": 1}, 8]
     assert (seen["named"], seen["changed"], seen["read"]) == (True, "waders", ["d", ["waders"]])
-    assert (seen["begun"], seen["listed"]) == ([True, "job", "notes/knots.pdf.txt"], [[True], 1])
+    assert (seen["begun"], seen["listed"]) == ([True, "job", "knots.pdf.txt"], [[True], 1])
     assert seen["job"] == ["completed", True, []]
     assert seen["attached"] == [True, 0, True]
     assert seen["file"] == [True, 41 * 120, "text/plain"]

@@ -28,6 +28,7 @@ from turnstone.domain.letta.sources import (
     LettaJob,
     NewSourceFile,
     SourceQuery,
+    sent_name,
     stored_name,
 )
 from turnstone.domain.memory.banks import Bank
@@ -115,7 +116,7 @@ def test_a_job_is_created_runs_and_counts_its_passages(make: Make) -> None:
     job = upload(server, birds)
     begun = job_of(job)
     assert (begun.status, begun.completed_at) == ("created", None)
-    assert begun.metadata_ == {"type": "embedding", "filename": "folder/birds.txt", "source_id": birds}
+    assert begun.metadata_ == {"type": "embedding", "filename": "birds.txt", "source_id": birds}
     order = job.listed.order
     assert jobs(server) == jobs(server, is_active=True) == jobs(server, source_id=birds) == [order]
     assert jobs(server, source_id=source(server, "others").bank_id) == []
@@ -464,4 +465,5 @@ def test_an_agent_has_a_limited_number_of_sources(make: Make) -> None:
 )
 def test_a_stored_name_has_digits_before_its_extension(name: str, expected: str) -> None:
     assert stored_name(name, "ab-12") == expected
+    assert sent_name(stored_name(name, "0" * 32)) == name.rpartition("\\")[2]
     assert len(stored_name("x" * 600 + ".txt", "0" * 32)) <= 512

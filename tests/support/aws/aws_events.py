@@ -189,7 +189,6 @@ def _store_source(store: RangeStore, *, is_active: bool) -> None:
         order=order,
         source_id=source_id,
         file_id=file_id,
-        filename="herons.txt",
         created_at=AT,
         ends_at=FAR_AWAY,
         stamp=OWNED,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -36,6 +37,11 @@ def stored_name(filename: str, suffix: str) -> str:
     digits = suffix.replace("-", "")
     room = MOST_NAME_CHARACTERS - len(digits) - len(dot) - len(extension) - 1
     return f"{stem[:room]}_{digits}{dot}{extension}"
+
+
+def sent_name(stored: str) -> str:
+    """Return the name of an uploaded file without the digits of `stored_name`."""
+    return re.sub(r"_[0-9a-f]{32}(?=(\.[^.]*)?$)", "", stored)
 
 
 class NewSource(NamedTuple):
@@ -82,14 +88,12 @@ class ListedJob(Frozen):
 
     Attributes:
         order: its position in the list; the file has the same one in its id.
-        filename: as it was sent.
         ends_at: when it leaves the list.
     """
 
     order: str
     source_id: str
     file_id: str
-    filename: str
     created_at: datetime
     ends_at: datetime
     stamp: Ownership

@@ -98,7 +98,6 @@ class SourceFiles:
                 order=file.file_id.removeprefix(f"{FILE_KIND}-"),
                 source_id=source_id,
                 file_id=file.file_id,
-                filename=sent.filename,
                 created_at=now,
                 ends_at=now + timedelta(seconds=self._deps.kept_for_s),
                 stamp=owner_of(caller),

@@ -8,7 +8,7 @@ from pydantic import RootModel
 
 from turnstone.dialects.letta.ids import shown, user_id
 from turnstone.dialects.letta.message_requests import LIMIT, TEXT, limit_in
-from turnstone.domain.letta.sources import JOB_KIND, JobQuery, LettaJob, source_id_in
+from turnstone.domain.letta.sources import JOB_KIND, JobQuery, LettaJob, sent_name, source_id_in
 from turnstone.domain.memory.documents import Document
 from turnstone.domain.values.frozen import Frozen
 
@@ -93,7 +93,8 @@ def _status_of(document: Document) -> JobStatus:
 
 def _metadata_of(job: LettaJob, status: JobStatus) -> dict[str, Any]:
     listed, document = job.listed, job.document
-    found: dict[str, Any] = {"type": "embedding", "filename": listed.filename, "source_id": listed.source_id}
+    name = sent_name(document.filename or listed.file_id)
+    found: dict[str, Any] = {"type": "embedding", "filename": name, "source_id": listed.source_id}
     if status == "completed":
         found |= {"num_passages": document.chunks, "num_documents": 1}
     elif document.last_error is not None:
