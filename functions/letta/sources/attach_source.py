@@ -18,4 +18,4 @@ def attach_source(request: Request) -> Reply:
 
 PATH = "/letta/v1/sources/{source_id}/attach"
 ROUTE = Route("POST", PATH, attach_source, LettaSource, query=OF_AGENT, dialect=LETTA)
-handler = LambdaHandler(__name__, ROUTE, loads="letta_agents")
+handler = LambdaHandler(__name__, ROUTE, loads=("letta_agents", "letta_sources"))

@@ -143,6 +143,8 @@ BEYOND_SCHEMAS = {
     "letta_stream_letta_messages": LETTA_MESSAGES,
     "letta_start_letta_run": LETTA_MESSAGES,
     "letta_create_source": LETTA_SOURCES,
+    "letta_attach_source": "a source is attached to an agent",
+    "letta_detach_source": "a source is detached from an agent",
     "letta_update_source": LETTA_SOURCES,
     "letta_upload_source_file": "a file has a name without control characters",
     "embed_contents": "vectors have the dimensions that the offline model makes",

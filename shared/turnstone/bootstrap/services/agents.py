@@ -140,7 +140,7 @@ class LettaServices:
                 store=LettaAgentStore(ports.store),
                 blocks=services.blocks,
                 block_store=BlockStore(ports.store),
-                sources=self._sources(),
+                sources=self._sources,
                 rules=self._foundation.rules,
                 refuse=lambda caller, config: services.refuse(caller, config),
                 clock=ports.clock,

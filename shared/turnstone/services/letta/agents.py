@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from turnstone.domain.access.access import owner_of
 from turnstone.domain.access.caller import Caller
@@ -13,18 +13,20 @@ from turnstone.domain.agents.agents import MOST_BLOCKS, Agent, AgentConfig
 from turnstone.domain.agents.blocks import refuse_same_labels
 from turnstone.domain.errors import Conflict, InvalidRequest
 from turnstone.domain.letta.agents import LettaAgent, LettaFields, LettaQuery, NewLettaAgent, TagQuery
-from turnstone.domain.memory.banks import Bank
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.ports.records import Operation
 from turnstone.ports.system import Clock, IdGenerator
 from turnstone.services.access.access import AccessRules
 from turnstone.services.agents.blocks import Blocks
-from turnstone.services.letta.sources import Sources
 from turnstone.store.agents.agents import AgentChange, AgentStore, StoredAgent
 from turnstone.store.agents.blocks import BUSY, BlockStore, puts_of_new
 from turnstone.store.layout.contention import retried
 from turnstone.store.layout.listing import ListEntry
 from turnstone.store.letta.agents import LettaAgentStore, put_fields
+
+if TYPE_CHECKING:  # few agents have sources
+    from turnstone.domain.memory.banks import Bank
+    from turnstone.services.letta.sources import Sources
 
 AT_ONCE = 50
 MOST_SCANNED = 1_000
@@ -32,13 +34,18 @@ MOST_SCANNED = 1_000
 
 @dataclass(frozen=True, slots=True)
 class LettaAgentDeps:
-    """Dependencies of Letta's agents. `refuse` raises InvalidRequest for an agent that could not run here."""
+    """Dependencies of Letta's agents.
+
+    Attributes:
+        sources: returns the service of sources, which only agents with some need.
+        refuse: raises InvalidRequest for an agent that could not run here.
+    """
 
     agents: AgentStore
     store: LettaAgentStore
     blocks: Blocks
     block_store: BlockStore
-    sources: Sources
+    sources: Callable[[], Sources]
     rules: AccessRules
     refuse: Callable[[Caller, AgentConfig], None]
     clock: Clock
@@ -65,9 +72,9 @@ class LettaAgents:
         self._deps.refuse(caller, config)
         agent = Agent(agent_id=agent_id, agent_config=config, created_at=now)
         stored = StoredAgent(agent, self._deps.ids.order_key(now, None), owner_of(caller))
-        source_ids = self._deps.sources.attached(caller, stored.stamp, (), new.fields.source_ids)
         own_fields = new.fields.model_copy(update={"updated_at": now})
-        if source_ids:
+        if own_fields.source_ids:
+            source_ids = self._deps.sources().attached(caller, stored.stamp, (), own_fields.source_ids)
             own_fields = own_fields.model_copy(update={"source_ids": source_ids})
         fields = put_fields(tenant, agent_id, own_fields)
         own = [write for each in made for write in puts_of_new(tenant, each)]
@@ -131,7 +138,7 @@ class LettaAgents:
         """Detach the source, if the agent has it; return it. Raises as `change` does."""
         self.check_change(caller, agent_id)
         attached = [each for each in self.read(caller, agent_id).sources if each.bank_id == source_id]
-        source = attached[0] if attached else self._deps.sources.get(caller, source_id)
+        source = attached[0] if attached else self._deps.sources().get(caller, source_id)
 
         def without(fields: LettaFields) -> Mapping[str, Any]:
             return {"source_ids": tuple(each for each in fields.source_ids if each != source_id)}
@@ -166,7 +173,7 @@ class LettaAgents:
             fields = self._deps.store.fields(caller.tenant, agent_id)
             changed = fields.model_copy(update={**field_changes(fields), "updated_at": now})
             if changed.source_ids != fields.source_ids:
-                next_ids = self._deps.sources.attached(caller, found.stamp, fields.source_ids, changed.source_ids)
+                next_ids = self._deps.sources().attached(caller, found.stamp, fields.source_ids, changed.source_ids)
                 changed = changed.model_copy(update={"source_ids": next_ids})
             writes = [put_fields(caller.tenant, agent_id, changed), *beside(fields)]
             config = before.model_copy(update=config_changes(before))
@@ -207,5 +214,10 @@ class LettaAgents:
             owner=stored.stamp.owner,
             fields=fields,
             blocks=tuple(each.block for each in blocks),
-            sources=self._deps.sources.lent(tenant, stored.stamp, fields.source_ids),
+            sources=self._sources(tenant, stored, fields),
         )
+
+    def _sources(self, tenant: str, stored: StoredAgent, fields: LettaFields) -> tuple[Bank, ...]:
+        if not fields.source_ids:
+            return ()
+        return self._deps.sources().lent(tenant, stored.stamp, fields.source_ids)

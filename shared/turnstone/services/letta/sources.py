@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from turnstone.domain.access.access import Ownership, owner_of
 from turnstone.domain.access.caller import Caller
@@ -13,13 +14,16 @@ from turnstone.domain.errors import InvalidRequest, NotFound
 from turnstone.domain.letta.sources import MOST_SOURCES, NewSource, SourceChanges, SourceQuery
 from turnstone.domain.memory.banks import SOURCE_KIND, SOURCE_PREFIX, Bank, SourceFields, VectorSpace
 from turnstone.domain.turns.attempts import Attempt
-from turnstone.ports.system import Clock, IdGenerator
-from turnstone.services.access.access import AccessRules
-from turnstone.services.agents.passages import Passages
-from turnstone.services.memory.banks import Banks
 from turnstone.services.memory.turns.lending import caller_of
-from turnstone.store.memory.bank_reads import BankReads
-from turnstone.store.memory.banks import BankStore, StoredBank
+from turnstone.store.memory.banks import StoredBank
+
+if TYPE_CHECKING:  # few requests list passages
+    from turnstone.ports.system import Clock, IdGenerator
+    from turnstone.services.access.access import AccessRules
+    from turnstone.services.agents.passages import Passages
+    from turnstone.services.memory.banks import Banks
+    from turnstone.store.memory.bank_reads import BankReads
+    from turnstone.store.memory.banks import BankStore
 
 MOST_SCANNED = 1_000
 
@@ -123,8 +127,6 @@ class Sources:
 
     def lent(self, tenant: str, owner: Ownership, source_ids: Sequence[str]) -> tuple[Bank, ...]:
         """Return those of an agent's sources that exist and that its owner may see."""
-        if not source_ids:
-            return ()
         namer, found = caller_of(tenant, owner), self._deps.reads.find(tenant, source_ids)
         banks = (stored.bank for stored in found.values())
         return tuple(each for each in banks if each.source and self._deps.rules.may_see(namer, each.stamp))
