@@ -7,6 +7,7 @@ store/memory/banks, store/keys/banks, services/memory/documents/ingesting
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -38,6 +39,7 @@ from turnstone.domain.provider_data import NO_PROVIDER_DATA
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.ports.records import Put
 from turnstone.services.letta.source_files import FILE_LIVES_S
+from turnstone.store.letta.agents import put_fields
 
 TENANT = LOCAL_CALLER.tenant
 LONG = "Knots probe the mud for clams and worms. " * 120
@@ -236,6 +238,31 @@ def test_passages_of_sources_and_of_the_agent_are_listed_by_time_in_pages(make: 
         assert backward == whole
     assert ids(passages(server, sam, PassageQuery(9, after=whole[1], before=whole[4]))) == whole[2:4]
     assert server.core.archives.count(TENANT, sam) == len(whole)
+
+
+def test_a_page_costs_the_same_in_a_source_of_any_size(make: Make) -> None:
+    server = make()
+    few, many = source(server, "few").bank_id, source(server, "many").bank_id
+    inserted(server, few)
+    for _ in range(12):
+        inserted(server, many, LONG * 8)
+
+    def calls(act: Callable[[], object]) -> int:
+        act()  # loads the segments
+        before = len(server.store.calls)
+        act()
+        return len(server.store.calls) - before
+
+    def costs(source_id: str) -> list[int]:
+        return [
+            calls(lambda: server.core.letta_sources.list_passages(LOCAL_CALLER, source_id, PassageQuery(2))),
+            calls(lambda: server.core.source_files.list(LOCAL_CALLER, source_id, SourceQuery(1))),
+            calls(lambda: jobs(server, limit=1)),
+            calls(lambda: sources(server, limit=1)),
+        ]
+
+    assert costs(few) == costs(many)
+    assert len(server.core.letta_sources.list_passages(LOCAL_CALLER, many, ALL)) > 300
 
 
 def test_a_cursor_of_another_source_is_missing_and_a_passage_of_a_source_stays(make: Make) -> None:
@@ -438,6 +465,12 @@ def test_an_agent_lends_its_sources_to_its_users_but_none_that_its_owner_may_not
     bobs, anns = agent(server, BOB), agent(server, ANN, source_ids=[birds])
     with pytest.raises(NotFound, match="source"):
         server.core.letta_agents.attach_source(root, bobs, birds)
+    store = server.core.letta_agents._deps.store
+    assert store.fields(TENANT, bobs).source_ids == ()
+    server.store.write(
+        [put_fields(TENANT, bobs, store.fields(TENANT, bobs).model_copy(update={"source_ids": (birds,)}))]
+    )
+    assert (passages(server, bobs), server.core.letta_agents.read(BOB, bobs).sources) == ((), ())
     assert server.core.letta_agents.attach_source(root, anns, birds).bank_id == birds
     assert [each.text for each in passages(server, anns)] == ["Knots eat clams."]
 
