@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from turnstone.bootstrap.services.cleanup import CleanupServices
     from turnstone.bootstrap.services.files import FileServices
     from turnstone.bootstrap.services.ingesting import IngestingServices
+    from turnstone.bootstrap.services.letta.sources import SourceServices
     from turnstone.bootstrap.services.memory import MemoryServices
     from turnstone.bootstrap.services.models import ModelServices
     from turnstone.bootstrap.services.registries import OwnToolgroups, Registries
@@ -83,6 +84,8 @@ class Core:
     letta_messages = ServiceOf(lambda core: core.letta_services.messages)
     letta_editing = ServiceOf(lambda core: core.letta_services.editing)
     letta_runs = ServiceOf(lambda core: core.letta_services.runs)
+    letta_sources = ServiceOf(lambda core: core.source_services.sources)
+    source_files = ServiceOf(lambda core: core.source_services.source_files)
     responses = ServiceOf(lambda core: core.response_services.responses)
     conversations = ServiceOf(lambda core: core.response_services.conversations)
     banks = ServiceOf(lambda core: core.memory_services.banks)
@@ -198,7 +201,23 @@ class Core:
         from turnstone.bootstrap.services.agents import LettaServices
 
         return LettaServices(
-            self.foundation, lambda: self.agent_services, lambda: self.turn_services, lambda: self.usage_services
+            self.foundation,
+            lambda: self.agent_services,
+            lambda: self.turn_services,
+            lambda: self.usage_services,
+            lambda: self.source_services.sources,
+        )
+
+    @cached_property
+    def source_services(self) -> SourceServices:
+        from turnstone.bootstrap.services.letta.sources import SourceServices
+
+        return SourceServices(
+            self.foundation,
+            self.memory_services,
+            lambda: self.turn_memory_services,
+            lambda: self.ingesting_services,
+            lambda: self.file_services.files,
         )
 
     @cached_property

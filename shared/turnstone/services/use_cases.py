@@ -17,6 +17,8 @@ if TYPE_CHECKING:  # a function loads the services that its route uses, and no o
     from turnstone.services.letta.editing import LettaEditing
     from turnstone.services.letta.messages import LettaMessages
     from turnstone.services.letta.runs import LettaRuns
+    from turnstone.services.letta.source_files import SourceFiles
+    from turnstone.services.letta.sources import Sources
     from turnstone.services.memory.banks import Banks
     from turnstone.services.memory.documents.documents import Documents
     from turnstone.services.memory.documents.file_batches import FileBatches
@@ -82,6 +84,12 @@ class UseCases(Protocol):
 
     @property
     def letta_runs(self) -> LettaRuns: ...
+
+    @property
+    def letta_sources(self) -> Sources: ...
+
+    @property
+    def source_files(self) -> SourceFiles: ...
 
     @property
     def sessions(self) -> Sessions: ...

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from functions.local.routes import ROUTES
+from tests.support.clients.forms import FormBody
 from tests.support.server.asgi_client import Answered, Served, served
 from tests.support.server.bodies.letta import LETTA_TOOL
 from tests.support.server.tenant_world import PARAMETER, SESSION, Tenant, attach
@@ -39,6 +40,9 @@ IDS = (
         "memory_id",
         "message_id",
         "run_id",
+        "source_id",
+        "source_name",
+        "job_id",
     ),
     *(*OF_BANKS, *OF_STORES, *OF_RESPONSES),
 )
@@ -69,11 +73,13 @@ class Form:
     Attributes:
         target: the path and query with `{agent_id}` and so on.
         body: as JSON with `@agent_id@` and so on.
+        is_file: whether the body is sent as a form with a file.
     """
 
     method: str
     target: str
     body: str
+    is_file: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -83,7 +89,8 @@ class Form:
     def send(self, caller: Tenant, ids: Mapping[str, str]) -> Answered:
         """Return the answer, with the names of the sent ids in place of them."""
         body = IN_BODY.sub(lambda name: ids.get(name[1], name[0]), self.body)
-        answer = caller.send(self.method, self.target.format_map({**LETTA_TOOL, **ids}), json.loads(body))
+        sent = FormBody(json.loads(body)) if self.is_file else json.loads(body)
+        answer = caller.send(self.method, self.target.format_map({**LETTA_TOOL, **ids}), sent)
         shown = answer.body
         for name in self.names:
             shown = shown.replace(ids[name].encode(), f"<{name}>".encode())
@@ -111,7 +118,7 @@ def forms_of(route: Route) -> Iterator[Form]:
     queries = [""]
     if route.method == "GET" and "agent_id" in bodies.query:
         queries = [f"?{bodies.query}", f"?{bodies.query}&session_id={{session_id}}"]
-    elif route.method in ("GET", "PATCH") and bodies.query:
+    elif route.method in ("GET", "PATCH", "POST") and bodies.query:
         queries = [f"?{bodies.query}"]
     elif "turn_ids" in route.query:
         queries = ["", "?turn_ids={turn_id}"]
@@ -121,7 +128,7 @@ def forms_of(route: Route) -> Iterator[Form]:
     if route.method == "POST" and "turn_id" in bodies.names:
         shapes.append({name: value for name, value in bodies.valid[0].items() if name != "session_id"})
     for path, query, shape in product(route.paths, queries, shapes):
-        form = Form(route.method, path + query, json.dumps(shape))
+        form = Form(route.method, path + query, json.dumps(shape), route.file is not None)
         if form.names:
             yield form
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 # exchanges of routes that this server lacks, or refuses by name
 UNSERVED = {
     *("25_tool_create", "26_tool_create_409"),
-    *("45_sources", "46_source_create", "47_source_dup", "48_source_attach", "49_sources2", "102_jobs"),
     "101_users",
 }
 # fields of requests that this server refuses, left out

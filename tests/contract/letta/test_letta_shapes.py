@@ -25,6 +25,7 @@ EXCHANGES = 104
 AGENT = "agent-1ae7d9f9-a85e-4cb9-a7f7-377f736cfa22"  # of most exchanges
 TOOL = "tool-e45be5b4-f7ed-4916-96b1-1f89d447ffd0"
 PASSAGE = "passage-6c830b0b-a343-469e-a571-047d3c033922"
+SOURCE = "source-e56a4b00-16f7-4110-82fb-c11832777b48"
 RUN = "run-81dbb67f-6ff5-4093-8b1e-4e5f5457dc1a"
 ANSWER = "message-77f1aae7-7294-4ae1-93c0-c6b63999ffc4"  # of a tool
 PLACEHOLDER = re.compile(r"<(\w+) id>")
@@ -146,6 +147,8 @@ class Player:
             self._ids[AGENT] = answer.json()["id"]
             tools = self._client.get("/letta/v1/tools").json()
             self._ids[TOOL] = next(tool["id"] for tool in tools if tool["name"] == "conversation_search")
+        elif name == "46_source_create":
+            self._ids[SOURCE] = answer.json()["id"]
         elif name == "50_arch_add":
             self._ids[PASSAGE] = answer.json()[0]["id"]
         elif name == "90_msgs_before":

@@ -72,6 +72,7 @@ LETTA_BLOCKS = "values are within the limit of their block, and labels differ"
 LETTA_MESSAGES = "messages are streamed as they are made, and the rules of an agent leave it a tool"
 # Operations that may refuse a request that follows the document, with the rule that the document can't express. Their
 # refusals have to name it, too.
+LETTA_SOURCES = "metadata and embeddings have at most 16,000 bytes"
 BEYOND_SCHEMAS = {
     "create_agent": TOOLS,
     "llama_stack_2024_create_agent": TOOLS,
@@ -141,6 +142,11 @@ BEYOND_SCHEMAS = {
     "letta_update_letta_message": "a message keeps its role, and only one of the assistant has calls",
     "letta_stream_letta_messages": LETTA_MESSAGES,
     "letta_start_letta_run": LETTA_MESSAGES,
+    "letta_create_source": LETTA_SOURCES,
+    "letta_attach_source": "a source is attached to an agent",
+    "letta_detach_source": "a source is detached from an agent",
+    "letta_update_source": LETTA_SOURCES,
+    "letta_upload_source_file": "a file has a name without control characters",
     "embed_contents": "vectors have the dimensions that the offline model makes",
 }
 STREAMS = {"chat_completion": "ChatCompletionStream", "create_chat_completion": "CreateChatCompletionStream"}

@@ -6,6 +6,7 @@ from typing import Any
 
 from tests.golden.scenarios.registry import scenario
 from tests.golden.world import World
+from tests.support.clients.forms import FORM_TYPE, form_of
 
 LETTA = "/letta/v1"
 AGENTS = f"{LETTA}/agents"
@@ -102,6 +103,56 @@ def _begun(world: World, agent: str, text: str) -> str:
     run_id = world.post(f"{agent}/messages/async", texts(text))["id"]
     world.settle()
     return f"{LETTA}/runs/{run_id}"
+
+
+@scenario("tests/e2e/letta/test_letta_sources.py", "tests/integration/letta/test_letta_sources.py")
+def of_sources(world: World) -> None:
+    world.serve()
+    sources, jobs = f"{LETTA}/sources", f"{LETTA}/jobs"
+    birds, fish = (
+        world.post(sources, {"name": name, "embedding_config": {"embedding_model": "x"}})["id"]
+        for name in ("birds", "fish")
+    )
+    source, agent_id = f"{sources}/{birds}", world.post(f"{AGENTS}/", {**CONFIG, "source_ids": [fish]})["id"]
+    agent, of_agent = f"{AGENTS}/{agent_id}", f"?agent_id={agent_id}"
+    for wrong in ({}, {"name": ""}, {"name": "x", "metadata_": "x"}):
+        world.send("POST", sources, wrong)
+    world.send("PATCH", source, {"description": "d", "metadata_": {"k": 1}, "name": "terns"})
+    for path in ("", "/", f"?cursor={birds}&limit=1", "/name/terns", "/name/birds", f"/{birds}", "/source-none"):
+        world.send("GET", sources + path)
+    for name, content in (("terns.txt", b"Terns dive for fish. " * 200), ("empty.bin", b"")):
+        world.send("POST", f"{source}/upload", raw=form_of({}, content, filename=name), content_type=FORM_TYPE)
+    for query in ("", f"?source_id={birds}", f"?source_id={fish}", "/active"):
+        world.send("GET", jobs + query)
+    world.work()
+    _keep_source(world, source, agent, of_agent)
+    for _ in range(2):
+        world.send("DELETE", source)
+    world.send("DELETE", agent)
+    world.pass_time(180)
+    world.work()
+
+
+def _keep_source(world: World, source: str, agent: str, of_agent: str) -> None:
+    """Read the files, passages and jobs of the source, attach it, and delete a file and a job."""
+    second, first = (f"{LETTA}/jobs/{job['id']}" for job in world.get(f"{LETTA}/jobs"))
+    world.send("GET", first)
+    files = [file["id"] for file in world.get(f"{source}/files")]
+    for path in (f"files?limit=1&cursor={files[0]}", "files?cursor=file-none", "passages?limit=1"):
+        world.send("GET", f"{source}/{path}")
+    for query in (of_agent, of_agent, ""):
+        world.send("POST", f"{source}/attach{query}")
+    for path in ("/sources", "/archival?limit=2", "/memory/archival", ""):
+        world.send("GET", agent + path)
+    world.send("POST", f"{agent}/messages", texts(FIND.replace("grass", "terns")))
+    for ids in ([source.rpartition("/")[2], "source-none"], [source.rpartition("/")[2]]):
+        world.send("PATCH", agent, {"source_ids": ids})
+    world.send("POST", f"{source}/detach{of_agent}")
+    world.send("GET", f"{agent}/archival")
+    for target in (second, f"{source}/{files[0]}"):
+        for _ in range(2):
+            world.send("DELETE", target)
+    world.send("GET", first)
 
 
 @scenario("tests/e2e/letta/test_letta_tokens.py", "tests/integration/letta/test_letta_streams.py")

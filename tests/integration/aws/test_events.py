@@ -188,6 +188,19 @@ SHOWN = {
     "add_base_tools": {"id", "name"},
     "send_letta_messages": {"messages", "usage"},
     "update_letta_message": {"id", "role", "text"},
+    "list_sources": {"id", "name"},
+    "create_source": {"id", "name"},
+    "get_source": {"id", "name"},
+    "update_source": {"id", "name"},
+    "attach_source": {"id", "name"},
+    "detach_source": {"id", "name"},
+    "upload_source_file": {"id", "status", "metadata_"},
+    "list_source_files": {"id", "file_name"},
+    "list_source_passages": {"id", "text", "source_id"},
+    "list_letta_jobs": {"id", "status", "metadata_"},
+    "list_active_jobs": {"id", "status", "metadata_"},
+    "get_letta_job": {"id", "status", "metadata_"},
+    "delete_letta_job": {"id", "status", "metadata_"},
     "start_letta_run": {"id", "status", "metadata_"},
     "list_letta_runs": {"id", "status", "metadata_"},
     "list_active_runs": {"id", "status", "metadata_"},
@@ -203,17 +216,19 @@ WITHOUT_BODY = {"register_toolgroup", "unregister_model", "unregister_shield", "
 WITHOUT_BODY |= {"insert_chunks", "unregister_vector_db"}
 WITHOUT_BODY |= {"delete_memory_bank", "insert_documents", "delete_document", "insert_rag_documents"}
 WITHOUT_BODY |= {"unregister_bank", "insert_into_bank"}
-WITHOUT_BODY |= {"delete_agent_2024", "delete_session_2024"}
+WITHOUT_BODY |= {"delete_agent_2024", "delete_session_2024", "delete_source"}
 BARE_LISTS = {"list_banks", "list_memory_blocks", "list_letta_agents", "list_letta_messages", "list_letta_models"}
 BARE_LISTS |= {"list_context_messages", "list_blocks", "list_embedding_models"}
 BARE_LISTS |= {"list_letta_tools", "add_base_tools", "list_passages", "create_passages"}
+BARE_LISTS |= {"list_sources", "list_source_files", "list_source_passages", "list_letta_jobs", "list_active_jobs"}
 BARE_LISTS |= {"list_letta_runs", "list_active_runs", "list_run_messages"}
-EMPTY_LISTS = {"list_agent_tools", "list_tags"}
+EMPTY_LISTS = {"list_agent_tools", "list_tags", "list_agent_sources"}
 ATTACHES = "attach_block"  # which changes nothing the second time
-DELETES = {"delete_agent", "delete_session", "detach_block"}
+DELETES = {"delete_agent", "delete_session", "detach_block", "delete_source_file"}
 MAKES_OWN = {"create_agent", "create_agent_2024", "register_model", "register_shield", "register_toolgroup"}
 MAKES_OWN |= {"register_vector_db", "register_memory_bank", "register_bank", "create_file", "create_upload"}
 MAKES_OWN |= {"create_vector_store", "create_conversation", "create_webhook", "create_letta_agent", "create_block"}
+MAKES_OWN |= {"create_source"}
 LISTS = {"list_agents", "list_chat_completions", "list_models", "list_openai_models", "list_shields", "list_toolgroups"}
 LISTS |= {
     "list_webhooks",
@@ -221,6 +236,9 @@ LISTS |= {
     "list_letta_models",
     "list_letta_runs",
     "list_active_runs",
+    "list_sources",
+    "list_letta_jobs",
+    "list_active_jobs",
     "list_embedding_models",
     "list_tags",
     "list_blocks",
@@ -245,7 +263,7 @@ FOR_ALL |= {
     "create_embedding",
 }
 ABOUT_TENANTS = ROUTES.keys() - FOR_ALL
-WAITING = ("resume_turn", "cancel_turn", "list_active_runs")
+WAITING = ("resume_turn", "cancel_turn", "list_active_runs", "list_active_jobs")
 pytestmark = pytest.mark.usefixtures("in_a_lambda")
 
 
@@ -373,8 +391,8 @@ def assert_answered(bench: Bench, name: str, handler: LambdaHandler) -> None:
         return
     assert answer["headers"]["content-type"] == "application/json"
     body = json.loads(answer["body"])
-    if name in EMPTY_LISTS or name == "get_tool_by_name":
-        assert body == [] or body.startswith("tool-")
+    if name in EMPTY_LISTS or name in ("get_tool_by_name", "get_source_by_name"):
+        assert body == [] or body.startswith(("tool-", "source-"))
         return
     if name in BARE_LISTS:
         body = body[0]
@@ -389,7 +407,7 @@ def assert_another_account_finds_nothing(bench: Bench, name: str, handler: Lambd
     if name in LISTS:
         if name in PRIVATE_LISTS:
             assert json.loads(answer["body"])["data"] == []
-        if name in ("list_letta_agents", "list_letta_runs", "list_active_runs", "list_blocks", "list_tags"):
+        if ROUTES[name].ROUTE.dialect is LETTA and name not in ("list_letta_models", "list_embedding_models"):
             assert json.loads(answer["body"]) == []
         assert "meta-llama" not in answer["body"]
         assert "mcp::weather" not in answer["body"]

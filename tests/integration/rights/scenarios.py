@@ -409,10 +409,32 @@ def _keeps_letta_agent(stage: Stage, text: str) -> None:
     _keeps_registries(answer, made[0])
     answer("PATCH", f"{agent}/reset-messages")
     _keeps_runs(stage, agent)
+    _keeps_sources(stage, made[0])
     for path in ("models", "models/embedding", "tags", "tools"):
         answer("GET", f"/letta/v1/{path}")
     for agent_id in made:
         answer("DELETE", f"{LETTA}/{agent_id}")
+
+
+def _keeps_sources(stage: Stage, agent_id: str) -> None:
+    """Upload a file into a source of the agent, list and change it, and delete it."""
+    answer, sources = stage.functions.answer, "/letta/v1/sources"
+    body = {"name": "birds"}
+    made = answer("POST", sources, body, idempotency_key=stage.key())[1].get("id", "source-none")
+    source = f"{sources}/{made}"
+    job_id = answer("POST", f"{source}/upload", form_of({}, b"Herons nest."))[1].get("id", "job-none")
+    answer("PATCH", source, {"name": "terns"})
+    answer("POST", f"{source}/attach?agent_id={agent_id}")
+    shown = answer("GET", f"{source}/files")[1]
+    file_id = shown[0]["id"] if isinstance(shown, list) and shown else "file-none"
+    for path in (sources, f"{sources}/name/terns", source, f"{source}/passages", f"{LETTA}/{agent_id}/sources"):
+        answer("GET", path)
+    for path in ("jobs", "jobs/active", f"jobs/{job_id}"):
+        answer("GET", f"/letta/v1/{path}")
+    answer("POST", f"{source}/detach?agent_id={agent_id}")
+    answer("DELETE", f"/letta/v1/jobs/{job_id}")
+    answer("DELETE", f"{source}/{file_id}")
+    answer("DELETE", source)
 
 
 def _keeps_runs(stage: Stage, agent: str) -> None:

@@ -22,7 +22,8 @@ from turnstone.domain.agents.blocks import MemoryBlock, StoredBlock
 from turnstone.domain.files.stored_files import FileUpload, StoredFile
 from turnstone.domain.letta.agents import main_session
 from turnstone.domain.letta.runs import ListedRun
-from turnstone.domain.memory.banks import Bank, BankRef, VectorSpace
+from turnstone.domain.letta.sources import ListedJob
+from turnstone.domain.memory.banks import Bank, BankRef, SourceFields, VectorSpace
 from turnstone.domain.memory.documents import Document, DocumentChunk
 from turnstone.domain.memory.lent_banks import archive_of
 from turnstone.domain.memory.vector_stores import FileBatch
@@ -45,6 +46,7 @@ from turnstone.store.agents.blocks import BlockStore
 from turnstone.store.files.attachments import AttachmentStore
 from turnstone.store.files.files import FileStore, cleaning_of
 from turnstone.store.files.uploads import UploadStore, ref_of
+from turnstone.store.letta.jobs import LettaJobStore
 from turnstone.store.letta.runs import put_run
 from turnstone.store.memory.bank_records import BankChange
 from turnstone.store.memory.banks import BankStore, StoredBank
@@ -130,6 +132,7 @@ def store_what_events_name(store: RangeStore, *, is_waiting: bool, has_block: bo
     _store_response(store, ref.turn(ids["turn_id"]))
     _store_run(store, ref.turn(ids["turn_id"]))
     _store_main(store, ref.agent_id)
+    _store_source(store, is_active=is_waiting)
     state = running.turns[0].with_step(_step(ids, is_waiting=is_waiting))
     response = state.turn.steps[-1].model_response  # type: ignore[union-attr] # the only step is an inference
     if is_waiting:
@@ -155,6 +158,42 @@ def _store_response(store: RangeStore, ref: TurnRef) -> None:
 def _store_run(store: RangeStore, ref: TurnRef) -> None:
     listed = ListedRun(agent_id=ref.agent_id, session_id=ref.session_id, ends_at=FAR_AWAY, stamp=OWNED)
     store.write([put_run(ref, listed)])
+
+
+def _store_source(store: RangeStore, *, is_active: bool) -> None:
+    """Store a source with a file of one passage, and its job."""
+    source_id = load_event("get_source")["path"].rpartition("/")[2]
+    file_id = load_event("delete_source_file")["path"].rpartition("/")[2]
+    order = file_id.removeprefix("file-")
+    bank = Bank(
+        bank_id=source_id,
+        kind="keyword",
+        name="birds",
+        created_at=AT,
+        source=SourceFields(updated_at=AT),
+        stamp=OWNED,
+    )
+    BankStore(store).create(ACCOUNT, StoredBank(bank, source_id), _attempt("source"))
+    ref = BankRef(ACCOUNT, source_id, source_id)
+    document = Document(
+        document_id=file_id,
+        status="in_progress" if is_active else "completed",
+        created_at=AT,
+        insertion_id=order,
+        chunks=1,
+    )
+    change = BankChange(file_id, (DocumentChunk(file_id, 0, "The sky is blue.", 4, {}),))
+    contents = BankContents(store)
+    contents.write(ref, [*creation(ref, StoredDocument(document, order, order)), contents.put_change(ref, change, "1")])
+    job = ListedJob(
+        order=order,
+        source_id=source_id,
+        file_id=file_id,
+        created_at=AT,
+        ends_at=FAR_AWAY,
+        stamp=OWNED,
+    )
+    LettaJobStore(store).create(ACCOUNT, job, _attempt("job"))
 
 
 def _store_main(store: RangeStore, agent_id: str) -> None:

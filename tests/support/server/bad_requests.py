@@ -20,14 +20,20 @@ from tests.support.server.bodies.letta import AGENTS as LETTA_AGENTS
 from tests.support.server.bodies.letta import (
     ALL_BLOCKS,
     BLOCKS,
+    JOBS,
     LETTA,
     LETTA_TOOL,
     MESSAGES,
     NEW_BLOCK,
+    NEW_SOURCE,
     OF_AGENT,
     PASSAGES,
     SENT,
+    SENT_FILE,
+    SOURCES,
     TEXT,
+    UPLOAD,
+    WITHOUT_ANSWER,
 )
 from tests.support.server.bodies.responses import CONVERSATIONS, NEW_CONVERSATIONS, RESPONSES
 from tests.support.server.bodies.responses import VALID as RESPONSE_BODIES
@@ -276,6 +282,9 @@ class World:
         if request.method == "DELETE":
             assert client.send(Raw("DELETE", self._at(self._route.path).encode())).status == 404
             self._make_agent()
+        elif self._route.path in (UPLOAD, SOURCES):
+            path = JOBS if self._route.path == UPLOAD else SOURCES
+            assert client.get(f"{path}/{answer.json()['id']}").status == 200
         elif self._route.path == ALL_BLOCKS:
             assert client.get(f"{ALL_BLOCKS}/{answer.json()['id']}").status == 200
         elif self._route.path == LETTA_AGENTS:
@@ -450,6 +459,17 @@ class World:
             # waits for the end of the run
             assert self._server.client.post(self._at(MESSAGES), SENT).status == 200
 
+        if "{source_" in self._route.path or "{job_id}" in self._route.path:
+            self._make_source()
+
+    def _make_source(self) -> None:
+        """Make a source with a file, whose job is begun."""
+        client = self._server.client
+        self._ids["source_id"] = client.post(SOURCES, NEW_SOURCE).json()["id"]
+        self._ids["source_name"] = NEW_SOURCE["name"]
+        self._ids["job_id"] = client.post(self._at(UPLOAD), SENT_FILE).json()["id"]
+        self._ids["file_id"] = client.get(self._at(f"{SOURCES}/{{source_id}}/files")).json()[0]["id"]
+
     def _attach(self) -> None:
         target = self._at("/letta/v1/blocks/{block_id}/attach?agent_id={agent_id}")
         assert self._server.client.send(Raw("PATCH", target.encode())).status == DELETED
@@ -547,7 +567,7 @@ class World:
         is_there = unquote(path.decode()) == self._at(self._route.path)
         if self._is_letta:
             refused = {400, 404, 409, 422}
-            done = {DELETED if self._is_about_agent else 200}
+            done = {DELETED if (self._route.method, self._route.path) in WITHOUT_ANSWER else 200}
             true = {WRONG: refused, UNSURE: done | refused, RIGHT: done}[grade] if is_there else {405} | refused
         elif is_there:
             done = DELETED if self._deletes else 200

@@ -11,7 +11,19 @@ from typing import Any
 from functions.local.routes import ROUTES
 from tests.support.clients.forms import FormBody, encoded
 from tests.support.server.asgi_client import Answered, Raw, Served, bearer, key_for
-from tests.support.server.bodies.letta import ALL_BLOCKS, BLOCKS, LETTA_TOOL, MESSAGES, PASSAGES, SENT, TEXT
+from tests.support.server.bodies.letta import (
+    ALL_BLOCKS,
+    BLOCKS,
+    LETTA_TOOL,
+    MESSAGES,
+    PASSAGES,
+    SENT,
+    SENT_FILE,
+    SOURCE,
+    SOURCES,
+    TEXT,
+    UPLOAD,
+)
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.refs import SessionRef
 from turnstone.http.route import Route
@@ -173,10 +185,22 @@ class Tenant:
         sent = self.send("POST", MESSAGES.format_map(self.ids), SENT)  # waits for the end of the run
         self.ids["message_id"] = sent.json()["messages"][0]["id"]
         self.secrets.add(self.ids["message_id"].removeprefix("message-").encode())
+        self._make_source()
         tested = self.send("POST", f"{WEBHOOKS}/{self.ids['webhook_id']}/test").json()
         self.ids["delivery_id"] = tested["delivery_id"]
         self.secrets |= {tested["delivery_id"].encode(), tested["event_id"].encode()}
         self.bodies = {**self.bodies, **self._bodies_2024()}
+
+    def _make_source(self) -> None:
+        """Make a source with a file, attached to the agent."""
+        self.ids["source_name"] = f"{self.ids['block_label']}-source"
+        source = self.send("POST", SOURCES, {"name": self.ids["source_name"]})
+        self.ids["source_id"] = source.json()["id"]
+        job = self.send("POST", UPLOAD.format_map(self.ids), SENT_FILE)
+        self.ids["job_id"] = job.json()["id"]
+        attached = self.send("POST", f"{SOURCE}/attach?agent_id={{agent_id}}".format_map(self.ids))
+        assert (source.status, job.status, attached.status) == (200, 200, 200), (source, job, attached)
+        self.secrets |= {self.ids[name].partition("-")[2].encode() for name in ("source_id", "job_id")}
 
     def _bodies_2024(self) -> Mapping[str, Any]:
         """Return requests in the form of September 2024 for these objects, or for more of them."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from turnstone.services.letta.editing import LettaEditing
     from turnstone.services.letta.messages import LettaMessages
     from turnstone.services.letta.runs import LettaRuns
+    from turnstone.services.letta.sources import Sources
     from turnstone.store.agents.blocks import BlockStore
 
 PATIENCE_S, PATIENCE_ON_LAMBDA_S = 30.0, 25.0
@@ -118,11 +119,13 @@ class LettaServices:
         agents: Callable[[], AgentServices],
         turns: Callable[[], TurnServices],
         usage: Callable[[], UsageServices],
+        sources: Callable[[], Sources],
     ) -> None:
         self._foundation = foundation
         self._agents = agents
         self._turns = turns
         self._usage = usage
+        self._sources = sources
 
     @cached_property
     def agents(self) -> LettaAgents:
@@ -137,6 +140,7 @@ class LettaServices:
                 store=LettaAgentStore(ports.store),
                 blocks=services.blocks,
                 block_store=BlockStore(ports.store),
+                sources=self._sources,
                 rules=self._foundation.rules,
                 refuse=lambda caller, config: services.refuse(caller, config),
                 clock=ports.clock,

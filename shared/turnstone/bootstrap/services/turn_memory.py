@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from turnstone.domain.memory.banks import VectorSpace
     from turnstone.services.agents.archival_toolbox import ArchivalToolbox
     from turnstone.services.agents.archives import Archives
+    from turnstone.services.agents.passages import Passages
     from turnstone.services.memory.documents.documents import Documents
     from turnstone.services.memory.embedding import BankEmbedding
     from turnstone.services.memory.recalling import Recalling
@@ -70,23 +71,31 @@ class TurnMemoryServices:
 
     def _archives_by(self, documents: Documents, recalling: Recalling) -> Archives:
         from turnstone.services.agents.archives import ArchiveDeps, Archives
+        from turnstone.store.letta.agents import LettaAgentStore
         from turnstone.store.memory.banks import BankStore
 
         ports = self._foundation.ports
         return Archives(
             ArchiveDeps(
                 agents=self._foundation.agent_store,
+                letta_agents=LettaAgentStore(ports.store),
                 banks=BankStore(ports.store),
-                reads=self._reads,
                 documents=documents,
-                records=self._memory.records,
-                indexes=self._memory.indexes,
+                passages=self.passages,
+                rules=self._foundation.rules,
                 recalling=recalling,
-                space=self._space_of_sessions,
+                space=self.default_space,
                 clock=ports.clock,
                 ids=ports.ids,
             )
         )
+
+    @cached_property
+    def passages(self) -> Passages:
+        """The passages of archival memories and sources."""
+        from turnstone.services.agents.passages import Passages
+
+        return Passages(self.reads, self._memory.records, self._memory.indexes)
 
     @cached_property
     def file_search(self) -> FileSearchToolbox:
@@ -117,7 +126,7 @@ class TurnMemoryServices:
     def lending(self) -> Lending:
         from turnstone.services.memory.turns.lending import Lending
 
-        return Lending(self._reads, self._foundation.rules, self._foundation.ports.clock)
+        return Lending(self.reads, self._foundation.rules, self._foundation.ports.clock)
 
     @cached_property
     def _queries(self) -> QueryMaking:
@@ -134,15 +143,15 @@ class TurnMemoryServices:
         return SessionBanks(
             SessionBankDeps(
                 store=BankStore(ports.store),
-                reads=self._reads,
+                reads=self.reads,
                 insert=self._memory.documents_by(self._embedding()).insert,
-                space=self._space_of_sessions,
+                space=self.default_space,
                 clock=ports.clock,
                 ids=ports.ids,
             )
         )
 
-    def _space_of_sessions(self, tenant: str) -> VectorSpace | None:
+    def default_space(self, tenant: str) -> VectorSpace | None:
         """Return the space of the default embedding model, None without one."""
         from turnstone.domain.memory.banks import VectorSpace
 
@@ -161,7 +170,7 @@ class TurnMemoryServices:
         return BankEmbedding(lambda *texts: self._models().inferring.embed_in_turn(*texts))
 
     @cached_property
-    def _reads(self) -> BankReads:
+    def reads(self) -> BankReads:
         from turnstone.store.memory.bank_reads import BankReads
 
         return BankReads(self._foundation.ports.store)

@@ -4,6 +4,7 @@ from pydantic import RootModel
 
 from turnstone.dialects.letta.blocks import LettaMemory, memory_of
 from turnstone.dialects.letta.ids import message_id, organization_id, shown, user_id
+from turnstone.dialects.letta.sources import EMBEDDING_DEFAULTS, LettaSource, source_of
 from turnstone.dialects.letta.tool_rules import WireToolRule, wire_rules
 from turnstone.dialects.letta.tools import LettaTool, tools_shown
 from turnstone.domain.letta.agents import LettaAgent
@@ -17,17 +18,6 @@ LLM_DEFAULTS = {
     "context_window": 8_192,
     "put_inner_thoughts_in_kwargs": True,
     "handle": None,
-}
-EMBEDDING_DEFAULTS = {
-    "embedding_endpoint_type": "openai",
-    "embedding_endpoint": None,
-    "embedding_model": "",
-    "embedding_dim": 0,
-    "embedding_chunk_size": 300,
-    "handle": None,
-    "azure_endpoint": None,
-    "azure_version": None,
-    "azure_deployment": None,
 }
 
 
@@ -51,7 +41,7 @@ class AgentState(Frozen):
     metadata_: JsonObject | None
     memory: LettaMemory
     tools: tuple[LettaTool, ...]
-    sources: tuple[JsonObject, ...]
+    sources: tuple[LettaSource, ...]
     tags: tuple[str, ...]
     tool_exec_environment_variables: tuple[JsonObject, ...]
 
@@ -88,7 +78,7 @@ def state_of(agent: LettaAgent, tenant: str) -> AgentState:
         metadata_=fields.metadata,
         memory=memory_of(agent, tenant),
         tools=tools_shown(agent, tenant),
-        sources=(),
+        sources=tuple(source_of(each, tenant) for each in agent.sources),
         tags=fields.tags,
         tool_exec_environment_variables=(),
     )

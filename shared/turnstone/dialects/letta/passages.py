@@ -5,11 +5,12 @@ from typing import Annotated, Any
 
 from pydantic import Field, RootModel
 
-from turnstone.dialects.letta.agents import EMBEDDING_DEFAULTS
 from turnstone.dialects.letta.ids import bare, organization_id, shown, user_id
 from turnstone.dialects.letta.message_requests import LIMIT, TEXT, limit_in
+from turnstone.dialects.letta.sources import EMBEDDING_DEFAULTS, embedding_of
 from turnstone.domain.agents.archives import LONGEST_TEXT, PASSAGE_KIND, Passage, PassageQuery
 from turnstone.domain.letta.agents import LettaAgent
+from turnstone.domain.memory.banks import Bank
 from turnstone.domain.values.frozen import Frozen, JsonObject, NullMeansDefault
 
 DEFAULT_PASSAGES = 50
@@ -30,7 +31,7 @@ class CreatePassage(NullMeansDefault):
 
 
 class LettaPassage(Frozen):
-    """A passage of an agent's archival memory."""
+    """A passage of an agent's archival memory, or of a source."""
 
     created_by_id: str
     last_updated_by_id: str
@@ -38,7 +39,7 @@ class LettaPassage(Frozen):
     updated_at: str
     is_deleted: bool = False
     organization_id: str
-    agent_id: str
+    agent_id: str | None
     source_id: str | None = None
     file_id: str | None = None
     metadata_: JsonObject = {}
@@ -65,23 +66,43 @@ class PassageDeleted(Frozen):
 
 
 def passages_of(passages: Iterable[Passage], agent: LettaAgent, tenant: str) -> LettaPassages:
-    """Return the passages of the agent as the API shows them."""
-    user = user_id(agent.owner)
+    """Return the passages of the agent and of its sources as the API shows them."""
+    user, agent_id = user_id(agent.owner), shown("agent", agent.agent_id)
+    embedding = {**EMBEDDING_DEFAULTS, **(agent.fields.embedding_config or {})}
     return LettaPassages(
         tuple(
-            LettaPassage(
-                created_by_id=user,
-                last_updated_by_id=user,
-                created_at=each.created_at.isoformat(),
-                updated_at=each.created_at.isoformat(),
-                organization_id=organization_id(tenant),
-                agent_id=shown("agent", agent.agent_id),
-                id=shown(PASSAGE_KIND, each.passage_id),
-                text=each.text,
-                embedding_config={**EMBEDDING_DEFAULTS, **(agent.fields.embedding_config or {})},
-            )
+            _shown(each, tenant, user, agent_id, embedding)
+            if each.source is None
+            else _of_source(each, tenant, each.source)
             for each in passages
         )
+    )
+
+
+def passages_of_source(passages: Iterable[Passage], tenant: str) -> LettaPassages:
+    """Return the passages of a source as the API shows them."""
+    return LettaPassages(tuple(_of_source(each, tenant, each.source) for each in passages if each.source is not None))
+
+
+def _of_source(passage: Passage, tenant: str, source: Bank) -> LettaPassage:
+    return _shown(passage, tenant, user_id(source.stamp.owner), None, embedding_of(source))
+
+
+def _shown(
+    passage: Passage, tenant: str, user: str, agent_id: str | None, embedding: Mapping[str, Any]
+) -> LettaPassage:
+    return LettaPassage(
+        created_by_id=user,
+        last_updated_by_id=user,
+        created_at=passage.created_at.isoformat(),
+        updated_at=passage.created_at.isoformat(),
+        organization_id=organization_id(tenant),
+        agent_id=agent_id,
+        source_id=None if passage.source is None else passage.source.bank_id,
+        file_id=passage.file_id,
+        id=shown(PASSAGE_KIND, passage.passage_id),
+        text=passage.text,
+        embedding_config=dict(embedding),
     )
 
 

@@ -19,16 +19,17 @@ from turnstone.domain.letta.agents import (
     NewLettaAgent,
     toolgroups_of,
 )
+from turnstone.domain.letta.sources import MOST_SOURCES, source_id_in
 from turnstone.domain.values.frozen import Frozen, JsonObject, Many, NullMeansDefault
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9 _-]{1,50}$")]
 Tag = Annotated[str, Field(min_length=1, max_length=100)]
 Tags = Annotated[Many[Tag], Field(max_length=100)]
 Ids = Annotated[Many[str], Field(max_length=MOST_BLOCKS)]
+SourceIds = Annotated[Many[str], Field(max_length=MOST_SOURCES)]
 Rules = Annotated[Many[WireToolRule], Field(max_length=100)]
 NO_MODEL = "Must specify either llm or llm_config in request"
 REFUSED = {
-    "source_ids": "this server has no sources for agents yet; leave the list empty",
     "initial_message_sequence": "an agent begins without messages; send them, or leave the list empty",
     "include_multi_agent_tools": "this server has no tools by which agents call each other; leave it out",
     "from_template": "this server has no templates; leave it out",
@@ -74,7 +75,7 @@ class CreateLettaAgent(NullMeansDefault):
     memory_blocks: Annotated[Many[CreateBlock], Field(max_length=MOST_BLOCKS)] = ()
     tools: Annotated[Many[str], Field(max_length=100)] = ()
     tool_ids: Ids = ()
-    source_ids: Many[str] | None = None
+    source_ids: SourceIds = ()
     block_ids: Ids = ()
     tool_rules: Rules | None = None
     tags: Tags = ()
@@ -126,6 +127,8 @@ class CreateLettaAgent(NullMeansDefault):
             description=self.description,
             metadata=self.metadata_,
         )
+        if self.source_ids:
+            fields = fields.model_copy(update={"source_ids": tuple(map(source_id_in, self.source_ids))})
         block_ids = tuple(bare("block", each) for each in self.block_ids)
         return NewLettaAgent(config, fields, tuple(block.to_new() for block in self.memory_blocks), block_ids)
 
@@ -135,7 +138,7 @@ class UpdateLettaAgent(NullMeansDefault):
 
     name: Name | None = None
     tool_ids: Ids | None = None
-    source_ids: Many[str] | None = None
+    source_ids: SourceIds | None = None
     block_ids: Ids | None = None
     tags: Tags | None = None
     system: str | None = None
@@ -147,7 +150,7 @@ class UpdateLettaAgent(NullMeansDefault):
     metadata_: JsonObject | None = None
     tool_exec_environment_variables: JsonObject | None = None
 
-    _refuse = field_validator("source_ids", "message_ids", "tool_exec_environment_variables")(refuse_without_effect)
+    _refuse = field_validator("message_ids", "tool_exec_environment_variables")(refuse_without_effect)
 
     def to_config(self) -> Mapping[str, Any]:
         """Return the changes of the configuration. Raises NotFound for a tool that this server lacks."""
@@ -171,6 +174,7 @@ class UpdateLettaAgent(NullMeansDefault):
             "tags": None if self.tags is None else tuple(dict.fromkeys(self.tags)),
             "tool_rules": None if self.tool_rules is None else tuple(map(to_rule, self.tool_rules)),
             "llm_config": None if self.llm_config is None else self.llm_config.model_dump(),
+            "source_ids": None if self.source_ids is None else tuple(map(source_id_in, self.source_ids)),
         }
         return {name: value for name, value in changes.items() if value is not None}
 

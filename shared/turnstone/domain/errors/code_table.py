@@ -84,6 +84,8 @@ NOT_FOUND: Mapping[str, ErrorCode] = {
     "tool": ErrorCode.TOOL_NOT_FOUND,
     "message": ErrorCode.MESSAGE_NOT_FOUND,
     "run": ErrorCode.RUN_NOT_FOUND,
+    "source": ErrorCode.SOURCE_NOT_FOUND,
+    "job": ErrorCode.JOB_NOT_FOUND,
     "block": ErrorCode.BLOCK_NOT_FOUND,
     "webhook": ErrorCode.WEBHOOK_NOT_FOUND,
     "delivery": ErrorCode.DELIVERY_NOT_FOUND,

@@ -163,6 +163,12 @@ class ErrorCode(StrEnum):
         "Choose one that its list of messages shows.",
     )
     RUN_NOT_FOUND = ("run_not_found", "The tenant has no such run.", "See `GET /letta/v1/runs`.")
+    SOURCE_NOT_FOUND = (
+        "source_not_found",
+        "No such source, or it is not visible to the caller.",
+        "See `GET /letta/v1/sources`.",
+    )
+    JOB_NOT_FOUND = ("job_not_found", "The tenant has no such job.", "See `GET /letta/v1/jobs`.")
     BLOCK_NOT_FOUND = (
         "block_not_found",
         "No such memory block, or it is not visible to the caller.",

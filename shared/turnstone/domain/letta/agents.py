@@ -8,6 +8,7 @@ from uuid import UUID, uuid5
 from turnstone.domain.agents.agents import AgentConfig, ToolGroup, toolgroup_name
 from turnstone.domain.agents.blocks import BLOCK_KIND, MemoryBlock, NewBlock
 from turnstone.domain.errors import NotFound
+from turnstone.domain.memory.banks import SOURCE_KIND, Bank
 from turnstone.domain.tools.base_tools import (
     APPEND,
     ARCHIVAL_INSERT,
@@ -45,6 +46,7 @@ class LettaFields(Frozen):
     Attributes:
         llm_config: as sent; of it, the model and `put_inner_thoughts_in_kwargs` have an effect.
         embedding_config: as sent, None without one.
+        source_ids: of the attached sources, in the order of their attachment; some may be deleted since.
         generation: the number of times that its messages were reset; each has a session of its own.
     """
 
@@ -55,6 +57,7 @@ class LettaFields(Frozen):
     tags: tuple[str, ...] = ()
     description: str | None = None
     metadata: JsonObject | None = None
+    source_ids: tuple[str, ...] = ()
     generation: int = 0
     updated_at: datetime | None = None
 
@@ -68,7 +71,7 @@ class LettaFields(Frozen):
 
 
 class LettaAgent(Frozen):
-    """An agent with its fields and its memory blocks, in the order of the prompt."""
+    """An agent with its fields, its memory blocks, in the order of the prompt, and its sources."""
 
     agent_id: str
     config: AgentConfig
@@ -76,6 +79,7 @@ class LettaAgent(Frozen):
     owner: str | None
     fields: LettaFields
     blocks: tuple[MemoryBlock, ...]
+    sources: tuple[Bank, ...] = ()
 
     def block(self, label: str) -> MemoryBlock:
         """Return the block of that label. Raises NotFound."""
@@ -83,6 +87,13 @@ class LettaAgent(Frozen):
             if block.label == label:
                 return block
         raise NotFound(BLOCK_KIND, label)
+
+    def source(self, source_id: str) -> Bank:
+        """Return the source of that id. Raises NotFound."""
+        for source in self.sources:
+            if source.bank_id == source_id:
+                return source
+        raise NotFound(SOURCE_KIND, source_id)
 
 
 class NewLettaAgent(NamedTuple):

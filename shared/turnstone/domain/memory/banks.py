@@ -7,13 +7,15 @@ from typing import Any, Literal, NamedTuple
 
 from turnstone.domain.access.access import Ownership
 from turnstone.domain.refs import SessionRef
-from turnstone.domain.values.frozen import Frozen
+from turnstone.domain.values.frozen import Frozen, JsonObject
 
 BankKind = Literal["vector", "keyword", "keyvalue", "graph"]
 SEARCHED: tuple[BankKind, ...] = ("vector", "keyword")  # those of documents in chunks
 EVERY_KIND: tuple[BankKind, ...] = (*SEARCHED, "keyvalue", "graph")
 EMBEDDED_PROVIDER = "turnstone-memory"
 MOST_CHUNKS = 50_000
+SOURCE_KIND = "source"
+SOURCE_PREFIX = f"{SOURCE_KIND}-"
 
 
 class VectorSpace(Frozen):
@@ -30,6 +32,17 @@ class Chunking(Frozen):
     overlap: int = 128
 
 
+class SourceFields(Frozen):
+    """The fields of a source that its bank lacks.
+
+    Attributes:
+        embedding_config: as sent, None without one.
+    """
+
+    embedding_config: JsonObject | None = None
+    updated_at: datetime
+
+
 class Bank(Frozen):
     """A memory bank.
 
@@ -42,6 +55,7 @@ class Bank(Frozen):
         expires_after_s: seconds without a query or an insertion after which the bank is removed; None for never.
         lives_with: the session that removes the bank when it is deleted; None for a bank of its own.
         lives_with_agent: likewise, the agent.
+        source: of a bank that is a source of agents, None for any other.
     """
 
     bank_id: str
@@ -56,6 +70,7 @@ class Bank(Frozen):
     expires_after_s: int | None = None
     lives_with: SessionRef | None = None
     lives_with_agent: str | None = None
+    source: SourceFields | None = None
     stamp: Ownership = Ownership.model_construct()
 
 
@@ -87,3 +102,8 @@ class BankRef(NamedTuple):
     tenant: str
     content_id: str
     bank_id: str
+
+    @property
+    def is_of_source(self) -> bool:
+        """Whether the bank is a source of agents."""
+        return self.bank_id.startswith(SOURCE_PREFIX)

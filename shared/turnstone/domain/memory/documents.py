@@ -84,6 +84,7 @@ class Document(Frozen):
             same.
         source_version: the version of the object that the file is a copy of, empty for none.
         progress: of an insertion by a job; None before it runs, and after its end.
+        ended_at: the end of the newest insertion, of a document of a source; None before, and in other banks.
     """
 
     document_id: str
@@ -103,6 +104,7 @@ class Document(Frozen):
     source_version: str = ""
     filename: str | None = None
     progress: IngestProgress | None = None
+    ended_at: datetime | None = None
 
 
 class NewDocument(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import UUID, uuid5
 
@@ -13,25 +13,26 @@ from turnstone.domain.agents.archives import (
     WHOLE,
     Passage,
     PassageQuery,
+    Position,
     passages_in,
+    position_in_source,
 )
 from turnstone.domain.errors import InvalidRequest, NotFound
-from turnstone.domain.memory.banks import Bank, VectorSpace
-from turnstone.domain.memory.documents import Document, DocumentQuery, NewDocument, TextDocument
+from turnstone.domain.memory.banks import Bank, BankRef, VectorSpace
+from turnstone.domain.memory.documents import NewDocument, TextDocument
 from turnstone.domain.memory.lent_banks import archive_of
 from turnstone.domain.memory.questions import BankQuestion
 from turnstone.domain.provider_data import ProviderData
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.ports.system import Clock, IdGenerator
-from turnstone.services.memory.documents.document_records import DocumentRecords, until_written
+from turnstone.services.access.access import AccessRules
+from turnstone.services.agents.passages import Passages, Slot
 from turnstone.services.memory.documents.documents import Documents
-from turnstone.services.memory.indexes import Indexes
 from turnstone.services.memory.recalling import RecalledBank, Recalling
 from turnstone.services.memory.turns.lending import caller_of
 from turnstone.store.agents.agents import AgentStore
-from turnstone.store.memory.bank_reads import BankReads, OpenedBank
+from turnstone.store.letta.agents import LettaAgentStore
 from turnstone.store.memory.banks import BankStore, StoredBank
-from turnstone.store.memory.contents import SegmentGone
 
 ONCE = Attempt(fingerprint="")  # passages under the same ids change nothing
 NAMESPACE = UUID("0b7c53f6-6c0e-4c1e-8a38-1f7e2a5f7a10")
@@ -46,11 +47,11 @@ class ArchiveDeps:
     """
 
     agents: AgentStore
+    letta_agents: LettaAgentStore
     banks: BankStore
-    reads: BankReads
     documents: Documents
-    records: DocumentRecords
-    indexes: Indexes
+    passages: Passages
+    rules: AccessRules
     recalling: Recalling
     space: Callable[[str], VectorSpace | None]
     clock: Clock
@@ -84,86 +85,64 @@ class Archives:
         ids = [str(uuid5(NAMESPACE, f"{agent_id}:{source}:{number}")) for number in range(len(texts))]
         given = [TextDocument(NewDocument(each), own) for each, own in zip(ids, texts, strict=True)]
         self._deps.documents.insert(owner, made.bank.bank_id, given, provider_data, ONCE)
-        return self._passages(
-            tenant, agent_id, [self._deps.documents.get(owner, made.bank.bank_id, each) for each in ids]
-        )
+        ref = BankRef(tenant, made.content_id, made.bank.bank_id)
+        kept = self._deps.passages.records.found(ref, ids)
+        slots = [Slot(Position(kept[each].order, 0), made, kept[each].document) for each in ids if each in kept]
+        return self._deps.passages.read(tenant, slots)
 
     def search(
         self, tenant: str, agent_id: str, query: str, part: slice, provider_data: ProviderData
     ) -> tuple[Passage, ...]:
         """Return that part of the passages that fit the query, the best first. Raises NotFound, ModelError."""
-        opened = self._opened(tenant, agent_id)
-        if opened is None:
+        owner, banks = self._banks(tenant, agent_id)
+        if not banks:
             return ()
-        owner = self._owner(tenant, agent_id)
-        recalled = [RecalledBank(opened.stored, view=opened.view)]
+        opened = self._deps.passages.reads.open(tenant, [each.bank.bank_id for each in banks]).values()
+        recalled = [RecalledBank(each.stored, view=each.view) for each in opened]
         question = BankQuestion(query, None, max_chunks=part.stop)
-        hits = self._deps.recalling.recall(owner, recalled, question, provider_data)[part]
-        found = self._deps.records.found(opened.ref, [hit.chunk.document_id for hit in hits])
-        times = {name: stored.document.created_at for name, stored in found.items()}
-        return tuple(
-            Passage(hit.chunk.document_id, hit.chunk.text, times[hit.chunk.document_id], hit.score)
-            for hit in hits
-            if hit.chunk.document_id in times
-        )
+        hits = self._deps.recalling.recall(owner, recalled, question, provider_data)[part] if recalled else ()
+        return self._deps.passages.found(tenant, [each.stored for each in opened], hits)
 
     def list(self, tenant: str, agent_id: str, query: PassageQuery) -> tuple[Passage, ...]:
-        """Return the part of the passages, oldest first. Raises NotFound for an unknown `after` or `before`."""
-        named = next((each for each in (query.after, query.before) if each is not None), None)
-        if self._opened(tenant, agent_id) is None:
-            if named is not None:
-                raise NotFound(PASSAGE_KIND, named)
-            return ()
-        owner = self._owner(tenant, agent_id)
-        documents = DocumentQuery(query.limit, after=query.after, before=query.before)
-        try:
-            page = self._deps.documents.list(owner, archive_of(agent_id), documents)
-        except InvalidRequest as problem:
-            raise NotFound(PASSAGE_KIND, str(named)) from problem
-        return self._passages(tenant, agent_id, page.documents)
+        """Return the part of the passages, oldest first, with those of the agent's sources.
+
+        Raises NotFound for a deleted agent, and for an unknown `after` or `before`.
+        """
+        return self._deps.passages.list(tenant, self._banks(tenant, agent_id)[1], query)
 
     def drop(self, tenant: str, agent_id: str, passage_id: str) -> None:
-        """Remove the passage. Raises NotFound."""
+        """Remove the passage. Raises NotFound, and InvalidRequest for a passage of a source."""
+        owner, banks = self._banks(tenant, agent_id)
+        if position_in_source(passage_id) is not None:
+            self._deps.passages.position(tenant, banks, passage_id)
+            raise InvalidRequest("a passage of a source is deleted with its file, and leaves the agent with its source")
         try:
-            self._deps.documents.drop(self._owner(tenant, agent_id), archive_of(agent_id), passage_id)
+            self._deps.documents.drop(owner, archive_of(agent_id), passage_id)
         except NotFound as missing:
             raise NotFound(PASSAGE_KIND, passage_id) from missing
 
     def count(self, tenant: str, agent_id: str) -> int:
-        """Return the number of passages."""
-        opened = self._opened(tenant, agent_id)
-        return 0 if opened is None else self._deps.records.store.counts([opened.ref])[0].completed
+        """Return the number of passages, with those of the agent's sources. Raises NotFound for a deleted agent."""
+        return self._deps.passages.count(tenant, self._banks(tenant, agent_id)[1])
 
-    def _passages(self, tenant: str, agent_id: str, documents: Sequence[Document]) -> tuple[Passage, ...]:
-        """Return the passages of these documents, whose texts are read together."""
-
-        def act() -> tuple[Passage, ...]:
-            opened = self._opened(tenant, agent_id)
-            if opened is None:
-                return ()
-            chunks_of, view = self._deps.indexes.chunks_of, opened.view
-            texts = [(each, chunks_of(opened.ref, view, each.document_id)) for each in documents]
-            return tuple(
-                Passage(each.document_id, "".join(chunk.text for chunk in chunks), each.created_at)
-                for each, chunks in texts
-                if chunks
-            )
-
-        return until_written(act, on=(SegmentGone,))
-
-    def _opened(self, tenant: str, agent_id: str) -> OpenedBank | None:
-        """Return the agent's bank with its content, None before its first passage."""
-        name = archive_of(agent_id)
-        opened = self._deps.reads.open(tenant, [name]).get(name)
-        return None if opened is None or opened.stored.bank.lives_with_agent != agent_id else opened
-
-    def _owner(self, tenant: str, agent_id: str) -> Caller:
-        return caller_of(tenant, self._deps.agents.get(tenant, agent_id).stamp)
+    def _banks(self, tenant: str, agent_id: str) -> tuple[Caller, tuple[StoredBank, ...]]:
+        """Return the agent's owner, its bank, if it has one yet, and the sources that its owner may see."""
+        stored, fields = self._deps.letta_agents.read(tenant, agent_id)
+        owner, name = caller_of(tenant, stored.stamp), archive_of(agent_id)
+        found = self._deps.passages.reads.find(tenant, [name, *fields.source_ids])
+        own = found.pop(name, None)
+        sources = [
+            each
+            for each in found.values()
+            if each.bank.source is not None and self._deps.rules.may_see(owner, each.bank.stamp)
+        ]
+        is_own = own is not None and own.bank.lives_with_agent == agent_id
+        return owner, (*([own] if own is not None and is_own else []), *sources)
 
     def _made(self, tenant: str, agent_id: str) -> tuple[Caller, StoredBank]:
         """Return the agent's owner and its bank, a new one if it has none yet. Raises NotFound, InvalidRequest."""
         name, stamp = archive_of(agent_id), self._deps.agents.get(tenant, agent_id).stamp
-        found = self._deps.reads.find(tenant, [name]).get(name)
+        found = self._deps.passages.reads.find(tenant, [name]).get(name)
         if found is None:
             space, now = self._deps.space(tenant), self._deps.clock.now()
             bank = Bank(

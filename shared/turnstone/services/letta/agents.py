@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from turnstone.domain.access.access import owner_of
 from turnstone.domain.access.caller import Caller
@@ -24,18 +24,28 @@ from turnstone.store.layout.contention import retried
 from turnstone.store.layout.listing import ListEntry
 from turnstone.store.letta.agents import LettaAgentStore, put_fields
 
+if TYPE_CHECKING:  # few agents have sources
+    from turnstone.domain.memory.banks import Bank
+    from turnstone.services.letta.sources import Sources
+
 AT_ONCE = 50
 MOST_SCANNED = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class LettaAgentDeps:
-    """Dependencies of Letta's agents. `refuse` raises InvalidRequest for an agent that could not run here."""
+    """Dependencies of Letta's agents.
+
+    Attributes:
+        sources: returns the service of sources, which only agents with some need.
+        refuse: raises InvalidRequest for an agent that could not run here.
+    """
 
     agents: AgentStore
     store: LettaAgentStore
     blocks: Blocks
     block_store: BlockStore
+    sources: Callable[[], Sources]
     rules: AccessRules
     refuse: Callable[[Caller, AgentConfig], None]
     clock: Clock
@@ -49,7 +59,7 @@ class LettaAgents:
     def create(self, caller: Caller, new: NewLettaAgent, attempt: Attempt) -> LettaAgent:
         """Return the new agent, stored with its fields and blocks by one write.
 
-        Raises NotFound for a missing block, InvalidRequest, IdempotencyMismatch.
+        Raises NotFound for a missing block or source, InvalidRequest, IdempotencyMismatch.
         """
         now, agent_id, tenant = self._deps.clock.now(), self._deps.ids.new_id(), caller.tenant
         made = [self._deps.blocks.made(caller, block, agent_id) for block in new.new_blocks]
@@ -62,7 +72,11 @@ class LettaAgents:
         self._deps.refuse(caller, config)
         agent = Agent(agent_id=agent_id, agent_config=config, created_at=now)
         stored = StoredAgent(agent, self._deps.ids.order_key(now, None), owner_of(caller))
-        fields = put_fields(tenant, agent_id, new.fields.model_copy(update={"updated_at": now}))
+        own_fields = new.fields.model_copy(update={"updated_at": now})
+        if own_fields.source_ids:
+            source_ids = self._deps.sources().attached(caller, stored.stamp, (), own_fields.source_ids)
+            own_fields = own_fields.model_copy(update={"source_ids": source_ids})
+        fields = put_fields(tenant, agent_id, own_fields)
         own = [write for each in made for write in puts_of_new(tenant, each)]
 
         def act() -> str:
@@ -115,6 +129,23 @@ class LettaAgents:
         """Return the agent with the changes that the function makes of its configuration. Raises as `change` does."""
         return self._changed(caller, agent_id, config_changes, lambda _: {}, None, lambda _: ())
 
+    def attach_source(self, caller: Caller, agent_id: str, source_id: str) -> Bank:
+        """Attach the source, whose passages the agent then finds; return it. Raises as `change` does."""
+        agent = self.change(caller, agent_id, {}, lambda fields: {"source_ids": (*fields.source_ids, source_id)})
+        return agent.source(source_id)
+
+    def detach_source(self, caller: Caller, agent_id: str, source_id: str) -> Bank:
+        """Detach the source, if the agent has it; return it. Raises as `change` does."""
+        self.check_change(caller, agent_id)
+        attached = [each for each in self.read(caller, agent_id).sources if each.bank_id == source_id]
+        source = attached[0] if attached else self._deps.sources().get(caller, source_id)
+
+        def without(fields: LettaFields) -> Mapping[str, Any]:
+            return {"source_ids": tuple(each for each in fields.source_ids if each != source_id)}
+
+        self.change(caller, agent_id, {}, without)
+        return source
+
     def tags(self, caller: Caller, query: TagQuery) -> tuple[str, ...]:
         """Return the requested part of the tags of the oldest agents that the caller may see, in alphabetical order."""
         entries = islice(self._deps.agents.entries(caller.tenant, None, MOST_SCANNED), MOST_SCANNED)
@@ -141,6 +172,9 @@ class LettaAgents:
             before = found.agent.agent_config
             fields = self._deps.store.fields(caller.tenant, agent_id)
             changed = fields.model_copy(update={**field_changes(fields), "updated_at": now})
+            if changed.source_ids != fields.source_ids:
+                next_ids = self._deps.sources().attached(caller, found.stamp, fields.source_ids, changed.source_ids)
+                changed = changed.model_copy(update={"source_ids": next_ids})
             writes = [put_fields(caller.tenant, agent_id, changed), *beside(fields)]
             config = before.model_copy(update=config_changes(before))
             if block_ids is not None:
@@ -180,4 +214,10 @@ class LettaAgents:
             owner=stored.stamp.owner,
             fields=fields,
             blocks=tuple(each.block for each in blocks),
+            sources=self._sources(tenant, stored, fields),
         )
+
+    def _sources(self, tenant: str, stored: StoredAgent, fields: LettaFields) -> tuple[Bank, ...]:
+        if not fields.source_ids:
+            return ()
+        return self._deps.sources().lent(tenant, stored.stamp, fields.source_ids)

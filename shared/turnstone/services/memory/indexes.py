@@ -27,6 +27,7 @@ Kept = TypeVar("Kept")
 MOST_BYTES = 256 * 1024 * 1024
 BYTES_OF_TEXT = 2  # a character, about
 LOADING_AT_ONCE = 16  # banks
+WHOLE = slice(None)
 SEGMENT, TEXTS, LOG, LAYERS = "segment", "texts", "log", "layers"  # kinds of entries
 
 
@@ -121,21 +122,24 @@ class Indexes:
             found[name, page] = self._kept(_key(ref, TEXTS, name, str(page)), size, _Texts(texts)).page
         return found
 
-    def chunks_of(self, ref: BankRef, view: View, document_id: str) -> tuple[DocumentChunk, ...]:
-        """Return the chunks of a document that count, in the order of its text. Raises SegmentGone, ContentLost."""
+    def chunks_of(self, ref: BankRef, view: View, document_id: str, part: slice = WHOLE) -> tuple[DocumentChunk, ...]:
+        """Return the chunks of a document that count, or a part of them, in the order of its text.
+
+        Raises SegmentGone, ContentLost.
+        """
         key = log_key(*ref[:2], document_id)
         for logged in view.log:
             if logged.key == key:
-                return logged.change().chunks or ()
-        parts = self.parts(ref, view.manifest.segments)
-        return tuple(chunk for part in parts for chunk in self._chunks_in(ref, part, document_id))
+                return (logged.change().chunks or ())[part]
+        segments = self.parts(ref, view.manifest.segments)
+        return tuple(chunk for each in segments for chunk in self._chunks_in(ref, each, document_id, part))
 
-    def _chunks_in(self, ref: BankRef, part: BankPart, document_id: str) -> Iterator[DocumentChunk]:
-        segment = part.segment
-        slots = [(position, page_of(position)) for position in segment.positions_of(document_id)]
-        texts = self.texts(ref, [(part.name, page) for _, (page, _) in slots])
+    def _chunks_in(self, ref: BankRef, of_bank: BankPart, document_id: str, part: slice) -> Iterator[DocumentChunk]:
+        segment = of_bank.segment
+        slots = [(position, page_of(position)) for position in list(segment.positions_of(document_id))[part]]
+        texts = self.texts(ref, [(of_bank.name, page) for _, (page, _) in slots])
         for position, (page, index) in slots:
-            at, tokens, text = texts[part.name, page][index]
+            at, tokens, text = texts[of_bank.name, page][index]
             metadata, vector = segment.row(position).metadata, segment.vector(position)
             yield DocumentChunk(document_id, at, text, tokens, metadata, vector)
 

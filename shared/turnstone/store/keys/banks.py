@@ -3,6 +3,7 @@
 A bank that is deleted and made again under its name so has new content, whatever the clean-up of the old has left.
 """
 
+from turnstone.domain.memory.banks import SOURCE_PREFIX
 from turnstone.ports.records import Key, Range
 from turnstone.store.layout.keys import component
 
@@ -16,6 +17,23 @@ def bank_list(tenant: str) -> str:
 
 def bank_key(tenant: str, bank_id: str) -> Key:
     return Key(bank_list(tenant), f"id:{component(bank_id)}")
+
+
+def all_sources(tenant: str) -> Range:
+    """Return the read of those banks that are sources, in the order of their creation."""
+    start = f"id:{component(SOURCE_PREFIX)}"
+    return Range(bank_list(tenant), start=start, end=f"{start}~")
+
+
+def source_name_key(tenant: str, name: str, source_id: str) -> Key:
+    """Return the key of the record that leads from a source's name to its id."""
+    return Key(f"{component(tenant)}|sources", f"{component(name)}:{component(source_id)}")
+
+
+def sources_named(tenant: str, name: str) -> Range:
+    """Return the read of the ids of the sources of that name, in the order of their creation."""
+    start = f"{component(name)}:"
+    return Range(f"{component(tenant)}|sources", start=start, end=f"{start}~")
 
 
 def content_partition(tenant: str, content_id: str) -> str:

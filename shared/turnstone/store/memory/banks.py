@@ -27,7 +27,15 @@ from turnstone.ports.records import (
 )
 from turnstone.ports.storage import RangeStore
 from turnstone.store.cleanup.jobs import put_job
-from turnstone.store.keys.banks import bank_key, bank_list, content_partition, manifest_key
+from turnstone.store.keys.banks import (
+    all_sources,
+    bank_key,
+    bank_list,
+    content_partition,
+    manifest_key,
+    source_name_key,
+    sources_named,
+)
 from turnstone.store.layout.contention import retried
 from turnstone.store.layout.idempotency import Once
 from turnstone.store.layout.keys import agent_key, session_key
@@ -157,6 +165,20 @@ class BankStore:
                 if not isinstance(record, UNREADABLE):
                     yield stored_in(record)
 
+    def sources(self, tenant: str, after: str | None, limit: int) -> Iterator[StoredBank]:
+        """Yield the sources after the one of that id, in the order of their creation, read lazily."""
+        start = None if after is None else bank_key(tenant, after).sk
+        query = all_sources(tenant)._replace(after=start, limit=min(limit, BANKS_AT_ONCE))
+        for page in pages(self._store, query):
+            for record in page.records:
+                if not isinstance(record, UNREADABLE) and (stored := stored_in(record)).bank.source is not None:
+                    yield stored
+
+    def ids_named(self, tenant: str, name: str) -> Iterator[str]:
+        """Yield the ids of the sources of that name, in the order of their creation, read lazily."""
+        for page in pages(self._store, sources_named(tenant, name)._replace(limit=BANKS_AT_ONCE)):
+            yield from (record.key.sk.rpartition(":")[2] for record in page.records)
+
     def find(self, tenant: str, bank_id: str) -> StoredBank | None:
         """Return the bank, None if it is missing."""
         record = self._store.get(bank_key(tenant, bank_id))
@@ -164,7 +186,10 @@ class BankStore:
 
     def replace(self, tenant: str, before: StoredBank, changed: StoredBank) -> None:
         """Store other settings of a bank. Raises Conflict if it was changed or deleted since it was read."""
-        self._store.write([_put(tenant, changed, RevIs(before.rev)), *_ending(tenant, changed)])
+        writes = [_put(tenant, changed, RevIs(before.rev)), *_ending(tenant, changed)]
+        if before.bank.name != changed.bank.name:
+            writes += [*_unnaming(tenant, before.bank), *_naming(tenant, changed.bank)]
+        self._store.write(writes)
 
     def touch(self, tenant: str, stored: StoredBank, now: datetime) -> None:
         """Record a use of the bank, if it exists."""
@@ -213,6 +238,7 @@ def _creation(tenant: str, stored: StoredBank) -> list[Operation]:
         _put(tenant, stored, Absent()),
         Put(manifest, EMPTY_MANIFEST, {"status": "active"}, when=(Absent(),)),
         *_ending(tenant, stored),
+        *_naming(tenant, stored.bank),
     ]
 
 
@@ -235,7 +261,17 @@ def removal(tenant: str, stored: StoredBank, *, if_unused: bool = False) -> list
     return [
         Delete(bank_key(tenant, stored.bank.bank_id), (same,)),
         Delete(manifest_key(tenant, stored.content_id)),
+        *_unnaming(tenant, stored.bank),
     ]
+
+
+def _naming(tenant: str, bank: Bank) -> list[Operation]:
+    """Return the write by which a source is found by its name, none for another bank."""
+    return [Put(source_name_key(tenant, bank.name, bank.bank_id), b"{}")] if bank.source and bank.name else []
+
+
+def _unnaming(tenant: str, bank: Bank) -> list[Operation]:
+    return [Delete(source_name_key(tenant, bank.name, bank.bank_id))] if bank.source and bank.name else []
 
 
 def _put(tenant: str, stored: StoredBank, when: Condition) -> Put:
@@ -243,7 +279,7 @@ def _put(tenant: str, stored: StoredBank, when: Condition) -> Put:
     attributes: dict[str, str | int] = {"content_id": content_id}
     if used_at is not None:
         attributes |= {"used_at": _seconds(used_at), "expiry": expiry}
-    unused = None if bank.lives_with_agent else {"lives_with_agent"}
+    unused = {name for name in ("lives_with_agent", "source") if getattr(bank, name) is None}
     body = to_json({"content_id": content_id, "bank": bank.model_dump(mode="json", exclude=unused)})
     return Put(bank_key(tenant, bank.bank_id), body, attributes, when=(when,))
 

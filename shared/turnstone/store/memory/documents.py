@@ -73,6 +73,20 @@ class DocumentStore:
             for query, first in zip(ranges, firsts, strict=True)
         ]
 
+    def chunks(self, refs: Sequence[BankRef]) -> list[int]:
+        """Return the number of chunks that searches find in each bank, by reading all of its documents' records."""
+        ranges = [all_documents(*ref[:2]) for ref in refs]
+        _, firsts = self._store.gather([], ranges)
+        return [
+            sum(
+                from_json(record.body).get("chunks", 0)
+                for page in pages(self._store, query, first)
+                for record in page.records
+                if not isinstance(record, UNREADABLE)
+            )
+            for query, first in zip(ranges, firsts, strict=True)
+        ]
+
     def at(self, ref: BankRef, orders: Sequence[str]) -> dict[str, Document]:
         """Return those of the documents that exist, by their order keys."""
         found: dict[str, Document] = {}

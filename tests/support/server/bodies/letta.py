@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from tests.support.clients.forms import FormBody
 from tests.support.server.body_shapes import RIGHT, UNSURE, WRONG
 from turnstone.domain.letta.agents import tool_id
 
@@ -23,6 +24,13 @@ NEW_BLOCK = {"label": "pet", "value": "cat"}
 LETTA_TOOL = {"tool_id": f"tool-{tool_id('send_message')}", "name": "send_message"}
 TEXT = {"text": "The sky is blue."}
 RESET = f"{AGENT}/reset-messages"
+SOURCES = f"{LETTA}/sources"
+SOURCE = f"{SOURCES}/{{source_id}}"
+UPLOAD = f"{SOURCE}/upload"
+NEW_SOURCE = {"name": "birds"}
+SENT_FILE = FormBody(file="Herons nest.")
+JOBS = f"{LETTA}/jobs"
+JOB = f"{JOBS}/{{job_id}}"
 RUNS = f"{LETTA}/runs"
 RUN = f"{RUNS}/{{run_id}}"
 CREATE: dict[str, Any] = {"name": "Sam", "llm_config": {"model": "offline"}, "tags": ["a"]}
@@ -51,6 +59,9 @@ GRADES: Mapping[tuple[str, str], tuple[Sequence[Any], Callable[[Any], int]]] = {
     ("POST", MESSAGES): ((SENT,), _grade(SENT)),
     ("POST", f"{MESSAGES}/stream"): ((SENT,), _grade(SENT)),
     ("POST", f"{MESSAGES}/async"): ((SENT,), _grade(SENT)),
+    ("POST", SOURCES): ((NEW_SOURCE,), _grade(NEW_SOURCE)),
+    ("PATCH", SOURCE): (({"description": "d"},), _grade({"description": "d"})),
+    ("POST", UPLOAD): ((SENT_FILE,), lambda _: UNSURE),
 }
 READ = (
     ("GET", f"{LETTA}/health"),
@@ -79,8 +90,21 @@ READ = (
     ("GET", f"{LETTA}/tools/name/{{name}}"),
     ("GET", OWN_BLOCK),
     ("DELETE", OWN_BLOCK),
+    ("GET", SOURCE),
+    ("DELETE", SOURCE),
+    ("GET", f"{SOURCES}/name/{{source_name}}"),
+    ("DELETE", f"{SOURCE}/{{file_id}}"),
+    ("GET", f"{AGENT}/sources"),
+    ("GET", JOB),
+    ("DELETE", JOB),
 )
-OF_AGENT = (("PATCH", f"{OWN_BLOCK}/attach"), ("PATCH", f"{OWN_BLOCK}/detach"))
+OF_AGENT = (
+    ("PATCH", f"{OWN_BLOCK}/attach"),
+    ("PATCH", f"{OWN_BLOCK}/detach"),
+    ("POST", f"{SOURCE}/attach"),
+    ("POST", f"{SOURCE}/detach"),
+)
+WITHOUT_ANSWER = (*OF_AGENT[:2], ("DELETE", f"{SOURCE}/{{file_id}}"))
 LISTS = (
     ("GET", AGENTS),
     ("GET", MESSAGES),
@@ -91,6 +115,11 @@ LISTS = (
     ("GET", RUNS),
     ("GET", f"{RUNS}/active"),
     ("GET", f"{RUN}/messages"),
+    ("GET", SOURCES),
+    ("GET", f"{SOURCE}/files"),
+    ("GET", f"{SOURCE}/passages"),
+    ("GET", JOBS),
+    ("GET", f"{JOBS}/active"),
 )
 
 

@@ -10,7 +10,6 @@ PREFIXES = ("/letta/v1",)
 LIST = "list the agents: GET /letta/v1/agents has the parameters name, tags and query_text"
 MODELS = "the operator of this server sets its model providers; GET /letta/v1/models lists the models"
 TOOLS = "an agent of the Llama Stack API has tools of MCP servers: POST /v1/toolgroups"
-BANKS = "keep documents in memory banks: POST /v1/memory-banks"
 GROUPS: tuple[Group, ...] = (
     (PREFIXES, LIST, "POST /agents/search agents.search"),
     (
@@ -35,29 +34,6 @@ GROUPS: tuple[Group, ...] = (
         GET /tools/composio/apps tools.list_composio_apps
         GET /tools/composio/apps/{composio_app_name}/actions tools.list_composio_actions_by_app
         POST /tools/composio/{composio_action_name} tools.add_composio_tool
-        """,
-    ),
-    (
-        PREFIXES,
-        BANKS,
-        """
-        GET /agents/{agent_id}/sources agents.sources.get
-        GET /sources sources.list
-        POST /sources sources.create
-        GET /sources/name/{source_name} sources.get_by_name
-        GET /sources/{source_id} sources.get
-        PATCH /sources/{source_id} sources.update
-        DELETE /sources/{source_id} sources.delete
-        POST /sources/{source_id}/attach sources.attach
-        POST /sources/{source_id}/detach sources.detach
-        POST /sources/{source_id}/upload sources.files.upload
-        GET /sources/{source_id}/files sources.files.list
-        DELETE /sources/{source_id}/{file_id} sources.files.delete
-        GET /sources/{source_id}/passages sources.passages.list
-        GET /jobs jobs.list
-        GET /jobs/active jobs.list_active
-        GET /jobs/{job_id} jobs.get
-        DELETE /jobs/{job_id} jobs.delete
         """,
     ),
     (

@@ -340,6 +340,8 @@ class Documents:
             if found is None or found.document.insertion_id != insertion_id:
                 return False
             after = ended(found.document)
+            if ref.is_of_source:
+                after = after.model_copy(update={"ended_at": self._records.clock.now()})
             if found.document.status != "in_progress":
                 return found.document.status == after.status
             records = self._while_same(ref, found, lambda: update(ref, found, after, self._records.ids.new_id()))

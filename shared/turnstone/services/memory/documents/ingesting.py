@@ -70,11 +70,13 @@ class Adding(NamedTuple):
 
     Attributes:
         after: the only insertion that this one may replace, empty for none; None for any.
+        is_only_use: whether the files are deleted at the end of their insertions.
     """
 
     caller: Caller
     ref: BankRef
     after: str | None = None
+    is_only_use: bool = False
 
 
 class Outdated(Exception):
@@ -145,6 +147,13 @@ class Ingesting:
         added, _ = self._begun(adding, self._described(caller, [new]), None)
         return added[new.document_id]
 
+    def take(self, caller: Caller, bank_id: str, new: NewDocument) -> Document:
+        """Have a file inserted that is deleted at the end of its insertion. Raises as `add_files` does."""
+        stored = self._searched(caller, bank_id)
+        adding = Adding(caller, BankRef(caller.tenant, stored.content_id, bank_id), is_only_use=True)
+        added, _ = self._begun(adding, self._described(caller, [new]), None)
+        return added[new.document_id]
+
     def refuse(
         self, caller: Caller, bank_id: str, new: NewDocument, before: Document | None, problem: DocumentProblem
     ) -> None:
@@ -172,8 +181,9 @@ class Ingesting:
         ref = ref_of(job, ingestion.bank_id)
         try:
             claimed = until_written(lambda: self._claimed(job, ref, ingestion, until), on=(Conflict,))
-        except NotFound:
-            self._deps.job_store.settle(job)  # the bank is deleted, with all that is in it
+        except NotFound:  # the bank is deleted, with all that is in it
+            self._drop_unused(ingestion)
+            self._deps.job_store.settle(job)
             return
         if claimed is not None:
             self._run(*claimed, ref, ingestion, until)
@@ -182,6 +192,7 @@ class Ingesting:
         try:
             progress = self._deps.runs.run(ref, ingestion, document, until)
         except NotFound:
+            self._drop_unused(ingestion)
             self._deps.job_store.settle(job)
         except RunEnded as ended:
             self._ended(job, ref, ingestion, ended)
@@ -243,13 +254,14 @@ class Ingesting:
         document, now = stored.document, self._records.clock.now()
         is_copy = before is not None and bool(before.document.source_version)
         replaced = before.document.file_id if before and is_copy and adding.after is not None else None
+        unused = document.file_id if adding.is_only_use else replaced
         ingestion = Ingestion(
             bank_id=adding.ref.bank_id,
             document_id=document.document_id,
             insertion_id=document.insertion_id,
             file_id=document.file_id or "",
             caller=adding.caller,
-            replaced_file_id=replaced or "",
+            replaced_file_id=unused or "",
         )
         job = Job(
             kind="ingest_document",
@@ -334,11 +346,15 @@ class Ingesting:
         with suppress(NotFound, StoreUnavailable):  # for readers only: the insertion continues without it
             until_written(act, on=(Conflict,))
 
-    def _settle(self, job: Job, ref: BankRef, ingestion: Ingestion, *, has_pages: bool) -> None:
-        """End the job of an insertion that has ended, and have its leftovers removed."""
+    def _drop_unused(self, ingestion: Ingestion) -> None:
+        """Delete the file that the insertion was the only use of, if there is one."""
         if ingestion.replaced_file_id:
             with suppress(NotFound, Forbidden):
                 self._deps.delete_file(ingestion.caller, ingestion.replaced_file_id)
+
+    def _settle(self, job: Job, ref: BankRef, ingestion: Ingestion, *, has_pages: bool) -> None:
+        """End the job of an insertion that has ended, and have its leftovers removed."""
+        self._drop_unused(ingestion)
         writes: list[Operation] = [delete_ingestion(ref, ingestion.insertion_id)]
         now = self._records.clock.now()
         name = f"{VECTORS}:{ingestion.insertion_id}"
