@@ -3,6 +3,7 @@
 from pydantic import RootModel
 
 from turnstone.dialects.letta.blocks import LettaMemory, memory_of
+from turnstone.dialects.letta.environment import AgentVariable, variables_shown
 from turnstone.dialects.letta.ids import message_id, organization_id, shown, user_id
 from turnstone.dialects.letta.tool_rules import WireToolRule, wire_rules
 from turnstone.dialects.letta.tools import LettaTool, tools_shown
@@ -53,7 +54,7 @@ class AgentState(Frozen):
     tools: tuple[LettaTool, ...]
     sources: tuple[JsonObject, ...]
     tags: tuple[str, ...]
-    tool_exec_environment_variables: tuple[JsonObject, ...]
+    tool_exec_environment_variables: tuple[AgentVariable, ...]
 
 
 class AgentStates(RootModel[tuple[AgentState, ...]]):
@@ -90,5 +91,5 @@ def state_of(agent: LettaAgent, tenant: str) -> AgentState:
         tools=tools_shown(agent, tenant),
         sources=(),
         tags=fields.tags,
-        tool_exec_environment_variables=(),
+        tool_exec_environment_variables=variables_shown(agent, tenant),
     )

@@ -8,6 +8,7 @@ from uuid import UUID, uuid5
 from turnstone.domain.agents.agents import AgentConfig, ToolGroup, toolgroup_name
 from turnstone.domain.agents.blocks import BLOCK_KIND, MemoryBlock, NewBlock
 from turnstone.domain.errors import NotFound
+from turnstone.domain.letta.tools import CustomTool, EnvironmentVariable
 from turnstone.domain.tools.base_tools import (
     APPEND,
     ARCHIVAL_INSERT,
@@ -45,6 +46,7 @@ class LettaFields(Frozen):
     Attributes:
         llm_config: as sent; of it, the model and `put_inner_thoughts_in_kwargs` have an effect.
         embedding_config: as sent, None without one.
+        environment: variables of the runs of its tools of Python.
         generation: the number of times that its messages were reset; each has a session of its own.
     """
 
@@ -55,6 +57,7 @@ class LettaFields(Frozen):
     tags: tuple[str, ...] = ()
     description: str | None = None
     metadata: JsonObject | None = None
+    environment: tuple[EnvironmentVariable, ...] = ()
     generation: int = 0
     updated_at: datetime | None = None
 
@@ -68,7 +71,7 @@ class LettaFields(Frozen):
 
 
 class LettaAgent(Frozen):
-    """An agent with its fields and its memory blocks, in the order of the prompt."""
+    """An agent with its fields, its memory blocks, in the order of the prompt, and its tools of Python."""
 
     agent_id: str
     config: AgentConfig
@@ -76,6 +79,7 @@ class LettaAgent(Frozen):
     owner: str | None
     fields: LettaFields
     blocks: tuple[MemoryBlock, ...]
+    tools: tuple[CustomTool, ...] = ()
 
     def block(self, label: str) -> MemoryBlock:
         """Return the block of that label. Raises NotFound."""
@@ -86,12 +90,19 @@ class LettaAgent(Frozen):
 
 
 class NewLettaAgent(NamedTuple):
-    """An agent to create: new blocks come before existing ones in its prompt."""
+    """An agent to create: new blocks come before existing ones in its prompt.
+
+    Attributes:
+        tool_names: of its tools of Python, beside those in its configuration.
+        environment: variables of the runs of its tools of Python.
+    """
 
     config: AgentConfig
     fields: LettaFields
     new_blocks: tuple[NewBlock, ...]
     block_ids: tuple[str, ...]
+    tool_names: tuple[str, ...] = ()
+    environment: Mapping[str, str] = {}
 
 
 class LettaQuery(NamedTuple):

@@ -13,16 +13,19 @@ from turnstone.domain.agents.agents import MOST_BLOCKS, Agent, AgentConfig
 from turnstone.domain.agents.blocks import refuse_same_labels
 from turnstone.domain.errors import Conflict, InvalidRequest
 from turnstone.domain.letta.agents import LettaAgent, LettaFields, LettaQuery, NewLettaAgent, TagQuery
+from turnstone.domain.letta.tools import custom_tools_of, refuse_many_tools, toolgroup_of_custom, variables_of
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.ports.records import Operation
 from turnstone.ports.system import Clock, IdGenerator
 from turnstone.services.access.access import AccessRules
 from turnstone.services.agents.blocks import Blocks
+from turnstone.services.letta.tools import CustomTools
 from turnstone.store.agents.agents import AgentChange, AgentStore, StoredAgent
 from turnstone.store.agents.blocks import BUSY, BlockStore, puts_of_new
 from turnstone.store.layout.contention import retried
 from turnstone.store.layout.listing import ListEntry
 from turnstone.store.letta.agents import LettaAgentStore, put_fields
+from turnstone.store.letta.tools import ToolStore
 
 AT_ONCE = 50
 MOST_SCANNED = 1_000
@@ -36,6 +39,8 @@ class LettaAgentDeps:
     store: LettaAgentStore
     blocks: Blocks
     block_store: BlockStore
+    tools: CustomTools
+    tool_store: ToolStore
     rules: AccessRules
     refuse: Callable[[Caller, AgentConfig], None]
     clock: Clock
@@ -49,7 +54,7 @@ class LettaAgents:
     def create(self, caller: Caller, new: NewLettaAgent, attempt: Attempt) -> LettaAgent:
         """Return the new agent, stored with its fields and blocks by one write.
 
-        Raises NotFound for a missing block, InvalidRequest, IdempotencyMismatch.
+        Raises NotFound for a missing block or tool, InvalidRequest, IdempotencyMismatch.
         """
         now, agent_id, tenant = self._deps.clock.now(), self._deps.ids.new_id(), caller.tenant
         made = [self._deps.blocks.made(caller, block, agent_id) for block in new.new_blocks]
@@ -58,11 +63,15 @@ class LettaAgents:
             raise InvalidRequest(
                 f"memory_blocks: an agent has at most {MOST_BLOCKS} with block_ids", ("memory_blocks",)
             )
-        config = new.config.model_copy(update={"memory_blocks": ids})
+        named = [toolgroup_of_custom(self._deps.tools.id_named(caller, name)) for name in new.tool_names]
+        toolgroups = tuple(dict.fromkeys((*new.config.toolgroups, *named)))
+        config = new.config.model_copy(update={"memory_blocks": ids, "toolgroups": toolgroups})
+        self._check_tools(caller, config, ())
         self._deps.refuse(caller, config)
         agent = Agent(agent_id=agent_id, agent_config=config, created_at=now)
         stored = StoredAgent(agent, self._deps.ids.order_key(now, None), owner_of(caller))
-        fields = put_fields(tenant, agent_id, new.fields.model_copy(update={"updated_at": now}))
+        own_fields = {"updated_at": now, "environment": variables_of(new.environment, (), now)}
+        fields = put_fields(tenant, agent_id, new.fields.model_copy(update=own_fields))
         own = [write for each in made for write in puts_of_new(tenant, each)]
 
         def act() -> str:
@@ -103,6 +112,7 @@ class LettaAgents:
         """Return the changed agent; its running turn keeps its configuration, its next has the new one.
 
         Args:
+            field_changes: of them, `environment` has the values of the variables by their names.
             beside: returns writes that are made with the change or not at all; called before each try.
 
         Raises NotFound, Forbidden, InvalidRequest, ContentLost.
@@ -140,18 +150,28 @@ class LettaAgents:
         def act(found: StoredAgent) -> AgentChange:
             before = found.agent.agent_config
             fields = self._deps.store.fields(caller.tenant, agent_id)
-            changed = fields.model_copy(update={**field_changes(fields), "updated_at": now})
+            changes = {**field_changes(fields), "updated_at": now}
+            if (values := changes.get("environment")) is not None:
+                changes["environment"] = variables_of(values, fields.environment, now)
+            changed = fields.model_copy(update=changes)
             writes = [put_fields(caller.tenant, agent_id, changed), *beside(fields)]
             config = before.model_copy(update=config_changes(before))
             if block_ids is not None:
                 self._deps.blocks.existing(caller, [each for each in block_ids if each not in before.memory_blocks])
                 writes += self._deps.blocks.relinking(caller, agent_id, before.memory_blocks, block_ids)
                 config = config.model_copy(update={"memory_blocks": tuple(block_ids)})
+            self._check_tools(caller, config, custom_tools_of(before.toolgroups))
             self._deps.refuse(caller, config)
             return AgentChange(config, tuple(writes))
 
         self._deps.agents.change(caller.tenant, agent_id, act)
         return self.read(caller, agent_id)
+
+    def _check_tools(self, caller: Caller, config: AgentConfig, before: Sequence[str]) -> None:
+        """Raise NotFound for a new tool that is missing or hidden, InvalidRequest for too many."""
+        tool_ids = custom_tools_of(config.toolgroups)
+        refuse_many_tools(tool_ids)
+        self._deps.tools.existing(caller, [each for each in tool_ids if each not in before])
 
     def _position(self, caller: Caller, agent_id: str) -> str:
         """Return the agent's position in the list. Raises NotFound."""
@@ -173,6 +193,7 @@ class LettaAgents:
     def _whole(self, tenant: str, stored: StoredAgent, fields: LettaFields) -> LettaAgent:
         agent = stored.agent
         blocks = self._deps.block_store.gather(tenant, agent.agent_config.memory_blocks)
+        tools = self._deps.tool_store.gather(tenant, custom_tools_of(agent.agent_config.toolgroups))
         return LettaAgent.model_construct(
             agent_id=agent.agent_id,
             config=agent.agent_config,
@@ -180,4 +201,5 @@ class LettaAgents:
             owner=stored.stamp.owner,
             fields=fields,
             blocks=tuple(each.block for each in blocks),
+            tools=tuple(each.tool for each in tools),
         )
