@@ -39,6 +39,7 @@ IDS = (
         "memory_id",
         "message_id",
         "run_id",
+        "tool_id",
     ),
     *(*OF_BANKS, *OF_STORES, *OF_RESPONSES),
 )

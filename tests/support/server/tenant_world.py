@@ -11,7 +11,7 @@ from typing import Any
 from functions.local.routes import ROUTES
 from tests.support.clients.forms import FormBody, encoded
 from tests.support.server.asgi_client import Answered, Raw, Served, bearer, key_for
-from tests.support.server.bodies.letta import ALL_BLOCKS, BLOCKS, LETTA_TOOL, MESSAGES, PASSAGES, SENT, TEXT
+from tests.support.server.bodies.letta import ALL_BLOCKS, BLOCKS, LETTA_TOOL, MESSAGES, PASSAGES, SENT, TEXT, TOOLS
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.refs import SessionRef
 from turnstone.http.route import Route
@@ -31,7 +31,7 @@ CONVERSATIONS = "/v1/openai/v1/conversations"
 CONVERSATION_ITEMS = f"{CONVERSATIONS}/{{conversation_id}}/items"
 THINGS = ("agent", "session", "turn", "model", "group", "shield", "stored")
 PARAMETER = re.compile(r"{(\w+)}")
-SERVERS_OWN = {"tool_name": "current_time", "provider_id": "default", **LETTA_TOOL}
+SERVERS_OWN = {"tool_name": "current_time", "provider_id": "default", "name": LETTA_TOOL["name"]}
 Header = tuple[bytes, bytes]
 QUERY_2024 = {
     "/agents/turn/get": "?agent_id={agent_id}&turn_id={turn_id}",
@@ -163,6 +163,10 @@ class Tenant:
         own = self.send("POST", ALL_BLOCKS, {**block, "label": f"{self.ids['block_label']}-apart"})
         self.ids["block_id"] = own.json()["id"].removeprefix("block-")
         self.secrets.add(self.ids["block_id"].encode())
+        function = f"{self.ids['block_label'].replace('-', '_')}_tool"
+        tool = self.send("POST", TOOLS, {"source_code": f"def {function}():\n    'Do it.'\n"})
+        self.ids["tool_id"] = tool.json()["id"].removeprefix("tool-")
+        self.secrets |= {function.encode(), self.ids["tool_id"].encode()}
         (passage,) = self.send("POST", PASSAGES.format_map(self.ids), TEXT).json()
         self.ids["memory_id"] = passage["id"]
         self.secrets.add(passage["id"].removeprefix("passage-").encode())

@@ -318,7 +318,8 @@ def test_a_default_embedding_model_that_no_provider_has_is_named(doctor: Doctor,
 def test_tools_of_the_file_are_tried(doctor: Doctor, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     endpoint = f"http://{HOST}:{free_port()}/mcp"
     (folder / "turnstone.toml").write_text(
-        f'[tools.code_interpreter]\nruns = "here"\n[tools.python_tools]\nruns = "here"\n[toolgroups."mcp::here"]\nmcp_endpoint = "{endpoint}"'
+        '[tools.code_interpreter]\nruns = "here"\n[tools.python_tools]\nruns = "here"\n'
+        f'[toolgroups."mcp::here"]\nmcp_endpoint = "{endpoint}"'
     )
     monkeypatch.setattr(JailedCode, "check", lambda _: None)
     report = doctor()

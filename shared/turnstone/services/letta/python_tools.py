@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from turnstone.domain.errors import NotFound, ToolFailed, Unsupported
+from turnstone.domain.errors import NotFound, ToolFailed
 from turnstone.domain.letta.python_runs import OFF, PythonCall, PythonOutcome, SourceResult, SourceRun
 from turnstone.domain.letta.python_source import with_types
 from turnstone.domain.letta.tools import values_of
@@ -81,13 +81,13 @@ class PythonTools:
         return runner.run(call, tenant, invocation.timeout_s, invocation.stop).result
 
     def run_source(self, caller: Caller, run: SourceRun, stop: StopSignal | None) -> SourceResult:
-        """Return the result of a function that is not stored.
+        """Return the result of a function that is not stored; where tools of Python are off, an error with the reason.
 
-        Raises Unsupported where tools of Python are off, Overloaded.
+        Raises Overloaded.
         """
         runner = self._deps.runner()
         if runner is None:
-            raise Unsupported(OFF, ("source_code",))
+            return SourceResult(PythonOutcome(OFF, len(OFF), is_error=True), self._deps.clock.now())
         state: dict[str, Any] | None = {"memory": {"blocks": []}} if run.tool.takes_agent_state else None
         call = _call(run.tool, run.arguments, run.environment, state)
         with self._deps.executor.permit(caller.tenant):

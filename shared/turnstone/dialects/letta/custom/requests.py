@@ -48,7 +48,7 @@ class CreateTool(NullMeansDefault):
     name: FunctionName | None = None
     description: About | None = None
     tags: Tags = ()
-    source_type: Literal["python"] = "python"
+    source_type: Literal["python"] | None = None
     json_schema: ToolSchema | None = None
     return_char_limit: ReturnLimit = RETURN_CHARACTERS
 
@@ -101,7 +101,7 @@ class RunTool(NullMeansDefault):
     args: JsonObject
     env_vars: Variables = {}
     name: FunctionName | None = None
-    source_type: Literal["python"] = "python"
+    source_type: Literal["python"] | None = None
 
     def to_run(self) -> SourceRun:
         """Return the function to run. Raises InvalidRequest for source that no tool can be made of."""
