@@ -141,6 +141,7 @@ BEYOND_SCHEMAS = {
     "letta_delete_letta_tool": "base tools stay",
     "letta_run_letta_tool": LETTA_TOOLS,
     "letta_attach_block": "the blocks of an agent have different labels",
+    "letta_detach_block": "a query names an agent",
     "letta_create_passages": "a text is not blank",
     "letta_reset_letta_messages": "an agent begins without messages",
     "letta_send_letta_messages": LETTA_MESSAGES,

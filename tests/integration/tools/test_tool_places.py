@@ -329,7 +329,7 @@ def test_a_setting_without_effect_on_agentcore_is_refused(setting: str) -> None:
         on_aws(f'[tools.code_interpreter]\nruns = "agentcore"\n{setting}', {})
 
 
-def test_tools_of_python_run_in_the_place_of_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tools_of_python_run_in_the_environment_of_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[tuple[str, float, int | None]] = []
 
     def make(runner: object, timeout_s: float, limit: CallLimit | None) -> object:
