@@ -70,8 +70,9 @@ class LettaAgents:
         self._deps.refuse(caller, config)
         agent = Agent(agent_id=agent_id, agent_config=config, created_at=now)
         stored = StoredAgent(agent, self._deps.ids.order_key(now, None), owner_of(caller))
-        own_fields = {"updated_at": now, "environment": variables_of(new.environment, (), now)}
-        fields = put_fields(tenant, agent_id, new.fields.model_copy(update=own_fields))
+        variables = {"environment": variables_of(new.environment, (), now)} if new.environment else {}
+        own_fields = new.fields.model_copy(update={"updated_at": now, **variables})
+        fields = put_fields(tenant, agent_id, own_fields)
         own = [write for each in made for write in puts_of_new(tenant, each)]
 
         def act() -> str:
