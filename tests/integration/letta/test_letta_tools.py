@@ -280,6 +280,29 @@ def test_a_turn_cannot_add_a_tool_that_its_agent_lacks(make: Make) -> None:
     server.whole_turn(server.session(toolgroups=(group,)), toolgroups=(group,))
 
 
+def test_a_hidden_tool_is_attached_by_no_route(make: Make) -> None:
+    server = make()
+    ann, bob = (Caller(tenant="local", principal=name, teams=(name,)) for name in ("ann", "bob"))
+    made = tool(server, caller=ann).tool
+    own = server.core.letta_agents.create(
+        bob, CreateLettaAgent.model_validate({"llm": "scripted"}).to_new("B"), attempt()
+    )
+    group = (toolgroup_of_custom(made.tool_id),)
+    for act in (
+        lambda: agent(server, made.tool_id, caller=bob),
+        lambda: agent(server, caller=bob, tools=["roll"]),
+        lambda: server.core.letta_agents.change_config(bob, own.agent_id, lambda _: {"toolgroups": group}),
+    ):
+        with pytest.raises(NotFound):
+            act()
+    config = AgentConfig(model="scripted", instructions="", toolgroups=group)
+    with pytest.raises(InvalidRequest):
+        server.core.agents.create(bob, config, attempt())
+    with pytest.raises(ToolNameTaken):
+        server.core.letta_tools.upsert(bob, CreateTool.model_validate({"source_code": source()}).to_new(), attempt())
+    assert len(list(server.core.letta_tools.list(bob, ToolQuery(50)))) == len(BASE_TOOLS)
+
+
 def test_only_the_owner_changes_a_tool_that_others_see(make: Make) -> None:
     server = make()
     made = tool(server, caller=Caller(tenant="local", principal="ann", teams=("team",))).tool

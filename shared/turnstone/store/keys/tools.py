@@ -10,7 +10,7 @@ def tool_key(tenant: str, tool_id: str) -> Key:
 
 def tool_name_key(tenant: str, name: str) -> Key:
     """Return the key of the name of a tool, which only one of the tenant has."""
-    return Key(f"{component(tenant)}|tool-names", component(name))
+    return Key(f"{component(tenant)}|tool_names", component(name))
 
 
 def tool_list(tenant: str) -> str:
