@@ -311,3 +311,17 @@ def test_only_the_owner_changes_a_tool_that_others_see(make: Make) -> None:
         server.core.letta_tools.delete(peer, made.tool_id)
     with pytest.raises(Forbidden):
         server.core.letta_tools.upsert(peer, CreateTool.model_validate({"source_code": source()}).to_new(), attempt())
+
+
+def test_a_source_of_any_permitted_length_is_stored_and_read(make: Make) -> None:
+    server = make()
+    long = source() + f"# {'ü' * 99_000}"
+    made = server.core.letta_tools.create(
+        LOCAL_CALLER, CreateTool.model_validate({"source_code": long}).to_new(), attempt()
+    )
+    assert server.core.letta_tools.read(LOCAL_CALLER, made.tool.tool_id).tool.source_code == long
+    (listed,) = list(server.core.letta_tools.list(LOCAL_CALLER, ToolQuery(50)))[len(BASE_TOOLS) :]
+    assert not isinstance(listed, str)
+    assert listed.tool == made.tool
+    server.core.letta_tools.delete(LOCAL_CALLER, made.tool.tool_id)
+    assert len(list(server.core.letta_tools.list(LOCAL_CALLER, ToolQuery(50)))) == len(BASE_TOOLS)
