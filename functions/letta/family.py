@@ -11,8 +11,13 @@ TABLE = {
     "GET /letta/v1/tags": "overview.list_tags",
     "GET /letta/v1/tools": "server.list_letta_tools",
     "POST /letta/v1/tools/add-base-tools": "server.add_base_tools",
+    "POST /letta/v1/tools/run": "tools.run_letta_tool",
     "GET /letta/v1/tools/name/{name}": "tools.get_tool_by_name",
     "GET /letta/v1/tools/{tool_id}": "tools.get_letta_tool",
+    "POST /letta/v1/tools": "tools.create_letta_tool",
+    "PUT /letta/v1/tools": "tools.upsert_letta_tool",
+    "PATCH /letta/v1/tools/{tool_id}": "tools.update_letta_tool",
+    "DELETE /letta/v1/tools/{tool_id}": "tools.delete_letta_tool",
     "GET /letta/v1/blocks": "blocks.list_blocks",
     "POST /letta/v1/blocks": "blocks.create_block",
     "GET /letta/v1/blocks/{block_id}": "blocks.get_block",
@@ -72,4 +77,4 @@ TABLE = {
     "GET /letta/v1/runs/{run_id}/usage": "runs.get_run_usage",
 }
 ROUTES = FamilyRoutes(__package__, TABLE, BELOW, has_slashes=True, unserved="server.unserved_methods")
-handler = LambdaHandler(__name__, family=ROUTES, loads=("letta_agents", "letta_messages", "turns"))
+handler = LambdaHandler(__name__, family=ROUTES, loads=("letta_agents", "letta_messages", "letta_tools", "turns"))

@@ -16,11 +16,11 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 from pydantic_core import ArgsKwargs, PydanticSerializationError, to_json
 
+from turnstone.domain.tools.docstrings import described
 from turnstone.http.errors import outcome_of
 
 from ..client import CommandFailed
 from ..wire import Json
-from .docstrings import described
 
 MODULE = "turnstone_chat_tools"
 INTERRUPTED = object()

@@ -2,8 +2,7 @@
 
 from turnstone.dialects.letta.agents import AgentState, state_of
 from turnstone.dialects.letta.ids import bare
-from turnstone.dialects.letta.tools import tool_of_id
-from turnstone.domain.letta.agents import with_tool
+from turnstone.dialects.letta.tools import tool_of_id, with_tool_of_id
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.dialects import LETTA
 from turnstone.http.replies import Reply, reply
@@ -12,12 +11,14 @@ from turnstone.http.route import Route
 
 
 def add_agent_tool(request: Request) -> Reply:
-    name, agent_id = tool_of_id(request.path_params["tool_id"]), bare("agent", request.path_params["agent_id"])
+    tool_id, agent_id = request.path_params["tool_id"], bare("agent", request.path_params["agent_id"])
+    request.use_cases.letta_tools.find(request.caller, tool_of_id(tool_id))
     agents = request.use_cases.letta_agents
-    agent = agents.change_config(request.caller, agent_id, lambda config: {"toolgroups": with_tool(config, name)})
+    changes = lambda config: {"toolgroups": with_tool_of_id(config, tool_id)}  # noqa: E731 - of the stored one
+    agent = agents.change_config(request.caller, agent_id, changes)
     return reply(state_of(agent, request.caller.tenant))
 
 
 PATH = "/letta/v1/agents/{agent_id}/add-tool/{tool_id}"
 ROUTE = Route("PATCH", PATH, add_agent_tool, AgentState, dialect=LETTA)
-handler = LambdaHandler(__name__, ROUTE, loads="letta_agents")
+handler = LambdaHandler(__name__, ROUTE, loads=("letta_agents", "letta_tools"))

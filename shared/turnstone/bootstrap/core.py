@@ -79,6 +79,8 @@ class Core:
     shields = ServiceOf(lambda core: core.registries.shields)
     inferring = ServiceOf(lambda core: core.model_services.inferring)
     stored_completions = ServiceOf(lambda core: core.model_services.stored_completions)
+    letta_tools = ServiceOf(lambda core: core.letta_services.tools)
+    python_tools = ServiceOf(lambda core: core.registries.python_tools)
     letta_agents = ServiceOf(lambda core: core.letta_services.agents)
     letta_contexts = ServiceOf(lambda core: core.letta_services.contexts)
     letta_messages = ServiceOf(lambda core: core.letta_services.messages)

@@ -24,15 +24,21 @@ if TYPE_CHECKING:
     from turnstone.bootstrap.models import ProviderDeps
     from turnstone.domain.registry.catalogue import BedrockProvider, Catalogue, OpenAIProvider
     from turnstone.domain.registry.registry import Toolgroup
-    from turnstone.domain.registry.tool_settings import CodeInterpreterSettings, PhotogenSettings, ToolSettings
+    from turnstone.domain.registry.tool_settings import (
+        CodeInterpreterSettings,
+        PhotogenSettings,
+        PythonToolSettings,
+        ToolSettings,
+    )
     from turnstone.ports.system import Clock
-    from turnstone.ports.tools import Toolbox
+    from turnstone.ports.tools import PythonRunner, Toolbox
     from turnstone.settings.config import LambdaSettings, Settings
     from turnstone.settings.local_settings import LocalSettings
 
 log = logging.getLogger(__name__)
 # in addition to the memory of the code: the files in its folder, its output, and its two other processes
 CODE_CALL_OVERHEAD_MB = 96
+CODE_INTERPRETER, PYTHON_TOOLS = "code_interpreter", "python_tools"
 
 
 class ToolEnvironment(NamedTuple):
@@ -76,8 +82,10 @@ def lambda_tool_kinds(
     settings: LambdaSettings, catalogue: Catalogue | None, clock: Clock, deps: ProviderDeps, secret: Keys
 ) -> EveryToolKind:
     """Return every kind on AWS; secrets are read at their first use. Raises InvalidSettings."""
-    if catalogue is not None and catalogue.tools.code_interpreter.runs == "here":
-        raise InvalidFile("tools.code_interpreter.runs: must be agentcore or off on AWS")
+    if catalogue is not None:
+        for name in (CODE_INTERPRETER, PYTHON_TOOLS):
+            if getattr(catalogue.tools, name).runs == "here":
+                raise InvalidFile(f"tools.{name}.runs: must be agentcore or off on AWS")
     return build_tool_kinds(ToolEnvironment(settings, catalogue, clock, deps, secret))
 
 
@@ -85,13 +93,18 @@ def build_tool_kinds(environment: ToolEnvironment) -> EveryToolKind:
     """Return every kind. Raises InvalidSettings if the file requires something unavailable here."""
     image_model: Callable[[], ImageModel] | None = None
     code_interpreter: Callable[[], Toolbox] | None = None
+    python: Callable[[], PythonRunner] | None = None
     allowed = cache(partial(_allowed, environment.settings))
     if environment.catalogue is not None:
         configured = environment.catalogue.tools
         if configured.photogen is not None:
             image_model = _image_model(configured.photogen, environment.catalogue, environment.deps)
         if configured.code_interpreter.runs != "off":
-            code_interpreter = _code_interpreter(environment, configured.code_interpreter)
+            calls = _calls_here(environment, CODE_INTERPRETER)
+            code_interpreter = partial(_make_code_interpreter, environment, configured.code_interpreter, calls)
+        if configured.python_tools.runs != "off":
+            calls = _calls_here(environment, PYTHON_TOOLS)
+            python = partial(_make_python, environment, configured.python_tools, calls)
         _refuse_wrong_addresses(environment.catalogue, allowed)
     mcp = _McpServers(
         allowed, environment.catalogue.configured_toolgroups() if environment.catalogue is not None else {}
@@ -105,6 +118,7 @@ def build_tool_kinds(environment: ToolEnvironment) -> EveryToolKind:
         mcp=mcp.toolbox,
         code_interpreter=code_interpreter,
         close=mcp.close,
+        python=python,
     )
     return EveryToolKind(dependencies)
 
@@ -214,28 +228,30 @@ class _McpServers:
                 self._connections.close()
 
 
-def _code_interpreter(environment: ToolEnvironment, settings: CodeInterpreterSettings) -> Callable[[], Toolbox]:
-    """Return the factory of the toolbox. Raises InvalidSettings if the machine's memory is too small."""
-    calls = _code_calls(settings, environment.processes) if settings.runs == "here" else None
-    return partial(_make_code_interpreter, environment, settings, calls)
+def _calls_here(environment: ToolEnvironment, name: str) -> int | None:
+    """Return the limit of calls at a time for one of the processes, None where they run elsewhere.
 
-
-def _code_calls(settings: CodeInterpreterSettings, processes: int) -> int:
-    """Return the limit of code calls at a time for one of the processes. Raises InvalidSettings."""
+    Raises InvalidSettings if the machine's memory is too small.
+    """
     from turnstone.adapters.machine.machine_memory import usable_memory_bytes  # only where code is run
 
-    calls = settings.calls_at_a_time
-    name = "tools.code_interpreter"
+    tools = _settings_of(environment.catalogue)
+    settings: CodeInterpreterSettings = getattr(tools, name)
+    if settings.runs != "here":
+        return None
+    processes, calls = environment.processes, settings.calls_at_a_time
     if calls is None:
         usable_bytes = usable_memory_bytes()
-        half_mb = None if usable_bytes is None else usable_bytes // 2 // 2**20
-        calls = 1 if half_mb is None else max(1, half_mb // (settings.memory_mb + CODE_CALL_OVERHEAD_MB))
+        kinds = sum(each.runs == "here" for each in (tools.code_interpreter, tools.python_tools))
+        share_mb = None if usable_bytes is None else usable_bytes // 2 // kinds // 2**20
+        calls = 1 if share_mb is None else max(1, share_mb // (settings.memory_mb + CODE_CALL_OVERHEAD_MB))
         if calls < processes:
-            room = f"half of the memory has room for {calls} calls at a time, and TURNSTONE_PROCESSES is {processes}"
-            raise InvalidFile(f"{name}.memory_mb: {room}; lower either, or set calls_at_a_time")
+            share = "half" if kinds == 1 else "a quarter"
+            room = f"{share} of the memory has room for {calls} calls at a time, and TURNSTONE_PROCESSES is {processes}"
+            raise InvalidFile(f"tools.{name}.memory_mb: {room}; lower either, or set calls_at_a_time")
     elif calls < processes:
-        raise InvalidFile(f"{name}.calls_at_a_time: must be at least TURNSTONE_PROCESSES, which is {processes}")
-    log.info("code calls at a time: %d in each process", calls // processes)
+        raise InvalidFile(f"tools.{name}.calls_at_a_time: must be at least TURNSTONE_PROCESSES, which is {processes}")
+    log.info("calls at a time of %s: %d in each process", name, calls // processes)
     return calls // processes
 
 
@@ -247,6 +263,14 @@ def _make_code_interpreter(
 
     limit = None if calls is None else CallLimit(calls)
     return CodeInterpreter(_code_runner(environment, settings), settings.timeout_seconds, limit)
+
+
+def _make_python(environment: ToolEnvironment, settings: PythonToolSettings, calls: int | None) -> PythonRunner:
+    from turnstone.adapters.tools.code.call_limit import CallLimit
+    from turnstone.adapters.tools.code.python_calls import PythonCalls
+
+    limit = None if calls is None else CallLimit(calls)
+    return PythonCalls(_code_runner(environment, settings), settings.timeout_seconds, limit)
 
 
 def _code_runner(environment: ToolEnvironment, settings: CodeInterpreterSettings) -> CodeRunner:

@@ -31,6 +31,7 @@ STATUS: dict[type[Exception], int] = {
     errors.NotFound: 404,
     errors.AlreadyRegistered: 409,
     errors.LabelTaken: 409,
+    errors.ToolNameTaken: 409,
     errors.TurnConflict: 409,
     errors.IdempotencyMismatch: 409,
     errors.LeaseLost: 409,

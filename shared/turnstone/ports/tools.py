@@ -1,13 +1,15 @@
-"""Toolgroups: list and run their tools."""
+"""Toolgroups: list and run their tools. Tools of Python: run their functions."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from turnstone.domain.letta.python_runs import PythonCall, PythonOutcome
     from turnstone.domain.registry.registry import Toolgroup
     from turnstone.domain.tools.tool_runs import ToolAsker, ToolInvocation, ToolResult
     from turnstone.domain.tools.tools import ToolDef
+    from turnstone.domain.values.cancellation import StopSignal
 
 
 class Toolbox(Protocol):
@@ -22,6 +24,17 @@ class Toolbox(Protocol):
 
     def invoke(self, invocation: ToolInvocation) -> ToolResult:
         """Run the call. Raises ToolFailed, whose message is shown to the model."""
+
+
+class PythonRunner(Protocol):
+    """Runs functions of tools of Python, isolated from the server and from each other."""
+
+    def run(self, call: PythonCall, tenant: str, timeout_s: float, stop: StopSignal | None) -> PythonOutcome:
+        """Return the result; an error of the function and a timeout are results, too.
+
+        Raises:
+            ToolFailed: the function was not run, or the call was cancelled.
+        """
 
 
 class ToolKinds(Protocol):
@@ -43,3 +56,6 @@ class ToolKinds(Protocol):
 
     def remote(self) -> Toolbox:
         """Return the toolbox of calls to the address in their agent's own definition (`options.remote_execution`)."""
+
+    def python(self) -> PythonRunner | None:
+        """Return the runner of tools of Python, None where they are off."""

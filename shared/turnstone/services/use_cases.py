@@ -16,9 +16,11 @@ if TYPE_CHECKING:  # a function loads the services that its route uses, and no o
     from turnstone.services.letta.contexts import LettaContexts
     from turnstone.services.letta.editing import LettaEditing
     from turnstone.services.letta.messages import LettaMessages
+    from turnstone.services.letta.python_tools import PythonTools
     from turnstone.services.letta.runs import LettaRuns
     from turnstone.services.letta.source_files import SourceFiles
     from turnstone.services.letta.sources import Sources
+    from turnstone.services.letta.tools import CustomTools
     from turnstone.services.memory.banks import Banks
     from turnstone.services.memory.documents.documents import Documents
     from turnstone.services.memory.documents.file_batches import FileBatches
@@ -72,6 +74,12 @@ class UseCases(Protocol):
 
     @property
     def letta_agents(self) -> LettaAgents: ...
+
+    @property
+    def letta_tools(self) -> CustomTools: ...
+
+    @property
+    def python_tools(self) -> PythonTools: ...
 
     @property
     def letta_contexts(self) -> LettaContexts: ...

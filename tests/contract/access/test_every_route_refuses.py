@@ -36,7 +36,9 @@ FOR_ALL: Mapping[tuple[str, str], int] = {
     ("GET", "/letta/v1/tools"): 200,
     ("POST", "/letta/v1/tools/add-base-tools"): 200,
     ("GET", "/letta/v1/models/embedding"): 200,
-    ("GET", "/letta/v1/tools/{tool_id}"): 200,
+    ("POST", "/letta/v1/tools"): 200,
+    ("PUT", "/letta/v1/tools"): 200,
+    ("POST", "/letta/v1/tools/run"): 200,
     ("GET", "/letta/v1/tools/name/{name}"): 200,
     ("GET", "/letta/v1/tags"): 200,  # only of what the stranger may see, here and below
     ("GET", "/letta/v1/blocks"): 200,

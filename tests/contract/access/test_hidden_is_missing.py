@@ -43,6 +43,7 @@ IDS = (
         "source_id",
         "source_name",
         "job_id",
+        "tool_id",
     ),
     *(*OF_BANKS, *OF_STORES, *OF_RESPONSES),
 )

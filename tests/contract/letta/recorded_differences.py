@@ -6,11 +6,10 @@ from collections.abc import Mapping
 
 # exchanges of routes that this server lacks, or refuses by name
 UNSERVED = {
-    *("25_tool_create", "26_tool_create_409"),
     "101_users",
 }
 # fields of requests that this server refuses, left out
-NOT_SENT = {("05_create", "tool_exec_environment_variables"), ("06_create_min", "initial_message_sequence")}
+NOT_SENT = {("06_create_min", "initial_message_sequence")}
 # the recorded status, that of this server, and the reason
 BY_STATUS: Mapping[str, tuple[int, int, str]] = {
     "15_list_noslash": (307, 200, "a redirect repeats the request"),

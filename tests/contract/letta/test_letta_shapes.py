@@ -31,7 +31,17 @@ ANSWER = "message-77f1aae7-7294-4ae1-93c0-c6b63999ffc4"  # of a tool
 PLACEHOLDER = re.compile(r"<(\w+) id>")
 LACKS = ("path_not_found", "method_not_allowed", "not_implemented")
 # texts whose length alone is recorded
+SOURCE = '''def roll(sides: int) -> int:
+    """Roll a die.
+
+    Args:
+        sides (int): number of sides
+    """
+    return sides
+'''
 TEXTS = {
+    "25_tool_create": SOURCE,
+    "26_tool_create_409": SOURCE,
     "40_block_patch_over": "x" * 300,
     "41_block_patch_over2": "x" * 6_000,
     "62_send_memtool": '@@tool core_memory_append {"label": "human", "content": "likes tea"}@@',
@@ -145,8 +155,8 @@ class Player:
     def _keep(self, name: str, answer: Answered) -> None:
         if name == "05_create":
             self._ids[AGENT] = answer.json()["id"]
-            tools = self._client.get("/letta/v1/tools").json()
-            self._ids[TOOL] = next(tool["id"] for tool in tools if tool["name"] == "conversation_search")
+        elif name == "25_tool_create":
+            self._ids[TOOL] = answer.json()["id"]
         elif name == "46_source_create":
             self._ids[SOURCE] = answer.json()["id"]
         elif name == "50_arch_add":

@@ -69,6 +69,7 @@ DOCUMENTS = "documents are texts of their types, or at addresses that may be fet
 QUERIES = "questions are not empty, and each kind of banks has parameters and filters of its own"
 LETTA_AGENTS = "fields without an effect are empty, and an agent names a model of this server"
 LETTA_BLOCKS = "values are within the limit of their block, and labels differ"
+LETTA_TOOLS = "source is Python with a function, a docstring and annotations, and names of tools differ"
 LETTA_MESSAGES = "messages are streamed as they are made, and the rules of an agent leave it a tool"
 # Operations that may refuse a request that follows the document, with the rule that the document can't express. Their
 # refusals have to name it, too.
@@ -135,7 +136,13 @@ BEYOND_SCHEMAS = {
     "letta_update_memory_block": LETTA_BLOCKS,
     "letta_create_block": LETTA_BLOCKS,
     "letta_update_block": LETTA_BLOCKS,
+    "letta_create_letta_tool": LETTA_TOOLS,
+    "letta_upsert_letta_tool": LETTA_TOOLS,
+    "letta_update_letta_tool": LETTA_TOOLS,
+    "letta_delete_letta_tool": "base tools stay",
+    "letta_run_letta_tool": LETTA_TOOLS,
     "letta_attach_block": "the blocks of an agent have different labels",
+    "letta_detach_block": "a query names an agent",
     "letta_create_passages": "a text is not blank",
     "letta_reset_letta_messages": "an agent begins without messages",
     "letta_send_letta_messages": LETTA_MESSAGES,

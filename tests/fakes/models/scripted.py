@@ -29,6 +29,7 @@ from turnstone.domain.usage.usage import TokenUsage
 from turnstone.domain.values.cancellation import StopSignal
 from turnstone.domain.values.content import Content, Url
 from turnstone.ports.models import Capability
+from turnstone.ports.tools import PythonRunner
 
 GATE_TIMEOUT_S = 10.0
 USAGE = TokenUsage(prompt_tokens=10, completion_tokens=5, total_tokens=15)
@@ -147,6 +148,7 @@ class ScriptedTools:
         self.invocations: list[ToolInvocation] = []
         self.listings = 0
         self.unlisted: tuple[str, ...] = ()
+        self.runner: PythonRunner | None = None
 
     def offer(self, groups: Mapping[str, Mapping[str, ToolFunction]]) -> None:
         """Replace the groups."""
@@ -166,6 +168,9 @@ class ScriptedTools:
 
     def remote(self) -> ScriptedToolbox:
         return ScriptedToolbox(self, ())
+
+    def python(self) -> PythonRunner | None:
+        return self.runner
 
     def offered(self, toolgroups: Sequence[ToolGroup]) -> tuple[OfferedTool, ...]:
         offered: dict[str, OfferedTool] = {}

@@ -15,6 +15,8 @@ APPEND = 'call core_memory_append {"inner_thoughts": "I keep it.", "label": "hum
 KEEP = 'call archival_memory_insert {"inner_thoughts": "I keep it.", "content": "Grass is green."}'
 FIND = 'call archival_memory_search {"inner_thoughts": "I look.", "query": "grass"}'
 RECALL = 'call conversation_search {"inner_thoughts": "I look.", "query": "Hello"}'
+ROLL = "def roll(sides: int):\n    'Roll a die.'\n    return sides\n"
+CALL_ROLL = 'call roll {"inner_thoughts": "I roll.", "sides": 6, "request_heartbeat": true}'
 SEND = 'call send_message {"inner_thoughts": "I answer.", "message": "Hello."}'
 
 
@@ -161,6 +163,35 @@ def of_tokens(world: World) -> None:
     agent = f"{AGENTS}/{world.post(f'{AGENTS}/', CONFIG)['id']}"
     for text in (SEND, APPEND, "hello", "fail 500"):
         world.send("POST", f"{agent}/messages/stream", texts(text, stream_tokens=True))
+    world.work()
+
+
+@scenario("tests/e2e/letta/test_letta_tools.py", "tests/integration/letta/test_letta_tools.py")
+def of_python_tools(world: World) -> None:
+    world.serve()
+    tools, roll = f"{LETTA}/tools", {"source_code": ROLL}
+    tool = world.post(tools, {**roll, "tags": ["dice"]})["id"]
+    for body in (roll, {"source_code": "def roll(:"}, {"source_code": "x = 1"}, {**roll, "return_char_limit": 0}):
+        world.send("POST", tools, body)
+    world.send("PUT", tools, {**roll, "tags": ["new"]})
+    for path in (tools, f"{tools}?limit=1", f"{tools}?cursor={tool}", f"{tools}/{tool}", f"{tools}/name/roll"):
+        world.send("GET", path)
+    world.send("PATCH", f"{tools}/{tool}", {"return_char_limit": 9})
+    world.send("PATCH", f"{tools}/{tool}", {"name": "none"})
+    base = next(each["id"] for each in world.get(tools) if each["name"] == "send_message")
+    for method in ("PATCH", "DELETE"):
+        world.send(method, f"{tools}/{base}", {})
+    world.send("POST", f"{tools}/run", {**roll, "args": {"sides": "6"}})
+    variables = {"tool_exec_environment_variables": {"API_KEY": "hush"}}
+    agent = f"{AGENTS}/{world.post(AGENTS, {**CONFIG, 'tools': ['roll'], **variables})['id']}"
+    world.send("POST", f"{agent}/messages", texts(CALL_ROLL))
+    for verb in ("remove-tool", "add-tool"):
+        world.send("PATCH", f"{agent}/{verb}/{tool}")
+    world.send("PATCH", agent, {"tool_exec_environment_variables": {}})
+    for _ in range(2):
+        world.send("DELETE", f"{tools}/{tool}")
+    world.send("GET", f"{agent}/tools")
+    world.send("DELETE", agent)
     world.work()
 
 

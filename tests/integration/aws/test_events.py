@@ -172,6 +172,10 @@ SHOWN = {
     "add_agent_tool": {"id", "tools"},
     "remove_agent_tool": {"id", "tools"},
     "get_letta_tool": {"id", "name"},
+    "create_letta_tool": {"id", "name", "source_code"},
+    "upsert_letta_tool": {"id", "name", "source_code"},
+    "update_letta_tool": {"id", "name", "source_code"},
+    "run_letta_tool": {"status", "tool_return"},
     "list_embedding_models": {"embedding_model", "embedding_dim"},
     "get_context_overview": {"num_messages", "messages"},
     "list_context_messages": {"id", "role"},
@@ -216,7 +220,7 @@ WITHOUT_BODY = {"register_toolgroup", "unregister_model", "unregister_shield", "
 WITHOUT_BODY |= {"insert_chunks", "unregister_vector_db"}
 WITHOUT_BODY |= {"delete_memory_bank", "insert_documents", "delete_document", "insert_rag_documents"}
 WITHOUT_BODY |= {"unregister_bank", "insert_into_bank"}
-WITHOUT_BODY |= {"delete_agent_2024", "delete_session_2024", "delete_source"}
+WITHOUT_BODY |= {"delete_agent_2024", "delete_session_2024", "delete_source", "delete_letta_tool"}
 BARE_LISTS = {"list_banks", "list_memory_blocks", "list_letta_agents", "list_letta_messages", "list_letta_models"}
 BARE_LISTS |= {"list_context_messages", "list_blocks", "list_embedding_models"}
 BARE_LISTS |= {"list_letta_tools", "add_base_tools", "list_passages", "create_passages"}
@@ -227,6 +231,7 @@ ATTACHES = "attach_block"  # which changes nothing the second time
 DELETES = {"delete_agent", "delete_session", "detach_block", "delete_source_file"}
 MAKES_OWN = {"create_agent", "create_agent_2024", "register_model", "register_shield", "register_toolgroup"}
 MAKES_OWN |= {"register_vector_db", "register_memory_bank", "register_bank", "create_file", "create_upload"}
+MAKES_OWN |= {"create_letta_tool", "upsert_letta_tool"}
 MAKES_OWN |= {"create_vector_store", "create_conversation", "create_webhook", "create_letta_agent", "create_block"}
 MAKES_OWN |= {"create_source"}
 LISTS = {"list_agents", "list_chat_completions", "list_models", "list_openai_models", "list_shields", "list_toolgroups"}
@@ -253,6 +258,7 @@ PRIVATE_LISTS = {"list_agents", "list_chat_completions", "list_responses", "list
 FOR_ALL = {"health", "version", "get_openapi", "get_docs", "get_root", "list_providers", "get_provider"}
 FOR_ALL |= {"list_tools", "get_tool", "list_runtime_tools", "invoke_tool"}
 FOR_ALL |= {"letta_health", "list_letta_tools", "add_base_tools", "get_letta_tool", "get_tool_by_name"}
+FOR_ALL |= {"run_letta_tool"}
 FOR_ALL |= {
     "infer_completion",
     "create_completion",

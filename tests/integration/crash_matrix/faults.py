@@ -29,7 +29,7 @@ from turnstone.ports.records import Get, Key, KeyPage, Operation, Range, Record,
 from turnstone.ports.shields import RunnableShield, ShieldKinds
 from turnstone.ports.storage import BlobStore, RangeStore
 from turnstone.ports.supervision import Jobs, Supervisor
-from turnstone.ports.tools import Toolbox, ToolKinds
+from turnstone.ports.tools import PythonRunner, Toolbox, ToolKinds
 from turnstone.ports.webhooks import WebhookSender
 
 PORTS = ("store", "blobs", "model", "tools", "shields", "supervisor", "jobs", "receiver")
@@ -217,6 +217,9 @@ class FaultyTools:
 
     def remote(self) -> Toolbox:
         return _FaultyToolbox(self._inner.remote(), self._line)
+
+    def python(self) -> PythonRunner | None:
+        return self._inner.python()
 
 
 class _FaultyToolbox:

@@ -374,6 +374,7 @@ def _keeps_registries(answer: Callable[..., Any], agent_id: str) -> None:
         answer("GET", f"{agent}/memory/{path}")
     for verb in ("remove-tool", "add-tool"):
         answer("PATCH", f"{agent}/{verb}/{tool}")
+    _keeps_python_tools(answer, agent)
     blocks = "/letta/v1/blocks"
     block = f"{blocks}/{answer('POST', blocks, {'label': 'team', 'value': 'tea'})[1].get('id', 'block-none')}"
     answer("PATCH", f"{block}/attach?agent_id={agent_id}")
@@ -382,6 +383,21 @@ def _keeps_registries(answer: Callable[..., Any], agent_id: str) -> None:
         answer("GET", path)
     answer("PATCH", f"{block}/detach?agent_id={agent_id}")
     answer("DELETE", block)
+
+
+def _keeps_python_tools(answer: Callable[..., Any], agent: str) -> None:
+    """Create a tool of Python, give it to the agent, run and delete it."""
+    tools = "/letta/v1/tools"
+    source = {"source_code": "def roll(sides: int):\n    'Roll a die.'\n    return sides\n"}
+    tool = answer("POST", tools, source)[1].get("id", "tool-none")
+    answer("PUT", tools, source)
+    answer("PATCH", f"{agent}/add-tool/{tool}")
+    answer("PATCH", f"{tools}/{tool}", {"tags": ["dice"]})
+    for path in (tools, f"{tools}/{tool}", f"{tools}/name/roll", agent):
+        answer("GET", path)
+    answer("POST", f"{tools}/run", {**source, "args": {"sides": "6"}})
+    answer("POST", f"{agent}/messages", {"messages": [{"role": "user", "text": "please roll(sides=6)"}]})
+    answer("DELETE", f"{tools}/{tool}")
 
 
 def _keeps_letta_agent(stage: Stage, text: str) -> None:

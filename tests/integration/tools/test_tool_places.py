@@ -20,7 +20,7 @@ from tests.fakes.tools.search_services import KEY, tavily
 from tests.fakes.tools.tool_calls import ASKER, invocation
 from tests.fakes.web.web_server import WebServer, json_answer
 from turnstone.adapters.machine import machine_memory
-from turnstone.adapters.tools.code import code_interpreter
+from turnstone.adapters.tools.code import code_interpreter, python_calls
 from turnstone.adapters.tools.code.call_limit import CallLimit
 from turnstone.adapters.tools.factory import EveryToolKind
 from turnstone.bootstrap.catalogue import build_catalogue
@@ -160,6 +160,7 @@ def test_an_unavailable_entry_of_the_file_is_refused_at_the_start(text: str, pro
     ("text", "problem"),
     [
         ('[tools.code_interpreter]\nruns = "here"', "tools.code_interpreter.runs: must be agentcore or off on AWS"),
+        ('[tools.python_tools]\nruns = "here"', "tools.python_tools.runs: must be agentcore or off on AWS"),
         ('[tools.websearch]\napi_key_env = "X"', "tools.websearch: its key is named by api_key_secret here"),
     ],
 )
@@ -326,3 +327,27 @@ def test_fewer_calls_than_processes_are_refused_at_the_start(
 def test_a_setting_without_effect_on_agentcore_is_refused(setting: str) -> None:
     with pytest.raises(InvalidSettings, match=f"{setting.split()[0]}: has no effect.*; leave it out"):
         on_aws(f'[tools.code_interpreter]\nruns = "agentcore"\n{setting}', {})
+
+
+def test_tools_of_python_run_in_the_environment_of_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[tuple[str, float, int | None]] = []
+
+    def make(runner: object, timeout_s: float, limit: CallLimit | None) -> object:
+        made.append((type(runner).__name__, timeout_s, limit and limit.most))
+        return runner
+
+    monkeypatch.setattr(python_calls, "PythonCalls", make)
+    monkeypatch.setattr(machine_memory, "usable_memory_bytes", lambda: 8 * 2**30)
+    code = '[tools.code_interpreter]\nruns = "here"\n'
+    assert local(code).python() is None
+    assert on_aws("", {}).python() is None
+    here = local('[tools.python_tools]\nruns = "here"\ntimeout_seconds = 7')
+    assert here.python() is here.python() is not None
+    both = local(f'{code}[tools.python_tools]\nruns = "here"')
+    both.python()
+    on_aws('[tools.python_tools]\nruns = "agentcore"', {}).python()
+    assert made == [("JailedCode", 7, 6), ("JailedCode", 30, 3), ("AgentCoreCode", 30, None)]
+    with pytest.raises(
+        InvalidSettings, match=r"tools\.code_interpreter\.memory_mb: a quarter of the memory has room for 3 "
+    ):
+        local(f'{code}[tools.python_tools]\nruns = "here"', processes=4)

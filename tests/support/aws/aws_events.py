@@ -23,6 +23,7 @@ from turnstone.domain.files.stored_files import FileUpload, StoredFile
 from turnstone.domain.letta.agents import main_session
 from turnstone.domain.letta.runs import ListedRun
 from turnstone.domain.letta.sources import ListedJob
+from turnstone.domain.letta.tools import CustomTool, StoredTool
 from turnstone.domain.memory.banks import Bank, BankRef, SourceFields, VectorSpace
 from turnstone.domain.memory.documents import Document, DocumentChunk
 from turnstone.domain.memory.lent_banks import archive_of
@@ -48,6 +49,7 @@ from turnstone.store.files.files import FileStore, cleaning_of
 from turnstone.store.files.uploads import UploadStore, ref_of
 from turnstone.store.letta.jobs import LettaJobStore
 from turnstone.store.letta.runs import put_run
+from turnstone.store.letta.tools import ToolStore
 from turnstone.store.memory.bank_records import BankChange
 from turnstone.store.memory.banks import BankStore, StoredBank
 from turnstone.store.memory.contents import BankContents
@@ -104,6 +106,7 @@ def store_what_events_name(store: RangeStore, *, is_waiting: bool, has_block: bo
     block = MemoryBlock(block_id=ids["agent_id"], label="human", value="name: Bob", updated_at=AT)
     own = StoredBlock(block=block, order=ids["agent_id"], stamp=OWNED, agents=(ids["agent_id"],))
     BlockStore(store).create(ACCOUNT, own, _attempt("block"), AT)
+    _store_tool(store)
     blocks = (block.block_id,) if has_block else ()
     config = AgentConfig(
         model="offline", instructions="", client_tools=(ToolDef(name="get_weather"),), memory_blocks=blocks
@@ -140,6 +143,16 @@ def store_what_events_name(store: RangeStore, *, is_waiting: bool, has_block: bo
     else:
         turns.commit(ref, closed(running.session, state.completed(response, AT), turns.view(ref, 1_000).open_segment))
     return ref
+
+
+def _store_tool(store: RangeStore) -> None:
+    """Store the tool of Python whose id an event holds."""
+    tool_id = load_event("update_letta_tool")["pathParameters"]["proxy"].removeprefix("tools/tool-")
+    tool = CustomTool(
+        tool_id=tool_id, name="own", source_code="def own():\n    'Do it.'\n", parameters={"type": "object"}
+    )
+    stored = StoredTool(tool=tool, order=tool_id, stamp=OWNED)
+    ToolStore(store).create(ACCOUNT, stored, _attempt("tool"), AT)
 
 
 def _store_response(store: RangeStore, ref: TurnRef) -> None:

@@ -26,12 +26,14 @@ from tests.support.server.bodies.letta import (
     MESSAGES,
     NEW_BLOCK,
     NEW_SOURCE,
+    NEW_TOOL,
     OF_AGENT,
     PASSAGES,
     SENT,
     SENT_FILE,
     SOURCES,
     TEXT,
+    TOOLS,
     UPLOAD,
     WITHOUT_ANSWER,
 )
@@ -287,6 +289,9 @@ class World:
             assert client.get(f"{path}/{answer.json()['id']}").status == 200
         elif self._route.path == ALL_BLOCKS:
             assert client.get(f"{ALL_BLOCKS}/{answer.json()['id']}").status == 200
+        elif (request.method, self._route.path) == ("POST", TOOLS):
+            own = f"{TOOLS}/{answer.json()['id']}"
+            assert client.get(own).status == client.send(Raw("DELETE", own.encode())).status == 200
         elif self._route.path == LETTA_AGENTS:
             assert client.get(f"{LETTA_AGENTS}/{answer.json()['id']}").status == 200
 
@@ -448,6 +453,9 @@ class World:
             self._ids["block_id"] = self._server.client.post(ALL_BLOCKS, NEW_BLOCK).json()["id"]
             if self._route.path.endswith("/detach"):
                 self._attach()
+        if self._route.path.startswith(f"{TOOLS}/{{"):
+            body = json.dumps(NEW_TOOL).encode()
+            self._ids["tool_id"] = self._server.client.send(Raw("PUT", TOOLS.encode(), (body,))).json()["id"]
         if "{memory_id}" in self._route.path:
             (passage,) = self._server.client.post(self._at(PASSAGES), TEXT).json()
             self._ids["memory_id"] = passage["id"]

@@ -22,6 +22,7 @@ from tests.support.server.bodies.letta import (
     SOURCE,
     SOURCES,
     TEXT,
+    TOOLS,
     UPLOAD,
 )
 from turnstone.domain.access.caller import Caller
@@ -43,7 +44,7 @@ CONVERSATIONS = "/v1/openai/v1/conversations"
 CONVERSATION_ITEMS = f"{CONVERSATIONS}/{{conversation_id}}/items"
 THINGS = ("agent", "session", "turn", "model", "group", "shield", "stored")
 PARAMETER = re.compile(r"{(\w+)}")
-SERVERS_OWN = {"tool_name": "current_time", "provider_id": "default", **LETTA_TOOL}
+SERVERS_OWN = {"tool_name": "current_time", "provider_id": "default", "name": LETTA_TOOL["name"]}
 Header = tuple[bytes, bytes]
 QUERY_2024 = {
     "/agents/turn/get": "?agent_id={agent_id}&turn_id={turn_id}",
@@ -175,6 +176,10 @@ class Tenant:
         own = self.send("POST", ALL_BLOCKS, {**block, "label": f"{self.ids['block_label']}-apart"})
         self.ids["block_id"] = own.json()["id"].removeprefix("block-")
         self.secrets.add(self.ids["block_id"].encode())
+        function = f"{self.ids['block_label'].replace('-', '_')}_tool"
+        tool = self.send("POST", TOOLS, {"source_code": f"def {function}():\n    'Do it.'\n"})
+        self.ids["tool_id"] = tool.json()["id"].removeprefix("tool-")
+        self.secrets |= {function.encode(), self.ids["tool_id"].encode()}
         (passage,) = self.send("POST", PASSAGES.format_map(self.ids), TEXT).json()
         self.ids["memory_id"] = passage["id"]
         self.secrets.add(passage["id"].removeprefix("passage-").encode())

@@ -1,6 +1,6 @@
 """Functions of a Python file as tools: their definitions, and the results of calls.
 
-Covers: functions/command/chat/answering, functions/command/client, functions/command/chat/docstrings,
+Covers: functions/command/chat/answering, functions/command/client, domain/tools/docstrings,
   functions/command/chat/screen, functions/command/chat/tools
 """
 
@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from functions.command.chat.answering import DECLINED, MOST_APPROVED, NO_USER, TOO_LONG, Answering
-from functions.command.chat.docstrings import described
 from functions.command.chat.screen import TextScreen
 from functions.command.chat.tools import MODULE, ClientTool, load_tools
 from functions.command.client import CommandFailed
+from turnstone.domain.tools.docstrings import described
 from turnstone.domain.tools.tools import ToolDef
 
 Load = Callable[[str], Mapping[str, ClientTool]]

@@ -318,18 +318,21 @@ def test_a_default_embedding_model_that_no_provider_has_is_named(doctor: Doctor,
 def test_tools_of_the_file_are_tried(doctor: Doctor, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     endpoint = f"http://{HOST}:{free_port()}/mcp"
     (folder / "turnstone.toml").write_text(
-        f'[tools.code_interpreter]\nruns = "here"\n[toolgroups."mcp::here"]\nmcp_endpoint = "{endpoint}"'
+        '[tools.code_interpreter]\nruns = "here"\n[tools.python_tools]\nruns = "here"\n'
+        f'[toolgroups."mcp::here"]\nmcp_endpoint = "{endpoint}"'
     )
     monkeypatch.setattr(JailedCode, "check", lambda _: None)
     report = doctor()
-    assert report.of("tools") == ["ok", "ok", "failed"]
+    assert report.of("tools") == ["ok", "ok", "ok", "failed"]
     assert "toolgroups.mcp::here.mcp_endpoint" in report.failed()["tools"]
 
     def refuse(_: JailedCode) -> None:
         raise ToolFailed("no namespaces")
 
     monkeypatch.setattr(JailedCode, "check", refuse)
-    assert doctor().of("tools") == ["ok", "failed", "failed"]
+    refused = doctor()
+    assert refused.of("tools") == ["ok", "failed", "failed", "failed"]
+    assert any("[tools.python_tools]" in str(each) for each in refused.findings)
 
 
 def test_a_table_that_can_not_be_read_fails(doctor: Doctor, monkeypatch: pytest.MonkeyPatch) -> None:

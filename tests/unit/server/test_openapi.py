@@ -40,6 +40,7 @@ from turnstone.dialects.letta.lists import AGENTS_QUERY, BLOCKS_QUERY, OF_AGENT,
 from turnstone.dialects.letta.message_requests import QUERY as LETTA_MESSAGES_QUERY
 from turnstone.dialects.letta.passages import PASSAGES_QUERY
 from turnstone.dialects.letta.sources import SOURCE_FILES_QUERY, SOURCES_QUERY
+from turnstone.dialects.letta.tools import TOOLS_QUERY
 from turnstone.dialects.letta.turns.jobs import ACTIVE_JOBS_QUERY, JOBS_QUERY
 from turnstone.dialects.letta.turns.runs import RUN_MESSAGES_QUERY, RUNS_QUERY
 from turnstone.dialects.llama_stack.lists import QUERY as LIST_QUERY
@@ -209,7 +210,7 @@ def test_every_route_is_in_the_document_and_nothing_else() -> None:
     declared = {(path, route.method.lower()) for route in ROUTES for path in route.paths}
     documented = [(path, method) for path, item in DOCUMENT["paths"].items() for method in item]
     assert declared == set(documented)
-    assert sorted(documented, key=lambda entry: (entry[0], "get post patch delete".index(entry[1]))) == documented
+    assert sorted(documented, key=lambda entry: (entry[0], "get post put patch delete".index(entry[1]))) == documented
     assert {route.path for route in SERVED} - {route.path for route in ROUTES} == {"/", "/v1/docs", "/v1/openapi.json"}
 
 
@@ -254,6 +255,7 @@ READERS = {
     "agents_query": AGENTS_QUERY,
     "blocks_query": BLOCKS_QUERY,
     "tags_query": TAGS_QUERY,
+    "tools_query": TOOLS_QUERY,
     "messages_query": LETTA_MESSAGES_QUERY,
     "passages_query": PASSAGES_QUERY,
     "refuse_initial_messages": RESET_QUERY,
@@ -305,7 +307,7 @@ def test_every_parameter_is_declared(route: Route) -> None:
     kept = ["Idempotency-Key"] if route.method == "POST" and route.stores else []
     assert names["header"] == [*kept, *(["Prefer"] if "prefers_async(" in source else [])]
     reads_or_deletes = route.method == "POST" and route.path.endswith(("/get", "/delete", "/add-base-tools"))
-    stores_nothing = ("/v1/inference/", "/v1/openai/", "/v1/tool-runtime/invoke")
+    stores_nothing = ("/v1/inference/", "/v1/openai/", "/v1/tool-runtime/invoke", "/letta/v1/tools/run")
     reads_or_deletes |= route.method == "POST" and route.path.endswith(("/query", "/unregister"))
     is_creating = route.method == "POST" and route.path in (
         *CREATING_FILES,
@@ -655,7 +657,9 @@ def check_letta(checked: CheckedClient) -> None:
     checked.ids["file_id"] = checked.fetch("GET", f"{letta_bodies.SOURCE}/files").json()[0]["id"]
     sent = checked.fetch("POST", letta_bodies.MESSAGES, letta_bodies.SENT).json()
     checked.ids["message_id"] = sent["messages"][0]["id"]
-    for method, path in sorted(letta_bodies.GRADES.keys() - {("POST", letta_bodies.AGENTS)}, reverse=True):
+    checked.ids["tool_id"] = checked.fetch("POST", letta_bodies.TOOLS, letta_bodies.NEW_TOOL).json()["id"]
+    made = {("POST", letta_bodies.AGENTS), ("POST", letta_bodies.TOOLS)}
+    for method, path in sorted(letta_bodies.GRADES.keys() - made, reverse=True):
         body = letta_bodies.GRADES[method, path][0][0]
         assert checked.fetch(method, path, body).status == 200, path
     assert checked.fetch("PATCH", letta_bodies.RESET).status == 200
@@ -672,6 +676,7 @@ def check_letta(checked: CheckedClient) -> None:
     for path in (
         *(letta_bodies.BLOCK, letta_bodies.OWN_BLOCK, letta_bodies.PASSAGE, letta_bodies.RUN, letta_bodies.AGENT),
         *(letta_bodies.JOB, f"{letta_bodies.SOURCE}/{{file_id}}", letta_bodies.SOURCE),
+        letta_bodies.OWN_TOOL,
     ):
         done = 204 if ("DELETE", path) in letta_bodies.WITHOUT_ANSWER else 200
         assert [checked.fetch("DELETE", path).status for _ in range(2)] == [done, 404], path
@@ -869,6 +874,7 @@ ERRORS = [
     errors.NotFound("turn", "t"),
     errors.AlreadyRegistered("model", "m"),
     errors.LabelTaken("human"),
+    errors.ToolNameTaken("roll"),
     errors.UnknownClient("0.4.0"),
     errors.TurnRunning("t"),
     errors.TurnNotAwaiting("t", "completed"),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from turnstone.adapters.tools.web.json_service import Fetcher, Keys
     from turnstone.domain.registry.tool_settings import ToolSettings
     from turnstone.ports.system import Clock
-    from turnstone.ports.tools import Toolbox
+    from turnstone.ports.tools import PythonRunner, Toolbox
 
 CLOCK = "builtin::clock"
 WEBSEARCH = "builtin::websearch"
@@ -40,6 +40,7 @@ class ToolDependencies(NamedTuple):
         image_model: creates the operator's image model; None without one.
         mcp: creates the toolbox of an MCP server's group.
         code_interpreter: creates the toolbox that runs code; None where that is not supported.
+        python: creates the runner of tools of Python; None where they are off.
         close: releases the resources opened for toolboxes.
     """
 
@@ -51,6 +52,7 @@ class ToolDependencies(NamedTuple):
     mcp: Callable[[Toolgroup], Toolbox]
     code_interpreter: Callable[[], Toolbox] | None
     close: Callable[[], None]
+    python: Callable[[], PythonRunner] | None = None
 
 
 class EveryToolKind:
@@ -60,6 +62,7 @@ class EveryToolKind:
         self._deps = deps
         self._lock = RLock()
         self._made: dict[str, Toolbox] = {}
+        self._python: PythonRunner | None = None
         self._builtin: dict[str, Callable[[], Toolbox]] = {
             CLOCK: self._clock,
             WEBSEARCH: self._websearch,
@@ -97,6 +100,15 @@ class EveryToolKind:
     def remote(self) -> Toolbox:
         """Return the toolbox of calls that run at the address in their agent's own definition."""
         return self._remote
+
+    def python(self) -> PythonRunner | None:
+        """Return the runner of tools of Python, None where they are off."""
+        if self._deps.python is None:
+            return None
+        with self._lock:
+            if self._python is None:
+                self._python = self._deps.python()
+        return self._python
 
     def close(self) -> None:
         """Close the connections of toolboxes; no toolbox is used after that."""

@@ -18,3 +18,6 @@ class NoTools:
 
     def remote(self) -> NoReturn:
         raise Unsupported("this server runs no tools", ("toolgroups",))
+
+    def python(self) -> None:
+        """Return no runner."""

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 LITTLE_SPACE_BYTES = 200_000_000
 FOLDER = "make it a folder that this user may write to, or set {variable} to another one"
 CREATE_KEY = "create one: turnstone keys create NAME"
-NO_CODE = 'set runs to "off" or "agentcore" in [tools.code_interpreter], or use a machine that can isolate code'
+NO_CODE = 'set runs to "off" or "agentcore" in [tools.{kind}], or use a machine that can isolate code'
 IN_TABLE = "check the table's name, its region, and the AWS credentials of this process"
 
 
@@ -235,23 +235,24 @@ def _tools(settings: LocalSettings, catalogue: Catalogue | None) -> Iterator[Fin
         yield Finding("tools", "ok", f"toolgroups of this server: {', '.join(kinds.builtin())}")
         if catalogue is None:
             return
-        if catalogue.tools.code_interpreter.runs == "here":
-            from turnstone.adapters.tools.code.code_subprocess import JailedCode
+        for kind in ("code_interpreter", "python_tools"):
+            configured = getattr(catalogue.tools, kind)
+            if configured.runs == "here":
+                from turnstone.adapters.tools.code.code_subprocess import JailedCode
 
-            code = JailedCode(catalogue.tools.code_interpreter.memory_mb, (settings.data_dir,))
-            yield _code(code)
+                yield _code(kind, JailedCode(configured.memory_mb, (settings.data_dir,)))
         for name, group in catalogue.configured_toolgroups().items():
             yield _toolgroup(kinds.build(group), name, settings)
     finally:
         kinds.close()
 
 
-def _code(code: JailedCode) -> Finding:
+def _code(kind: str, code: JailedCode) -> Finding:
     try:
         code.check()
     except ToolFailed as problem:
-        return Finding("tools", "failed", f"code_interpreter: {problem}", NO_CODE)
-    return Finding("tools", "ok", "code_interpreter: this machine can isolate code")
+        return Finding("tools", "failed", f"{kind}: {problem}", NO_CODE.format(kind=kind))
+    return Finding("tools", "ok", f"{kind}: this machine can isolate code")
 
 
 def _toolgroup(toolbox: Toolbox, name: str, settings: LocalSettings) -> Finding:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
+from turnstone.domain.errors import InvalidRequest, NotFound
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from turnstone.services.letta.messages import LettaMessages
     from turnstone.services.letta.runs import LettaRuns
     from turnstone.services.letta.sources import Sources
+    from turnstone.services.letta.tools import CustomTools
     from turnstone.store.agents.blocks import BlockStore
 
 PATIENCE_S, PATIENCE_ON_LAMBDA_S = 30.0, 25.0
@@ -51,7 +54,7 @@ class AgentServices:
         return Agents(
             self._foundation.agent_store,
             self._foundation.rules,
-            lambda caller, config: self.refuse(caller, config),
+            self._refuse_new,
             ports.clock,
             ports.ids,
             lambda: self.blocks,
@@ -78,10 +81,31 @@ class AgentServices:
         return BlockPrompts(self._block_store)
 
     @cached_property
+    def tools(self) -> CustomTools:
+        """The tools of Python."""
+        from turnstone.services.letta.tools import CustomTools, ToolDeps
+        from turnstone.store.letta.tools import ToolStore
+
+        ports = self._foundation.ports
+        return CustomTools(ToolDeps(ToolStore(ports.store), self._foundation.rules, ports.clock, ports.ids))
+
+    @cached_property
     def _block_store(self) -> BlockStore:
         from turnstone.store.agents.blocks import BlockStore
 
         return BlockStore(self._foundation.ports.store)
+
+    def _refuse_new(self, caller: Caller, config: AgentConfig) -> None:
+        """Raise InvalidRequest for an agent that could not run here, or whose tools of Python are missing."""
+        from turnstone.domain.letta.tools import custom_tools_of, refuse_many_tools
+
+        self.refuse(caller, config)
+        if tool_ids := custom_tools_of(config.toolgroups):
+            refuse_many_tools(tool_ids)
+            try:
+                self.tools.existing(caller, tool_ids)
+            except NotFound as missing:
+                raise InvalidRequest(f"toolgroups: {missing}", ("toolgroups",)) from missing
 
     @cached_property
     def refuse(self) -> Callable[[Caller, AgentConfig], None]:
@@ -132,6 +156,7 @@ class LettaServices:
         from turnstone.services.letta.agents import LettaAgentDeps, LettaAgents
         from turnstone.store.agents.blocks import BlockStore
         from turnstone.store.letta.agents import LettaAgentStore
+        from turnstone.store.letta.tools import ToolStore
 
         ports, services = self._foundation.ports, self._agents()
         return LettaAgents(
@@ -141,12 +166,18 @@ class LettaServices:
                 blocks=services.blocks,
                 block_store=BlockStore(ports.store),
                 sources=self._sources,
+                tools=self.tools,
+                tool_store=ToolStore(ports.store),
                 rules=self._foundation.rules,
                 refuse=lambda caller, config: services.refuse(caller, config),
                 clock=ports.clock,
                 ids=ports.ids,
             )
         )
+
+    @cached_property
+    def tools(self) -> CustomTools:
+        return self._agents().tools
 
     @cached_property
     def contexts(self) -> LettaContexts:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from turnstone.ports.tools import ToolKinds
     from turnstone.services.agents.core_memory import CoreMemoryToolbox
     from turnstone.services.letta.messaging import MessagingToolbox
+    from turnstone.services.letta.python_tools import PythonTools
     from turnstone.services.models.registry import Models, Providers
     from turnstone.services.models.routing import Routing
     from turnstone.services.shields.lookup import ShieldLookup
@@ -107,10 +108,12 @@ class Registries:
         catalogue = self._ports.catalogue
         configured = catalogue.configured_toolgroups() if catalogue is not None else {}
         of_services = {toolgroup.identifier: toolgroup for toolgroup in self._own_toolgroups}
-        return ToolgroupLookup(self.directory, self.tool_kinds, configured, of_services)
+        named = lambda tenant, tool_ids: self.python_tools.named(tenant, tool_ids)  # noqa: E731 - built at its first use
+        return ToolgroupLookup(self.directory, self.tool_kinds, configured, of_services, named)
 
     @cached_property
     def _own_toolgroups(self) -> OwnToolgroups:
+        from turnstone.domain.letta.tools import GROUP as CUSTOM
         from turnstone.domain.memory.lent_banks import FILE_SEARCH, RAG
         from turnstone.domain.tools.base_tools import ARCHIVAL_MEMORY, CORE_MEMORY
         from turnstone.domain.tools.tool_runs import MESSAGING
@@ -123,6 +126,7 @@ class Registries:
             OwnToolgroup(CORE_MEMORY, self._core_memory),
             OwnToolgroup(ARCHIVAL_MEMORY, lambda: self._memory().archival_toolbox),
             OwnToolgroup(MESSAGING, self._messaging),
+            OwnToolgroup(CUSTOM, lambda: self.python_tools),
         )
         return (rag, file_search, *of_agents, *self._find_own_toolgroups())
 
@@ -130,6 +134,26 @@ class Registries:
         from turnstone.services.letta.messaging import MessagingToolbox
 
         return MessagingToolbox(self._ports.store)
+
+    @cached_property
+    def python_tools(self) -> PythonTools:
+        from turnstone.services.letta.python_tools import PythonToolDeps, PythonTools
+        from turnstone.store.agents.blocks import BlockStore
+        from turnstone.store.letta.agents import LettaAgentStore
+        from turnstone.store.letta.tools import ToolStore
+
+        ports = self._ports
+        return PythonTools(
+            PythonToolDeps(
+                tools=ToolStore(ports.store),
+                agents=LettaAgentStore(ports.store),
+                blocks=BlockStore(ports.store),
+                runner=ports.tools.python,
+                executor=self._foundation.executor,
+                clock=ports.clock,
+                timeout_s=self._settings.tool_timeout_seconds,
+            )
+        )
 
     @cached_property
     def attachment_store(self) -> AttachmentStore:

@@ -3,6 +3,7 @@
 from pydantic import RootModel
 
 from turnstone.dialects.letta.blocks import LettaMemory, memory_of
+from turnstone.dialects.letta.environment import AgentVariable, variables_shown
 from turnstone.dialects.letta.ids import message_id, organization_id, shown, user_id
 from turnstone.dialects.letta.sources import EMBEDDING_DEFAULTS, LettaSource, source_of
 from turnstone.dialects.letta.tool_rules import WireToolRule, wire_rules
@@ -43,7 +44,7 @@ class AgentState(Frozen):
     tools: tuple[LettaTool, ...]
     sources: tuple[LettaSource, ...]
     tags: tuple[str, ...]
-    tool_exec_environment_variables: tuple[JsonObject, ...]
+    tool_exec_environment_variables: tuple[AgentVariable, ...]
 
 
 class AgentStates(RootModel[tuple[AgentState, ...]]):
@@ -80,5 +81,5 @@ def state_of(agent: LettaAgent, tenant: str) -> AgentState:
         tools=tools_shown(agent, tenant),
         sources=tuple(source_of(each, tenant) for each in agent.sources),
         tags=fields.tags,
-        tool_exec_environment_variables=(),
+        tool_exec_environment_variables=variables_shown(agent, tenant),
     )

@@ -254,6 +254,8 @@ class Rows:
             tool_return=text_of(response.content),
             status="error" if is_error else "success",
             tool_call_id=response.call_id,
+            stdout=_printed(response, "stdout"),
+            stderr=_printed(response, "stderr"),
         )
         return Row(number, (note,))
 
@@ -261,6 +263,14 @@ class Rows:
         number = self._next
         self._next += 1
         return number, message_id(self._turn_id, number)
+
+
+def _printed(response: ToolResponse, name: str) -> tuple[str, ...] | None:
+    """Return the output of a tool of Python, None for another tool."""
+    found = (response.metadata or {}).get(name)
+    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+        return None
+    return tuple(found)
 
 
 def rows_of(state: TurnState, answers_by: AnswerTool, *, hides_answers: bool = False) -> tuple[Row, ...]:

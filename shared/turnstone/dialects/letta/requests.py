@@ -7,9 +7,10 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from turnstone.dialects.letta.blocks import CreateBlock
 from turnstone.dialects.letta.default_prompt import DEFAULT_SYSTEM
+from turnstone.dialects.letta.environment import Variables
 from turnstone.dialects.letta.ids import bare
 from turnstone.dialects.letta.tool_rules import WireToolRule, to_rule
-from turnstone.dialects.letta.tools import base_tool_named, tool_of_id
+from turnstone.dialects.letta.tools import toolgroups_of_ids
 from turnstone.domain.agents.agents import MOST_BLOCKS, AgentConfig
 from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.letta.agents import (
@@ -37,7 +38,6 @@ REFUSED = {
     "project": "this server has no projects; leave it out",
     "variables": "this server has no templates; leave it out",
     "memory_variables": "this server has no templates; leave it out",
-    "tool_exec_environment_variables": "this server runs no tools of your own, which alone would read them",
     "context_window_limit": "the operator of this server sets the context window of each model; leave it out",
     "embedding": "the operator of this server chooses the model of archival memory; leave it out",
     "embedding_chunk_size": "passages have at most 300 tokens here; leave it out",
@@ -95,7 +95,7 @@ class CreateLettaAgent(NullMeansDefault):
     from_template: str | None = None
     template: bool | None = None
     project: str | None = None
-    tool_exec_environment_variables: JsonObject | None = None
+    tool_exec_environment_variables: Variables = {}
     variables: JsonObject | None = None
     memory_variables: JsonObject | None = None
 
@@ -109,13 +109,13 @@ class CreateLettaAgent(NullMeansDefault):
         if self.llm_config is None and not self.llm:
             raise InvalidRequest(NO_MODEL)
         llm = self.llm_config or LlmConfig(model=str(self.llm).rpartition("/")[2], handle=self.llm)
-        base = tuple(BASE_TOOLS) if self.include_base_tools else ()
-        tools = (*base, *map(base_tool_named, self.tools), *map(tool_of_id, self.tool_ids))
+        base = (*(BASE_TOOLS if self.include_base_tools else ()), *(each for each in self.tools if each in BASE_TOOLS))
+        toolgroups = (*toolgroups_of(base), *toolgroups_of_ids(self.tool_ids))
         config = AgentConfig(
             model=self.llm or llm.handle or llm.model,
             instructions=DEFAULT_SYSTEM if self.system is None else self.system,
             name=self.name or name,
-            toolgroups=toolgroups_of(tools),
+            toolgroups=tuple(dict.fromkeys(toolgroups)),
             enable_session_persistence=True,
         )
         fields = LettaFields(
@@ -130,7 +130,14 @@ class CreateLettaAgent(NullMeansDefault):
         if self.source_ids:
             fields = fields.model_copy(update={"source_ids": tuple(map(source_id_in, self.source_ids))})
         block_ids = tuple(bare("block", each) for each in self.block_ids)
-        return NewLettaAgent(config, fields, tuple(block.to_new() for block in self.memory_blocks), block_ids)
+        return NewLettaAgent(
+            config,
+            fields,
+            tuple(block.to_new() for block in self.memory_blocks),
+            block_ids,
+            tuple(each for each in self.tools if each not in BASE_TOOLS),
+            self.tool_exec_environment_variables,
+        )
 
 
 class UpdateLettaAgent(NullMeansDefault):
@@ -148,9 +155,9 @@ class UpdateLettaAgent(NullMeansDefault):
     message_ids: Many[str] | None = None
     description: str | None = None
     metadata_: JsonObject | None = None
-    tool_exec_environment_variables: JsonObject | None = None
+    tool_exec_environment_variables: Variables | None = None
 
-    _refuse = field_validator("message_ids", "tool_exec_environment_variables")(refuse_without_effect)
+    _refuse = field_validator("message_ids")(refuse_without_effect)
 
     def to_config(self) -> Mapping[str, Any]:
         """Return the changes of the configuration. Raises NotFound for a tool that this server lacks."""
@@ -162,7 +169,7 @@ class UpdateLettaAgent(NullMeansDefault):
         if self.llm_config is not None:
             changes["model"] = self.llm_config.handle or self.llm_config.model
         if self.tool_ids is not None:
-            changes["toolgroups"] = toolgroups_of(map(tool_of_id, self.tool_ids))
+            changes["toolgroups"] = toolgroups_of_ids(self.tool_ids)
         return changes
 
     def to_fields(self) -> Mapping[str, Any]:
@@ -175,6 +182,7 @@ class UpdateLettaAgent(NullMeansDefault):
             "tool_rules": None if self.tool_rules is None else tuple(map(to_rule, self.tool_rules)),
             "llm_config": None if self.llm_config is None else self.llm_config.model_dump(),
             "source_ids": None if self.source_ids is None else tuple(map(source_id_in, self.source_ids)),
+            "environment": self.tool_exec_environment_variables,
         }
         return {name: value for name, value in changes.items() if value is not None}
 

@@ -14,6 +14,7 @@ TurnstoneError
 │   └── NotOpen                no turn of this id is open, for an operator
 ├── AlreadyRegistered          another definition has this name
 ├── LabelTaken                 the agent has another memory block with this label
+├── ToolNameTaken              the tenant has another tool with this name
 ├── NotServed                  a method of the clients that this server does not have
 ├── UnknownClient              a client of a version whose API this server does not speak
 ├── TurnConflict               the session or turn is in a state that forbids this
@@ -182,6 +183,18 @@ class LabelTaken(TurnstoneError):
     def __init__(self, label: str) -> None:
         super().__init__(f"the agent has another memory block with the label {label!r}; choose another label")
         self.label = label
+
+
+class ToolNameTaken(TurnstoneError):
+    """The tenant has another tool with this name."""
+
+    may_be_repeated = False
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"there is another tool with the name {name!r}; change that one, or name the function otherwise"
+        )
+        self.name = name
 
 
 class NotServed(TurnstoneError):

@@ -23,6 +23,7 @@ CODES: Mapping[type[TurnstoneError], ErrorCode] = {
     errors.NotOpen: ErrorCode.TURN_NOT_FOUND,
     errors.AlreadyRegistered: ErrorCode.ALREADY_REGISTERED,
     errors.LabelTaken: ErrorCode.LABEL_TAKEN,
+    errors.ToolNameTaken: ErrorCode.TOOL_NAME_TAKEN,
     errors.NotServed: ErrorCode.NOT_IMPLEMENTED,
     errors.UnknownClient: ErrorCode.UNSUPPORTED_CLIENT,
     errors.TurnAwaited: ErrorCode.TURN_RUNNING,

@@ -205,6 +205,11 @@ class ErrorCode(StrEnum):
         "The agent has another memory block with this label.",
         "Choose another label, or change that block.",
     )
+    TOOL_NAME_TAKEN = (
+        "tool_name_taken",
+        "The tenant has another tool with this name.",
+        "Change that tool, or give the function another name.",
+    )
     # turns
     TURN_RUNNING = ("turn_running", "Another turn of the session is running.", "Wait for it to end, or cancel it.")
     TURN_NOT_AWAITING_INPUT = (

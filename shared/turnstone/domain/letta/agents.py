@@ -8,6 +8,7 @@ from uuid import UUID, uuid5
 from turnstone.domain.agents.agents import AgentConfig, ToolGroup, toolgroup_name
 from turnstone.domain.agents.blocks import BLOCK_KIND, MemoryBlock, NewBlock
 from turnstone.domain.errors import NotFound
+from turnstone.domain.letta.tools import CustomTool, EnvironmentVariable
 from turnstone.domain.memory.banks import SOURCE_KIND, Bank
 from turnstone.domain.tools.base_tools import (
     APPEND,
@@ -47,6 +48,7 @@ class LettaFields(Frozen):
         llm_config: as sent; of it, the model and `put_inner_thoughts_in_kwargs` have an effect.
         embedding_config: as sent, None without one.
         source_ids: of the attached sources, in the order of their attachment; some may be deleted since.
+        environment: variables of the runs of its tools of Python.
         generation: the number of times that its messages were reset; each has a session of its own.
     """
 
@@ -58,6 +60,7 @@ class LettaFields(Frozen):
     description: str | None = None
     metadata: JsonObject | None = None
     source_ids: tuple[str, ...] = ()
+    environment: tuple[EnvironmentVariable, ...] = ()
     generation: int = 0
     updated_at: datetime | None = None
 
@@ -71,7 +74,7 @@ class LettaFields(Frozen):
 
 
 class LettaAgent(Frozen):
-    """An agent with its fields, its memory blocks, in the order of the prompt, and its sources."""
+    """An agent with its fields, its memory blocks, in the order of the prompt, its sources and its tools of Python."""
 
     agent_id: str
     config: AgentConfig
@@ -80,6 +83,7 @@ class LettaAgent(Frozen):
     fields: LettaFields
     blocks: tuple[MemoryBlock, ...]
     sources: tuple[Bank, ...] = ()
+    tools: tuple[CustomTool, ...] = ()
 
     def block(self, label: str) -> MemoryBlock:
         """Return the block of that label. Raises NotFound."""
@@ -97,12 +101,19 @@ class LettaAgent(Frozen):
 
 
 class NewLettaAgent(NamedTuple):
-    """An agent to create: new blocks come before existing ones in its prompt."""
+    """An agent to create: new blocks come before existing ones in its prompt.
+
+    Attributes:
+        tool_names: of its tools of Python, beside those in its configuration.
+        environment: variables of the runs of its tools of Python.
+    """
 
     config: AgentConfig
     fields: LettaFields
     new_blocks: tuple[NewBlock, ...]
     block_ids: tuple[str, ...]
+    tool_names: tuple[str, ...] = ()
+    environment: Mapping[str, str] = {}
 
 
 class LettaQuery(NamedTuple):

@@ -84,6 +84,10 @@ class CodeInterpreterSettings(Strict):
         return self
 
 
+class PythonToolSettings(CodeInterpreterSettings):
+    """Where tools of Python run, with the settings of code that models write."""
+
+
 class ToolSettings(Strict):
     """Settings of builtin tools. Defaults are created without validation, which takes long.
 
@@ -95,6 +99,7 @@ class ToolSettings(Strict):
     wolfram_alpha: WolframSettings = WolframSettings.model_construct()
     photogen: PhotogenSettings | None = None
     code_interpreter: CodeInterpreterSettings = CodeInterpreterSettings.model_construct()
+    python_tools: PythonToolSettings = PythonToolSettings.model_construct()
 
 
 class ToolgroupEntry(Strict):

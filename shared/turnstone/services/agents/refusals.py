@@ -5,6 +5,7 @@ from contextlib import suppress
 
 from turnstone.domain.agents.agents import AgentConfig, GrammarFormat, ToolGroup, toolgroup_name
 from turnstone.domain.errors import InvalidRequest, Unsupported
+from turnstone.domain.letta.tools import custom_tool_in, custom_tools_of
 from turnstone.domain.memory.lent_banks import RAG
 from turnstone.domain.tools.tool_runs import OfferedTool, ToolOffer
 from turnstone.engine.tool_plan import build_offer
@@ -35,6 +36,16 @@ def refuse_wrong_arguments(toolgroups: Sequence[ToolGroup]) -> None:
             from turnstone.domain.tools import rag_settings  # only for agents that search
 
             rag_settings.refuse_wrong_arguments(toolgroup.args, ("toolgroups", index, "args"))
+
+
+def refuse_added_python_tools(toolgroups: Sequence[ToolGroup], own: Sequence[ToolGroup]) -> None:
+    """Raise Unsupported for tools of Python in a turn's toolgroups that its agent lacks."""
+    has = custom_tools_of(own)
+    for index, toolgroup in enumerate(toolgroups):
+        tool_id = custom_tool_in(toolgroup)
+        if tool_id is not None and tool_id not in has:
+            location = ("toolgroups", index)
+            raise Unsupported("toolgroups: an agent has tools of Python, a turn can't add them", location)
 
 
 def refuse_many_iterations(requested: int | None, most: int) -> None:

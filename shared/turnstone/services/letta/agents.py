@@ -13,16 +13,19 @@ from turnstone.domain.agents.agents import MOST_BLOCKS, Agent, AgentConfig
 from turnstone.domain.agents.blocks import refuse_same_labels
 from turnstone.domain.errors import Conflict, InvalidRequest
 from turnstone.domain.letta.agents import LettaAgent, LettaFields, LettaQuery, NewLettaAgent, TagQuery
+from turnstone.domain.letta.tools import custom_tools_of, refuse_many_tools, toolgroup_of_custom, variables_of
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.ports.records import Operation
 from turnstone.ports.system import Clock, IdGenerator
 from turnstone.services.access.access import AccessRules
 from turnstone.services.agents.blocks import Blocks
+from turnstone.services.letta.tools import CustomTools
 from turnstone.store.agents.agents import AgentChange, AgentStore, StoredAgent
 from turnstone.store.agents.blocks import BUSY, BlockStore, puts_of_new
 from turnstone.store.layout.contention import retried
 from turnstone.store.layout.listing import ListEntry
 from turnstone.store.letta.agents import LettaAgentStore, put_fields
+from turnstone.store.letta.tools import ToolStore
 
 if TYPE_CHECKING:  # few agents have sources
     from turnstone.domain.memory.banks import Bank
@@ -46,6 +49,8 @@ class LettaAgentDeps:
     blocks: Blocks
     block_store: BlockStore
     sources: Callable[[], Sources]
+    tools: CustomTools
+    tool_store: ToolStore
     rules: AccessRules
     refuse: Callable[[Caller, AgentConfig], None]
     clock: Clock
@@ -59,7 +64,7 @@ class LettaAgents:
     def create(self, caller: Caller, new: NewLettaAgent, attempt: Attempt) -> LettaAgent:
         """Return the new agent, stored with its fields and blocks by one write.
 
-        Raises NotFound for a missing block or source, InvalidRequest, IdempotencyMismatch.
+        Raises NotFound for a missing block, source or tool, InvalidRequest, IdempotencyMismatch.
         """
         now, agent_id, tenant = self._deps.clock.now(), self._deps.ids.new_id(), caller.tenant
         made = [self._deps.blocks.made(caller, block, agent_id) for block in new.new_blocks]
@@ -68,11 +73,15 @@ class LettaAgents:
             raise InvalidRequest(
                 f"memory_blocks: an agent has at most {MOST_BLOCKS} with block_ids", ("memory_blocks",)
             )
-        config = new.config.model_copy(update={"memory_blocks": ids})
+        named = [toolgroup_of_custom(self._deps.tools.id_named(caller, name)) for name in new.tool_names]
+        toolgroups = tuple(dict.fromkeys((*new.config.toolgroups, *named)))
+        config = new.config.model_copy(update={"memory_blocks": ids, "toolgroups": toolgroups})
+        self._check_tools(caller, config, ())
         self._deps.refuse(caller, config)
         agent = Agent(agent_id=agent_id, agent_config=config, created_at=now)
         stored = StoredAgent(agent, self._deps.ids.order_key(now, None), owner_of(caller))
-        own_fields = new.fields.model_copy(update={"updated_at": now})
+        variables = {"environment": variables_of(new.environment, (), now)} if new.environment else {}
+        own_fields = new.fields.model_copy(update={"updated_at": now, **variables})
         if own_fields.source_ids:
             source_ids = self._deps.sources().attached(caller, stored.stamp, (), own_fields.source_ids)
             own_fields = own_fields.model_copy(update={"source_ids": source_ids})
@@ -117,6 +126,7 @@ class LettaAgents:
         """Return the changed agent; its running turn keeps its configuration, its next has the new one.
 
         Args:
+            field_changes: of them, `environment` has the values of the variables by their names.
             beside: returns writes that are made with the change or not at all; called before each try.
 
         Raises NotFound, Forbidden, InvalidRequest, ContentLost.
@@ -171,7 +181,10 @@ class LettaAgents:
         def act(found: StoredAgent) -> AgentChange:
             before = found.agent.agent_config
             fields = self._deps.store.fields(caller.tenant, agent_id)
-            changed = fields.model_copy(update={**field_changes(fields), "updated_at": now})
+            changes = {**field_changes(fields), "updated_at": now}
+            if (values := changes.get("environment")) is not None:
+                changes["environment"] = variables_of(values, fields.environment, now)
+            changed = fields.model_copy(update=changes)
             if changed.source_ids != fields.source_ids:
                 next_ids = self._deps.sources().attached(caller, found.stamp, fields.source_ids, changed.source_ids)
                 changed = changed.model_copy(update={"source_ids": next_ids})
@@ -181,11 +194,18 @@ class LettaAgents:
                 self._deps.blocks.existing(caller, [each for each in block_ids if each not in before.memory_blocks])
                 writes += self._deps.blocks.relinking(caller, agent_id, before.memory_blocks, block_ids)
                 config = config.model_copy(update={"memory_blocks": tuple(block_ids)})
+            self._check_tools(caller, config, custom_tools_of(before.toolgroups))
             self._deps.refuse(caller, config)
             return AgentChange(config, tuple(writes))
 
         self._deps.agents.change(caller.tenant, agent_id, act)
         return self.read(caller, agent_id)
+
+    def _check_tools(self, caller: Caller, config: AgentConfig, before: Sequence[str]) -> None:
+        """Raise NotFound for a new tool that is missing or hidden, InvalidRequest for too many."""
+        tool_ids = custom_tools_of(config.toolgroups)
+        refuse_many_tools(tool_ids)
+        self._deps.tools.existing(caller, [each for each in tool_ids if each not in before])
 
     def _position(self, caller: Caller, agent_id: str) -> str:
         """Return the agent's position in the list. Raises NotFound."""
@@ -207,6 +227,7 @@ class LettaAgents:
     def _whole(self, tenant: str, stored: StoredAgent, fields: LettaFields) -> LettaAgent:
         agent = stored.agent
         blocks = self._deps.block_store.gather(tenant, agent.agent_config.memory_blocks)
+        tools = self._deps.tool_store.gather(tenant, custom_tools_of(agent.agent_config.toolgroups))
         return LettaAgent.model_construct(
             agent_id=agent.agent_id,
             config=agent.agent_config,
@@ -215,6 +236,7 @@ class LettaAgents:
             fields=fields,
             blocks=tuple(each.block for each in blocks),
             sources=self._sources(tenant, stored, fields),
+            tools=tuple(each.tool for each in tools),
         )
 
     def _sources(self, tenant: str, stored: StoredAgent, fields: LettaFields) -> tuple[Bank, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -12,9 +12,11 @@ from turnstone.ports.tools import ToolKinds
 from turnstone.store.registry.snapshot import RegistrySnapshot
 
 if TYPE_CHECKING:
+    from turnstone.domain.tools.tools import ToolDef
     from turnstone.services.tools.own_toolboxes import OwnToolgroup
 
 NO_SERVICES: Mapping[str, OwnToolgroup] = MappingProxyType({})
+FindPythonTools = Callable[[str, Sequence[str]], Mapping[str, "ToolDef"]]
 
 
 class ToolgroupLookup:
@@ -26,12 +28,18 @@ class ToolgroupLookup:
         kinds: ToolKinds,
         configured: Mapping[str, Toolgroup],
         of_services: Mapping[str, OwnToolgroup] = NO_SERVICES,
+        python_tools: FindPythonTools = lambda _, __: {},
     ) -> None:
-        """Take the operator's groups, and those of the server's services, which are among the builtin ones."""
+        """Take the operator's groups, and those of the server's services, which are among the builtin ones.
+
+        Args:
+            python_tools: returns those of a tenant's tools of Python that exist, by their ids.
+        """
         self._directory = directory
         self._kinds = kinds
         self.configured = configured
         self._of_services = of_services
+        self.python_tools = python_tools
 
     def own(self) -> dict[str, Toolgroup]:
         """Return the toolgroups of every tenant, by name."""

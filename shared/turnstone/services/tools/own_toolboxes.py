@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from turnstone.domain.errors import Unsupported
 from turnstone.domain.registry.registry import BUILTIN, Toolgroup
-from turnstone.ports.tools import Toolbox, ToolKinds
+from turnstone.ports.tools import PythonRunner, Toolbox, ToolKinds
 from turnstone.services.tools.lookup import no_registration_of
 
 
@@ -68,3 +68,7 @@ class OwnToolboxes:
     def remote(self) -> Toolbox:
         """Return the toolbox of calls that run at the address in their agent's own definition."""
         return self._kinds.remote()
+
+    def python(self) -> PythonRunner | None:
+        """Return the runner of tools of Python, None where they are off."""
+        return self._kinds.python()

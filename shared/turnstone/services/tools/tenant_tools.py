@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from turnstone.domain.agents.agents import ToolGroup, toolgroup_name
 from turnstone.domain.errors import AddressForbidden, InvalidRequest, ToolgroupUnavailable, Unsupported
+from turnstone.domain.letta.tools import GROUP as CUSTOM
+from turnstone.domain.letta.tools import custom_tool_in, custom_tools_of
 from turnstone.domain.provider_data import MCP_HEADERS
 from turnstone.domain.registry.registry import BUILTIN, MCP, McpEndpoint, Toolgroup
 from turnstone.domain.tools.inline_toolgroups import InlineToolgroup
@@ -59,9 +61,16 @@ class TenantTools:
             ToolgroupUnavailable: a group's server can't be reached now.
         """
         offered: dict[tuple[str, str], OfferedTool] = {}
-        found = self._groups(list(dict.fromkeys(map(toolgroup_name, toolgroups))))
+        names = [toolgroup_name(each) for each in toolgroups if custom_tool_in(each) is None]
+        found = self._groups(list(dict.fromkeys(names)))
+        custom_ids = custom_tools_of(toolgroups)
+        custom = self._lookup.python_tools(self.asker.tenant, custom_ids) if custom_ids else {}
         for toolgroup in toolgroups:
             fixed = {} if isinstance(toolgroup, str) else toolgroup.args
+            if (tool_id := custom_tool_in(toolgroup)) is not None:
+                if tool_id in custom:  # else it was deleted
+                    offered[CUSTOM, tool_id] = OfferedTool(custom[tool_id], fixed, CUSTOM, tool_id)
+                continue
             group, there = found[toolgroup_name(toolgroup)]
             group_id = group.identifier
             own = self._own.get(group_id)

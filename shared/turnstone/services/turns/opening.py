@@ -28,7 +28,12 @@ from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.turns.turn_settings import TurnDocument, with_documents
 from turnstone.domain.turns.turns import NewTurn, Turn, TurnState, TurnStatus, silent_output
 from turnstone.ports.records import Operation, Put
-from turnstone.services.agents.refusals import refuse_many_iterations, refuse_wrong_arguments, supported_offer
+from turnstone.services.agents.refusals import (
+    refuse_added_python_tools,
+    refuse_many_iterations,
+    refuse_wrong_arguments,
+    supported_offer,
+)
 from turnstone.services.streams.broadcast import TurnBroadcast
 from turnstone.services.streams.replay import numbered
 from turnstone.services.threads.executor import TurnExecutor
@@ -114,6 +119,7 @@ class Opener:
         new = opening.new
         refuse_many_iterations(new.overrides.max_infer_iters, self._deps.limits.infer_iters)
         refuse_wrong_arguments(new.overrides.toolgroups or ())
+        refuse_added_python_tools(new.overrides.toolgroups or (), view.agent.agent_config.toolgroups)
         config = new.config_with(view.agent.agent_config)
         session = view.session
         if not session.has_bank and (new.attachments or keeps_texts(config)):

@@ -85,3 +85,8 @@ class Once(NamedTuple):
             return self.answer
 
         return retried(write, "the same request is being made too often at once, try again", on=(ReadAgain,))
+
+    def earlier(self, store: RangeStore) -> dict[str, str] | None:
+        """Return the answer to an earlier attempt, None without one. Raises IdempotencyMismatch."""
+        gets = get_remembered(self.tenant, self.attempt)
+        return answer_in(store.get(gets[0].key), self.attempt, self.now) if gets else None

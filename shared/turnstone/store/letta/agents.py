@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
+from pydantic_core import to_json
+
 from turnstone.domain.errors import ContentLost, RecordTooNew
 from turnstone.domain.letta.agents import LettaFields
 from turnstone.ports.records import Get, Key, Put, Record
@@ -22,7 +24,10 @@ def fields_key(tenant: str, agent_id: str) -> Key:
 
 def put_fields(tenant: str, agent_id: str, fields: LettaFields) -> Put:
     """Return the write of the fields, always made together with one of the agent, which has the condition."""
-    return Put(fields_key(tenant, agent_id), fields.model_dump_json(exclude_unset=True).encode())
+    body = fields.model_dump(mode="json", exclude_unset=True)
+    for shown, variable in zip(body.get("environment", ()), fields.environment, strict=False):
+        shown["value"] = variable.value.get_secret_value()  # in place of its mask
+    return Put(fields_key(tenant, agent_id), to_json(body))
 
 
 class LettaAgentStore:

@@ -21,6 +21,11 @@ PASSAGE = f"{PASSAGES}/{{memory_id}}"
 ALL_BLOCKS = f"{LETTA}/blocks"
 OWN_BLOCK = f"{ALL_BLOCKS}/{{block_id}}"
 NEW_BLOCK = {"label": "pet", "value": "cat"}
+TOOLS = f"{LETTA}/tools"
+OWN_TOOL = f"{TOOLS}/{{tool_id}}"
+NEW_TOOL = {"source_code": "def roll(sides: int):\n    'Roll a die.'\n    return sides\n"}
+RUN_TOOL = {**NEW_TOOL, "args": {"sides": "6"}}
+TAGGED = {"tags": ["dice"]}
 LETTA_TOOL = {"tool_id": f"tool-{tool_id('send_message')}", "name": "send_message"}
 TEXT = {"text": "The sky is blue."}
 RESET = f"{AGENT}/reset-messages"
@@ -55,6 +60,10 @@ GRADES: Mapping[tuple[str, str], tuple[Sequence[Any], Callable[[Any], int]]] = {
     ("POST", ALL_BLOCKS): ((NEW_BLOCK,), _grade(NEW_BLOCK)),
     ("PATCH", OWN_BLOCK): (({"value": "dog"},), _grade({"value": "dog"})),
     ("PATCH", MESSAGE): ((TEXT,), _grade()),
+    ("POST", TOOLS): ((NEW_TOOL,), _grade(NEW_TOOL)),
+    ("PUT", TOOLS): ((NEW_TOOL,), _grade(NEW_TOOL)),
+    ("PATCH", OWN_TOOL): ((TAGGED,), _grade(TAGGED)),
+    ("POST", f"{TOOLS}/run"): ((RUN_TOOL,), _grade(RUN_TOOL)),
     ("POST", PASSAGES): ((TEXT,), _grade(TEXT)),
     ("POST", MESSAGES): ((SENT,), _grade(SENT)),
     ("POST", f"{MESSAGES}/stream"): ((SENT,), _grade(SENT)),
@@ -66,7 +75,6 @@ GRADES: Mapping[tuple[str, str], tuple[Sequence[Any], Callable[[Any], int]]] = {
 READ = (
     ("GET", f"{LETTA}/health"),
     ("GET", f"{LETTA}/models"),
-    ("GET", f"{LETTA}/tools"),
     ("POST", f"{LETTA}/tools/add-base-tools"),
     ("GET", AGENT),
     ("DELETE", AGENT),
@@ -97,6 +105,7 @@ READ = (
     ("GET", f"{AGENT}/sources"),
     ("GET", JOB),
     ("DELETE", JOB),
+    ("DELETE", OWN_TOOL),
 )
 OF_AGENT = (
     ("PATCH", f"{OWN_BLOCK}/attach"),
@@ -110,6 +119,7 @@ LISTS = (
     ("GET", MESSAGES),
     ("GET", PASSAGES),
     ("GET", ALL_BLOCKS),
+    ("GET", TOOLS),
     ("GET", f"{LETTA}/tags"),
     ("PATCH", RESET),
     ("GET", RUNS),

@@ -14,6 +14,8 @@ from turnstone.domain.errors import ToolFailed
 if TYPE_CHECKING:
     from turnstone.domain.values.cancellation import StopSignal
 
+ANSWERED_WITHIN = 0.9  # part of a delayed call's time: its code ends while the caller still accepts the result
+
 
 class _Waiter:
     """A waiting call. `is_settled` is set when it has a slot, or when its caller is cancelled."""
@@ -97,3 +99,20 @@ class CallLimit:
             self._held[tenant] += 1
             waiter.has_slot = True
             waiter.is_settled.set()
+
+
+@contextmanager
+def held_slot(
+    limit: CallLimit | None, tenant: str, timeout_s: float, code_timeout_s: float, stop: StopSignal | None
+) -> Iterator[float]:
+    """Hold a slot within the block, if there is a limit; yield the seconds that the code may take.
+
+    A delayed call keeps the code's timeout, or half of its own. Raises as `CallLimit.slot` does.
+    """
+    if limit is None:
+        yield min(code_timeout_s, timeout_s)
+        return
+    wait_s = max(timeout_s * ANSWERED_WITHIN - code_timeout_s, timeout_s / 2)
+    with limit.slot(tenant, wait_s, stop) as waited_s:
+        left_s = timeout_s * ANSWERED_WITHIN - waited_s if waited_s else timeout_s
+        yield min(code_timeout_s, left_s)

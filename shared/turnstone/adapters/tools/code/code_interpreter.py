@@ -5,11 +5,10 @@ Source: the form of the result, from the tool of that name in Llama Stack of Sep
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from threading import Lock
 
-from turnstone.adapters.tools.code.call_limit import CallLimit
+from turnstone.adapters.tools.code.call_limit import CallLimit, held_slot
 from turnstone.adapters.tools.code.code_runs import CodeRun, CodeRunner, shortened
 from turnstone.adapters.tools.code.produced_files import named_apart
 from turnstone.domain.errors import ToolFailed, ToolgroupUnavailable
@@ -18,7 +17,6 @@ from turnstone.domain.tools.tools import ToolDef, ToolParameter
 
 GROUP = "builtin::code_interpreter"
 MAX_CODE_CHARACTERS = 200_000
-ANSWERED_WITHIN = 0.9  # part of a delayed call's time: its code ends while the caller still accepts the result
 CODE_INTERPRETER = ToolDef(
     name="code_interpreter",
     description=(
@@ -71,20 +69,12 @@ class CodeInterpreter:
             raise ToolFailed("code: send the Python code to run, as a string")
         if len(code) > MAX_CODE_CHARACTERS:
             raise ToolFailed(f"code: send at most {MAX_CODE_CHARACTERS} characters")
-        with self._slot(invocation) as waited_s:
-            left_s = invocation.timeout_s * ANSWERED_WITHIN - waited_s if waited_s else invocation.timeout_s
-            timeout_s = min(self._timeout_s, left_s)
-            run = self._runner.run(code, timeout_s, invocation.stop)
+        tenant, stop = invocation.asker.tenant, invocation.stop
+        with held_slot(self._limit, tenant, invocation.timeout_s, self._timeout_s, stop) as timeout_s:
+            run = self._runner.run(code, timeout_s, stop)
         run = replace(run, files=named_apart(run.files))
         metadata = {"status": run.status, "exit_code": run.exit_code}
         return ToolResult(_report(run, timeout_s), metadata, run.files)
-
-    def _slot(self, invocation: ToolInvocation) -> AbstractContextManager[float]:
-        """Return a slot for the call. A delayed call keeps the code's timeout, or half of its own."""
-        if self._limit is None:
-            return nullcontext(0.0)
-        wait_s = max(invocation.timeout_s * ANSWERED_WITHIN - self._timeout_s, invocation.timeout_s / 2)
-        return self._limit.slot(invocation.asker.tenant, wait_s, invocation.stop)
 
 
 def _report(run: CodeRun, timeout_s: float) -> str:

@@ -6,9 +6,9 @@ from typing import Literal
 from turnstone.dialects.letta.messages import NO_ANSWER_TOOL, rows_of
 from turnstone.dialects.letta.overview.message_objects import MessageObject, MessageObjects, objects_of, system_object
 from turnstone.dialects.letta.server.models import WINDOW_TOKENS
-from turnstone.dialects.letta.tools import base_tool
+from turnstone.dialects.letta.tools import tools_shown
 from turnstone.domain.agents.blocks import head_of, texts_of
-from turnstone.domain.letta.agents import LettaAgent, tools_of
+from turnstone.domain.letta.agents import LettaAgent
 from turnstone.domain.memory.texts.chunking import count_tokens
 from turnstone.domain.sessions.session_context import SessionContext
 from turnstone.domain.turns.turns import TurnState
@@ -55,10 +55,7 @@ def overview_of(
 ) -> ContextWindowOverview:
     """Return the overview of an agent with these turns, newest first, and that number of passages."""
     messages, rows = _read(agent, context, turns, tenant)
-    functions = tuple(
-        OfferedFunction(function=base_tool(name, tenant, agent.owner).json_schema or {})
-        for name in tools_of(agent.config)
-    )
+    functions = tuple(OfferedFunction(function=each.json_schema or {}) for each in tools_shown(agent, tenant))
     head, blocks, system = head_of(agent.blocks), texts_of(agent.blocks), agent.config.instructions
     summary = None if context.summary is None else context.summary.text
     of_head, of_system, of_blocks, of_summary = map(count_tokens, (head, system, blocks, summary or ""))

@@ -26,11 +26,6 @@ GROUPS: tuple[Group, ...] = (
         PREFIXES,
         TOOLS,
         """
-        POST /tools tools.create
-        PUT /tools tools.upsert
-        PATCH /tools/{tool_id} tools.update
-        DELETE /tools/{tool_id} tools.delete
-        POST /tools/run tools.run_tool_from_source
         GET /tools/composio/apps tools.list_composio_apps
         GET /tools/composio/apps/{composio_app_name}/actions tools.list_composio_actions_by_app
         POST /tools/composio/{composio_action_name} tools.add_composio_tool
