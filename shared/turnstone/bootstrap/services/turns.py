@@ -161,7 +161,8 @@ class TurnServices:
             context_tokens=settings.context_tokens,
             await_duration=timedelta(seconds=settings.await_seconds),
             limits=self._foundation.limits,
-            summarizer=self._summarizer(),
+            summarizer=self._summarizer,
+            summarizes_all=settings.summaries,
             route=self._registries.routing.route,
             follow=self.following.follow,
             tidies_up=not self._foundation.is_on_lambda,
@@ -177,10 +178,7 @@ class TurnServices:
 
         return TurnRunner(self.runner_deps)
 
-    def _summarizer(self) -> Summarizer | None:
-        """Return the writer of summaries, None if they are off."""
-        if not self._foundation.settings.summaries:
-            return None
+    def _summarizer(self) -> Summarizer:
         from turnstone.services.turns.summarizing import Summarizer
 
         return Summarizer(self.turn_store)

@@ -212,7 +212,12 @@ class Turns:
         if opening.patience_s:
             self._queues().refuse_overtaking(ref, opening.patience_s)
         view = self._store.view(
-            ref, self._deps.read_tokens, attempt, opening.turn_id, new=opening.new_session, beside=opening.reads
+            ref,
+            self._deps.read_tokens_by(opening.new.policy),
+            attempt,
+            opening.turn_id,
+            new=opening.new_session,
+            beside=opening.reads,
         )
         now = self._deps.clock.now()
         check_session(self._rules, caller, view.session, view.agent_owner, now)

@@ -237,6 +237,9 @@ class CountedPrompt:
         self.states.append(state)
         return (SystemMessage(content=f"block {len(self.states)}"),)
 
+    def newest(self, state: TurnState) -> tuple[Message, ...]:
+        raise AssertionError("no turn is summarized here")
+
 
 def test_the_prompt_source_is_called_once_before_each_inference() -> None:
     engine, prompt = Engine(PRICE, "done", history=(UserMessage(content="x" * 400),)), CountedPrompt()
