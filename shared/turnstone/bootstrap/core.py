@@ -82,6 +82,7 @@ class Core:
     letta_contexts = ServiceOf(lambda core: core.letta_services.contexts)
     letta_messages = ServiceOf(lambda core: core.letta_services.messages)
     letta_editing = ServiceOf(lambda core: core.letta_services.editing)
+    letta_multi_agent = ServiceOf(lambda core: core.letta_services.multi_agent)
     letta_runs = ServiceOf(lambda core: core.letta_services.runs)
     responses = ServiceOf(lambda core: core.response_services.responses)
     conversations = ServiceOf(lambda core: core.response_services.conversations)
@@ -254,4 +255,5 @@ class Core:
             lambda: self._own_toolgroups(self),
             lambda: self.turn_memory_services,
             lambda: self.agent_services.core_memory,
+            lambda: self.letta_services.multi_agent,
         )

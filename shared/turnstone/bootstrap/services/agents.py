@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from turnstone.services.letta.contexts import LettaContexts
     from turnstone.services.letta.editing import LettaEditing
     from turnstone.services.letta.messages import LettaMessages
+    from turnstone.services.letta.multi_agent import MultiAgentToolbox
     from turnstone.services.letta.runs import LettaRuns
     from turnstone.store.agents.blocks import BlockStore
 
@@ -170,6 +171,24 @@ class LettaServices:
                 patience_s=PATIENCE_ON_LAMBDA_S if foundation.is_on_lambda else PATIENCE_S,
                 jobs=lambda: ports.jobs,
                 stop_runs=(lambda _: None) if foundation.is_on_lambda else self._turns().local_runs.stop,
+            )
+        )
+
+    @cached_property
+    def multi_agent(self) -> MultiAgentToolbox:
+        """The tools by which agents send messages to each other."""
+        from turnstone.services.letta.multi_agent import MultiAgentDeps, MultiAgentToolbox
+
+        turns = self._turns()
+        return MultiAgentToolbox(
+            MultiAgentDeps(
+                agents=self.agents,
+                messages=self.messages,
+                agent_store=self._foundation.agent_store,
+                sessions=self._foundation.session_store,
+                turns_at=lambda depth: turns.nested[depth - 1],
+                turns=turns.turns,
+                queues=lambda: turns.session_queues,
             )
         )
 

@@ -60,6 +60,20 @@ class TurnServices:
         )
 
     @cached_property
+    def nested(self) -> tuple[Turns, ...]:
+        """The turns that calls of other turns start, by their depth, each with slots of its own."""
+        from turnstone.services.threads.executor import TurnExecutor
+        from turnstone.services.tools.toolboxes import MOST_DEPTH
+        from turnstone.services.turns.turns import Turns
+
+        settings, rules = self._foundation.settings, self._foundation.rules
+        executors = (TurnExecutor(settings.max_running_turns, settings.tenant_turns) for _ in range(MOST_DEPTH))
+        return tuple(
+            Turns(self.runner_deps, rules, self._runner, executor, None, lambda: self.session_queues)
+            for executor in executors
+        )
+
+    @cached_property
     def unstored(self) -> Turns:
         """The turns of responses that are not stored."""
         from turnstone.services.responses.unstored import unstored_deps

@@ -15,6 +15,7 @@ from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.letta.agents import (
     BASE_TOOLS,
     DEFAULT_TYPE,
+    MULTI_AGENT_TOOLS,
     LettaFields,
     NewLettaAgent,
     toolgroups_of,
@@ -30,7 +31,6 @@ NO_MODEL = "Must specify either llm or llm_config in request"
 REFUSED = {
     "source_ids": "this server has no sources for agents yet; leave the list empty",
     "initial_message_sequence": "an agent begins without messages; send them, or leave the list empty",
-    "include_multi_agent_tools": "this server has no tools by which agents call each other; leave it out",
     "from_template": "this server has no templates; leave it out",
     "template": "this server has no templates; leave it out",
     "project": "this server has no projects; leave it out",
@@ -84,7 +84,7 @@ class CreateLettaAgent(NullMeansDefault):
     embedding_config: JsonObject | None = None
     initial_message_sequence: Many[JsonObject] | None = None
     include_base_tools: bool = True
-    include_multi_agent_tools: bool | None = None
+    include_multi_agent_tools: bool = False
     description: str | None = None
     metadata_: JsonObject | None = None
     llm: str | None = None
@@ -109,7 +109,8 @@ class CreateLettaAgent(NullMeansDefault):
             raise InvalidRequest(NO_MODEL)
         llm = self.llm_config or LlmConfig(model=str(self.llm).rpartition("/")[2], handle=self.llm)
         base = tuple(BASE_TOOLS) if self.include_base_tools else ()
-        tools = (*base, *map(base_tool_named, self.tools), *map(tool_of_id, self.tool_ids))
+        between = tuple(MULTI_AGENT_TOOLS) if self.include_multi_agent_tools else ()
+        tools = (*base, *between, *map(base_tool_named, self.tools), *map(tool_of_id, self.tool_ids))
         config = AgentConfig(
             model=self.llm or llm.handle or llm.model,
             instructions=DEFAULT_SYSTEM if self.system is None else self.system,

@@ -7,14 +7,14 @@ from pydantic import Field, RootModel
 from turnstone.dialects.letta.ids import bare, organization_id, shown, user_id
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import NotFound
-from turnstone.domain.letta.agents import BASE_TOOLS, TOOL_NAMES, LettaAgent, tool_id, tools_of
+from turnstone.domain.letta.agents import ALL_TOOLS, MULTI_AGENT_TOOLS, TOOL_NAMES, LettaAgent, tool_id, tools_of
 from turnstone.domain.tools.tool_schemas import input_schema_of
 from turnstone.domain.turns.loop_arguments import with_loop_arguments
 from turnstone.domain.turns.loop_policies import LETTA
 from turnstone.domain.values.frozen import Frozen, JsonObject
 
 RETURN_CHARACTERS = 6_000
-CORE = "letta_core"
+CORE, MULTI_AGENT_CORE = "letta_core", "letta_multi_agent_core"
 WITHOUT_THOUGHTS = LETTA.model_copy(update={"loop_arguments": ()})
 
 
@@ -37,17 +37,18 @@ class LettaTool(Frozen):
 
 def base_tool(name: str, tenant: str, principal: str | None) -> LettaTool:
     """Return the base tool of that name."""
-    definition = BASE_TOOLS[name][1]
+    definition = ALL_TOOLS[name][1]
+    kind = MULTI_AGENT_CORE if name in MULTI_AGENT_TOOLS else CORE
     (offered,) = with_loop_arguments((definition,), WITHOUT_THOUGHTS)
     schema: dict[str, Any] = input_schema_of(offered)
     return LettaTool(
         id=id_of_tool(name),
-        tool_type=CORE,
+        tool_type=kind,
         description=definition.description,
         source_type="python",
         organization_id=organization_id(tenant),
         name=name,
-        tags=(CORE,),
+        tags=(kind,),
         source_code=None,
         json_schema={"name": name, "description": definition.description, "parameters": schema},
         return_char_limit=RETURN_CHARACTERS,
@@ -68,7 +69,7 @@ def tools_shown(agent: LettaAgent, tenant: str) -> tuple[LettaTool, ...]:
 
 def base_tool_named(name: str) -> str:
     """Return the name of a tool of this server. Raises NotFound for any other."""
-    if name not in BASE_TOOLS:
+    if name not in ALL_TOOLS:
         raise NotFound("tool", name)
     return name
 
@@ -91,4 +92,4 @@ class LettaTools(RootModel[tuple[LettaTool, ...]]):
 
 def base_tools(caller: Caller) -> LettaTools:
     """Return the base tools."""
-    return LettaTools(tuple(base_tool(name, caller.tenant, caller.principal) for name in BASE_TOOLS))
+    return LettaTools(tuple(base_tool(name, caller.tenant, caller.principal) for name in ALL_TOOLS))

@@ -289,7 +289,8 @@ class _Run:
     def _equipment(self) -> Equipment:
         route = self._deps.route(self.launch.ref.tenant, self.launch.config.model)
         config = route.with_prompt_format(self.launch.config)
-        caller = ToolCaller(self.launch.state.chain, self.launch.banks, self.launch.state.own_toolgroups)
+        state = self.launch.state
+        caller = ToolCaller(state.chain, self.launch.banks, state.own_toolgroups, state.named_by)
         tools = self._deps.tools.of(self.launch.ref.session, self.launch.provider_data, caller)
         return Equipment(route, tools, build_offer(config, tools.of_tenant.offered(config.toolgroups)))
 

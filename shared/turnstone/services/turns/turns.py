@@ -243,7 +243,9 @@ class Turns:
         if state.status is TurnStatus.COMPLETED:
             refuse_reopening(view.session, state, responses, self._deps.limits.infer_iters)
             step = answered_in_text(state, responses, self._deps.ids.new_id(), now)
-            equipment = self._opener.equipment(ref.session, config, attempt, ToolCaller(state.chain, banks))
+            equipment = self._opener.equipment(
+                ref.session, config, attempt, ToolCaller(state.chain, banks, named_by=state.named_by)
+            )
             self._deps.limits.check_turn(state)
             self._deps.limits.of_day.check(ref.tenant)
         else:
