@@ -82,6 +82,7 @@ class Core:
     letta_contexts = ServiceOf(lambda core: core.letta_services.contexts)
     letta_messages = ServiceOf(lambda core: core.letta_services.messages)
     letta_editing = ServiceOf(lambda core: core.letta_services.editing)
+    letta_importing = ServiceOf(lambda core: core.letta_services.importing)
     letta_multi_agent = ServiceOf(lambda core: core.letta_services.multi_agent)
     letta_runs = ServiceOf(lambda core: core.letta_services.runs)
     responses = ServiceOf(lambda core: core.response_services.responses)

@@ -43,6 +43,7 @@ FOR_ALL: Mapping[tuple[str, str], int] = {
     ("POST", "/letta/v1/blocks"): 200,
     ("GET", "/letta/v1/agents"): 200,  # only what the stranger may see
     ("POST", "/letta/v1/agents"): 200,
+    ("POST", "/letta/v1/agents/import"): 200,
     ("GET", "/letta/v1/runs"): 200,
     ("GET", "/letta/v1/runs/active"): 200,
     ("GET", "/v1/version"): 200,

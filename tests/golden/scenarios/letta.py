@@ -162,3 +162,12 @@ def of_edits(world: World) -> None:
     world.send("PATCH", f"{agent}/messages/message-0", {"text": "edited"})
     world.send("POST", f"{agent}/messages", texts("hello"))
     world.get(f"{agent}/messages?limit=100")
+
+
+@scenario("tests/e2e/letta/test_letta_files.py", "tests/integration/letta/test_letta_imports.py")
+def of_files(world: World) -> None:
+    world.serve()
+    agent = f"{AGENTS}/{world.post(f'{AGENTS}/', CONFIG)['id']}"
+    world.post(f"{agent}/messages", texts(SEND))
+    for query in ("", "?scrub_messages=true", "?use_legacy_format=true"):
+        world.send("GET", f"{agent}/export{query}")

@@ -36,6 +36,7 @@ from tests.support.server.bad_requests import CHANGES, JUNK, changed, named, slo
 from tests.support.server.bodies import letta as letta_bodies
 from tests.support.server.document import CLOSED, CLOSED_SIGNED, DOCUMENT, ROUTES, SIGNED, named_validator, validator
 from tests.support.server.valid_bodies import BODIES, FULL_AGENT, STORED
+from turnstone.dialects.letta.files.queries import EXPORT_QUERY
 from turnstone.dialects.letta.lists import AGENTS_QUERY, BLOCKS_QUERY, OF_AGENT, RESET_QUERY, TAGS_QUERY
 from turnstone.dialects.letta.message_requests import QUERY as LETTA_MESSAGES_QUERY
 from turnstone.dialects.letta.passages import PASSAGES_QUERY
@@ -254,6 +255,7 @@ READERS = {
     "messages_query": LETTA_MESSAGES_QUERY,
     "passages_query": PASSAGES_QUERY,
     "refuse_initial_messages": RESET_QUERY,
+    "keeps_messages": EXPORT_QUERY,
     "runs_limit": RUNS_QUERY,
     "run_rows_query": RUN_MESSAGES_QUERY,
     "bank_in_query": ("memory_bank_id",),

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from turnstone.services.letta.agents import LettaAgents
     from turnstone.services.letta.contexts import LettaContexts
     from turnstone.services.letta.editing import LettaEditing
+    from turnstone.services.letta.importing import LettaImporting
     from turnstone.services.letta.messages import LettaMessages
     from turnstone.services.letta.multi_agent import MultiAgentToolbox
     from turnstone.services.letta.runs import LettaRuns
@@ -191,6 +192,13 @@ class LettaServices:
                 queues=lambda: turns.session_queues,
             )
         )
+
+    @cached_property
+    def importing(self) -> LettaImporting:
+        from turnstone.services.letta.importing import LettaImportDeps, LettaImporting
+
+        ports = self._foundation.ports
+        return LettaImporting(LettaImportDeps(self.agents, ports.store, ports.clock, ports.ids))
 
     @cached_property
     def editing(self) -> LettaEditing:

@@ -46,8 +46,17 @@ class LettaAgents:
     def __init__(self, deps: LettaAgentDeps) -> None:
         self._deps = deps
 
-    def create(self, caller: Caller, new: NewLettaAgent, attempt: Attempt) -> LettaAgent:
+    def create(
+        self,
+        caller: Caller,
+        new: NewLettaAgent,
+        attempt: Attempt,
+        beside: Callable[[str], Sequence[Operation]] | None = None,
+    ) -> LettaAgent:
         """Return the new agent, stored with its fields and blocks by one write.
+
+        Args:
+            beside: returns more writes for its id, made with the others or not at all.
 
         Raises NotFound for a missing block, InvalidRequest, IdempotencyMismatch.
         """
@@ -64,12 +73,13 @@ class LettaAgents:
         stored = StoredAgent(agent, self._deps.ids.order_key(now, None), owner_of(caller))
         fields = put_fields(tenant, agent_id, new.fields.model_copy(update={"updated_at": now}))
         own = [write for each in made for write in puts_of_new(tenant, each)]
+        more = beside(agent_id) if beside else ()
 
         def act() -> str:
             existing = self._deps.blocks.existing(caller, new.block_ids)
             refuse_same_labels(each.label for each in (*(each.block for each in made), *existing))
             links = self._deps.blocks.relinking(caller, agent_id, (), new.block_ids)
-            return self._deps.agents.create(tenant, stored, attempt, now, [fields, *own, *links])
+            return self._deps.agents.create(tenant, stored, attempt, now, [fields, *own, *links, *more])
 
         return self.read(caller, retried(act, BUSY, on=(Conflict,)))
 

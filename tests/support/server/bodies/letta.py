@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from tests.support.clients.forms import FormBody
 from tests.support.server.body_shapes import RIGHT, UNSURE, WRONG
 from turnstone.domain.letta.agents import tool_id
 
@@ -26,6 +27,8 @@ RESET = f"{AGENT}/reset-messages"
 RUNS = f"{LETTA}/runs"
 RUN = f"{RUNS}/{{run_id}}"
 CREATE: dict[str, Any] = {"name": "Sam", "llm_config": {"model": "offline"}, "tags": ["a"]}
+IMPORT = f"{AGENTS}/import"
+FILE = FormBody(file='{"agents": [{"name": "Sam", "llm_config": {"model": "offline"}}]}')
 SENT: dict[str, Any] = {"messages": [{"role": "user", "text": "hello"}]}
 
 
@@ -41,6 +44,7 @@ def _grade(*valid: Any) -> Callable[[Any], int]:
 # valid bodies of each route, and their grade
 GRADES: Mapping[tuple[str, str], tuple[Sequence[Any], Callable[[Any], int]]] = {
     ("POST", AGENTS): ((CREATE,), _grade(CREATE)),
+    ("POST", IMPORT): ((FILE,), lambda _: UNSURE),
     ("PATCH", AGENT): (({"description": "d"},), _grade({"description": "d"})),
     ("POST", BLOCKS): (({"label": "pet", "value": "cat"},), _grade()),
     ("PATCH", BLOCK): (({"value": "dog"},), _grade()),
@@ -58,6 +62,7 @@ READ = (
     ("GET", f"{LETTA}/tools"),
     ("POST", f"{LETTA}/tools/add-base-tools"),
     ("GET", AGENT),
+    ("GET", f"{AGENT}/export"),
     ("DELETE", AGENT),
     ("GET", f"{AGENT}/memory"),
     ("GET", BLOCKS),

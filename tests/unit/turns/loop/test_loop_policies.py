@@ -25,6 +25,7 @@ from turnstone.domain.messages.messages import Message, SystemMessage, ToolRespo
 from turnstone.domain.sessions.context import ended_messages, entry_of, tokens_of
 from turnstone.domain.sessions.context_budget import History
 from turnstone.domain.tools.tool_rules import ChildTools, ConditionalTools, FirstTool, TerminalTool
+from turnstone.domain.tools.tool_runs import ToolOffer
 from turnstone.domain.tools.tools import ToolCall
 from turnstone.domain.turns.loop_policies import CONTINUED, FAILED, LETTA, NEARLY_FULL, RESPONSES, LoopPolicy
 from turnstone.domain.turns.turn_settings import TurnDocument
@@ -185,6 +186,14 @@ def test_a_heartbeat_survives_a_takeover() -> None:
     other = letta(send("hi"))
     ending = finished(other, read_again(engine.stored))
     assert (ending.output.content, seen(other)[-1]) == ("hi", CONTINUED)
+
+
+def test_a_turn_without_tools_ends_after_a_refused_call() -> None:
+    engine = letta(*[call("fly", str(number), request_heartbeat=True) for number in range(60)])
+    engine.deps = engine.deps._replace(offer=ToolOffer({}, {}))
+    ending = finished(engine, turn_of(LETTA))
+    assert (ending.state.inference_count, ending.output.content) == (1, "")
+    assert "fly" in str(ending.state.turn.steps[-1])
 
 
 def test_an_alert_is_shown_once() -> None:
