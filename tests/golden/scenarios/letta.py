@@ -6,6 +6,7 @@ from typing import Any
 
 from tests.golden.scenarios.registry import scenario
 from tests.golden.world import World
+from tests.support.clients.forms import FORM_TYPE, form_of
 
 LETTA = "/letta/v1"
 AGENTS = f"{LETTA}/agents"
@@ -164,10 +165,18 @@ def of_edits(world: World) -> None:
     world.get(f"{agent}/messages?limit=100")
 
 
-@scenario("tests/e2e/letta/test_letta_files.py", "tests/integration/letta/test_letta_imports.py")
+@scenario(
+    "tests/e2e/letta/test_letta_files.py",
+    "tests/e2e/letta/test_letta_multi_agent.py",
+    "tests/e2e/letta/test_letta_pressure.py",
+    "tests/integration/letta/test_letta_imports.py",
+)
 def of_files(world: World) -> None:
     world.serve()
     agent = f"{AGENTS}/{world.post(f'{AGENTS}/', CONFIG)['id']}"
     world.post(f"{agent}/messages", texts(SEND))
     for query in ("", "?scrub_messages=true", "?use_legacy_format=true"):
         world.send("GET", f"{agent}/export{query}")
+    content = b'{"agents": [{"name": "Ann", "llm_config": {"model": "offline"}}], "groups": []}'
+    for sent in (content, content.replace(b"[]", b'[{"id": "group-0"}]')):
+        world.send("POST", f"{AGENTS}/import", raw=form_of({"name": "Ann"}, sent), content_type=FORM_TYPE)
