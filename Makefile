@@ -50,7 +50,7 @@ MINISTACK_READY := $(MINISTACK)/ready
 PYTHON313 ?= $(firstword $(foreach candidate,python3.13 $(shell pyenv prefix 3.13 2>/dev/null)/bin/python3.13,\
 	$(shell $(candidate) -c 'import sys; print(sys.executable)' 2>/dev/null)))
 # The clients of `make test`, and the further ones of `make clients`. TypeScript's need npm; without it their tests are skipped.
-CLIENTS := 0.0.63 0.2.12 0.2.23 0.3.5 openai letta typescript-0.3.0
+CLIENTS := 0.0.63 0.2.12 0.2.23 0.3.5 openai letta letta-1 typescript-0.3.0
 MORE_CLIENTS := 0.0.53 0.0.57 0.1.9 0.2.0 0.2.20 typescript-0.2.23
 CLIENTS_READY := $(CLIENTS:%=.clients/%/ready)
 MORE_CLIENTS_READY := $(MORE_CLIENTS:%=.clients/%/ready)
@@ -236,6 +236,11 @@ $(PEER_READY): $(PEER_REQUIREMENTS)
 .clients/letta/ready: $(UV_READY)
 	@rm -rf $(@D)
 	$(INSTALL) --python $(VENV) --no-deps --target $(@D) letta-client==0.1.16 httpx-sse==0.4.0
+	@touch $@
+
+.clients/letta-1/ready: $(UV_READY)
+	@rm -rf $(@D)
+	$(INSTALL) --python $(VENV) --no-deps --target $(@D) letta-client==1.12.0
 	@touch $@
 
 .clients/typescript-%/ready:

@@ -27,6 +27,8 @@ TABLE = {
     "PATCH /letta/v1/blocks/{block_id}/detach": "blocks.detach_block",
     "GET /letta/v1/agents": "agents.list_letta_agents",
     "POST /letta/v1/agents": "agents.create_letta_agent",
+    "POST /letta/v1/agents/import": "agents.import_letta_agent",
+    "GET /letta/v1/agents/{agent_id}/export": "agents.export_letta_agent",
     "GET /letta/v1/agents/{agent_id}": "agents.get_letta_agent",
     "PATCH /letta/v1/agents/{agent_id}": "agents.update_letta_agent",
     "DELETE /letta/v1/agents/{agent_id}": "agents.delete_letta_agent",

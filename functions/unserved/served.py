@@ -58,6 +58,8 @@ SERVED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("/letta/v1/blocks/{block_id}/attach", "letta", ("PATCH",)),
     ("/letta/v1/blocks/{block_id}/detach", "letta", ("PATCH",)),
     ("/letta/v1/agents", "letta", ("GET", "POST")),
+    ("/letta/v1/agents/import", "letta", ("POST",)),
+    ("/letta/v1/agents/{agent_id}/export", "letta", ("GET",)),
     ("/letta/v1/agents/{agent_id}", "letta", ("GET", "PATCH", "DELETE")),
     ("/letta/v1/agents/{agent_id}/context", "letta", ("GET",)),
     ("/letta/v1/agents/{agent_id}/tools", "letta", ("GET",)),

@@ -85,6 +85,8 @@ class Core:
     letta_contexts = ServiceOf(lambda core: core.letta_services.contexts)
     letta_messages = ServiceOf(lambda core: core.letta_services.messages)
     letta_editing = ServiceOf(lambda core: core.letta_services.editing)
+    letta_importing = ServiceOf(lambda core: core.letta_services.importing)
+    letta_multi_agent = ServiceOf(lambda core: core.letta_services.multi_agent)
     letta_runs = ServiceOf(lambda core: core.letta_services.runs)
     letta_sources = ServiceOf(lambda core: core.source_services.sources)
     source_files = ServiceOf(lambda core: core.source_services.source_files)
@@ -275,4 +277,5 @@ class Core:
             lambda: self._own_toolgroups(self),
             lambda: self.turn_memory_services,
             lambda: self.agent_services.core_memory,
+            lambda: self.letta_services.multi_agent,
         )

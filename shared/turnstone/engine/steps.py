@@ -67,6 +67,9 @@ class PromptSource(Protocol):
         Raises InvalidRequest, ContentLost and StoreUnavailable.
         """
 
+    def newest(self, state: TurnState) -> tuple[Message, ...]:
+        """Return the messages of the last inference; before one, as `system` does."""
+
 
 class EngineDeps(NamedTuple):
     """Dependencies and settings of a run, none of which are stored.

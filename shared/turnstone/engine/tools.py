@@ -40,7 +40,8 @@ def run_tools(plan: ToolPlan, state: TurnState, deps: EngineDeps) -> Generator[T
             delta = ToolCallDelta(tool_call=planned.call, parse_status="in_progress")
             yield StepProgressed(step_type="tool_execution", step_id=step_id, delta=delta)
             response, trace = _answered(planned, results, state, deps)
-            if state.policy.continues_after(planned.call, response):
+            # without tools no call of another inference could succeed
+            if deps.offer.definitions and state.policy.continues_after(planned.call, response):
                 trace = trace.model_copy(update={"heartbeat": True})
             ended_at = strictly_after(deps.clock.now(), started_at, ended_at)
             step = ToolExecutionStep(

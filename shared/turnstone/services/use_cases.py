@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # a function loads the services that its route uses, and no o
     from turnstone.services.letta.agents import LettaAgents
     from turnstone.services.letta.contexts import LettaContexts
     from turnstone.services.letta.editing import LettaEditing
+    from turnstone.services.letta.importing import LettaImporting
     from turnstone.services.letta.messages import LettaMessages
     from turnstone.services.letta.python_tools import PythonTools
     from turnstone.services.letta.runs import LettaRuns
@@ -83,6 +84,9 @@ class UseCases(Protocol):
 
     @property
     def letta_contexts(self) -> LettaContexts: ...
+
+    @property
+    def letta_importing(self) -> LettaImporting: ...
 
     @property
     def letta_messages(self) -> LettaMessages: ...

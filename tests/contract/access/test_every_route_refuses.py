@@ -49,6 +49,7 @@ FOR_ALL: Mapping[tuple[str, str], int] = {
     ("POST", "/letta/v1/sources"): 200,
     ("GET", "/letta/v1/jobs"): 200,
     ("GET", "/letta/v1/jobs/active"): 200,
+    ("POST", "/letta/v1/agents/import"): 200,
     ("GET", "/letta/v1/runs"): 200,
     ("GET", "/letta/v1/runs/active"): 200,
     ("GET", "/v1/version"): 200,

@@ -54,14 +54,15 @@ def test_lettas_own_client_keeps_an_agent_with_memory(tmp_path: Path) -> None:
         seen = run_script("letta", "letta_agents", server.url + "/letta")
     assert seen["health"] == "ok"
     assert (
-        seen["tools"]
+        seen["tools"][:6]
         == seen["agent_tools"]
         == [
             *("send_message", "core_memory_append", "core_memory_replace"),
             *("archival_memory_insert", "archival_memory_search", "conversation_search"),
         ]
     )
-    assert seen["added"] == 6
+    assert [name.startswith("send_message_to_agent") for name in seen["tools"][6:]] == [True] * 3
+    assert seen["added"] == 9
     assert seen["created"] == ["Sam", "words", "http://127.0.0.1:1/v1", ["a", "b"], {"k": 1}]
     assert seen["blocks"] == [["human", "name: Bob", 5000], ["persona", "I am Sam", 5000]]
     assert (seen["same"], seen["found"], seen["not_found"]) == (True, [True], [])

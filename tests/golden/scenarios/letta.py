@@ -244,3 +244,20 @@ def of_edits(world: World) -> None:
     world.send("PATCH", f"{agent}/messages/message-0", {"text": "edited"})
     world.send("POST", f"{agent}/messages", texts("hello"))
     world.get(f"{agent}/messages?limit=100")
+
+
+@scenario(
+    "tests/e2e/letta/test_letta_files.py",
+    "tests/e2e/letta/test_letta_multi_agent.py",
+    "tests/e2e/letta/test_letta_pressure.py",
+    "tests/integration/letta/test_letta_imports.py",
+)
+def of_files(world: World) -> None:
+    world.serve()
+    agent = f"{AGENTS}/{world.post(f'{AGENTS}/', CONFIG)['id']}"
+    world.post(f"{agent}/messages", texts(SEND))
+    for query in ("", "?scrub_messages=true", "?use_legacy_format=true"):
+        world.send("GET", f"{agent}/export{query}")
+    content = b'{"agents": [{"name": "Ann", "llm_config": {"model": "offline"}}], "groups": []}'
+    for sent in (content, content.replace(b"[]", b'[{"id": "group-0"}]')):
+        world.send("POST", f"{AGENTS}/import", raw=form_of({"name": "Ann"}, sent), content_type=FORM_TYPE)

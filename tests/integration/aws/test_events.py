@@ -154,6 +154,8 @@ SHOWN = {
     "get_step_2024": {"step"},
     "get_openapi": {"openapi", "paths"},
     "letta_health": {"version", "status"},
+    "import_letta_agent": {"agent_ids"},
+    "export_letta_agent": {"agents", "blocks", "tools"},
     "create_letta_agent": {"id", "memory", "llm_config"},
     "get_letta_agent": {"id", "memory", "llm_config"},
     "update_letta_agent": {"id", "memory", "llm_config"},
@@ -233,7 +235,7 @@ MAKES_OWN = {"create_agent", "create_agent_2024", "register_model", "register_sh
 MAKES_OWN |= {"register_vector_db", "register_memory_bank", "register_bank", "create_file", "create_upload"}
 MAKES_OWN |= {"create_letta_tool", "upsert_letta_tool"}
 MAKES_OWN |= {"create_vector_store", "create_conversation", "create_webhook", "create_letta_agent", "create_block"}
-MAKES_OWN |= {"create_source"}
+MAKES_OWN |= {"create_source", "import_letta_agent"}
 LISTS = {"list_agents", "list_chat_completions", "list_models", "list_openai_models", "list_shields", "list_toolgroups"}
 LISTS |= {
     "list_webhooks",

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.models.scripted import Scripted, call
+from tests.fakes.models.scripted import Reply, Scripted, call
 from tests.support.engine.either_store import Make
 from tests.support.engine.harness import Held, Server, attempt
 from turnstone.dialects.letta.overview.context import ContextWindowOverview, context_messages, overview_of, recall_of
@@ -18,8 +18,11 @@ from turnstone.dialects.letta.requests import CreateLettaAgent
 from turnstone.domain.access.caller import LOCAL_CALLER, Caller
 from turnstone.domain.agents.blocks import BlockQuery, NewBlock
 from turnstone.domain.errors import IdempotencyMismatch, InvalidRequest, LabelTaken, NotFound
-from turnstone.domain.letta.agents import LettaAgent, TagQuery, tools_of, with_tool, without_tool
+from turnstone.domain.letta.agents import LettaAgent, TagQuery, main_session, tools_of, with_tool, without_tool
 from turnstone.domain.messages.messages import UserMessage
+from turnstone.domain.models.requests import InferenceRequest
+from turnstone.domain.refs import SessionRef
+from turnstone.engine.summary import TASK
 from turnstone.services.streams.broadcast import TurnBroadcast
 
 STRANGER = Caller(tenant="another", principal="stranger")
@@ -203,14 +206,21 @@ def test_an_overview_counts_what_the_next_inference_sees(make: Make) -> None:
 
 
 def test_an_overview_leaves_out_the_messages_that_do_not_fit(make: Make) -> None:
-    server = make(*(send("x" * 6_000, f"s{number}") for number in range(6)), context_tokens=4_000)
+    def model(request: InferenceRequest) -> Reply:
+        if request.messages[0].content == TASK:
+            return ""
+        return call("send_message", f"s{len(server.inference.requests)}", inner_thoughts="Hm.", message="x" * 6_000)
+
+    server = make(*[model] * 20, context_tokens=4_000)
     agent_id = create(server).agent_id
     for number in range(6):
         send_text(server, agent_id, f"text {number}")
     seen = overview(server, agent_id)
     sent = [each.text for each in seen.messages if each.role == "user"]
     assert sent == [f"text {number}" for number in range(6 - len(sent), 6)]
-    assert seen.num_recall_memory == 1 + 6 * 3
+    ref = SessionRef(tenant=LOCAL_CALLER.tenant, agent_id=agent_id, session_id=main_session(agent_id, 0))
+    alerts = sum(trace.has_alert for state in server.states(ref) for trace in state.traces)
+    assert seen.num_recall_memory == 1 + 6 * 3 + alerts
     assert 1 < seen.num_messages < seen.num_recall_memory
     assert len(seen.messages) == seen.num_messages
 

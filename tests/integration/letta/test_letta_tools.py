@@ -22,7 +22,7 @@ from turnstone.dialects.letta.tools import tools_shown
 from turnstone.domain.access.caller import LOCAL_CALLER, Caller
 from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.errors import Forbidden, IdempotencyMismatch, InvalidRequest, NotFound, ToolNameTaken, Unsupported
-from turnstone.domain.letta.agents import BASE_TOOLS, LettaAgent, tool_id
+from turnstone.domain.letta.agents import ALL_TOOLS, LettaAgent, tool_id
 from turnstone.domain.letta.python_runs import OFF, PythonCall, PythonOutcome
 from turnstone.domain.letta.tools import StoredTool, ToolQuery, toolgroup_of_custom
 from turnstone.domain.messages.messages import UserMessage
@@ -200,7 +200,7 @@ def test_a_foreign_tool_is_a_missing_one(make: Make) -> None:
     ):
         with pytest.raises(NotFound):
             act()
-    assert list(tools.list(STRANGER, ToolQuery(50))) == list(BASE_TOOLS)
+    assert list(tools.list(STRANGER, ToolQuery(50))) == list(ALL_TOOLS)
     config = AgentConfig(model="scripted", instructions="", toolgroups=(toolgroup_of_custom(made.tool_id),))
     with pytest.raises(InvalidRequest):
         server.core.agents.create(STRANGER, config, attempt())
@@ -243,7 +243,7 @@ def test_a_change_of_a_tool_is_in_the_next_turn(make: Make) -> None:
 def test_tools_are_listed_in_parts_after_the_base_tools(make: Make) -> None:
     server = make()
     made = [tool(server, f"own_{number}").tool.tool_id for number in range(3)]
-    every = [*BASE_TOOLS, *made]
+    every = [*ALL_TOOLS, *made]
 
     def part(limit: int, after: str | None = None) -> list[str]:
         found = server.core.letta_tools.list(LOCAL_CALLER, ToolQuery(limit, after))
@@ -252,7 +252,7 @@ def test_tools_are_listed_in_parts_after_the_base_tools(make: Make) -> None:
     assert part(50) == every
     for limit in (1, 2, 4, 5, 7):
         seen: list[str] = []
-        while found := part(limit, (tool_id(seen[-1]) if seen[-1] in BASE_TOOLS else seen[-1]) if seen else None):
+        while found := part(limit, (tool_id(seen[-1]) if seen[-1] in ALL_TOOLS else seen[-1]) if seen else None):
             assert len(found) <= limit
             seen += found
         assert seen == every
@@ -300,7 +300,7 @@ def test_a_hidden_tool_is_attached_by_no_route(make: Make) -> None:
         server.core.agents.create(bob, config, attempt())
     with pytest.raises(ToolNameTaken):
         server.core.letta_tools.upsert(bob, CreateTool.model_validate({"source_code": source()}).to_new(), attempt())
-    assert len(list(server.core.letta_tools.list(bob, ToolQuery(50)))) == len(BASE_TOOLS)
+    assert len(list(server.core.letta_tools.list(bob, ToolQuery(50)))) == len(ALL_TOOLS)
 
 
 def test_only_the_owner_changes_a_tool_that_others_see(make: Make) -> None:
@@ -320,8 +320,8 @@ def test_a_source_of_any_permitted_length_is_stored_and_read(make: Make) -> None
         LOCAL_CALLER, CreateTool.model_validate({"source_code": long}).to_new(), attempt()
     )
     assert server.core.letta_tools.read(LOCAL_CALLER, made.tool.tool_id).tool.source_code == long
-    (listed,) = list(server.core.letta_tools.list(LOCAL_CALLER, ToolQuery(50)))[len(BASE_TOOLS) :]
+    (listed,) = list(server.core.letta_tools.list(LOCAL_CALLER, ToolQuery(50)))[len(ALL_TOOLS) :]
     assert not isinstance(listed, str)
     assert listed.tool == made.tool
     server.core.letta_tools.delete(LOCAL_CALLER, made.tool.tool_id)
-    assert len(list(server.core.letta_tools.list(LOCAL_CALLER, ToolQuery(50)))) == len(BASE_TOOLS)
+    assert len(list(server.core.letta_tools.list(LOCAL_CALLER, ToolQuery(50)))) == len(ALL_TOOLS)

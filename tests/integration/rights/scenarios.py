@@ -423,6 +423,11 @@ def _keeps_letta_agent(stage: Stage, text: str) -> None:
     answer("GET", f"{agent}/memory/archival")
     answer("DELETE", f"{agent}/archival/{passage_id}")
     _keeps_registries(answer, made[0])
+    content = answer("GET", f"{agent}/export")[1]
+    form = form_of({}, json.dumps(content).encode())
+    imported = answer("POST", f"{LETTA}/import", form)[1].get("agent_ids", ())
+    for agent_id in imported:
+        answer("DELETE", f"{LETTA}/{agent_id}")
     answer("PATCH", f"{agent}/reset-messages")
     _keeps_runs(stage, agent)
     _keeps_sources(stage, made[0])

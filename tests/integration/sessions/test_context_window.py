@@ -13,10 +13,10 @@ import pytest
 from tests.fakes.models.scripted import Reply, ScriptedReply
 from tests.support.engine.either_store import Make
 from tests.support.engine.harness import Server, contents, outline
+from tests.support.engine.windows import with_window
 from turnstone.domain.access.caller import LOCAL_CALLER, Caller
 from turnstone.domain.errors import ModelFailed, NotFound
 from turnstone.domain.models.requests import InferenceRequest
-from turnstone.domain.models.routing import ModelRoute
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.sessions.session_context import SummaryInContext
 from turnstone.domain.turns.turns import Summary
@@ -27,18 +27,6 @@ from turnstone.engine.summary import TASK
 QUESTION = "q" * 392  # with its message, a hundred tokens as we estimate them
 ANSWER = "a" * 392
 TURN_TOKENS = 204
-
-
-def with_window(server: Server, tokens: int | None) -> Server:
-    """Configure every model's context window."""
-    route_of: Callable[[str, str], ModelRoute] = lambda _, name: ModelRoute(name, (), context_tokens=tokens)  # noqa: E731
-    services = server.core.turn_services
-    services.runner_deps = services.runner_deps._replace(route=route_of)
-    for dependent in ("_runner", "turns", "recovery"):
-        vars(services).pop(dependent, None)
-    server.turns = server.core.turns
-    object.__setattr__(server.core.contexts, "route_of", route_of)
-    return server
 
 
 def last_request(server: Server) -> list[str]:

@@ -157,6 +157,9 @@ def test_a_failing_prompt_source_fails_the_turn(serve: Any) -> None:
         def system(self, state: TurnState) -> tuple[Message, ...]:
             raise InvalidRequest("a block is missing")
 
+        def newest(self, state: TurnState) -> tuple[Message, ...]:
+            return self.system(state)
+
     server = serve(["never", "fine"])
     ref = server.session(instructions="Old.")
     deps = server.core.turns._deps

@@ -28,7 +28,8 @@ from typing import IO, NoReturn
 from tests.support.starts.warm_starts import ROOT, are_warm, open_streams, status_of
 
 CLIENTS = ROOT / ".clients"
-MODULES = {"openai": "openai", "letta": "letta_client"}  # by folder; every other one has versions of the default
+# by folder; every other one has versions of the default
+MODULES = {"openai": "openai", "letta": "letta_client", "letta-1": "letta_client"}
 DEFAULT_MODULE = "llama_stack_client"
 NUMBER = struct.Struct("i")
 MOST_BYTES = 200_000  # of a request

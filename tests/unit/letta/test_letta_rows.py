@@ -28,7 +28,7 @@ from turnstone.domain.messages.messages import CompletionMessage, UserMessage
 from turnstone.domain.tools.tool_rules import ChildTools, ConditionalTools, FirstTool, TerminalTool, ToolRule
 from turnstone.domain.tools.tools import ToolCall, ToolResponse
 from turnstone.domain.turns.events import Numbered, step_completed, turn_completed
-from turnstone.domain.turns.loop_policies import AGENTS, LETTA
+from turnstone.domain.turns.loop_policies import AGENTS, LETTA, NEARLY_FULL
 from turnstone.domain.turns.turns import (
     InferenceStep,
     Step,
@@ -114,6 +114,24 @@ def test_a_turn_has_a_row_for_each_message_and_two_notes_for_an_inference() -> N
 def test_a_turn_of_another_loop_has_no_automated_rows() -> None:
     rows = rows_of(turn(policy=AGENTS), AnswerTool(""))
     assert [kinds(row.notes)[0] for row in rows] == ["user", "reasoning", "tool_return", "reasoning", "tool_return"]
+
+
+@pytest.mark.parametrize(("alerted", "index"), [(0, 3), (2, 6)])
+def test_an_alert_is_a_row_of_the_user_before_the_inference_that_sees_it(alerted: int, index: int) -> None:
+    state = turn()
+    traces = tuple(
+        trace.model_copy(update={"has_alert": number == alerted}) for number, trace in enumerate(state.traces)
+    )
+    state = state.model_copy(update={"traces": traces})
+    rows, plain = rows_of(state, AnswerTool("")), rows_of(turn(), AnswerTool(""))
+    assert (*rows[:index], *rows[index + 1 :]) == plain, "the other rows keep their ids"
+    assert rows[index].notes[0].model_dump() == {
+        "id": message_id(IDS[0], 0xFFFF),
+        "date": NOW,
+        "message_type": "user_message",
+        "message": NEARLY_FULL.content,
+    }
+    assert response_of(state, AnswerTool()) == response_of(turn(), AnswerTool())
 
 
 def test_an_answer_shows_messages_to_the_user_and_sums_the_tokens() -> None:

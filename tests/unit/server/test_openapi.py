@@ -36,6 +36,7 @@ from tests.support.server.bad_requests import CHANGES, JUNK, changed, named, slo
 from tests.support.server.bodies import letta as letta_bodies
 from tests.support.server.document import CLOSED, CLOSED_SIGNED, DOCUMENT, ROUTES, SIGNED, named_validator, validator
 from tests.support.server.valid_bodies import BODIES, FULL_AGENT, STORED
+from turnstone.dialects.letta.files.queries import EXPORT_QUERY
 from turnstone.dialects.letta.lists import AGENTS_QUERY, BLOCKS_QUERY, OF_AGENT, RESET_QUERY, TAGS_QUERY
 from turnstone.dialects.letta.message_requests import QUERY as LETTA_MESSAGES_QUERY
 from turnstone.dialects.letta.passages import PASSAGES_QUERY
@@ -263,6 +264,7 @@ READERS = {
     "source_files_query": SOURCE_FILES_QUERY,
     "active_jobs_query": ACTIVE_JOBS_QUERY,
     " jobs_query": JOBS_QUERY,
+    "keeps_messages": EXPORT_QUERY,
     "runs_limit": RUNS_QUERY,
     "run_rows_query": RUN_MESSAGES_QUERY,
     "bank_in_query": ("memory_bank_id",),

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from turnstone.services.letta.agents import LettaAgents
     from turnstone.services.letta.contexts import LettaContexts
     from turnstone.services.letta.editing import LettaEditing
+    from turnstone.services.letta.importing import LettaImporting
     from turnstone.services.letta.messages import LettaMessages
+    from turnstone.services.letta.multi_agent import MultiAgentToolbox
     from turnstone.services.letta.runs import LettaRuns
     from turnstone.services.letta.sources import Sources
     from turnstone.services.letta.tools import CustomTools
@@ -207,6 +209,31 @@ class LettaServices:
                 stop_runs=(lambda _: None) if foundation.is_on_lambda else self._turns().local_runs.stop,
             )
         )
+
+    @cached_property
+    def multi_agent(self) -> MultiAgentToolbox:
+        """The tools by which agents send messages to each other."""
+        from turnstone.services.letta.multi_agent import MultiAgentDeps, MultiAgentToolbox
+
+        turns = self._turns()
+        return MultiAgentToolbox(
+            MultiAgentDeps(
+                agents=self.agents,
+                messages=self.messages,
+                agent_store=self._foundation.agent_store,
+                sessions=self._foundation.session_store,
+                turns_at=lambda depth: turns.nested[depth - 1],
+                turns=turns.turns,
+                queues=lambda: turns.session_queues,
+            )
+        )
+
+    @cached_property
+    def importing(self) -> LettaImporting:
+        from turnstone.services.letta.importing import LettaImportDeps, LettaImporting
+
+        ports = self._foundation.ports
+        return LettaImporting(LettaImportDeps(self.agents, ports.store, ports.clock, ports.ids))
 
     @cached_property
     def editing(self) -> LettaEditing:

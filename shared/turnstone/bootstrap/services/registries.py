@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from turnstone.ports.tools import ToolKinds
     from turnstone.services.agents.core_memory import CoreMemoryToolbox
     from turnstone.services.letta.messaging import MessagingToolbox
+    from turnstone.services.letta.multi_agent import MultiAgentToolbox
     from turnstone.services.letta.python_tools import PythonTools
     from turnstone.services.models.registry import Models, Providers
     from turnstone.services.models.routing import Routing
@@ -42,12 +43,14 @@ class Registries:
         own_toolgroups: Callable[[], OwnToolgroups],
         memory: Callable[[], TurnMemoryServices],
         core_memory: Callable[[], CoreMemoryToolbox],
+        multi_agent: Callable[[], MultiAgentToolbox],
     ) -> None:
         """Load nothing yet; the executor is loaded with the services that run tools and shields outside of turns."""
         self._foundation = foundation
         self._find_own_toolgroups = own_toolgroups
         self._memory = memory
         self._core_memory = core_memory
+        self._multi_agent = multi_agent
         self._ports = foundation.ports
         self._settings = foundation.settings
 
@@ -115,7 +118,7 @@ class Registries:
     def _own_toolgroups(self) -> OwnToolgroups:
         from turnstone.domain.letta.tools import GROUP as CUSTOM
         from turnstone.domain.memory.lent_banks import FILE_SEARCH, RAG
-        from turnstone.domain.tools.base_tools import ARCHIVAL_MEMORY, CORE_MEMORY
+        from turnstone.domain.tools.base_tools import ARCHIVAL_MEMORY, CORE_MEMORY, MULTI_AGENT
         from turnstone.domain.tools.tool_runs import MESSAGING
         from turnstone.services.tools.own_toolboxes import OwnToolgroup
 
@@ -127,6 +130,7 @@ class Registries:
             OwnToolgroup(ARCHIVAL_MEMORY, lambda: self._memory().archival_toolbox),
             OwnToolgroup(MESSAGING, self._messaging),
             OwnToolgroup(CUSTOM, lambda: self.python_tools),
+            OwnToolgroup(MULTI_AGENT, self._multi_agent),
         )
         return (rag, file_search, *of_agents, *self._find_own_toolgroups())
 

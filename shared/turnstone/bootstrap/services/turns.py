@@ -60,6 +60,20 @@ class TurnServices:
         )
 
     @cached_property
+    def nested(self) -> tuple[Turns, ...]:
+        """The turns that calls of other turns start, by their depth, each with slots of its own."""
+        from turnstone.services.threads.executor import TurnExecutor
+        from turnstone.services.tools.toolboxes import MOST_DEPTH
+        from turnstone.services.turns.turns import Turns
+
+        settings, rules = self._foundation.settings, self._foundation.rules
+        executors = (TurnExecutor(settings.max_running_turns, settings.tenant_turns) for _ in range(MOST_DEPTH))
+        return tuple(
+            Turns(self.runner_deps, rules, self._runner, executor, None, lambda: self.session_queues)
+            for executor in executors
+        )
+
+    @cached_property
     def unstored(self) -> Turns:
         """The turns of responses that are not stored."""
         from turnstone.services.responses.unstored import unstored_deps
@@ -161,7 +175,8 @@ class TurnServices:
             context_tokens=settings.context_tokens,
             await_duration=timedelta(seconds=settings.await_seconds),
             limits=self._foundation.limits,
-            summarizer=self._summarizer(),
+            summarizer=self._summarizer,
+            summarizes_all=settings.summaries,
             route=self._registries.routing.route,
             follow=self.following.follow,
             tidies_up=not self._foundation.is_on_lambda,
@@ -177,10 +192,7 @@ class TurnServices:
 
         return TurnRunner(self.runner_deps)
 
-    def _summarizer(self) -> Summarizer | None:
-        """Return the writer of summaries, None if they are off."""
-        if not self._foundation.settings.summaries:
-            return None
+    def _summarizer(self) -> Summarizer:
         from turnstone.services.turns.summarizing import Summarizer
 
         return Summarizer(self.turn_store)

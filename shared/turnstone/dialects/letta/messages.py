@@ -6,6 +6,7 @@ message by which the loop continued. An inference shows two messages under one i
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from itertools import zip_longest
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, RootModel
@@ -17,12 +18,13 @@ from turnstone.domain.letta.agents import LettaAgent
 from turnstone.domain.messages.messages import Message, SystemMessage
 from turnstone.domain.tools.tool_runs import SEND_NAME
 from turnstone.domain.tools.tools import ToolCall, ToolResponse
-from turnstone.domain.turns.loop_policies import CONTINUED, FAILED, LETTA, is_failed
+from turnstone.domain.turns.loop_policies import CONTINUED, FAILED, LETTA, NEARLY_FULL, is_failed
 from turnstone.domain.turns.turns import InferenceStep, Step, ToolExecutionStep, TurnState
 from turnstone.domain.values.content import text_of
 from turnstone.domain.values.frozen import Frozen
 
 THOUGHTS = LETTA.loop_arguments[0]
+ALERT_ROW = 0xFFFF  # after all others: a stream, which has no row of it, numbers the others alike
 BETWEEN = "\n\n"  # the text of an answer and the thoughts of its call
 
 
@@ -278,9 +280,21 @@ def rows_of(state: TurnState, answers_by: AnswerTool, *, hides_answers: bool = F
     is_automated = state.policy.ends_after == "call"
     rows = Rows(state.turn_id, answers_by, hides_answers=hides_answers, is_automated=is_automated)
     found = list(rows.of_input(state.turn.input_messages, state.turn.started_at))
-    for step in state.turn.steps:
+    alert: Row | None = None
+    for step, trace in zip_longest(state.turn.steps, state.traces):
+        if alert is not None and isinstance(step, InferenceStep):
+            found.append(alert)
+            alert = None
         found += rows.of_step(step)
-    return tuple(found)
+        if trace is not None and trace.has_alert:
+            alert = _alert(state.turn_id, step.completed_at or state.turn.started_at)
+    return (*found, *filter(None, (alert,)))
+
+
+def _alert(turn_id: str, at: datetime) -> Row:
+    """Return the row of the alert that the context window is nearly full; a turn has one at most."""
+    note = UserNote(id=message_id(turn_id, ALERT_ROW), date=at, message=text_of(NEARLY_FULL.content))
+    return Row(ALERT_ROW, (note,), is_input=True, step_id="")
 
 
 def system_row(agent: LettaAgent) -> Row:

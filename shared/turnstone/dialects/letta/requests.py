@@ -14,8 +14,10 @@ from turnstone.dialects.letta.tools import toolgroups_of_ids
 from turnstone.domain.agents.agents import MOST_BLOCKS, AgentConfig
 from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.letta.agents import (
+    ALL_TOOLS,
     BASE_TOOLS,
     DEFAULT_TYPE,
+    MULTI_AGENT_TOOLS,
     LettaFields,
     NewLettaAgent,
     toolgroups_of,
@@ -32,7 +34,6 @@ Rules = Annotated[Many[WireToolRule], Field(max_length=100)]
 NO_MODEL = "Must specify either llm or llm_config in request"
 REFUSED = {
     "initial_message_sequence": "an agent begins without messages; send them, or leave the list empty",
-    "include_multi_agent_tools": "this server has no tools by which agents call each other; leave it out",
     "from_template": "this server has no templates; leave it out",
     "template": "this server has no templates; leave it out",
     "project": "this server has no projects; leave it out",
@@ -85,7 +86,7 @@ class CreateLettaAgent(NullMeansDefault):
     embedding_config: JsonObject | None = None
     initial_message_sequence: Many[JsonObject] | None = None
     include_base_tools: bool = True
-    include_multi_agent_tools: bool | None = None
+    include_multi_agent_tools: bool = False
     description: str | None = None
     metadata_: JsonObject | None = None
     llm: str | None = None
@@ -109,8 +110,10 @@ class CreateLettaAgent(NullMeansDefault):
         if self.llm_config is None and not self.llm:
             raise InvalidRequest(NO_MODEL)
         llm = self.llm_config or LlmConfig(model=str(self.llm).rpartition("/")[2], handle=self.llm)
-        base = (*(BASE_TOOLS if self.include_base_tools else ()), *(each for each in self.tools if each in BASE_TOOLS))
-        toolgroups = (*toolgroups_of(base), *toolgroups_of_ids(self.tool_ids))
+        base = tuple(BASE_TOOLS) if self.include_base_tools else ()
+        between = tuple(MULTI_AGENT_TOOLS) if self.include_multi_agent_tools else ()
+        named = (*base, *between, *(each for each in self.tools if each in ALL_TOOLS))
+        toolgroups = (*toolgroups_of(named), *toolgroups_of_ids(self.tool_ids))
         config = AgentConfig(
             model=self.llm or llm.handle or llm.model,
             instructions=DEFAULT_SYSTEM if self.system is None else self.system,
@@ -135,7 +138,7 @@ class CreateLettaAgent(NullMeansDefault):
             fields,
             tuple(block.to_new() for block in self.memory_blocks),
             block_ids,
-            tuple(each for each in self.tools if each not in BASE_TOOLS),
+            tuple(each for each in self.tools if each not in ALL_TOOLS),
             self.tool_exec_environment_variables,
         )
 

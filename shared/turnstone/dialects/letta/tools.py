@@ -12,7 +12,8 @@ from turnstone.domain.access.caller import Caller
 from turnstone.domain.agents.agents import AgentConfig, ToolGroup
 from turnstone.domain.errors import InvalidRequest, NotFound
 from turnstone.domain.letta.agents import (
-    BASE_TOOLS,
+    ALL_TOOLS,
+    MULTI_AGENT_TOOLS,
     TOOL_NAMES,
     LettaAgent,
     tool_id,
@@ -36,7 +37,7 @@ from turnstone.domain.turns.loop_arguments import with_loop_arguments
 from turnstone.domain.turns.loop_policies import LETTA
 from turnstone.domain.values.frozen import Frozen, JsonObject
 
-CORE, CUSTOM = "letta_core", "custom"
+CORE, MULTI_AGENT_CORE, CUSTOM = "letta_core", "letta_multi_agent_core", "custom"
 DEFAULT_ITEMS = 50
 TOOLS_QUERY: Mapping[str, str | Mapping[str, Any]] = {
     "cursor": {"description": "The id of the last tool of the part before.", "schema": TEXT},
@@ -64,15 +65,16 @@ class LettaTool(Frozen):
 
 def base_tool(name: str, tenant: str, principal: str | None) -> LettaTool:
     """Return the base tool of that name."""
-    definition = BASE_TOOLS[name][1]
+    definition = ALL_TOOLS[name][1]
+    kind = MULTI_AGENT_CORE if name in MULTI_AGENT_TOOLS else CORE
     return LettaTool(
         id=id_of_tool(name),
-        tool_type=CORE,
+        tool_type=kind,
         description=definition.description,
         source_type="python",
         organization_id=organization_id(tenant),
         name=name,
-        tags=(CORE,),
+        tags=(kind,),
         source_code=None,
         json_schema=_schema_of(definition),
         return_char_limit=RETURN_CHARACTERS,
@@ -120,7 +122,7 @@ def id_of_tool(name: str) -> str:
 
 def id_shown(found: str) -> str:
     """Return the id of a tool of either kind, a base tool by its name, as the API shows it."""
-    return id_of_tool(found) if found in BASE_TOOLS else shown("tool", found)
+    return id_of_tool(found) if found in ALL_TOOLS else shown("tool", found)
 
 
 def tools_shown(agent: LettaAgent, tenant: str) -> tuple[LettaTool, ...]:
@@ -146,7 +148,7 @@ def tool_of_id(text: str) -> str:
 def custom_id(text: str) -> str:
     """Return the id of a tool of Python. Raises NotFound, and InvalidRequest for a base tool."""
     found = tool_of_id(text)
-    if found in BASE_TOOLS:
+    if found in ALL_TOOLS:
         raise InvalidRequest(f"the base tool {found!r} belongs to this server and can't be changed")
     return found
 
@@ -154,20 +156,20 @@ def custom_id(text: str) -> str:
 def toolgroups_of_ids(texts: Iterable[str]) -> tuple[str, ...]:
     """Return the toolgroups of the tools of these ids, which may be missing. Raises NotFound as `tool_of_id`."""
     found = [tool_of_id(text) for text in texts]
-    groups = (toolgroups_of([each]) if each in BASE_TOOLS else (toolgroup_of_custom(each),) for each in found)
+    groups = (toolgroups_of([each]) if each in ALL_TOOLS else (toolgroup_of_custom(each),) for each in found)
     return tuple(dict.fromkeys(group for one in groups for group in one))
 
 
 def with_tool_of_id(config: AgentConfig, text: str) -> tuple[ToolGroup, ...]:
     """Return the toolgroups of an agent with that tool, too. Raises NotFound."""
     found = tool_of_id(text)
-    return with_tool(config, found) if found in BASE_TOOLS else with_custom_tool(config, found)
+    return with_tool(config, found) if found in ALL_TOOLS else with_custom_tool(config, found)
 
 
 def without_tool_of_id(config: AgentConfig, text: str) -> tuple[ToolGroup, ...]:
     """Return the toolgroups of an agent without that tool. Raises NotFound."""
     found = tool_of_id(text)
-    return without_tool(config, found) if found in BASE_TOOLS else without_custom_tool(config, found)
+    return without_tool(config, found) if found in ALL_TOOLS else without_custom_tool(config, found)
 
 
 class LettaToolId(RootModel[Annotated[str, Field(examples=["tool-58c2e88e-4449-564b-9f6e-1b5426324b01"])]]):
@@ -180,7 +182,7 @@ class LettaTools(RootModel[tuple[LettaTool, ...]]):
 
 def base_tools(caller: Caller) -> LettaTools:
     """Return the base tools."""
-    return LettaTools(tuple(base_tool(name, caller.tenant, caller.principal) for name in BASE_TOOLS))
+    return LettaTools(tuple(base_tool(name, caller.tenant, caller.principal) for name in ALL_TOOLS))
 
 
 def tools_query(query: Mapping[str, list[str]]) -> ToolQuery:

@@ -15,8 +15,12 @@ from turnstone.domain.tools.base_tools import (
     ARCHIVAL_INSERT,
     ARCHIVAL_MEMORY,
     ARCHIVAL_SEARCH,
+    CALL_AGENT,
+    CALL_AGENTS,
     CONVERSATION_SEARCH,
     CORE_MEMORY,
+    MULTI_AGENT,
+    NOTIFY_AGENT,
     REPLACE,
     SEND,
 )
@@ -39,6 +43,10 @@ BASE_TOOLS: Mapping[str, tuple[str, ToolDef]] = {
     ARCHIVAL_SEARCH.name: (ARCHIVAL_MEMORY, ARCHIVAL_SEARCH),
     CONVERSATION_SEARCH.name: (MESSAGING, CONVERSATION_SEARCH),
 }
+MULTI_AGENT_TOOLS: Mapping[str, tuple[str, ToolDef]] = {
+    each.name: (MULTI_AGENT, each) for each in (CALL_AGENT, NOTIFY_AGENT, CALL_AGENTS)
+}
+ALL_TOOLS: Mapping[str, tuple[str, ToolDef]] = {**BASE_TOOLS, **MULTI_AGENT_TOOLS}
 
 
 class LettaFields(Frozen):
@@ -172,18 +180,23 @@ def tool_id(name: str) -> str:
     return str(uuid5(NAMESPACE, f"tool:{name}"))
 
 
-TOOL_NAMES: Mapping[str, str] = {tool_id(name): name for name in BASE_TOOLS}
+TOOL_NAMES: Mapping[str, str] = {tool_id(name): name for name in ALL_TOOLS}
 
 
 def toolgroups_of(names: Iterable[str]) -> tuple[str, ...]:
     """Return the toolgroups of the base tools, each for its tool alone."""
-    return tuple(f"{BASE_TOOLS[name][0]}/{name}" for name in dict.fromkeys(names))
+    return tuple(f"{ALL_TOOLS[name][0]}/{name}" for name in dict.fromkeys(names))
 
 
 def tools_of(config: AgentConfig) -> tuple[str, ...]:
     """Return the names of the base tools of the agent, in their usual order."""
     groups = {toolgroup_name(toolgroup) for toolgroup in config.toolgroups}
-    return tuple(name for name, (group, _) in BASE_TOOLS.items() if group in groups or f"{group}/{name}" in groups)
+    return tuple(name for name, (group, _) in ALL_TOOLS.items() if group in groups or f"{group}/{name}" in groups)
+
+
+def calls_agents(config: AgentConfig) -> bool:
+    """Return whether the agent has a tool by which it sends messages to other agents."""
+    return not MULTI_AGENT_TOOLS.keys().isdisjoint(tools_of(config))
 
 
 def with_tool(config: AgentConfig, name: str) -> tuple[ToolGroup, ...]:
@@ -193,8 +206,8 @@ def with_tool(config: AgentConfig, name: str) -> tuple[ToolGroup, ...]:
 
 def without_tool(config: AgentConfig, name: str) -> tuple[ToolGroup, ...]:
     """Return the toolgroups of an agent without that base tool; a whole group leaves its other tools."""
-    group = BASE_TOOLS[name][0]
-    others = toolgroups_of(each for each, (own, _) in BASE_TOOLS.items() if own == group and each != name)
+    group = ALL_TOOLS[name][0]
+    others = toolgroups_of(each for each, (own, _) in ALL_TOOLS.items() if own == group and each != name)
     left: list[ToolGroup] = []
     for toolgroup in config.toolgroups:
         given = toolgroup_name(toolgroup)

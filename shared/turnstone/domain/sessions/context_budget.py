@@ -9,6 +9,7 @@ from turnstone.domain.models.routing import ModelRoute
 from turnstone.domain.sessions.context import Segment, living, summary_tokens
 
 ROOM_FOR_ANSWERS = 4  # default share of the window for the answer, as a divisor
+ROOM_AFTER_ALERTS = 8  # the same where the model gets an alert, which comes before the window is full
 
 
 class History(NamedTuple):
@@ -29,7 +30,9 @@ def is_whole_within(segments: Sequence[Segment], budget_tokens: int) -> bool:
     return is_from_start and (tokens <= budget_tokens or not tokens)
 
 
-def budget_tokens(route: ModelRoute, config: AgentConfig, default_tokens: int, token_factor: float) -> int:
+def budget_tokens(
+    route: ModelRoute, config: AgentConfig, default_tokens: int, token_factor: float, *, has_alerts: bool = False
+) -> int:
     """Return the maximum of estimated tokens to send.
 
     Reserves room for the answer in the context window, half of it at most.
@@ -37,10 +40,12 @@ def budget_tokens(route: ModelRoute, config: AgentConfig, default_tokens: int, t
     Args:
         default_tokens: tokens to send if the size of its window is not configured.
         token_factor: the model's tokens per estimated token.
+        has_alerts: whether the model gets an alert before the window is full.
     """
     window = route.context_tokens
     if window is None:
         return int(default_tokens / token_factor)
     max_tokens = config.sampling_params.max_tokens
-    room = min(max_tokens, window // 2) if max_tokens > 0 else window // ROOM_FOR_ANSWERS
+    share = ROOM_AFTER_ALERTS if has_alerts else ROOM_FOR_ANSWERS
+    room = min(max_tokens, window // 2) if max_tokens > 0 else window // share
     return int((window - room) / token_factor)

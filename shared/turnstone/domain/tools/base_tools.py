@@ -65,3 +65,32 @@ CONVERSATION_SEARCH = ToolDef(
         PAGE,
     ),
 )
+MULTI_AGENT = "letta::multi_agent"
+OTHER_AGENT = ToolParameter(
+    name="other_agent_id", parameter_type="string", description="The id of the agent to send the message to."
+)
+TO_AGENT = ToolParameter(
+    name="message", parameter_type="string", description="The message, with all that the other agent needs."
+)
+CALL_AGENT = ToolDef(
+    name="send_message_to_agent_and_wait_for_reply",
+    description="Send a message to another agent, and wait for its answer.",
+    parameters=(TO_AGENT, OTHER_AGENT),
+)
+NOTIFY_AGENT = ToolDef(
+    name="send_message_to_agent_async",
+    description="Send a message to another agent, which reads it later; there is no answer.",
+    parameters=(TO_AGENT, OTHER_AGENT),
+)
+CALL_AGENTS = ToolDef(
+    name="send_message_to_agents_matching_all_tags",
+    description="Send a message to every agent that has all of these tags, and wait for their answers.",
+    input_schema={
+        "type": "object",
+        "properties": {
+            "message": {"type": "string", "description": TO_AGENT.description},
+            "tags": {"type": "array", "items": {"type": "string"}, "description": "The tags that each agent has."},
+        },
+        "required": ["message", "tags"],
+    },
+)

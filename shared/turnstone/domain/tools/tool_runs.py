@@ -11,6 +11,7 @@ from turnstone.domain.memory.lent_banks import NO_BANKS, LentBanks
 from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
 
 if TYPE_CHECKING:
+    from turnstone.domain.access.access import Ownership
     from turnstone.domain.errors import ToolgroupUnavailable
     from turnstone.domain.memory.memory_query import MemoryQuery
     from turnstone.domain.refs import SessionRef
@@ -63,6 +64,7 @@ class ToolInvocation(NamedTuple):
         fixed_arguments: those of `arguments` that the model could not choose.
         banks: the memory banks that the caller may read.
         position: of the call among the calls of its turn.
+        named_by: the owner and access list of the turn's request, as in `TurnSettings`.
     """
 
     call: ToolCall
@@ -77,6 +79,7 @@ class ToolInvocation(NamedTuple):
     fixed_arguments: Mapping[str, Any] = MappingProxyType({})
     banks: LentBanks = NO_BANKS
     position: int = 0
+    named_by: Ownership | None = None
 
     @property
     def nested_chain(self) -> tuple[str, ...]:

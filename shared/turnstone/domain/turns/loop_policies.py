@@ -40,7 +40,8 @@ class LoopPolicy(Frozen):
         loop_arguments: other arguments for the loop; like the heartbeat's, the tool does not receive them.
         answer_tool: the tool whose calls are the turn's answers to the user.
         answer_argument: the argument of that tool that is the answer's text.
-        alerts_at: the share of the context window above which the model gets an alert, once.
+        alerts_at: the share of the context window above which the model gets an alert, once; the turns that no longer
+            fit are then summarized, whatever the server's setting.
         max_output_tokens: tokens of all answers of the model together; the turn ends once they are spent.
         max_tool_calls: calls of the server's tools that are run; later ones get an answer that names the limit.
     """
@@ -58,6 +59,11 @@ class LoopPolicy(Frozen):
     alerts_at: float | None = None
     max_output_tokens: int | None = Field(default=None, ge=1)
     max_tool_calls: int | None = Field(default=None, ge=0)
+
+    @property
+    def summarizes(self) -> bool:
+        """Whether the oldest turns are summarized instead of dropped."""
+        return self.alerts_at is not None
 
     def continues_after(self, call: ToolCall, response: ToolResponse) -> bool:
         """Return whether a loop that ends after calls continues after this one."""

@@ -21,12 +21,18 @@ class BlockPrompt:
         self._store = store
         self._ref = ref
         self._config = config
+        self._newest: tuple[Message, ...] | None = None
 
     def system(self, state: TurnState) -> tuple[Message, ...]:  # noqa: ARG002 - the same at each point of a turn
         """Return the instructions with the blocks. Raises ContentLost, StoreUnavailable."""
         stored = self._store.gather(self._ref.tenant, self._config.memory_blocks)
         text = with_core_memory(self._config.instructions, [each.block for each in stored])
-        return (SystemMessage(content=text),)
+        self._newest = (SystemMessage(content=text),)
+        return self._newest
+
+    def newest(self, state: TurnState) -> tuple[Message, ...]:
+        """Return the messages of the last inference; before one, as `system` does."""
+        return self.system(state) if self._newest is None else self._newest
 
 
 class BlockPrompts:

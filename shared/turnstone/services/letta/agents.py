@@ -61,8 +61,17 @@ class LettaAgents:
     def __init__(self, deps: LettaAgentDeps) -> None:
         self._deps = deps
 
-    def create(self, caller: Caller, new: NewLettaAgent, attempt: Attempt) -> LettaAgent:
+    def create(
+        self,
+        caller: Caller,
+        new: NewLettaAgent,
+        attempt: Attempt,
+        beside: Callable[[str], Sequence[Operation]] | None = None,
+    ) -> LettaAgent:
         """Return the new agent, stored with its fields and blocks by one write.
+
+        Args:
+            beside: returns more writes for its id, made with the others or not at all.
 
         Raises NotFound for a missing block, source or tool, InvalidRequest, IdempotencyMismatch.
         """
@@ -87,12 +96,13 @@ class LettaAgents:
             own_fields = own_fields.model_copy(update={"source_ids": source_ids})
         fields = put_fields(tenant, agent_id, own_fields)
         own = [write for each in made for write in puts_of_new(tenant, each)]
+        more = beside(agent_id) if beside else ()
 
         def act() -> str:
             existing = self._deps.blocks.existing(caller, new.block_ids)
             refuse_same_labels(each.label for each in (*(each.block for each in made), *existing))
             links = self._deps.blocks.relinking(caller, agent_id, (), new.block_ids)
-            return self._deps.agents.create(tenant, stored, attempt, now, [fields, *own, *links])
+            return self._deps.agents.create(tenant, stored, attempt, now, [fields, *own, *links, *more])
 
         return self.read(caller, retried(act, BUSY, on=(Conflict,)))
 

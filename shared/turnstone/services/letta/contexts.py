@@ -30,7 +30,7 @@ class LettaContexts:
         session_id = main_session(agent_id, agent.fields.generation)
         ref = SessionRef(tenant=caller.tenant, agent_id=agent_id, session_id=session_id)
         try:
-            return agent, self.contexts.read(caller, ref), turns
+            return agent, self.contexts.read(caller, ref, has_alerts=True), turns
         except NotFound:  # before its first message
             window = resolved_route(self.route_of, caller.tenant, agent.config.model).context_tokens
             empty = SessionContext(window_tokens=window, budget_tokens=0, token_factor=1.0, summary=None, turns=())

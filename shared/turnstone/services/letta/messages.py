@@ -10,7 +10,7 @@ from turnstone.domain.access.access import owner_of
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import NotFound
 from turnstone.domain.jobs import Job
-from turnstone.domain.letta.agents import MAIN, LettaAgent, LettaFields, main_session
+from turnstone.domain.letta.agents import MAIN, LettaAgent, LettaFields, calls_agents, main_session
 from turnstone.domain.messages.messages import Message
 from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.sessions.sessions import Session
@@ -94,6 +94,7 @@ class LettaMessages:
             messages=tuple(messages),
             policy=agent.fields.policy,
             keeps_config=True,
+            named_by=owner_of(caller) if calls_agents(agent.config) else None,
             origin="letta",
         )
         return ref, Opening(new, create=session, is_session_shared=True, patience_s=self._deps.patience_s)

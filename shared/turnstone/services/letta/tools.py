@@ -9,7 +9,7 @@ from itertools import islice
 from turnstone.domain.access.access import owner_of
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import Conflict, NotFound, ToolNameTaken
-from turnstone.domain.letta.agents import BASE_TOOLS, TOOL_NAMES
+from turnstone.domain.letta.agents import ALL_TOOLS, TOOL_NAMES
 from turnstone.domain.letta.tools import TOOL_KIND, CustomTool, StoredTool, ToolQuery
 from turnstone.domain.lists import ListQuery
 from turnstone.domain.turns.attempts import Attempt
@@ -75,11 +75,11 @@ class CustomTools:
 
     def find(self, caller: Caller, found: str) -> str | StoredTool:
         """Return the tool of that id, or a base tool's name, which is its own. Raises NotFound, ContentLost."""
-        return found if found in BASE_TOOLS else self.read(caller, found)
+        return found if found in ALL_TOOLS else self.read(caller, found)
 
     def id_named(self, caller: Caller, name: str) -> str:
         """Return the id of the tool of that name; that of a base tool is its name here. Raises NotFound."""
-        if name in BASE_TOOLS:
+        if name in ALL_TOOLS:
             return name
         tool_id = self._deps.store.id_named(caller.tenant, name)
         if tool_id is None:
@@ -133,7 +133,7 @@ class CustomTools:
 
         Raises NotFound for an unknown `after`.
         """
-        base = tuple(BASE_TOOLS)
+        base = tuple(ALL_TOOLS)
         after: str | None = None
         if query.after is not None and query.after in TOOL_NAMES:
             base = base[base.index(TOOL_NAMES[query.after]) + 1 :]
@@ -154,5 +154,5 @@ class CustomTools:
 
 def _refuse_base_name(name: str) -> None:
     """Raise ToolNameTaken for the name of a base tool."""
-    if name in BASE_TOOLS:
+    if name in ALL_TOOLS:
         raise ToolNameTaken(name)

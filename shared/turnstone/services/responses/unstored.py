@@ -41,7 +41,7 @@ def unstored_deps(deps: RunnerDeps, turns: UnstoredTurns) -> RunnerDeps:
         supervisor=NoSupervisor(),
         leases=leases,
         broadcasts=Broadcasts(abandon),
-        summarizer=None,
+        summarizes_all=False,
         tidies_up=False,
         runs_unattended=False,
     )

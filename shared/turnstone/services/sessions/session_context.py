@@ -32,13 +32,14 @@ class SessionContexts:
     clock: Clock
     context_tokens: int
 
-    def read(self, caller: Caller, ref: SessionRef) -> SessionContext:
-        """Return the context of the next turn. Raises NotFound."""
+    def read(self, caller: Caller, ref: SessionRef, *, has_alerts: bool = False) -> SessionContext:
+        """Return the context of the next turn; see `budget_tokens`. Raises NotFound."""
         view = self.turns.view(ref, self.context_tokens + 2 * SEALED_TOKENS)
         check_session(self.rules, caller, view.session, view.agent_owner, self.clock.now())
         config = view.agent.agent_config
         route = resolved_route(self.route_of, ref.tenant, config.model)
-        budget = budget_tokens(route, config, self.context_tokens, view.session.token_factor)
+        factor = view.session.token_factor
+        budget = budget_tokens(route, config, self.context_tokens, factor, has_alerts=has_alerts)
         segments = view.segments
         if route.context_tokens is not None and route.context_tokens > self.context_tokens:
             segments = self.turns.widened(ref, segments, budget)
@@ -49,7 +50,7 @@ class SessionContexts:
         return SessionContext(
             window_tokens=route.context_tokens,
             budget_tokens=budget,
-            token_factor=view.session.token_factor,
+            token_factor=factor,
             summary=summary
             and SummaryInContext(
                 text=summary.text,

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from turnstone.domain.access.access import Ownership
 from turnstone.domain.errors import InvalidRequest, ToolFailed, ToolgroupUnavailable
 from turnstone.domain.memory.lent_banks import NO_BANKS, LentBanks
 from turnstone.domain.refs import SessionRef
@@ -32,11 +33,13 @@ class ToolCaller(NamedTuple):
         chain: the agents whose calls led to it, as in `TurnSettings`.
         banks: the memory banks that it may read.
         own_toolgroups: those of its own request.
+        named_by: the owner and access list of its request, as in `TurnSettings`.
     """
 
     chain: tuple[str, ...] = ()
     banks: LentBanks = NO_BANKS
     own_toolgroups: tuple[InlineToolgroup, ...] = ()
+    named_by: Ownership | None = None
 
 
 class SessionTools:
@@ -109,6 +112,7 @@ class SessionTools:
             fixed_arguments=planned.tool.fixed_arguments,
             banks=self._turn.banks,
             position=planned.position,
+            named_by=self._turn.named_by,
         )
         if planned.tool.is_pure:
             awaited.run(lambda: box.invoke(invocation))

@@ -16,6 +16,7 @@ from turnstone.services.tools.tool_running import SessionTools, ToolCaller
 
 MAX_PARALLEL_TOOLS = 256
 MAX_PARALLEL_TOOLS_OF_TENANT = 64
+MOST_DEPTH = 3  # of turns that calls of other turns start
 
 
 class Toolboxes:
@@ -30,13 +31,16 @@ class Toolboxes:
         self.kinds = kinds
         self._answers = answers
         self.timeout_s = timeout_s
-        self.threads = DaemonThreads(MAX_PARALLEL_TOOLS, "tool", MAX_PARALLEL_TOOLS_OF_TENANT)
+        self.threads = _threads("tool")
+        # a call that waits for the turn of another agent takes no thread from the calls of that turn
+        self._nested = tuple(_threads(f"tool-{depth}") for depth in range(1, MOST_DEPTH + 1))
 
     def of(self, ref: SessionRef, provider_data: ProviderData, turn: ToolCaller) -> SessionTools:
         """Return the tools for a turn of the session."""
         asker = ToolAsker(ref.tenant, provider_data)
         tools = TenantTools(self.lookup, self.kinds, asker, self.threads, turn.own_toolgroups)
-        return SessionTools(tools, ref, self._answers, self.threads, self.timeout_s, turn)
+        threads = (self.threads, *self._nested)[min(len(turn.chain), MOST_DEPTH)]
+        return SessionTools(tools, ref, self._answers, threads, self.timeout_s, turn)
 
     def without_files(self) -> Toolboxes:
         """Return the same tools for turns that are not stored: the addresses of their files contain the files."""
@@ -47,3 +51,7 @@ class Toolboxes:
     def of_tenant(self, asker: ToolAsker) -> TenantTools:
         """Return the tools that the tenant may name."""
         return TenantTools(self.lookup, self.kinds, asker, self.threads)
+
+
+def _threads(name: str) -> DaemonThreads:
+    return DaemonThreads(MAX_PARALLEL_TOOLS, name, MAX_PARALLEL_TOOLS_OF_TENANT)

@@ -240,7 +240,7 @@ class Opener:
         Unless that is refused, a turn whose own server can't list its tools loses its own servers: it fails in this
         process, and in another one that takes it over. Raises as `equipment` does.
         """
-        caller = ToolCaller(new.chain, banks, new.own_toolgroups)
+        caller = ToolCaller(new.chain, banks, new.own_toolgroups, new.named_by)
         try:
             return new, self.equipment(ref, config, attempt, caller)
         except ToolgroupUnavailable as unavailable:

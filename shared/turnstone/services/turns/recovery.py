@@ -128,7 +128,7 @@ class Recovery:
 
     def _claim(self, ref: TurnRef, session: Session, state: TurnState, now: datetime) -> Outlook:
         """Run the queued turn for the first time, in this process; that is no takeover."""
-        view = self._deps.turns.view(ref, self._deps.read_tokens)
+        view = self._deps.turns.view(ref, self._deps.read_tokens_by(state.policy))
         with self._executor.permit(ref.tenant) as permit:
             committed = self._deps.turns.commit(ref, claimed(session, now + self._deps.leases.duration))
             launch = RunRequest(
@@ -146,7 +146,7 @@ class Recovery:
 
     def _take_over(self, ref: TurnRef, session: Session, state: TurnState, now: datetime) -> Outlook:
         """Continue from the last stored step, in this process, under a fence that shuts out the old run."""
-        view = self._deps.turns.view(ref, self._deps.read_tokens)
+        view = self._deps.turns.view(ref, self._deps.read_tokens_by(state.policy))
         with self._executor.permit(ref.tenant) as permit:
             change = taken_over(session, state, now + self._deps.leases.duration)
             committed = self._deps.turns.commit(ref, change)
@@ -170,7 +170,7 @@ class Recovery:
         return Outlook(state.status, self._deps.clock.now() + UNCLAIMED_AFTER) if is_queued else self._soon(state)
 
     def _end(self, ref: TurnRef, session: Session, ended: TurnState) -> Outlook:
-        view = self._deps.turns.view(ref, self._deps.read_tokens)
+        view = self._deps.turns.view(ref, self._deps.read_tokens_by(ended.policy))
         self._deps.turns.commit(ref, closed(session, ended, view.open_segment))
         warn_of_failure(ref, ended)
         return self._over(ref, ended)

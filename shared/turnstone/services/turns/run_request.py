@@ -14,6 +14,7 @@ from turnstone.domain.sessions.context import SEALED_TOKENS, Segment
 from turnstone.domain.sessions.sessions import Session
 from turnstone.domain.tools.tool_runs import ToolOffer
 from turnstone.domain.turns.events import Numbered
+from turnstone.domain.turns.loop_policies import AGENTS, LoopPolicy
 from turnstone.domain.turns.turn_settings import TurnDocument
 from turnstone.domain.turns.turns import NewTurn, TurnState
 from turnstone.engine.steps import PromptSource
@@ -40,7 +41,8 @@ class RunnerDeps(NamedTuple):
     Attributes:
         context_tokens: limit of a model's input in estimated tokens, for a model without a configured context window.
         limits: of the tokens and the time of a turn, and of a tenant's day.
-        summarizer: summarizes the turns that exceed a context window, None to drop them.
+        summarizer: returns what summarizes the turns that exceed a context window.
+        summarizes_all: whether they are summarized by default; otherwise by the policy of the turn.
         route: returns the route of a tenant's model. Raises InvalidRequest.
         follow: polls a turn of another process for the requests that wait for it here.
         fetch_documents: returns the documents of each field with the texts at their addresses. Raises InvalidRequest.
@@ -63,7 +65,8 @@ class RunnerDeps(NamedTuple):
     await_duration: timedelta
     route: Callable[[str, str], ModelRoute]
     limits: Limits
-    summarizer: Summarizer | None
+    summarizer: Callable[[], Summarizer]
+    summarizes_all: bool
     follow: Callable[[TurnRef], None]
     tidies_up: bool
     runs_unattended: bool
@@ -74,7 +77,15 @@ class RunnerDeps(NamedTuple):
     @property
     def read_tokens(self) -> int:
         """Tokens of the log to read for a turn; a summary adds its own segment and the one it cut short."""
-        return self.context_tokens + (2 * SEALED_TOKENS if self.summarizer else 0)
+        return self.read_tokens_by(AGENTS)
+
+    def read_tokens_by(self, policy: LoopPolicy) -> int:
+        """Return the tokens of the log to read for a turn with that policy."""
+        return self.context_tokens + (2 * SEALED_TOKENS if self.summarizes(policy) else 0)
+
+    def summarizes(self, policy: LoopPolicy) -> bool:
+        """Return whether a turn with that policy summarizes the turns that exceed a context window."""
+        return self.summarizes_all or policy.summarizes
 
     def read_tokens_of(self, tenant: str, model_id: str) -> int:
         """Return the tokens of the log that the model's context may hold. Raises as `route` does."""

@@ -234,7 +234,9 @@ class _Run:
             raise offer.unavailable
         config = route.with_prompt_format(self._deps.limits.applied_to(self.launch.config))
         otherwise = self._deps.context_tokens
-        self._budget_tokens = budget_tokens(route, config, otherwise, self._session.token_factor)
+        self._budget_tokens = budget_tokens(
+            route, config, otherwise, self._session.token_factor, has_alerts=state.policy.summarizes
+        )
         prompt = self._deps.prompt_of(self.launch.ref, config) if self._deps.prompt_of else None
         fixed = fixed_tokens(state, config, offer.definitions)
         left = self._budget_tokens - fixed + (tokens_of(system_message(config)) if prompt else 0)
@@ -286,17 +288,19 @@ class _Run:
     def _equipment(self) -> Equipment:
         route = self._deps.route(self.launch.ref.tenant, self.launch.config.model)
         config = route.with_prompt_format(self.launch.config)
-        caller = ToolCaller(self.launch.state.chain, self.launch.banks, self.launch.state.own_toolgroups)
+        state = self.launch.state
+        caller = ToolCaller(state.chain, self.launch.banks, state.own_toolgroups, state.named_by)
         tools = self._deps.tools.of(self.launch.ref.session, self.launch.provider_data, caller)
         return Equipment(route, tools, build_offer(config, tools.of_tenant.offered(config.toolgroups)))
 
     def _summed_up(self, state: TurnState, engine: EngineDeps) -> TurnState:
         """Return the state of the answered turn, with a summary if its session exceeds the context window."""
-        if self._deps.summarizer is None:
+        if not self._deps.summarizes(state.policy):
             return state
         ended = state.completed(silent_output(), self._deps.clock.now())
         try:
-            summary = self._deps.summarizer.summary(self.launch.ref, self._segments, ended, engine, self._budget_tokens)
+            summarizer, ref = self._deps.summarizer(), self.launch.ref
+            summary = summarizer.summary(ref, self._segments, ended, engine, self._budget_tokens)
         except StoreUnavailable as unavailable:
             log.warning("turn %s ends without a summary: %s", self.launch.ref.turn_id, unavailable)
             return state

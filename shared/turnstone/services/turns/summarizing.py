@@ -18,7 +18,7 @@ from turnstone.domain.sessions.context import (
 )
 from turnstone.domain.turns.turns import Summary, TurnState
 from turnstone.engine.measuring import refuse_over_limit
-from turnstone.engine.prompt import fixed_tokens
+from turnstone.engine.prompt import fixed_tokens, system_message
 from turnstone.engine.steps import EngineDeps
 from turnstone.engine.summary import summarized
 from turnstone.store.sessions.turns import TurnStore
@@ -43,6 +43,7 @@ class Summarizer:
         room = (
             budget_tokens
             - fixed_tokens(ended, deps.config, deps.offer.definitions)
+            - _added_by_prompt(ended, deps)
             + tokens_of(current_messages(ended))
         )
         earlier, entries = living(segments)
@@ -67,6 +68,13 @@ class Summarizer:
         return Summary(
             text=text, first_order=first_order, last_order=dropped[-1].order, usage=usage, model=deps.config.model
         )
+
+
+def _added_by_prompt(ended: TurnState, deps: EngineDeps) -> int:
+    """Return the tokens by which the system messages of the last inference exceed the instructions."""
+    if deps.prompt is None:
+        return 0
+    return tokens_of(deps.prompt.newest(ended)) - tokens_of(system_message(deps.config))
 
 
 def to_be_dropped(earlier: Summary | None, entries: Sequence[Entry], newest: Entry, room: int) -> tuple[Entry, ...]:

@@ -212,7 +212,12 @@ class Turns:
         if opening.patience_s:
             self._queues().refuse_overtaking(ref, opening.patience_s)
         view = self._store.view(
-            ref, self._deps.read_tokens, attempt, opening.turn_id, new=opening.new_session, beside=opening.reads
+            ref,
+            self._deps.read_tokens_by(opening.new.policy),
+            attempt,
+            opening.turn_id,
+            new=opening.new_session,
+            beside=opening.reads,
         )
         now = self._deps.clock.now()
         check_session(self._rules, caller, view.session, view.agent_owner, now)
@@ -238,7 +243,9 @@ class Turns:
         if state.status is TurnStatus.COMPLETED:
             refuse_reopening(view.session, state, responses, self._deps.limits.infer_iters)
             step = answered_in_text(state, responses, self._deps.ids.new_id(), now)
-            equipment = self._opener.equipment(ref.session, config, attempt, ToolCaller(state.chain, banks))
+            equipment = self._opener.equipment(
+                ref.session, config, attempt, ToolCaller(state.chain, banks, named_by=state.named_by)
+            )
             self._deps.limits.check_turn(state)
             self._deps.limits.of_day.check(ref.tenant)
         else:

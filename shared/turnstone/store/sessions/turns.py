@@ -28,6 +28,7 @@ from turnstone.domain.sessions.context import (
     tokens_of,
 )
 from turnstone.domain.sessions.context_budget import NO_HISTORY, History
+from turnstone.domain.sessions.old_alerts import without_old_alerts
 from turnstone.domain.sessions.sessions import LockState, Session, SessionLock
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.turns.lost_turns import LOST
@@ -309,10 +310,10 @@ class TurnStore:
         tokens = tokens_of(summed_up)
         room = budget_tokens - tokens
         chosen, left = newest_entries(entries, room)
-        inline = [entry.messages or () for entry in chosen]
+        inline = without_old_alerts(segments, chosen, (entry.messages or () for entry in chosen))
         if left >= 0 and all(inline):  # the form of most histories
             return History((*summed_up, *chain.from_iterable(inline)), tokens + room - left)
-        messages = self.messages_of(ref, chosen)
+        messages = without_old_alerts(segments, chosen, self.messages_of(ref, chosen))
         if left < 0:
             fitting = sum(entry.tokens for entry in chosen) + left
             messages = newest_of_turns(messages, fitting, is_continued=is_continued)

@@ -39,6 +39,8 @@ JOB = f"{JOBS}/{{job_id}}"
 RUNS = f"{LETTA}/runs"
 RUN = f"{RUNS}/{{run_id}}"
 CREATE: dict[str, Any] = {"name": "Sam", "llm_config": {"model": "offline"}, "tags": ["a"]}
+IMPORT = f"{AGENTS}/import"
+FILE = FormBody(file='{"agents": [{"name": "Sam", "llm_config": {"model": "offline"}}]}')
 SENT: dict[str, Any] = {"messages": [{"role": "user", "text": "hello"}]}
 
 
@@ -54,6 +56,7 @@ def _grade(*valid: Any) -> Callable[[Any], int]:
 # valid bodies of each route, and their grade
 GRADES: Mapping[tuple[str, str], tuple[Sequence[Any], Callable[[Any], int]]] = {
     ("POST", AGENTS): ((CREATE,), _grade(CREATE)),
+    ("POST", IMPORT): ((FILE,), lambda _: UNSURE),
     ("PATCH", AGENT): (({"description": "d"},), _grade({"description": "d"})),
     ("POST", BLOCKS): (({"label": "pet", "value": "cat"},), _grade()),
     ("PATCH", BLOCK): (({"value": "dog"},), _grade()),
@@ -77,6 +80,7 @@ READ = (
     ("GET", f"{LETTA}/models"),
     ("POST", f"{LETTA}/tools/add-base-tools"),
     ("GET", AGENT),
+    ("GET", f"{AGENT}/export"),
     ("DELETE", AGENT),
     ("GET", f"{AGENT}/memory"),
     ("GET", BLOCKS),

@@ -25,6 +25,7 @@ from turnstone.domain.messages.messages import Message, SystemMessage, ToolRespo
 from turnstone.domain.sessions.context import ended_messages, entry_of, tokens_of
 from turnstone.domain.sessions.context_budget import History
 from turnstone.domain.tools.tool_rules import ChildTools, ConditionalTools, FirstTool, TerminalTool
+from turnstone.domain.tools.tool_runs import ToolOffer
 from turnstone.domain.tools.tools import ToolCall
 from turnstone.domain.turns.loop_policies import CONTINUED, FAILED, LETTA, NEARLY_FULL, RESPONSES, LoopPolicy
 from turnstone.domain.turns.turn_settings import TurnDocument
@@ -187,6 +188,14 @@ def test_a_heartbeat_survives_a_takeover() -> None:
     assert (ending.output.content, seen(other)[-1]) == ("hi", CONTINUED)
 
 
+def test_a_turn_without_tools_ends_after_a_refused_call() -> None:
+    engine = letta(*[call("fly", str(number), request_heartbeat=True) for number in range(60)])
+    engine.deps = engine.deps._replace(offer=ToolOffer({}, {}))
+    ending = finished(engine, turn_of(LETTA))
+    assert (ending.state.inference_count, ending.output.content) == (1, "")
+    assert "fly" in str(ending.state.turn.steps[-1])
+
+
 def test_an_alert_is_shown_once() -> None:
     policy = LETTA.model_copy(update={"alerts_at": 0.5})
     again = call("note", "1", request_heartbeat=True)
@@ -236,6 +245,9 @@ class CountedPrompt:
     def system(self, state: TurnState) -> tuple[Message, ...]:
         self.states.append(state)
         return (SystemMessage(content=f"block {len(self.states)}"),)
+
+    def newest(self, state: TurnState) -> tuple[Message, ...]:
+        raise AssertionError("no turn is summarized here")
 
 
 def test_the_prompt_source_is_called_once_before_each_inference() -> None:

@@ -1,0 +1,154 @@
+"""Import an agent with its messages: its turns are stored first, and the write that creates it makes them visible."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from turnstone.domain.access.access import owner_of
+from turnstone.domain.letta.agents import MAIN, LettaAgent, NewLettaAgent, main_session
+from turnstone.domain.letta.histories import PastInference, PastTurn
+from turnstone.domain.messages.messages import CompletionMessage
+from turnstone.domain.refs import SessionRef
+from turnstone.domain.sessions.context import rebuilt
+from turnstone.domain.sessions.sessions import Session
+from turnstone.domain.turns.turns import (
+    InferenceStep,
+    StepTrace,
+    ToolExecutionStep,
+    Turn,
+    TurnState,
+    silent_output,
+)
+from turnstone.domain.values.moments import strictly_after
+from turnstone.engine.loop_rules import output_of
+from turnstone.ports.records import MAX_OPERATIONS, Delete, Operation, Put
+from turnstone.store.sessions.session_records import put_segment, put_session
+from turnstone.store.sessions.sessions import creation
+from turnstone.store.sessions.turn_records import put_turn
+
+if TYPE_CHECKING:
+    from turnstone.domain.access.caller import Caller
+    from turnstone.domain.turns.attempts import Attempt
+    from turnstone.domain.turns.loop_policies import LoopPolicy
+    from turnstone.ports.storage import RangeStore
+    from turnstone.ports.system import Clock, IdGenerator
+    from turnstone.services.letta.agents import LettaAgents
+
+AT_ONCE = 25  # records of a write, of up to 400 KB each
+
+
+@dataclass(frozen=True, slots=True)
+class LettaImportDeps:
+    """Dependencies of imports."""
+
+    agents: LettaAgents
+    records: RangeStore
+    clock: Clock
+    ids: IdGenerator
+
+
+class LettaImporting:
+    def __init__(self, deps: LettaImportDeps) -> None:
+        self._deps = deps
+
+    @property
+    def now(self) -> datetime:
+        """The time, after which no imported message is."""
+        return self._deps.clock.now()
+
+    def create(self, caller: Caller, new: NewLettaAgent, past: Sequence[PastTurn], attempt: Attempt) -> LettaAgent:
+        """Return the new agent with these turns. For the errors see `LettaAgents.create`."""
+        stored: list[Put] = []
+
+        def beside(agent_id: str) -> Sequence[Operation]:
+            return self._stored(caller, agent_id, new, past, stored)
+
+        agent: LettaAgent | None = None
+        try:
+            agent = self._deps.agents.create(caller, new, attempt, beside if past else None)
+            return agent
+        finally:
+            if stored and (agent is None or not _is_of(stored, agent)):  # refused, or created by an earlier attempt
+                self._remove(stored)
+
+    def _stored(
+        self, caller: Caller, agent_id: str, new: NewLettaAgent, past: Sequence[PastTurn], stored: list[Put]
+    ) -> Sequence[Operation]:
+        """Store the turns, and return the writes by which they become those of the agent's session."""
+        now = self._deps.clock.now()
+        ref = SessionRef(tenant=caller.tenant, agent_id=agent_id, session_id=main_session(agent_id, 0))
+        states = self._states(ref, new.fields.policy, new.config.model, past)
+        puts = [put_turn(ref, state) for state in states]
+        puts += [put_segment(ref, segment) for segment in rebuilt(states)]
+        for first in range(0, len(puts), AT_ONCE):
+            part = puts[first : first + AT_ONCE]
+            stored += part
+            self._deps.records.write(part)
+        session = Session(
+            agent_id=agent_id,
+            session_id=ref.session_id,
+            session_name=MAIN,
+            started_at=now,
+            order=self._deps.ids.order_key(now, None),
+            last_order=states[-1].order,
+            stamp=owner_of(caller),
+        )
+        _, *listed = creation(ref, session, now)  # the agent is created by the same write
+        return (put_session(ref, session), *listed)
+
+    def _states(
+        self, ref: SessionRef, policy: LoopPolicy, model: str, past: Sequence[PastTurn]
+    ) -> tuple[TurnState, ...]:
+        states: list[TurnState] = []
+        for each in past:
+            order = self._deps.ids.order_key(each.at, states[-1].order if states else None)
+            states.append(self._state(ref, order, policy, model, each))
+        return tuple(states)
+
+    def _state(self, ref: SessionRef, order: str, policy: LoopPolicy, model: str, past: PastTurn) -> TurnState:
+        turn = Turn(
+            turn_id=order,
+            session_id=ref.session_id,
+            input_messages=past.messages,
+            output_message=silent_output(),
+            started_at=past.at,
+        )
+        state = TurnState(turn=turn, order=order, policy=policy, origin="letta")
+        answer = CompletionMessage(content="", stop_reason="end_of_turn")
+        for index, step in enumerate(past.steps):
+            step_id = self._deps.ids.new_id()
+            started_at = state.last_moment
+            at = max(step.at, started_at)
+            if isinstance(step, PastInference):
+                answer = CompletionMessage(content=step.text, stop_reason="end_of_turn", tool_calls=step.calls)
+                inference = InferenceStep(
+                    turn_id=order, step_id=step_id, started_at=started_at, completed_at=at, model_response=answer
+                )
+                state = state.with_step(inference, StepTrace(model=model))
+                continue
+            continues = any(isinstance(later, PastInference) for later in past.steps[index + 1 :])
+            answers = ToolExecutionStep(
+                turn_id=order,
+                step_id=step_id,
+                started_at=started_at,
+                completed_at=at,
+                tool_calls=step.calls,
+                tool_responses=step.answers,
+            )
+            state = state.with_step(answers, StepTrace(heartbeat=continues))
+        return state.completed(output_of(state, answer, "end_of_turn"), _end_of(state))
+
+    def _remove(self, stored: Sequence[Put]) -> None:
+        for first in range(0, len(stored), MAX_OPERATIONS):
+            self._deps.records.write([Delete(put.key) for put in stored[first : first + MAX_OPERATIONS]])
+
+
+def _end_of(state: TurnState) -> datetime:
+    return strictly_after(state.last_moment, state.turn.started_at)
+
+
+def _is_of(stored: Sequence[Put], agent: LettaAgent) -> bool:
+    return agent.agent_id in stored[0].key.pk
