@@ -31,7 +31,7 @@ ANSWER = "message-77f1aae7-7294-4ae1-93c0-c6b63999ffc4"  # of a tool
 PLACEHOLDER = re.compile(r"<(\w+) id>")
 LACKS = ("path_not_found", "method_not_allowed", "not_implemented")
 # texts whose length alone is recorded
-SOURCE = '''def roll(sides: int) -> int:
+ROLL = '''def roll(sides: int) -> int:
     """Roll a die.
 
     Args:
@@ -40,8 +40,8 @@ SOURCE = '''def roll(sides: int) -> int:
     return sides
 '''
 TEXTS = {
-    "25_tool_create": SOURCE,
-    "26_tool_create_409": SOURCE,
+    "25_tool_create": ROLL,
+    "26_tool_create_409": ROLL,
     "40_block_patch_over": "x" * 300,
     "41_block_patch_over2": "x" * 6_000,
     "62_send_memtool": '@@tool core_memory_append {"label": "human", "content": "likes tea"}@@',

@@ -54,7 +54,7 @@ def expect_registry(seen: dict[str, Any]) -> None:
     assert seen["again"] == [True, "Roll it.", [], 50]
     assert seen["changed"] == ["Mine.", ["new"], 50]
     assert seen["read"] == [True, True]
-    assert (seen["listed"][-1], len(seen["listed"]), seen["later"][-1]) == ("roll", 7, "roll")
+    assert (seen["listed"][-1], len(seen["listed"]), seen["later"][-1]) == ("roll", 10, "roll")
     assert seen["refused"] == [409, 409, 422, 422, 400, 404, 404]
 
 

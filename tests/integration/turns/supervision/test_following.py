@@ -461,11 +461,16 @@ def test_a_failing_wake_up_is_no_failure_of_the_request(serve: Serve, how: str) 
 
 
 def test_a_turn_that_waits_again_waits_under_a_token_of_its_own(serve: Serve) -> None:
-    server = serve([CLIENT_CALL, call("look", "l2"), "done"], DICE)
+    held = Held(call("look", "l2"))
+    server = serve([CLIENT_CALL, held, "done"], DICE)
     turn = server.paused(opened(server))
     store_token(server, turn, "first")
     woken = woken_when(server, turn)
-    server.drain(server.resume(turn, answer("l")))
+    resumed = server.resume(turn, answer("l"))
+    held.wait()
+    assert stored_token(server, turn) is None
+    held.open()
+    server.drain(resumed)
     assert (stored_token(server, turn), server.state(turn).token) == (None, None)
     store_token(server, turn, "second")
     server.drain(server.resume(turn, answer("l2")))

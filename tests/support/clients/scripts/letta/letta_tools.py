@@ -68,7 +68,7 @@ def of_registry(client: Letta) -> None:
         changed=[changed.description, changed.tags, changed.return_char_limit],
         read=[tools.get(made.id).source_code == again.source_code, tools.get_by_name("roll") == made.id],
         listed=[tool.name for tool in tools.list()],
-        later=[tool.name for tool in tools.list(cursor=tools.list(limit=5)[-1].id, limit=2)],
+        later=[tool.name for tool in tools.list(cursor=tools.list(limit=8)[-1].id, limit=2)],
         refused=[
             status_of(lambda: tools.create(source_code=ROLL)),
             status_of(lambda: tools.create(source_code=LONG.replace("long", "send_message"))),
