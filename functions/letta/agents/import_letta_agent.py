@@ -4,7 +4,7 @@ from turnstone.dialects.letta.files.agent_files import (
     MOST_FILE_BYTES,
     ImportedAgents,
     ImportFields,
-    new_agent_of,
+    import_of,
     schema_of,
 )
 from turnstone.dialects.letta.ids import shown
@@ -18,8 +18,8 @@ from turnstone.http.route import FileField, Route
 def import_letta_agent(request: Request) -> Reply:
     fields, content = parse(request, ImportFields), json_of(b"".join(request.file.parts()))
     importing = request.use_cases.letta_importing
-    new, past = new_agent_of(checked(content, schema_of(content)), fields, importing.now)
-    agent = importing.create(request.caller, new, past, request.attempt)
+    imported = import_of(checked(content, schema_of(content)), fields, importing.now)
+    agent = importing.create(request.caller, imported, request.attempt)
     return reply(ImportedAgents(agent_ids=(shown("agent", agent.agent_id),)))
 
 

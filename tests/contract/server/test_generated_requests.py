@@ -192,7 +192,7 @@ class Findings:
             return not is_stream_as_documented(
                 response.content.decode(), STREAMS.get(own_operation(case), "TurnStreamChunk")
             )
-        is_of_file = own_operation(case) == "letta_import_letta_agent"  # no document can express what is in a file
+        is_of_file = own_operation(case) == "letta_import_letta_agent"  # the document describes no content of files
         is_expected = is_beyond_schemas(response) or (is_of_file and response.status_code == 422)
         if failure.checks != ("positive_data_acceptance",) or not is_expected:
             return True

@@ -20,7 +20,7 @@ from turnstone.dialects.letta.files.agent_files import (
     MOST_MESSAGES,
     ImportFields,
     exported,
-    new_agent_of,
+    import_of,
     newest_within,
     schema_of,
 )
@@ -75,8 +75,8 @@ def file_of(rows: list[Json], **more: Any) -> Json:
 
 def imported(server: Server, content: Json, fields: ImportFields = AS_IT_IS) -> LettaAgent:
     file = schema_of(content).model_validate(content)
-    new, past = new_agent_of(file, fields, server.core.letta_importing.now)
-    return server.core.letta_importing.create(LOCAL_CALLER, new, past, attempt())
+    parts = import_of(file, fields, server.core.letta_importing.now)
+    return server.core.letta_importing.create(LOCAL_CALLER, parts, attempt())
 
 
 def export(server: Server, agent: LettaAgent) -> Json:
@@ -244,9 +244,9 @@ def test_a_refused_import_leaves_no_record(make: Make) -> None:
 def test_a_repeated_import_creates_one_agent(make: Make) -> None:
     server = make()
     file = schema_of(content := file_of(turn_rows(0))).model_validate(content)
-    new, past = new_agent_of(file, AS_IT_IS, server.core.letta_importing.now)
+    parts = import_of(file, AS_IT_IS, server.core.letta_importing.now)
     by = attempt("import", key="k")
-    first, again = (server.core.letta_importing.create(LOCAL_CALLER, new, past, by) for _ in range(2))
+    first, again = (server.core.letta_importing.create(LOCAL_CALLER, parts, by) for _ in range(2))
     assert first.agent_id == again.agent_id
     assert turns_stored(server) == 1
     assert len(states(server, first)) == 1
@@ -258,3 +258,46 @@ def test_an_export_has_the_newest_messages_that_an_import_takes(make: Make) -> N
     _, turns = server.core.letta_messages.read(LOCAL_CALLER, agent.agent_id, None)
     chosen = newest_within(turns, 8)
     assert [state.turn.input_messages[0].content for state in chosen] == ["question 2", "question 3"]
+
+
+def with_roll(returned: str) -> Json:
+    text = '"""Roll a die.\n\n    Args:\n        sides: How many.\n    """'
+    source = f"def roll(sides: int) -> str:\n    {text}\n    return {returned!r}\n"
+    content = file_of([])
+    (agent,) = content["agents"]
+    tool = {"id": "tool-1", "name": "roll", "source_code": source, "tool_type": "custom", "return_char_limit": 50}
+    content["tools"] = [*content["tools"], tool]
+    agent["tool_ids"] = ["tool-0", "tool-1"]
+    return content
+
+
+def test_a_file_has_the_tools_of_python_of_its_agent(make: Make) -> None:
+    server = make()
+    agent = imported(server, with_roll("6"))
+    assert [tool.name for tool in agent.tools] == ["roll"]
+    first = export(server, agent)
+    assert [tool["name"] for tool in first["tools"]] == [SEND, "roll"]
+    assert "return '6'" in first["tools"][1]["source_code"]
+    again = imported(server, first)
+    assert export(server, again) == first
+    assert again.tools == agent.tools
+
+
+@pytest.mark.parametrize(("overrides", "returned"), [(True, "1"), (False, "6")])
+def test_an_existing_tool_of_a_file_is_replaced_or_used(make: Make, overrides: bool, returned: str) -> None:
+    server = make()
+    before = imported(server, with_roll("6"))
+    fields = AS_IT_IS.model_copy(update={"override_existing_tools": overrides})
+    after = imported(server, with_roll("1"), fields)
+    assert after.tools[0].tool_id == before.tools[0].tool_id
+    assert f"return {returned!r}" in after.tools[0].source_code
+
+
+@pytest.mark.parametrize(
+    ("source", "refused"), [(None, "has no tool 'roll'"), ("import os", "function"), ("def", "source_code")]
+)
+def test_a_tool_of_a_file_without_a_function_is_refused(make: Make, source: str | None, refused: str) -> None:
+    content = with_roll("6")
+    content["tools"][1]["source_code"] = source
+    with pytest.raises(InvalidRequest, match=refused):
+        imported(make(), content)

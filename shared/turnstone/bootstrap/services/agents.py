@@ -233,7 +233,7 @@ class LettaServices:
         from turnstone.services.letta.importing import LettaImportDeps, LettaImporting
 
         ports = self._foundation.ports
-        return LettaImporting(LettaImportDeps(self.agents, ports.store, ports.clock, ports.ids))
+        return LettaImporting(LettaImportDeps(self.agents, lambda: self.tools, ports.store, ports.clock, ports.ids))
 
     @cached_property
     def editing(self) -> LettaEditing:

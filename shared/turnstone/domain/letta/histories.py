@@ -1,8 +1,10 @@
-"""The messages of an imported agent, as turns that have ended. Pure."""
+"""An agent to import: its messages are turns that have ended. Pure."""
 
 from datetime import datetime
 from typing import NamedTuple
 
+from turnstone.domain.letta.agents import NewLettaAgent
+from turnstone.domain.letta.tools import CustomTool
 from turnstone.domain.messages.messages import Message
 from turnstone.domain.tools.tools import ToolCall, ToolResponse
 
@@ -33,3 +35,17 @@ class PastTurn(NamedTuple):
     messages: tuple[Message, ...]
     steps: tuple[PastInference | PastAnswers, ...]
     at: datetime
+
+
+class Imported(NamedTuple):
+    """An agent to create.
+
+    Attributes:
+        tools: its tools of Python, which may exist.
+        replaces_tools: whether existing tools of their names are replaced; they are used otherwise.
+    """
+
+    new: NewLettaAgent
+    past: tuple[PastTurn, ...] = ()
+    tools: tuple[CustomTool, ...] = ()
+    replaces_tools: bool = True

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from turnstone.domain.access.access import owner_of
+from turnstone.domain.errors import NotFound
 from turnstone.domain.letta.agents import MAIN, LettaAgent, NewLettaAgent, main_session
-from turnstone.domain.letta.histories import PastInference, PastTurn
+from turnstone.domain.letta.histories import Imported, PastInference, PastTurn
 from turnstone.domain.messages.messages import CompletionMessage
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.sessions.context import rebuilt
 from turnstone.domain.sessions.sessions import Session
+from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.turns.turns import (
     InferenceStep,
     StepTrace,
@@ -31,20 +34,22 @@ from turnstone.store.sessions.turn_records import put_turn
 
 if TYPE_CHECKING:
     from turnstone.domain.access.caller import Caller
-    from turnstone.domain.turns.attempts import Attempt
+    from turnstone.domain.letta.tools import CustomTool
     from turnstone.domain.turns.loop_policies import LoopPolicy
     from turnstone.ports.storage import RangeStore
     from turnstone.ports.system import Clock, IdGenerator
     from turnstone.services.letta.agents import LettaAgents
+    from turnstone.services.letta.tools import CustomTools
 
 AT_ONCE = 25  # records of a write, of up to 400 KB each
 
 
 @dataclass(frozen=True, slots=True)
 class LettaImportDeps:
-    """Dependencies of imports."""
+    """Dependencies of imports; few files have tools of Python."""
 
     agents: LettaAgents
+    tools: Callable[[], CustomTools]
     records: RangeStore
     clock: Clock
     ids: IdGenerator
@@ -59,8 +64,11 @@ class LettaImporting:
         """The time, after which no imported message is."""
         return self._deps.clock.now()
 
-    def create(self, caller: Caller, new: NewLettaAgent, past: Sequence[PastTurn], attempt: Attempt) -> LettaAgent:
-        """Return the new agent with these turns. For the errors see `LettaAgents.create`."""
+    def create(self, caller: Caller, imported: Imported, attempt: Attempt) -> LettaAgent:
+        """Return the new agent with its turns. For the errors see `LettaAgents.create` and `CustomTools.upsert`."""
+        new, past = imported.new, imported.past
+        for tool in imported.tools:
+            self._keep(caller, tool, attempt, replaces=imported.replaces_tools)
         stored: list[Put] = []
 
         def beside(agent_id: str) -> Sequence[Operation]:
@@ -73,6 +81,15 @@ class LettaImporting:
         finally:
             if stored and (agent is None or not _is_of(stored, agent)):  # refused, or created by an earlier attempt
                 self._remove(stored)
+
+    def _keep(self, caller: Caller, tool: CustomTool, attempt: Attempt, *, replaces: bool) -> None:
+        """Store the tool, unless there is one of its name that is not to be replaced."""
+        tools = self._deps.tools()
+        if not replaces:
+            with suppress(NotFound):
+                tools.id_named(caller, tool.name)
+                return
+        tools.upsert(caller, tool, Attempt(fingerprint=attempt.fingerprint))
 
     def _stored(
         self, caller: Caller, agent_id: str, new: NewLettaAgent, past: Sequence[PastTurn], stored: list[Put]

@@ -13,20 +13,24 @@ from pydantic import Field, model_validator
 from pydantic import ValidationError as Invalid
 
 from turnstone.dialects.letta.agents import state_of
+from turnstone.dialects.letta.custom.requests import CreateTool
 from turnstone.dialects.letta.files.messages import FileMessage, file_messages, past_turns
 from turnstone.dialects.letta.files.rules import file_rules, rules_in
+from turnstone.dialects.letta.files.unsupported import EMPTY_LISTS, REFUSED
 from turnstone.dialects.letta.requests import CreateLettaAgent
-from turnstone.dialects.letta.tools import base_tool
+from turnstone.dialects.letta.tools import tools_shown
 from turnstone.domain.agents.agents import MOST_BLOCKS
 from turnstone.domain.agents.blocks import DEFAULT_LIMIT
 from turnstone.domain.errors import InvalidRequest
-from turnstone.domain.letta.agents import ALL_TOOLS, LettaAgent, NewLettaAgent, tools_of
-from turnstone.domain.letta.histories import PastTurn
+from turnstone.domain.letta.agents import ALL_TOOLS, LettaAgent
+from turnstone.domain.letta.histories import Imported
+from turnstone.domain.letta.tools import CustomTool
 from turnstone.domain.turns.turns import TurnState
 from turnstone.domain.values.frozen import Frozen, JsonObject, Many, NullMeansDefault
 from turnstone.domain.values.numbers import Flag
 
 Part = TypeVar("Part")
+Model = TypeVar("Model", bound=NullMeansDefault)
 MOST_FILE_BYTES = 8_000_000
 MOST_MESSAGES = 5_000
 MOST_TOOLS = 100
@@ -34,32 +38,6 @@ COPY = "_copy"
 NAME_CHARACTERS = 50
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ONE_AGENT = "agents: this server imports one agent from a file"
-EMPTY_LISTS = {
-    "groups": "this server has no groups of agents",
-    "files": "this server imports no files of sources",
-    "sources": "this server imports no sources",
-    "mcp_servers": "this server registers MCP servers by POST /v1/toolgroups, not by a file",
-    "skills": "this server has no skills",
-}
-REFUSED = {
-    "source_ids": "this server imports no sources",
-    "folder_ids": "this server imports no sources",
-    "files_agents": "this server imports no files of sources",
-    "group_ids": "this server has no groups of agents",
-    "multi_agent_group": "this server has no groups of agents",
-    "identity_ids": "this server has no identities",
-    "tool_exec_environment_variables": "this server imports no environment variables",
-    "secrets": "this server imports no environment variables",
-    "memory_variables": "this server has no templates",
-    "from_template": "this server has no templates",
-    "template": "this server has no templates",
-    "initial_message_sequence": "the messages of the file are its messages",
-    "message_buffer_autoclear": "an agent keeps its messages here",
-    "enable_sleeptime": "this server has no background agents",
-    "response_format": "this server lets the tools of the agent decide about its answers",
-    "context_window_limit": "the operator of this server sets the context window of each model",
-    "max_tokens": "the operator's model decides about the length of its answers",
-}
 
 
 class FileBlock(NullMeansDefault):
@@ -92,10 +70,22 @@ class FileBlock(NullMeansDefault):
 
 
 class FileTool(NullMeansDefault):
-    """A tool."""
+    """A tool: one of the server by its name, or one of Python with its source."""
 
     id: str = ""
     name: str
+    source_code: str | None = None
+    json_schema: JsonObject | None = None
+    description: str | None = None
+    tags: Many[str] = ()
+    return_char_limit: int | None = None
+
+    def to_new(self) -> CustomTool:
+        """Return the tool to create. Raises InvalidRequest for one that this server lacks, and for invalid source."""
+        if self.source_code is None:
+            raise InvalidRequest(f"tools: this server has no tool {self.name[:100]!r}; leave it out of the file")
+        names = ("name", "source_code", "json_schema", "description", "tags", "return_char_limit")
+        return _checked(CreateTool, {name: getattr(self, name) for name in names}).to_new()
 
 
 class FileTag(NullMeansDefault):
@@ -177,10 +167,12 @@ class AgentFile(NullMeansDefault):
     def parts(self) -> "FileParts":
         """Return the parts of the agent. Raises InvalidRequest for an id that the file lacks."""
         (agent,) = self.agents
-        blocks, tools = {each.id: each for each in self.blocks}, {each.id: each.name for each in self.tools}
+        blocks, tools = {each.id: each for each in self.blocks}, {each.id: each for each in self.tools}
         named = [_found(blocks, each, "block_ids") for each in agent.block_ids]
-        names = [*agent.tools, *(_found(tools, each, "tool_ids") for each in agent.tool_ids)]
-        return FileParts(agent, [*agent.memory_blocks, *named], names, agent.tags, agent.metadata)
+        by_name = {each.name: each for each in self.tools}
+        own = [by_name.get(name) or FileTool(name=name) for name in agent.tools]
+        found = [*own, *(_found(tools, each, "tool_ids") for each in agent.tool_ids)]
+        return FileParts(agent, [*agent.memory_blocks, *named], found, agent.tags, agent.metadata)
 
 
 class OldAgentFile(_FileAgent):
@@ -194,7 +186,7 @@ class OldAgentFile(_FileAgent):
     def parts(self) -> "FileParts":
         """Return the parts of the agent."""
         tags = [each.tag for each in self.tags]
-        return FileParts(self, list(self.core_memory), [each.name for each in self.tools], tags, self.metadata_)
+        return FileParts(self, list(self.core_memory), self.tools, tags, self.metadata_)
 
 
 class FileParts(NamedTuple):
@@ -202,7 +194,7 @@ class FileParts(NamedTuple):
 
     agent: _FileAgent
     blocks: Sequence[FileBlock]
-    tools: Sequence[str]
+    tools: Sequence[FileTool]
     tags: Sequence[str]
     metadata: JsonObject | None
 
@@ -264,19 +256,15 @@ def schema_of(content: object) -> type[AgentFile | OldAgentFile]:
     return OldAgentFile if is_old else AgentFile
 
 
-def new_agent_of(
-    file: AgentFile | OldAgentFile, fields: ImportFields, now: datetime
-) -> tuple[NewLettaAgent, tuple[PastTurn, ...]]:
-    """Return the agent to create and its turns. Raises InvalidRequest for what this server lacks."""
+def import_of(file: AgentFile | OldAgentFile, fields: ImportFields, now: datetime) -> Imported:
+    """Return the agent to create, with its turns and tools. Raises InvalidRequest for what this server lacks."""
     parts = file.parts()
-    for name in parts.tools:
-        if name not in ALL_TOOLS:
-            raise InvalidRequest(f"tools: this server has no tool {name[:100]!r}; leave it out of the file")
+    own = {each.name: each.to_new() for each in parts.tools if each.name not in ALL_TOOLS}
     agent, model = parts.agent, fields.model or fields.override_model_handle
     request: dict[str, Any] = {
         "name": _name(agent.name, fields),
         "memory_blocks": [block.request for block in parts.blocks],
-        "tools": list(dict.fromkeys(parts.tools)),
+        "tools": list(dict.fromkeys(each.name for each in parts.tools)),
         "tags": list(parts.tags),
         "system": agent.system,
         "agent_type": agent.agent_type,
@@ -288,15 +276,21 @@ def new_agent_of(
     }
     try:
         rules = rules_in(agent.tool_rules) or None
-        created = CreateLettaAgent.model_validate({**request, "tool_rules": rules})
+    except ValueError as wrong:
+        raise InvalidRequest(f"tool_rules: {wrong}") from wrong
+    new = _checked(CreateLettaAgent, {**request, "tool_rules": rules}).to_new(agent.name)
+    past = () if fields.strip_messages else past_turns(agent.messages, now)
+    return Imported(new, past, tuple(own.values()), replaces_tools=fields.override_existing_tools)
+
+
+def _checked(model: type[Model], fields: Mapping[str, Any]) -> Model:
+    """Return the request of these fields of a file. Raises InvalidRequest."""
+    try:
+        return model.model_validate(fields)
     except Invalid as wrong:
         first = wrong.errors(include_url=False, include_input=False, include_context=False)[0]
         field = ".".join(map(str, first["loc"]))
         raise InvalidRequest(f"{field}: {first['msg']}") from wrong
-    except ValueError as wrong:
-        raise InvalidRequest(f"tool_rules: {wrong}") from wrong
-    new = created.to_new(agent.name)
-    return new, () if fields.strip_messages else past_turns(agent.messages, now)
 
 
 def exported(agent: LettaAgent, states: Sequence[TurnState], tenant: str) -> ExportedAgent:
@@ -304,7 +298,7 @@ def exported(agent: LettaAgent, states: Sequence[TurnState], tenant: str) -> Exp
     shown = state_of(agent, tenant)
     rows = [_system_row(agent, states), *file_messages(states, agent.config.model)] if states else []
     messages = [{**row, "id": f"message-{number}", "agent_id": "agent-0"} for number, row in enumerate(rows)]
-    tools = [_tool(name, number, tenant) for number, name in enumerate(tools_of(agent.config))]
+    tools = [{**tool, "id": f"tool-{number}"} for number, tool in enumerate(_tools(agent, tenant))]
     blocks = [
         {
             "value": block.value,
@@ -351,9 +345,9 @@ def _system_row(agent: LettaAgent, states: Sequence[TurnState]) -> dict[str, Any
     return {"type": "message", **parts, "created_at": at.isoformat()}
 
 
-def _tool(name: str, number: int, tenant: str) -> dict[str, Any]:
+def _tools(agent: LettaAgent, tenant: str) -> list[dict[str, Any]]:
     own = {"organization_id", "created_by_id", "last_updated_by_id"}
-    return {**base_tool(name, tenant, None).model_dump(exclude=own), "id": f"tool-{number}"}
+    return [tool.model_dump(exclude=own) for tool in tools_shown(agent, tenant)]
 
 
 def _name(name: str, fields: ImportFields) -> str:
