@@ -155,6 +155,16 @@ def test_messages_of_another_server_become_turns(make: Make) -> None:
     assert found[1].turn.output_message.content == "hello"
 
 
+@pytest.mark.parametrize(
+    "sent", ["0001-01-01T00:00:00+14:00", "1969-12-31T23:59:59Z", -10_000_000_000, "9999-12-31T23:59:59-14:00"]
+)
+def test_a_conversation_of_times_that_no_id_has_continues(make: Make, sent: object) -> None:
+    server = make(call(SEND, "s", inner_thoughts="Hm.", message="well"))
+    agent = imported(server, file_of([{**row("user", "hi"), "created_at": sent}]))
+    server.drain(server.core.letta_messages.send(LOCAL_CALLER, agent.agent_id, [UserMessage(content="?")], attempt()))
+    assert [state.turn.output_message.content for state in states(server, agent)] == ["", "well"]
+
+
 def test_the_older_schema_is_imported(make: Make) -> None:
     server = make()
     content = {
@@ -199,6 +209,7 @@ REFUSED_OF_AGENT: dict[str, Json] = {
     "no part with the id 'block-9'": {"block_ids": ["block-9"]},
     "no tool 'roll_dice'": {"tools": ["roll_dice"]},
     "max_count_per_step": {"tool_rules": [{"type": "max_count_per_step", "tool_name": SEND}]},
+    "no tool rule of the type": {"tool_rules": [{"type": ["x"], "tool_name": SEND}]},
     "name": {"name": "a/b"},
     "llm": {"llm_config": {}},
     "type 'image'": {"messages": [{"role": "user", "content": [{"type": "image"}]}]},
