@@ -161,9 +161,9 @@ def _unjudged_ending(state: TurnState, deps: EngineDeps) -> Ending | None:
 
 
 def _called(state: TurnState, deps: EngineDeps) -> Move:
-    """Store the newest step, an inference. If it made one pure call, answer that first: one write may store both."""
+    """Store the newest step, an inference. If the run goes on with one pure call, answer that first, for one write."""
     plan = plan_tools(unanswered_calls(state), state, deps.offer)
-    if not plan.is_pure:
+    if not plan.is_pure or ending_of(state, deps) is not None:
         return (yield from _saved_or_ended(state, deps))
     events: list[TurnEvent] = [step_completed(state.turn.steps[-1])]
     answering = run_tools(plan, state, deps)

@@ -14,8 +14,9 @@ import pytest
 from pydantic import ValidationError
 
 from tests.fakes.models.scripted import call
+from tests.support.engine.banks import done_jobs
 from tests.support.engine.either_store import Make
-from tests.support.engine.harness import Server, attempt, contents
+from tests.support.engine.harness import ProcessDied, Server, StoreCall, attempt, contents
 from turnstone.dialects.letta.files.agent_files import (
     MOST_MESSAGES,
     ImportFields,
@@ -26,7 +27,7 @@ from turnstone.dialects.letta.files.agent_files import (
 )
 from turnstone.dialects.letta.messages import NO_ANSWER_TOOL, rows_of
 from turnstone.domain.access.caller import LOCAL_CALLER
-from turnstone.domain.errors import Conflict, InvalidRequest
+from turnstone.domain.errors import Conflict, InvalidRequest, StoreUnavailable
 from turnstone.domain.letta.agents import LettaAgent, LettaQuery, main_session
 from turnstone.domain.messages.messages import UserMessage
 from turnstone.domain.refs import SessionRef
@@ -155,6 +156,16 @@ def test_messages_of_another_server_become_turns(make: Make) -> None:
     assert found[1].turn.output_message.content == "hello"
 
 
+@pytest.mark.parametrize(
+    "sent", ["0001-01-01T00:00:00+14:00", "1969-12-31T23:59:59Z", -10_000_000_000, "9999-12-31T23:59:59-14:00"]
+)
+def test_a_conversation_of_times_that_no_id_has_continues(make: Make, sent: object) -> None:
+    server = make(call(SEND, "s", inner_thoughts="Hm.", message="well"))
+    agent = imported(server, file_of([{**row("user", "hi"), "created_at": sent}]))
+    server.drain(server.core.letta_messages.send(LOCAL_CALLER, agent.agent_id, [UserMessage(content="?")], attempt()))
+    assert [state.turn.output_message.content for state in states(server, agent)] == ["", "well"]
+
+
 def test_the_older_schema_is_imported(make: Make) -> None:
     server = make()
     content = {
@@ -199,6 +210,7 @@ REFUSED_OF_AGENT: dict[str, Json] = {
     "no part with the id 'block-9'": {"block_ids": ["block-9"]},
     "no tool 'roll_dice'": {"tools": ["roll_dice"]},
     "max_count_per_step": {"tool_rules": [{"type": "max_count_per_step", "tool_name": SEND}]},
+    "no tool rule of the type": {"tool_rules": [{"type": ["x"], "tool_name": SEND}]},
     "name": {"name": "a/b"},
     "llm": {"llm_config": {}},
     "type 'image'": {"messages": [{"role": "user", "content": [{"type": "image"}]}]},
@@ -225,20 +237,51 @@ def turns_stored(server: Server) -> int:
     return sum(server.records.get(key) is not None for key in keys)
 
 
+def creates(each: StoreCall) -> bool:
+    return any(isinstance(put, Put) and put.key.sk == "letta" for put in each.operations)
+
+
 def test_a_refused_import_leaves_no_record(make: Make) -> None:
     server = make()
 
     def fail() -> None:
-        raise Conflict(server.store.calls[-1].operations[0].key)
-
-    def creates(each: Any) -> bool:
-        return any(isinstance(put, Put) and put.key.sk == "letta" for put in each.operations)
+        raise Conflict(0, server.store.calls[-1].operations[0].key, None)
 
     server.store.before(creates, fail, 20)
     with pytest.raises(Exception, match=r".+"):
         imported(server, file_of([each for number in range(40) for each in turn_rows(number)]))
     assert turns_stored(server) == 0
     assert list(server.core.letta_agents.list(LOCAL_CALLER, LettaQuery(limit=5))) == []
+
+
+@pytest.mark.parametrize(("when", "left"), [("before", 0), ("after", 1)])
+def test_turns_stay_with_their_agent_alone_where_the_end_of_an_import_is_unclear(
+    make: Make, when: str, left: int
+) -> None:
+    server = make()
+
+    def fail() -> None:
+        raise StoreUnavailable("no answer")
+
+    getattr(server.store, when)(creates, fail)
+    with pytest.raises(StoreUnavailable):
+        imported(server, file_of(turn_rows(0)))
+    server.clock.advance(7_200)  # type: ignore[attr-defined]
+    done_jobs(server)
+    assert turns_stored(server) == left
+    assert len(list(server.core.letta_agents.list(LOCAL_CALLER, LettaQuery(limit=5)))) == left
+
+
+def test_the_turns_of_an_import_whose_process_dies_are_removed(make: Make) -> None:
+    server = make()
+    server.store.before(creates, server.store.die)
+    with pytest.raises(ProcessDied):
+        imported(server, file_of(turn_rows(0)))
+    assert turns_stored(server) == 1
+    other = make()
+    other.clock.advance(7_200)  # type: ignore[attr-defined]
+    done_jobs(other)
+    assert turns_stored(server) == 0
 
 
 def test_a_repeated_import_creates_one_agent(make: Make) -> None:

@@ -64,7 +64,7 @@ def run(jails: Jails) -> Run:
         ("3", "3"),
         ("{'k': [1, 'ü', None]}", '{"k": [1, "ü", null]}'),
         ("[object]", "[\"<class 'object'>\"]"),
-        ("'\\ud800'", "\ud800"),
+        ("'\\ud800'", "?"),
     ],
 )
 def test_a_value_is_returned_as_text(run: Run, returned: str, text: str) -> None:
@@ -193,14 +193,26 @@ def test_lines_after_the_result_do_not_change_it(run: Run) -> None:
     assert run(body) == PythonOutcome("first", 5, is_error=False)
 
 
-def test_a_broken_report_is_an_error() -> None:
+@pytest.mark.parametrize(
+    "report",
+    [
+        "[1",
+        "[1]",
+        "[" * 100_000,
+        '{"text": "x", "length": 1}',
+        '{"text": 1, "length": 1, "error": false}',
+        '{"text": "x", "length": "1", "error": false}',
+        '{"text": "x", "length": 1, "error": []}',
+    ],
+)
+def test_a_broken_report_is_an_error(report: str) -> None:
     class Broken:
         def check(self) -> None:
             raise AssertionError
 
         def run(self, code: str, timeout_s: float, stop: StopSignal | None) -> CodeRun:
             marker = code.rpartition("run_call(")[2].rstrip(")\n'").rpartition("'")[2]
-            return CodeRun("completed", f"a\n{marker}[1", "", 0)
+            return CodeRun("completed", f"a\n{marker}{report}", "", 0)
 
     outcome = PythonCalls(Broken(), 1).run(PythonCall("", "f", {}), "t", 1, None)
     assert outcome.text == "Error executing function f: RuntimeError: it ended without a result"

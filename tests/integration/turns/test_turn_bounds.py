@@ -42,6 +42,13 @@ def test_an_agent_that_was_stored_under_a_higher_bound_runs_with_that_of_today(m
     assert len(server.inference.requests) == 10
 
 
+def test_calls_that_are_stored_with_their_inference_end_at_the_limit_too(make: Make) -> None:
+    server = make(*(calls(call("send_message", f"c{number}", message="hi")) for number in range(20)))
+    ref = server.session(toolgroups=["letta::core"], max_infer_iters=3)
+    ended = outline(server.drain(server.start(ref)))
+    assert (ended.endswith("complete"), len(server.inference.requests)) == (True, 3)
+
+
 def after(seconds: float, reply: Reply, servers: list[Server]) -> Scripted:
     """Return a model that answers after so much time, by the clock of the last server."""
 

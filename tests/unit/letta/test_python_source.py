@@ -122,6 +122,14 @@ def test_parameters_with_a_default_value_are_optional_and_the_agents_state_is_hi
         ("def f(x: list[Thing]): 'Do.'", "the type of 'x' of 'f' has no JSON schema"),
         ("def f(x: Literal[a]): 'Do.'", "the type of 'x' of 'f' has no JSON schema"),
         ("def f(x: f()): 'Do.'", "the type of 'x' of 'f' has no JSON schema"),
+        ("def f(x: Annotated[()]): 'Do.'", "the type of 'x' of 'f' has no JSON schema"),
+        ("def f(x: dict[()]): 'Do.'", "the type of 'x' of 'f' has no JSON schema"),
+        ("def f(x: Literal[()]): 'Do.'", "the type of 'x' of 'f' has no JSON schema"),
+        ("def f(x: Optional[None]): 'Do.'", "the type of 'x' of 'f' has no JSON schema"),
+        ("def f(x: Literal['\\ud800']): 'Do.'", "line 1: JSON can't have a text or a number of 'f'"),
+        (f"def f(x: Literal[0x{'f' * 9_000}]): 'Do.'", "line 1: JSON can't have a text or a number of 'f'"),
+        ("def f(): 'Do \\ud800.'", "line 1: JSON can't have a text or a number of 'f'"),
+        (f"def f(x: {'list[' * 65}int{']' * 65}): 'Do.'", "nested too deep"),
         ("def f(*x: int): 'Do.'", "not all of 'f' can be named"),
         ("def f(**x: int): 'Do.'", "not all of 'f' can be named"),
         ("def f(x: int, /): 'Do.'", "not all of 'f' can be named"),
@@ -245,6 +253,14 @@ def test_texts_become_the_types_of_their_parameters() -> None:
     wrong = {"a": "x", "b": "[]", "c": "3", "d": "(", "e": "__import__('os')", "f": 3}
     assert with_types(wrong, schema) == wrong
     assert with_types({"a": "(" * 9_999, "d": "-" * 9_999}, schema) == {"a": "(" * 9_999, "d": "-" * 9_999}
+
+
+@pytest.mark.parametrize(
+    "text", ["[b'x']", "[1j]", "[{1, 2}]", "[...]", "['\\ud800']", f"[0x{'f' * 9_000}]", "[1e999]", "[" * 99 + "]" * 99]
+)
+def test_a_text_that_is_a_literal_but_no_json_stays_a_text(text: str) -> None:
+    assert with_types({"a": text}, of("a: list")) == {"a": text}
+    assert with_types({"a": "1e999"}, of("a: float")) == {"a": "1e999"}
 
 
 def test_an_output_over_its_limit_has_a_notice_and_printed_lines_are_bounded() -> None:

@@ -4,6 +4,7 @@ The source is parsed and never run: neither the module, nor a decorator, an anno
 """
 
 import ast
+import json
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,6 +14,7 @@ from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.tools.docstrings import described
 from turnstone.domain.tools.tool_schemas import SCHEMA_TYPES
 from turnstone.domain.turns.loop_policies import LETTA
+from turnstone.domain.values.frozen import is_too_deep
 
 AGENT_STATE = "agent_state"
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}", re.ASCII)
@@ -43,6 +45,13 @@ def function_in(source: str, name: str | None = None, schema: Mapping[str, Any] 
     Raises InvalidRequest for source without such a function, and for one that a schema can't be made of.
     """
     function = _found(_parsed(source), name)
+    found = _described(function, schema)
+    if not _is_json([found.description, found.parameters]):
+        _refuse(f"JSON can't have a text or a number of {function.name!r}, or its types are nested too deep", function)
+    return found
+
+
+def _described(function: FunctionNode, schema: Mapping[str, Any] | None) -> PythonFunction:
     arguments = [*function.args.args, *function.args.kwonlyargs]
     takes_state = any(each.arg == AGENT_STATE for each in arguments)
     if schema is not None:
@@ -157,6 +166,8 @@ def _named(name: str) -> Schema | None:
 
 def _subscripted(name: str, inner: ast.expr) -> Schema | None:
     parts: Sequence[ast.expr] = inner.elts if isinstance(inner, ast.Tuple) else (inner,)
+    if not parts:
+        return None
     if name == "Annotated":
         return _schema_of(parts[0])
     if name == "Optional":
@@ -184,9 +195,9 @@ def _is_ellipsis(node: ast.expr) -> bool:
 def _any_of(parts: Sequence[ast.expr]) -> Schema | None:
     """Return the schema of one of several types; null is left to the parameter's default value."""
     found = [_schema_of(each) for each in parts]
-    if None in found:
-        return None
     others = [each for each in found if each is not None and each != {"type": "null"}]
+    if None in found or not others:
+        return None
     return others[0] if len(others) == 1 else {"anyOf": others}
 
 
@@ -211,7 +222,8 @@ def _typed(value: Any, schema: Any) -> Any:
     expected = schema.get("type") if isinstance(schema, dict) else None
     if not isinstance(value, str) or expected in (None, "string"):
         return value
-    return next((each for each in _readings(value) if IS_OF_TYPE.get(str(expected), lambda _: False)(each)), value)
+    is_of_type = IS_OF_TYPE.get(str(expected), lambda _: False)
+    return next((each for each in _readings(value) if is_of_type(each) and _is_json(each)), value)
 
 
 def _readings(text: str) -> Iterator[Any]:
@@ -219,6 +231,15 @@ def _readings(text: str) -> Iterator[Any]:
         yield ast.literal_eval({"true": "True", "false": "False"}.get(text, text).strip())
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
         return
+
+
+def _is_json(value: Any) -> bool:
+    """Return whether stores and readers of JSON take the value: a literal may be a set, infinite, or half a letter."""
+    try:
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return not is_too_deep(value)
 
 
 IS_OF_TYPE: Mapping[str, Callable[[Any], bool]] = {

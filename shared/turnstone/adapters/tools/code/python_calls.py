@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from turnstone.adapters.tools.code.call_limit import CallLimit, held_slot
 from turnstone.domain.letta.python_runs import PythonCall, PythonOutcome, error_of
@@ -54,10 +54,10 @@ class PythonCalls:
 def outcome_of(run: CodeRun, call: PythonCall, marker: str, timeout_s: float) -> PythonOutcome:
     """Return the result of the call in the output of its run."""
     stdout, _, rest = run.stdout.partition(f"\n{marker}")
-    report = _report(rest.partition("\n")[0])
+    report = _report(rest.partition("\n")[0], call.most_characters)
     if report is not None:
-        text, length = report["text"], report["length"]
-        if report["error"]:
+        text, length, is_error = report
+        if is_error:
             shown = error_of(call.name, *text.partition(": ")[::2])
             return PythonOutcome(
                 shown, length + len(shown) - len(text), is_error=True, stdout=stdout, stderr=run.stderr
@@ -70,9 +70,16 @@ def outcome_of(run: CodeRun, call: PythonCall, marker: str, timeout_s: float) ->
     return PythonOutcome(shown, len(shown), is_error=True, stdout=stdout, stderr=run.stderr)
 
 
-def _report(line: str) -> dict[str, Any] | None:
+def _report(line: str, most: int) -> tuple[str, int, bool] | None:
+    """Return the text of the result, its length, and whether it is an error; None for a line that says something else.
+
+    The function can find the marker, and write such a line itself.
+    """
     try:
         report = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
-    return report if isinstance(report, dict) else None
+    match report:
+        case {"text": str(text), "length": int(length), "error": bool(is_error)}:
+            return text[:most].encode(errors="replace").decode(), length, is_error
+    return None

@@ -22,6 +22,7 @@ AUTOMATED = ("heartbeat", "system_alert", "login")
 OF_USER = "user_message"
 WITHOUT_TEXT = ("redacted_reasoning", "omitted_reasoning")
 MOST_CHARACTERS = 1_000_000
+FIRST = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class FileFunction(NullMeansDefault):
@@ -101,7 +102,7 @@ def past_turns(rows: Sequence[FileMessage], now: datetime) -> tuple[PastTurn, ..
     for index, row in enumerate(rows):
         if index == 0 and row.role == "system":
             continue
-        at = min(_aware(row.created_at) if row.created_at else now, now)
+        at = _moment(row.created_at, now) if row.created_at else now
         if row.role in ("user", "system"):
             message = _opening(row)
             if message is not None:
@@ -223,5 +224,7 @@ def _text_in(part: JsonObject) -> str:
     return text
 
 
-def _aware(at: datetime) -> datetime:
-    return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+def _moment(at: datetime, now: datetime) -> datetime:
+    """Return the time, at least that of the first possible id and at most the present."""
+    aware = at.replace(tzinfo=UTC) if at.tzinfo is None else at
+    return min(max(aware, FIRST), now).astimezone(UTC)

@@ -28,8 +28,9 @@ def file_rules(rules: Iterable[ToolRule] | None) -> list[dict[str, Any]]:
 
 
 def _kind(name: object) -> str:
-    if name in NAMES:
-        return str(name)
-    if name not in KINDS:
-        raise ValueError(f"this server has no tool rule of the type {str(name)[:50]!r}; leave it out")
-    return KINDS[str(name)]
+    kind = str(name)
+    if kind in NAMES:
+        return kind
+    if kind not in KINDS:
+        raise ValueError(f"this server has no tool rule of the type {kind[:50]!r}; leave it out")
+    return KINDS[kind]
