@@ -278,7 +278,7 @@ def of_later_clients(world: World) -> None:
     _keep_memory(world, agent)
     for query in ("", f"?after={birds}", f"?before={birds}"):
         world.send("GET", f"{agent}/folders{query}")
-        world.send("GET", f"{folders}/{query}")
+        world.send("GET", f"{folders}{query}")
     world.send("PATCH", f"{folders}/{birds}", {"name": "terns"})
     world.send("PATCH", f"{folders}/{birds}", {"metadata": {"k": 1}})
     for path in ("", "/files", "/agents"):

@@ -162,8 +162,16 @@ def messages_query(query: Mapping[str, list[str]]) -> MessagesQuery:
     texts = {name: values[-1] for name, values in query.items() if values}
     tool, argument = (tool_name_in(name, texts.get(name)) for name in TOOL_PARAMETERS)
     answers_by = AnswerTool(tool or SEND_NAME, argument or "message") if tool or argument else NO_ANSWER_TOOL
+    refuse_parameters(query, "after", "order", "order_by")
     has_objects = flag_in("msg_object", texts.get("msg_object"))
     return MessagesQuery(texts.get("before"), limit_in(texts.get("limit"), DEFAULT_ROWS), answers_by, has_objects)
+
+
+def refuse_parameters(query: Mapping[str, list[str]], *names: str) -> None:
+    """Raise InvalidRequest for parameters of later clients that the list does not have: they would not end it."""
+    for name in names:
+        if name in query:
+            raise InvalidRequest(f"{name}: this list has no such parameter; leave it out", ("query", name))
 
 
 def cursor_in(query: Mapping[str, list[str]]) -> str | None:
