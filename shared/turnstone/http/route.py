@@ -30,6 +30,21 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "/v1/openapi.json": ("/openapi.json",),
     "/v1/docs": ("/docs",),
 }
+# Source: the resources of `letta-client` 1.12. Other paths below these have another meaning there, or none
+_AGENT, _NAMED = "/letta/v1/agents/{agent_id}", "/letta/v1/sources/{source_id}"
+RENAMED: Mapping[str, str] = {
+    f"{_AGENT}/add-tool/{{tool_id}}": f"{_AGENT}/tools/attach/{{tool_id}}",
+    f"{_AGENT}/remove-tool/{{tool_id}}": f"{_AGENT}/tools/detach/{{tool_id}}",
+    f"{_AGENT}/memory/block": f"{_AGENT}/core-memory/blocks",
+    f"{_AGENT}/memory/block/{{block_label}}": f"{_AGENT}/core-memory/blocks/{{block_label}}",
+    f"{_AGENT}/archival": f"{_AGENT}/archival-memory",
+    f"{_AGENT}/archival/{{memory_id}}": f"{_AGENT}/archival-memory/{{memory_id}}",
+    f"{_AGENT}/sources": f"{_AGENT}/folders",
+    "/letta/v1/sources": "/letta/v1/folders",
+    _NAMED: "/letta/v1/folders/{source_id}",
+    f"{_NAMED}/files": "/letta/v1/folders/{source_id}/files",
+    f"{_NAMED}/{{file_id}}": "/letta/v1/folders/{source_id}/{file_id}",
+}
 
 
 class NoContent:
@@ -128,6 +143,8 @@ class Route(NamedTuple):
 @cache
 def paths_of(path: str) -> tuple[str, ...]:
     """Return every path of a route that declares this one, its own before its aliases."""
+    if path in RENAMED:
+        return path, RENAMED[path]
     prefixes = [prefix for prefix in ALIASES if _is_under(path, prefix)]
     return (path, *(other + path.removeprefix(own) for own in prefixes for other in ALIASES[own]))
 

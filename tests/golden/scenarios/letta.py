@@ -261,3 +261,44 @@ def of_files(world: World) -> None:
     content = b'{"agents": [{"name": "Ann", "llm_config": {"model": "offline"}}], "groups": []}'
     for sent in (content, content.replace(b"[]", b'[{"id": "group-0"}]')):
         world.send("POST", f"{AGENTS}/import", raw=form_of({"name": "Ann"}, sent), content_type=FORM_TYPE)
+
+
+@scenario("tests/e2e/letta/test_letta_later.py", "tests/contract/letta/test_later_methods.py")
+def of_later_clients(world: World) -> None:
+    world.serve()
+    folders = f"{LETTA}/folders"
+    birds, fish = (world.post(folders, {"name": name})["id"] for name in ("birds", "fish"))
+    made = world.post(AGENTS, {**CONFIG, "source_ids": [birds, fish]})
+    agent, (tool, *_) = f"{AGENTS}/{made['id']}", [each["id"] for each in made["tools"]]
+    for change in ("detach", "attach"):
+        world.send("PATCH", f"{agent}/tools/{change}/{tool}")
+    first, *_ = world.get(f"{agent}/tools?limit=1")
+    for query in (f"?after={first['id']}&limit=2", "?after=tool-none", "?order=desc"):
+        world.send("GET", f"{agent}/tools{query}")
+    _keep_memory(world, agent)
+    for query in ("", f"?after={birds}", f"?before={birds}"):
+        world.send("GET", f"{agent}/folders{query}")
+        world.send("GET", f"{folders}{query}")
+    world.send("PATCH", f"{folders}/{birds}", {"name": "terns"})
+    world.send("PATCH", f"{folders}/{birds}", {"metadata": {"k": 1}})
+    for path in ("", "/files", "/agents"):
+        world.send("GET", f"{folders}/{birds}{path}")
+    world.send("DELETE", f"{folders}/{birds}/file-none")
+    world.send("DELETE", f"{folders}/{birds}")
+    world.send("POST", f"{folders}/{fish}/upload")
+
+
+def _keep_memory(world: World, agent: str) -> None:
+    """Keep a block and a passage, and read both."""
+    blocks, passages = f"{agent}/core-memory/blocks", f"{agent}/archival-memory"
+    world.send("POST", blocks, {"label": "pet", "value": "cat"})
+    world.send("PATCH", f"{blocks}/pet", {"value": "dog"})
+    world.send("PATCH", f"{blocks}/pet", {"value": "dog", "read_only": True})
+    for path in ("", "?limit=1", "/pet", "/attach/block-none"):
+        world.send("GET" if "attach" not in path else "PATCH", f"{blocks}{path}")
+    world.send("DELETE", f"{blocks}/pet")
+    (passage,) = world.post(passages, {"text": "The sky is blue."})
+    world.send("POST", passages, {"text": "The sky is blue.", "tags": ["sky"]})
+    for query in ("", "?ascending=false", "?search=sky", "/search?query=sky"):
+        world.send("GET", passages + query)
+    world.send("DELETE", f"{passages}/{passage['id']}")

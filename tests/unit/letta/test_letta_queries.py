@@ -12,9 +12,13 @@ import pytest
 from pydantic_core import from_json
 
 from turnstone.dialects.letta.errors import LETTA_ENVELOPE
-from turnstone.dialects.letta.lists import agents_query, refuse_initial_messages
+from turnstone.dialects.letta.lists import agents_query, blocks_query, part_of, refuse_initial_messages
 from turnstone.dialects.letta.message_requests import messages_query
-from turnstone.domain.errors import InvalidRequest, ToolFailed
+from turnstone.dialects.letta.passages import passages_query
+from turnstone.dialects.letta.sources import source_files_query, sources_query
+from turnstone.dialects.letta.tools import tools_query
+from turnstone.dialects.letta.turns.runs import run_rows_query, runs_limit
+from turnstone.domain.errors import InvalidRequest, NotFound, ToolFailed
 from turnstone.domain.errors.codes import ErrorCode
 from turnstone.services.agents.archival_toolbox import page_in
 
@@ -40,6 +44,16 @@ def test_a_page_is_a_whole_number(page: object, expected: int) -> None:
         (messages_query, "limit", "many"),
         (messages_query, "assistant_message_tool_name", "x" * 257),
         (messages_query, "assistant_message_tool_kwarg", "x" * 257),
+        (messages_query, "after", "message-0"),
+        (runs_limit, "after", "run-0"),
+        (run_rows_query, "order", "asc"),
+        (agents_query, "before", "agent-0"),
+        (blocks_query, "order", "desc"),
+        (tools_query, "order_by", "created_at"),
+        (sources_query, "before", "source-0"),
+        (source_files_query, "order", "desc"),
+        (passages_query, "search", "sky"),
+        (passages_query, "ascending", "false"),
         (refuse_initial_messages, "add_default_initial_messages", "true"),
     ],
 )
@@ -47,6 +61,35 @@ def test_a_refused_parameter_is_located_in_the_query(parse: Any, name: str, text
     with pytest.raises(InvalidRequest) as refused:
         parse({name: [text]})
     assert refused.value.location == ("query", name)
+
+
+@pytest.mark.parametrize("name", ["cursor", "after"])
+def test_a_list_continues_after_an_item_by_either_name(name: str) -> None:
+    number = "01a206b0-1787-7f64-92ea-263739085331"
+    assert agents_query({name: [f"agent-{number}"], "order": ["asc"]}).after == number
+    assert blocks_query({name: [f"block-{number}"]}).after == number
+    assert tools_query({name: [f"tool-{number}"]}).after == number
+    assert sources_query({name: [f"source-{number}"]}).after == f"source-{number}"
+    assert source_files_query({name: ["file-a"]}).after == "file-a"
+    assert agents_query({"after": ["agent-a"], "cursor": [f"agent-{number}"]}).after == number
+
+
+def test_a_part_of_items_begins_after_one_of_them() -> None:
+    items = [SimpleNamespace(id=each) for each in "abc"]
+    parts: list[tuple[dict[str, list[str]], str]] = [
+        ({}, "abc"),
+        ({"limit": ["2"]}, "ab"),
+        ({"after": ["a"]}, "bc"),
+        ({"after": ["a"], "limit": ["1"]}, "b"),
+        ({"after": ["c"]}, ""),
+    ]
+    for query, expected in parts:
+        assert "".join(each.id for each in part_of("block", items, query)) == expected
+    assert part_of("block", [], {}) == ()
+    with pytest.raises(NotFound):
+        part_of("block", items, {"after": ["d"]})
+    with pytest.raises(InvalidRequest, match="limit"):
+        part_of("block", items, {"limit": ["0"]})
 
 
 def test_a_location_begins_with_the_part_of_the_request() -> None:

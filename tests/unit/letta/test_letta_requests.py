@@ -12,6 +12,8 @@ from pydantic import BaseModel, ValidationError
 
 from turnstone.dialects.letta.blocks import BlockUpdate, CreateBlock
 from turnstone.dialects.letta.message_requests import BackgroundRequest, RequestConfig, messages_query
+from turnstone.dialects.letta.passages import CreatePassage
+from turnstone.dialects.letta.sources import CreateSource, UpdateSource
 from turnstone.domain.agents.blocks import MemoryBlock
 
 BLOCK = {"label": "human", "value": ""}
@@ -72,3 +74,24 @@ def test_a_run_has_no_stream() -> None:
         BackgroundRequest.model_validate({**body, "stream_tokens": value})
     with pytest.raises(ValidationError, match="stream_tokens"):
         BackgroundRequest.model_validate({**body, "stream_tokens": True})
+
+
+@pytest.mark.parametrize(
+    ("model", "body", "fields"),
+    [
+        (CreateBlock, BLOCK, {"metadata": {"k": 1}, "read_only": True, "tags": ["a"], "hidden": True}),
+        (BlockUpdate, {}, {"metadata": {"k": 1}, "project_id": "p", "preserve_on_migration": True}),
+        (CreateSource, {"name": "birds"}, {"metadata": {"k": 1}, "instructions": "i", "embedding": "e"}),
+        (CreateSource, {"name": "birds"}, {"embedding_chunk_size": 100}),
+        (UpdateSource, {}, {"metadata": {"k": 1}, "instructions": "i"}),
+        (CreatePassage, {"text": "t"}, {"tags": ["a"], "created_at": "2026-11-28"}),
+    ],
+)
+def test_a_field_of_later_clients_is_refused_by_its_name_unless_it_is_empty(
+    model: type[BaseModel], body: dict[str, Any], fields: dict[str, Any]
+) -> None:
+    for name, value in fields.items():
+        with pytest.raises(ValidationError, match=f"{name}: (has no effect|is called metadata_) here"):
+            model.model_validate({**body, name: value})
+        model.model_validate({**body, name: None})
+        model.model_validate({**body, name: type(value)()})

@@ -37,7 +37,7 @@ from tests.support.server.bodies import letta as letta_bodies
 from tests.support.server.document import CLOSED, CLOSED_SIGNED, DOCUMENT, ROUTES, SIGNED, named_validator, validator
 from tests.support.server.valid_bodies import BODIES, FULL_AGENT, STORED
 from turnstone.dialects.letta.files.queries import EXPORT_QUERY
-from turnstone.dialects.letta.lists import AGENTS_QUERY, BLOCKS_QUERY, OF_AGENT, RESET_QUERY, TAGS_QUERY
+from turnstone.dialects.letta.lists import AGENTS_QUERY, BLOCKS_QUERY, OF_AGENT, PART_QUERY, RESET_QUERY, TAGS_QUERY
 from turnstone.dialects.letta.message_requests import QUERY as LETTA_MESSAGES_QUERY
 from turnstone.dialects.letta.passages import PASSAGES_QUERY
 from turnstone.dialects.letta.sources import SOURCE_FILES_QUERY, SOURCES_QUERY
@@ -80,7 +80,7 @@ from turnstone.http.document.wire_schemas import build_wire_schemas
 from turnstone.http.errors import FAILURE_STATUS, STATUS, error_reply, failure_reply
 from turnstone.http.replies import TurnReply
 from turnstone.http.request import InvalidBody
-from turnstone.http.route import FileBytes, Route
+from turnstone.http.route import RENAMED, FileBytes, Route
 from turnstone.settings.config import Settings
 
 SESSION = "/v1/agents/{agent_id}/session/{session_id}"
@@ -228,6 +228,7 @@ def test_an_alias_is_documented_as_its_path() -> None:
         "/alpha/health",
         "/v1/memory/insert",
         "/v1/memory/query",
+        *(RENAMED[route.path] for route in ROUTES if route.path in RENAMED),
     }
     for route, alias in aliases:
         documented = DOCUMENT["paths"][alias][route.method.lower()]
@@ -258,6 +259,7 @@ READERS = {
     "tags_query": TAGS_QUERY,
     "tools_query": TOOLS_QUERY,
     "messages_query": LETTA_MESSAGES_QUERY,
+    "part_of": PART_QUERY,
     "passages_query": PASSAGES_QUERY,
     "refuse_initial_messages": RESET_QUERY,
     "sources_query": SOURCES_QUERY,

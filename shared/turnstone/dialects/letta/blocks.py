@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, RootModel
+from pydantic import AfterValidator, Field, RootModel, model_validator
 from pydantic_core import to_json
 
 from turnstone.dialects.letta.ids import organization_id, shown, user_id
@@ -31,6 +31,24 @@ Description = Annotated[str, Field(max_length=1_000)]
 BlockMetadata = Annotated[JsonObject, AfterValidator(refuse_long_metadata)]
 
 
+# fields of later clients, which also call some of the others differently
+RENAMED_FIELDS = {"metadata": "metadata_"}
+OF_LATER_BLOCKS = ("read_only", "tags", "hidden", "preserve_on_migration", "project_id")
+
+
+def refused_names(*names: str) -> Any:
+    """Return the validator of a body that refuses these fields of later clients, unless they are empty."""
+
+    def refuse(body: Any) -> Any:
+        for name in names if isinstance(body, dict) else ():
+            if body.get(name):
+                own = RENAMED_FIELDS.get(name)
+                raise ValueError(f"{name}: " + (f"is called {own} here" if own else "has no effect here; leave it out"))
+        return body
+
+    return model_validator(mode="before")(refuse)
+
+
 class CreateBlock(NullMeansDefault):
     """A new block."""
 
@@ -41,6 +59,8 @@ class CreateBlock(NullMeansDefault):
     is_template: Flag = False
     description: Description | None = None
     metadata_: BlockMetadata = {}
+
+    _later = refused_names(*RENAMED_FIELDS, *OF_LATER_BLOCKS)
 
     def to_new(self) -> NewBlock:
         """Return the block to create."""
@@ -59,6 +79,8 @@ class BlockUpdate(NullMeansDefault):
     is_template: Flag | None = None
     description: Description | None = None
     metadata_: BlockMetadata | None = None
+
+    _later = refused_names(*RENAMED_FIELDS, *OF_LATER_BLOCKS)
 
     def to_changes(self) -> Mapping[str, Any]:
         """Return the changed fields."""

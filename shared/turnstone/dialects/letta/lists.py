@@ -1,14 +1,14 @@
 """Queries of lists in Letta's API."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Protocol, TypeVar
 
 from pydantic import Field, RootModel
 
 from turnstone.dialects.letta.ids import bare
-from turnstone.dialects.letta.message_requests import LIMIT, TEXT, TRUE, flag_in, limit_in
+from turnstone.dialects.letta.message_requests import AFTER, LIMIT, TEXT, TRUE, cursor_in, flag_in, limit_in
 from turnstone.domain.agents.blocks import BLOCK_KIND, BlockQuery
-from turnstone.domain.errors import InvalidRequest
+from turnstone.domain.errors import InvalidRequest, NotFound
 from turnstone.domain.letta.agents import LettaQuery, TagQuery
 
 DEFAULT_ITEMS = 50
@@ -20,6 +20,7 @@ AGENTS_QUERY: Mapping[str, str | Mapping[str, Any]] = {
         "schema": {"enum": ["true", "false"]},
     },
     "cursor": {"description": "The id of the last agent of the part before.", "schema": TEXT},
+    "after": AFTER,
     "limit": {"description": "How many agents to return at most.", "schema": LIMIT},
     "query_text": {"description": "A part of the name, in any case.", "schema": TEXT},
 }
@@ -36,7 +37,12 @@ BLOCKS_QUERY: Mapping[str, str | Mapping[str, Any]] = {
     },
     "name": {"description": "The name of the blocks.", "schema": TEXT},
     "cursor": {"description": "The id of the last block of the part before.", "schema": TEXT},
+    "after": AFTER,
     "limit": {"description": "How many blocks to return at most.", "schema": LIMIT},
+}
+PART_QUERY: Mapping[str, str | Mapping[str, Any]] = {
+    "after": {"description": "The id of the last item of the part before.", "schema": TEXT},
+    "limit": {"description": "How many items to return at most; all without it.", "schema": LIMIT},
 }
 OF_AGENT: Mapping[str, str | Mapping[str, Any]] = {
     "agent_id": {"description": "The id of the agent.", "schema": TEXT},
@@ -59,7 +65,7 @@ def refuse_initial_messages(query: Mapping[str, list[str]]) -> None:
 def agents_query(query: Mapping[str, list[str]]) -> LettaQuery:
     """Return the query of a request. Raises InvalidRequest."""
     texts = {name: values[-1] for name, values in query.items() if values}
-    cursor = texts.get("cursor")
+    cursor = cursor_in(query)
     return LettaQuery(
         limit=limit_in(texts.get("limit"), DEFAULT_ITEMS),
         after=None if cursor is None else bare("agent", cursor),
@@ -83,7 +89,7 @@ def tags_query(query: Mapping[str, list[str]]) -> TagQuery:
 def blocks_query(query: Mapping[str, list[str]]) -> BlockQuery:
     """Return the query of a request. Raises InvalidRequest."""
     texts = {name: values[-1] for name, values in query.items() if values}
-    cursor = texts.get("cursor")
+    cursor = cursor_in(query)
     return BlockQuery(
         limit=limit_in(texts.get("limit"), DEFAULT_ITEMS),
         after=None if cursor is None else bare(BLOCK_KIND, cursor),
@@ -91,6 +97,29 @@ def blocks_query(query: Mapping[str, list[str]]) -> BlockQuery:
         name=texts.get("name"),
         is_template=flag_in("templates_only", texts.get("templates_only"), TRUE[0]),
     )
+
+
+class HasId(Protocol):
+    """An item of a list."""
+
+    @property
+    def id(self) -> str: ...
+
+
+Item = TypeVar("Item", bound=HasId)
+
+
+def part_of(kind: str, items: Sequence[Item], query: Mapping[str, list[str]]) -> tuple[Item, ...]:
+    """Return the requested part of an agent's items.
+
+    Raises InvalidRequest, NotFound for an unknown item.
+    """
+    after, limits = cursor_in(query), query.get("limit", ())
+    ids = [each.id for each in items]
+    if after is not None and after not in ids:
+        raise NotFound(kind, after)
+    begin = 0 if after is None else ids.index(after) + 1
+    return tuple(items[begin : begin + limit_in(limits[-1] if limits else None, len(items))])
 
 
 def agent_in(query: Mapping[str, list[str]]) -> str:

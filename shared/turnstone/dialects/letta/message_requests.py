@@ -21,6 +21,7 @@ TOOL_CHARACTERS = 256
 ToolName = Annotated[str, Field(max_length=TOOL_CHARACTERS)]
 TEXT: Mapping[str, Any] = {"type": "string"}
 TOOL_NAME: Mapping[str, Any] = {**TEXT, "maxLength": TOOL_CHARACTERS}
+AFTER: Mapping[str, Any] = {"description": "The same as `cursor`, as later clients call it.", "schema": TEXT}
 LIMIT: Mapping[str, Any] = {"type": "integer", "minimum": 1, "maximum": MOST_ROWS}
 TOOL_PARAMETERS = ("assistant_message_tool_name", "assistant_message_tool_kwarg")
 QUERY: Mapping[str, str | Mapping[str, Any]] = {
@@ -161,8 +162,25 @@ def messages_query(query: Mapping[str, list[str]]) -> MessagesQuery:
     texts = {name: values[-1] for name, values in query.items() if values}
     tool, argument = (tool_name_in(name, texts.get(name)) for name in TOOL_PARAMETERS)
     answers_by = AnswerTool(tool or SEND_NAME, argument or "message") if tool or argument else NO_ANSWER_TOOL
+    refuse_parameters(query, "after", "order", "order_by")
     has_objects = flag_in("msg_object", texts.get("msg_object"))
     return MessagesQuery(texts.get("before"), limit_in(texts.get("limit"), DEFAULT_ROWS), answers_by, has_objects)
+
+
+def refuse_parameters(query: Mapping[str, list[str]], *names: str) -> None:
+    """Raise InvalidRequest for parameters of later clients that the list does not have: they would not end it."""
+    for name in names:
+        if name in query:
+            raise InvalidRequest(f"{name}: this list has no such parameter; leave it out", ("query", name))
+
+
+def cursor_in(query: Mapping[str, list[str]]) -> str | None:
+    """Return the item after which a list continues. Raises InvalidRequest for another order, or the other direction."""
+    texts = {name: values[-1] for name, values in query.items() if values}
+    for name in ("before", "order_by", "order"):
+        if name in texts and (name, texts[name]) != ("order", "asc"):
+            raise InvalidRequest(f"{name}: this list has one order; continue it with after", ("query", name))
+    return texts.get("cursor", texts.get("after"))
 
 
 def limit_in(text: str | None, otherwise: int) -> int:

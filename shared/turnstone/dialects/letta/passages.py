@@ -5,10 +5,12 @@ from typing import Annotated, Any
 
 from pydantic import Field, RootModel
 
+from turnstone.dialects.letta.blocks import refused_names
 from turnstone.dialects.letta.ids import bare, organization_id, shown, user_id
-from turnstone.dialects.letta.message_requests import LIMIT, TEXT, limit_in
+from turnstone.dialects.letta.message_requests import LIMIT, TEXT, flag_in, limit_in
 from turnstone.dialects.letta.sources import EMBEDDING_DEFAULTS, embedding_of
 from turnstone.domain.agents.archives import LONGEST_TEXT, PASSAGE_KIND, Passage, PassageQuery
+from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.letta.agents import LettaAgent
 from turnstone.domain.memory.banks import Bank
 from turnstone.domain.values.frozen import Frozen, JsonObject, NullMeansDefault
@@ -28,6 +30,8 @@ class CreatePassage(NullMeansDefault):
     """A text to keep."""
 
     text: Annotated[str, Field(min_length=1, max_length=LONGEST_TEXT)]
+
+    _later = refused_names("created_at", "tags")
 
 
 class LettaPassage(Frozen):
@@ -106,10 +110,19 @@ def _shown(
     )
 
 
+def refuse_search(texts: Mapping[str, str]) -> None:
+    """Raise InvalidRequest for the parameters of later clients that the list does not have."""
+    if "search" in texts:
+        raise InvalidRequest("search: the tool archival_memory_search does that; leave it out", ("query", "search"))
+    if "ascending" in texts and not flag_in("ascending", texts["ascending"]):
+        raise InvalidRequest("ascending: the oldest passage comes first; leave it out", ("query", "ascending"))
+
+
 def passages_query(query: Mapping[str, list[str]]) -> PassageQuery:
     """Return the query of a request. Raises InvalidRequest."""
     texts = {name: values[-1] for name, values in query.items() if values}
     after, before = (
         None if texts.get(name) is None else bare(PASSAGE_KIND, texts[name]) for name in ("after", "before")
     )
+    refuse_search(texts)
     return PassageQuery(limit_in(texts.get("limit"), DEFAULT_PASSAGES), after, before)

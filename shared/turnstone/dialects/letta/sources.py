@@ -5,9 +5,9 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field, RootModel
 
-from turnstone.dialects.letta.blocks import BlockMetadata, Description
+from turnstone.dialects.letta.blocks import RENAMED_FIELDS, BlockMetadata, Description, refused_names
 from turnstone.dialects.letta.ids import organization_id, user_id
-from turnstone.dialects.letta.message_requests import LIMIT, TEXT, limit_in
+from turnstone.dialects.letta.message_requests import AFTER, LIMIT, TEXT, cursor_in, limit_in
 from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.files.stored_files import OF_UNKNOWN_TYPE, name_problem, type_problem
 from turnstone.domain.letta.sources import NewSource, SourceChanges, SourceQuery, source_id_in
@@ -29,10 +29,12 @@ EMBEDDING_DEFAULTS = {
 }
 SOURCES_QUERY: Mapping[str, str | Mapping[str, Any]] = {
     "cursor": {"description": "The id of the last source of the part before.", "schema": TEXT},
+    "after": AFTER,
     "limit": {"description": "How many sources to return at most.", "schema": LIMIT},
 }
 SOURCE_FILES_QUERY: Mapping[str, str | Mapping[str, Any]] = {
     "cursor": {"description": "The id of the last file of the part before.", "schema": TEXT},
+    "after": AFTER,
     "limit": {"description": "How many files to return at most.", "schema": LIMIT},
 }
 SourceName = Annotated[str, Field(min_length=1, max_length=256)]
@@ -46,6 +48,8 @@ class CreateSource(NullMeansDefault):
     description: Description | None = None
     metadata_: BlockMetadata = {}
 
+    _later = refused_names(*RENAMED_FIELDS, "instructions", "embedding", "embedding_chunk_size")
+
     def to_new(self) -> NewSource:
         """Return the source to create."""
         return NewSource(self.name, self.description, self.metadata_, self.embedding_config)
@@ -58,6 +62,8 @@ class UpdateSource(NullMeansDefault):
     description: Description | None = None
     metadata_: BlockMetadata | None = None
     embedding_config: BlockMetadata | None = None
+
+    _later = refused_names(*RENAMED_FIELDS, "instructions")
 
     def to_changes(self) -> SourceChanges:
         """Return the changed fields."""
@@ -190,7 +196,7 @@ def file_type_in(media_type: str) -> str:
 
 def _page_in(query: Mapping[str, list[str]]) -> tuple[int, str | None]:
     texts = {name: values[-1] for name, values in query.items() if values}
-    return limit_in(texts.get("limit"), DEFAULT_ITEMS), texts.get("cursor")
+    return limit_in(texts.get("limit"), DEFAULT_ITEMS), cursor_in(query)
 
 
 def _given(changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import Field, RootModel
 
 from turnstone.dialects.letta.ids import bare, organization_id, shown, user_id
-from turnstone.dialects.letta.message_requests import LIMIT, TEXT, limit_in
+from turnstone.dialects.letta.message_requests import AFTER, LIMIT, TEXT, cursor_in, limit_in
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.agents.agents import AgentConfig, ToolGroup
 from turnstone.domain.errors import InvalidRequest, NotFound
@@ -41,6 +41,7 @@ CORE, MULTI_AGENT_CORE, CUSTOM = "letta_core", "letta_multi_agent_core", "custom
 DEFAULT_ITEMS = 50
 TOOLS_QUERY: Mapping[str, str | Mapping[str, Any]] = {
     "cursor": {"description": "The id of the last tool of the part before.", "schema": TEXT},
+    "after": AFTER,
     "limit": {"description": "How many tools to return at most.", "schema": LIMIT},
 }
 WITHOUT_THOUGHTS = LETTA.model_copy(update={"loop_arguments": ()})
@@ -188,7 +189,7 @@ def base_tools(caller: Caller) -> LettaTools:
 def tools_query(query: Mapping[str, list[str]]) -> ToolQuery:
     """Return the query of a request. Raises InvalidRequest."""
     texts = {name: values[-1] for name, values in query.items() if values}
-    cursor = texts.get("cursor")
+    cursor = cursor_in(query)
     return ToolQuery(limit_in(texts.get("limit"), DEFAULT_ITEMS), None if cursor is None else bare("tool", cursor))
 
 

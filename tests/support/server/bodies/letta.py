@@ -83,7 +83,6 @@ READ = (
     ("GET", f"{AGENT}/export"),
     ("DELETE", AGENT),
     ("GET", f"{AGENT}/memory"),
-    ("GET", BLOCKS),
     ("GET", BLOCK),
     ("DELETE", BLOCK),
     ("DELETE", PASSAGE),
@@ -94,7 +93,6 @@ READ = (
     ("GET", f"{AGENT}/memory/messages"),
     ("GET", f"{AGENT}/memory/recall"),
     ("GET", f"{AGENT}/context"),
-    ("GET", f"{AGENT}/tools"),
     ("PATCH", f"{AGENT}/add-tool/{{tool_id}}"),
     ("PATCH", f"{AGENT}/remove-tool/{{tool_id}}"),
     ("GET", f"{LETTA}/models/embedding"),
@@ -106,7 +104,6 @@ READ = (
     ("DELETE", SOURCE),
     ("GET", f"{SOURCES}/name/{{source_name}}"),
     ("DELETE", f"{SOURCE}/{{file_id}}"),
-    ("GET", f"{AGENT}/sources"),
     ("GET", JOB),
     ("DELETE", JOB),
     ("DELETE", OWN_TOOL),
@@ -119,6 +116,9 @@ OF_AGENT = (
 )
 WITHOUT_ANSWER = (*OF_AGENT[:2], ("DELETE", f"{SOURCE}/{{file_id}}"))
 LISTS = (
+    ("GET", BLOCKS),
+    ("GET", f"{AGENT}/tools"),
+    ("GET", f"{AGENT}/sources"),
     ("GET", AGENTS),
     ("GET", MESSAGES),
     ("GET", PASSAGES),

@@ -3,6 +3,7 @@
 Source: the resources of `letta-client` 0.1.16.
 """
 
+from turnstone.dialects.letta.server.later_methods import LATER
 from turnstone.dialects.unserved import Group, rows_of
 from turnstone.domain.unserved import Unserved
 
@@ -45,5 +46,5 @@ GROUPS: tuple[Group, ...] = (
 
 
 def unserved() -> tuple[Unserved, ...]:
-    """Return all methods of Letta's client that are refused by name."""
-    return tuple(rows_of(GROUPS))
+    """Return all methods of Letta's clients that are refused by name."""
+    return tuple(rows_of((*GROUPS, *LATER)))

@@ -7,7 +7,15 @@ from typing import Any, Literal, NamedTuple
 from pydantic import RootModel
 
 from turnstone.dialects.letta.ids import row_in, shown, user_id
-from turnstone.dialects.letta.message_requests import LIMIT, TEXT, TRUE, RequestConfig, flag_in, limit_in
+from turnstone.dialects.letta.message_requests import (
+    LIMIT,
+    TEXT,
+    TRUE,
+    RequestConfig,
+    flag_in,
+    limit_in,
+    refuse_parameters,
+)
 from turnstone.dialects.letta.messages import LettaUsage, Note, response_of, rows_of, usage_of
 from turnstone.domain.errors import InvalidRequest, NotFound
 from turnstone.domain.letta.runs import LettaRun
@@ -33,6 +41,7 @@ RUN_MESSAGES_QUERY: Mapping[str, str | Mapping[str, Any]] = {
     },
     "role": {"description": "The role of the messages.", "schema": {"enum": list(ROLES)}},
 }
+OF_LATER_LISTS = ("after", "before", "order", "order_by")
 RunStatus = Literal["created", "running", "completed", "failed", "pending"]
 SHOWN: Mapping[TurnStatus, RunStatus] = {
     TurnStatus.IN_PROGRESS: "running",
@@ -102,6 +111,7 @@ class RunMessagesQuery(NamedTuple):
 
 def runs_limit(query: Mapping[str, list[str]]) -> int:
     """Return the limit of a list of runs. Raises InvalidRequest."""
+    refuse_parameters(query, *OF_LATER_LISTS)
     return limit_in(query["limit"][-1] if query.get("limit") else None, DEFAULT_RUNS)
 
 
@@ -109,6 +119,7 @@ def run_rows_query(query: Mapping[str, list[str]]) -> RunMessagesQuery:
     """Return the query of a request. Raises InvalidRequest."""
     texts = {name: values[-1] for name, values in query.items() if values}
     role = texts.get("role")
+    refuse_parameters(query, *OF_LATER_LISTS)
     if role is not None and role not in ROLES:
         raise InvalidRequest(f"role: must be one of {', '.join(ROLES)}", ("query", "role"))
     is_ascending = flag_in("ascending", texts.get("ascending", TRUE[0]))
