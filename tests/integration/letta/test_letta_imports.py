@@ -14,8 +14,9 @@ import pytest
 from pydantic import ValidationError
 
 from tests.fakes.models.scripted import call
+from tests.support.engine.banks import done_jobs
 from tests.support.engine.either_store import Make
-from tests.support.engine.harness import Server, attempt, contents
+from tests.support.engine.harness import ProcessDied, Server, StoreCall, attempt, contents
 from turnstone.dialects.letta.files.agent_files import (
     MOST_MESSAGES,
     ImportFields,
@@ -26,7 +27,7 @@ from turnstone.dialects.letta.files.agent_files import (
 )
 from turnstone.dialects.letta.messages import NO_ANSWER_TOOL, rows_of
 from turnstone.domain.access.caller import LOCAL_CALLER
-from turnstone.domain.errors import Conflict, InvalidRequest
+from turnstone.domain.errors import InvalidRequest, NotFound, StoreUnavailable
 from turnstone.domain.letta.agents import LettaAgent, LettaQuery, main_session
 from turnstone.domain.messages.messages import UserMessage
 from turnstone.domain.refs import SessionRef
@@ -236,20 +237,51 @@ def turns_stored(server: Server) -> int:
     return sum(server.records.get(key) is not None for key in keys)
 
 
+def creates(each: StoreCall) -> bool:
+    return any(isinstance(put, Put) and put.key.sk == "letta" for put in each.operations)
+
+
 def test_a_refused_import_leaves_no_record(make: Make) -> None:
     server = make()
 
     def fail() -> None:
-        raise Conflict(server.store.calls[-1].operations[0].key)
+        raise NotFound("block", "b")
 
-    def creates(each: Any) -> bool:
-        return any(isinstance(put, Put) and put.key.sk == "letta" for put in each.operations)
-
-    server.store.before(creates, fail, 20)
-    with pytest.raises(Exception, match=r".+"):
+    server.store.before(creates, fail)
+    with pytest.raises(NotFound):
         imported(server, file_of([each for number in range(40) for each in turn_rows(number)]))
     assert turns_stored(server) == 0
     assert list(server.core.letta_agents.list(LOCAL_CALLER, LettaQuery(limit=5))) == []
+
+
+@pytest.mark.parametrize(("when", "left"), [("before", 0), ("after", 1)])
+def test_turns_stay_with_their_agent_alone_where_the_end_of_an_import_is_unclear(
+    make: Make, when: str, left: int
+) -> None:
+    server = make()
+
+    def fail() -> None:
+        raise StoreUnavailable("no answer")
+
+    getattr(server.store, when)(creates, fail)
+    with pytest.raises(StoreUnavailable):
+        imported(server, file_of(turn_rows(0)))
+    server.clock.advance(7_200)  # type: ignore[attr-defined]
+    done_jobs(server)
+    assert turns_stored(server) == left
+    assert len(list(server.core.letta_agents.list(LOCAL_CALLER, LettaQuery(limit=5)))) == left
+
+
+def test_the_turns_of_an_import_whose_process_dies_are_removed(make: Make) -> None:
+    server = make()
+    server.store.before(creates, server.store.die)
+    with pytest.raises(ProcessDied):
+        imported(server, file_of(turn_rows(0)))
+    assert turns_stored(server) == 1
+    other = make()
+    other.clock.advance(7_200)  # type: ignore[attr-defined]
+    done_jobs(other)
+    assert turns_stored(server) == 0
 
 
 def test_a_repeated_import_creates_one_agent(make: Make) -> None:

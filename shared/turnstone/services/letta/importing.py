@@ -1,13 +1,17 @@
-"""Import an agent with its messages: its turns are stored first, and the write that creates it makes them visible."""
+"""Import an agent with its messages: its turns are stored first, and the write that creates it makes them visible.
+
+That write also ends the job that removes the turns, which is stored with the first: none stay without an agent.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from turnstone.domain.access.access import owner_of
+from turnstone.domain.errors import ContentLost, StoreUnavailable
 from turnstone.domain.letta.agents import MAIN, LettaAgent, NewLettaAgent, main_session
 from turnstone.domain.letta.histories import PastInference, PastTurn
 from turnstone.domain.messages.messages import CompletionMessage
@@ -24,9 +28,10 @@ from turnstone.domain.turns.turns import (
 )
 from turnstone.domain.values.moments import strictly_after
 from turnstone.engine.loop_rules import output_of
-from turnstone.ports.records import MAX_OPERATIONS, Delete, Operation, Put
+from turnstone.ports.records import MAX_OPERATIONS, Delete, Operation, Put, RevIs
+from turnstone.store.cleanup.jobs import put_job
 from turnstone.store.sessions.session_records import put_segment, put_session
-from turnstone.store.sessions.sessions import creation
+from turnstone.store.sessions.sessions import creation, job_of
 from turnstone.store.sessions.turn_records import put_turn
 
 if TYPE_CHECKING:
@@ -38,6 +43,7 @@ if TYPE_CHECKING:
     from turnstone.services.letta.agents import LettaAgents
 
 AT_ONCE = 25  # records of a write, of up to 400 KB each
+REMOVED_AFTER = timedelta(hours=1)  # longer than any request
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +73,16 @@ class LettaImporting:
             return self._stored(caller, agent_id, new, past, stored)
 
         agent: LettaAgent | None = None
+        is_unclear = False
         try:
             agent = self._deps.agents.create(caller, new, attempt, beside if past else None)
             return agent
+        except (StoreUnavailable, ContentLost):
+            is_unclear = True  # the agent may be created all the same; if not, the job removes the turns
+            raise
         finally:
-            if stored and (agent is None or not _is_of(stored, agent)):  # refused, or created by an earlier attempt
+            is_theirs = agent is not None and bool(stored) and _is_of(stored, agent)
+            if not is_unclear and not is_theirs:  # refused, or created by an earlier attempt
                 self._remove(stored)
 
     def _stored(
@@ -81,12 +92,6 @@ class LettaImporting:
         now = self._deps.clock.now()
         ref = SessionRef(tenant=caller.tenant, agent_id=agent_id, session_id=main_session(agent_id, 0))
         states = self._states(ref, new.fields.policy, new.config.model, past)
-        puts = [put_turn(ref, state) for state in states]
-        puts += [put_segment(ref, segment) for segment in rebuilt(states)]
-        for first in range(0, len(puts), AT_ONCE):
-            part = puts[first : first + AT_ONCE]
-            stored += part
-            self._deps.records.write(part)
         session = Session(
             agent_id=agent_id,
             session_id=ref.session_id,
@@ -96,8 +101,15 @@ class LettaImporting:
             last_order=states[-1].order,
             stamp=owner_of(caller),
         )
+        removing = put_job(job_of("clean_session", ref, session, now).again_at(now + REMOVED_AFTER))
+        puts = [removing, *(put_turn(ref, state) for state in states)]
+        puts += [put_segment(ref, segment) for segment in rebuilt(states)]
+        for first in range(0, len(puts), AT_ONCE):
+            part = puts[first : first + AT_ONCE]
+            stored += part
+            self._deps.records.write(part)
         _, *listed = creation(ref, session, now)  # the agent is created by the same write
-        return (put_session(ref, session), *listed)
+        return (put_session(ref, session), *listed, Delete(removing.key, (RevIs(1),)))
 
     def _states(
         self, ref: SessionRef, policy: LoopPolicy, model: str, past: Sequence[PastTurn]
@@ -142,8 +154,9 @@ class LettaImporting:
         return state.completed(output_of(state, answer, "end_of_turn"), _end_of(state))
 
     def _remove(self, stored: Sequence[Put]) -> None:
-        for first in range(0, len(stored), MAX_OPERATIONS):
-            self._deps.records.write([Delete(put.key) for put in stored[first : first + MAX_OPERATIONS]])
+        deletes = [Delete(put.key) for put in reversed(stored)]  # the job last
+        for first in range(0, len(deletes), MAX_OPERATIONS):
+            self._deps.records.write(deletes[first : first + MAX_OPERATIONS])
 
 
 def _end_of(state: TurnState) -> datetime:
@@ -151,4 +164,4 @@ def _end_of(state: TurnState) -> datetime:
 
 
 def _is_of(stored: Sequence[Put], agent: LettaAgent) -> bool:
-    return agent.agent_id in stored[0].key.pk
+    return agent.agent_id in stored[-1].key.pk
