@@ -161,7 +161,7 @@ def _unjudged_ending(state: TurnState, deps: EngineDeps) -> Ending | None:
 
 
 def _called(state: TurnState, deps: EngineDeps) -> Move:
-    """Store the newest step, an inference. If the run goes on with one pure call, answer that first, for one write."""
+    """Store the newest step, an inference. A pure call with which the run continues comes first, for one write."""
     plan = plan_tools(unanswered_calls(state), state, deps.offer)
     if not plan.is_pure or ending_of(state, deps) is not None:
         return (yield from _saved_or_ended(state, deps))

@@ -46,7 +46,7 @@ def function_in(source: str, name: str | None = None, schema: Mapping[str, Any] 
     """
     function = _found(_parsed(source), name)
     found = _described(function, schema)
-    if not _is_json([found.description, found.parameters]):
+    if not _fits_json([found.description, found.parameters]):
         _refuse(f"JSON can't have a text or a number of {function.name!r}, or its types are nested too deep", function)
     return found
 
@@ -223,7 +223,7 @@ def _typed(value: Any, schema: Any) -> Any:
     if not isinstance(value, str) or expected in (None, "string"):
         return value
     is_of_type = IS_OF_TYPE.get(str(expected), lambda _: False)
-    return next((each for each in _readings(value) if is_of_type(each) and _is_json(each)), value)
+    return next((each for each in _readings(value) if is_of_type(each) and _fits_json(each)), value)
 
 
 def _readings(text: str) -> Iterator[Any]:
@@ -233,7 +233,7 @@ def _readings(text: str) -> Iterator[Any]:
         return
 
 
-def _is_json(value: Any) -> bool:
+def _fits_json(value: Any) -> bool:
     """Return whether stores and readers of JSON take the value: a literal may be a set, infinite, or half a letter."""
     try:
         json.dumps(value, ensure_ascii=False, allow_nan=False).encode()

@@ -71,7 +71,7 @@ def outcome_of(run: CodeRun, call: PythonCall, marker: str, timeout_s: float) ->
 
 
 def _report(line: str, most: int) -> tuple[str, int, bool] | None:
-    """Return the text of the result, its length, and whether it is an error; None for a line that says something else.
+    """Return the text of the result, its length, and whether it is an error; None for any other line.
 
     The function can find the marker, and write such a line itself.
     """
