@@ -131,6 +131,7 @@ BEYOND_SCHEMAS = {
     "list_input_items": "a page begins and ends at items that there are",
     "create_embedding": "vectors have the dimensions that the offline model makes, and it takes no user",
     "letta_create_letta_agent": LETTA_AGENTS,
+    "letta_export_letta_agent": "files are in the newer schema",
     "letta_import_letta_agent": "a file is an agent file",
     "letta_update_letta_agent": LETTA_AGENTS,
     "letta_add_memory_block": LETTA_BLOCKS,

@@ -58,7 +58,7 @@ RESET_QUERY: Mapping[str, str | Mapping[str, Any]] = {
 def refuse_initial_messages(query: Mapping[str, list[str]]) -> None:
     """Raise InvalidRequest for a reset with initial messages."""
     name = "add_default_initial_messages"
-    if flag_in(name, next(iter(query.get(name, ())), None)):
+    if any([flag_in(name, value) for value in query.get(name, ())]):  # each value is checked
         raise InvalidRequest(f"{name}: an agent of this server begins without messages; leave it out", ("query", name))
 
 
