@@ -132,7 +132,7 @@ class Core:
         for name, member in vars(Core).items():
             if isinstance(member, ServiceOf):
                 self.load_service(name, for_changes=True)
-        _ = self.turn_services.unstored
+        _ = self.turn_services.unstored, self.turn_services.nested
         self.memory_services.load_kinds()
         self.cleanup_services.load_clearing()
         return self
