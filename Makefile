@@ -72,13 +72,15 @@ PEER_REQUIREMENTS ?= ../shared/peers/llama-stack-requirements.txt
 PEER_CONFIG ?= ../shared/peers/llama-stack-run.yaml
 PEER_PYTHON ?= $(PYTHON)
 
-.PHONY: run set-up test check check-style check-types check-template docs template rights golden build smoke smoke-table smoke-functions bench bench-load bench-peer side-by-side torture lost-power guards mutants attack clients explore nightly clean
+.PHONY: run set-up compile-tests test check check-style check-types check-template docs template rights golden build smoke smoke-table smoke-functions bench bench-load bench-peer side-by-side torture lost-power guards mutants attack clients explore nightly clean
 
 run: $(READY)
 	@test -f $(EMBEDDINGS) || $(FETCH)
 	@$(BIN)/python -m turnstone serve
 
 set-up: $(DEV_READY) $(CLIENTS_READY) $(SAM_READY) $(MINISTACK_READY)
+
+compile-tests: $(TESTS_READY)
 
 test: $(DEV_READY) $(CLIENTS_READY) $(TESTS_READY)
 	$(PYTEST) -m "not alone and not nightly" $(ARGS)
