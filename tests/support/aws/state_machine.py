@@ -2,7 +2,8 @@
 
 Where moto is not like AWS, it is put right: its tables are copied without a lock, so every request to them, the
 machine's own included, waits for the one before; it takes a token that was used or is over, which AWS refuses; it
-passes on parameters that no service has. Retries come at once here, and the waits between them are only noted. What
+passes on parameters that no service has; and an execution that is stopped while it makes an event publishes the part
+it has made. Retries come at once here, and the waits between them are only noted. What
 is left: a second try to store a token has the same token, where AWS makes a new one.
 """
 
@@ -324,9 +325,20 @@ class Bench:
         backend, entries = args
         if self.is_bus_failing:
             return [{"ErrorCode": "InternalFailure", "ErrorMessage": "failing"} for _ in entries]
+        if not self._is_running(entries):
+            return [{"EventId": "of no event"} for _ in entries]
         answer = put(backend, entries)
         self.events += [{**entry, "Detail": json.loads(entry["Detail"])} for entry in entries]
         return answer
+
+    def _is_running(self, entries: list[dict[str, Any]]) -> bool:
+        """Return whether the execution that publishes these entries still runs."""
+        named = {arn for entry in entries for arn in entry["Resources"]}
+        return all(
+            execution.exec_worker.env.is_running()
+            for execution in stepfunctions_parser_backends[ACCOUNT][REGION]._get_executions()
+            if execution.exec_arn in named
+        )
 
     def _come_to_rest(self, threads: list[threading.Thread]) -> None:
         """End what still runs: no thread of the machine may outlive the patches, or it would call the real AWS."""

@@ -197,6 +197,11 @@ class Served:
         (version,) = self.watcher.execute("PRAGMA data_version").fetchone()
         return version, sum(1 for _ in (self.data_dir / "blobs").glob("*/*"))
 
+    def end_jobs(self) -> None:
+        """End the background jobs: from now on, only requests and their turns change the store."""
+        self.server._jobs.close()
+        self.server._ingest_jobs.close()
+
     def _settle(self) -> None:
         """Wait until no turn runs: a turn continues, and cleans up, after its answer."""
         deadline = time.monotonic() + SETTLED_WITHIN_S

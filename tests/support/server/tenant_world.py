@@ -6,6 +6,7 @@ import json
 import re
 import time
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from functions.local.routes import ROUTES
@@ -229,7 +230,8 @@ class Tenant:
 def _wait_for_insertions(serving: Served) -> None:
     """Wait until the insertions of files have ended: they would change the store between two reads."""
     deadline = time.monotonic() + INGESTED_WITHIN_S
-    while serving.server.core.cleaning.due(lambda kind: kind == "ingest_document"):
+    soon = datetime.now(UTC) + timedelta(minutes=10)  # also those that wait for their next try
+    while any(job.kind == "ingest_document" for job in serving.server.core.cleaning._store.due(soon)):
         assert time.monotonic() < deadline, "an insertion does not end"
         time.sleep(0.005)
 

@@ -13,6 +13,7 @@ from uuid import uuid4
 
 import pytest
 from botocore.exceptions import ClientError
+from moto.stepfunctions.parser.asl.component.common.string.string_expression import StringJsonPath
 
 from tests.support.aws.state_machine import (
     SUBSTITUTIONS,
@@ -24,6 +25,7 @@ from tests.support.aws.state_machine import (
     LambdaRefused,
     load_definition,
     substituted,
+    wait_for,
 )
 from turnstone.adapters.aws.dynamodb import DynamoRangeStore
 from turnstone.domain.errors import Conflict
@@ -298,6 +300,28 @@ def test_an_end_that_can_not_be_published_fails_nothing(case: Case) -> None:
     assert ended.status == "SUCCEEDED"
     assert sum(event["type"] == "TaskFailed" for event in execution.history) == 4
     assert case.end_events() == []
+
+
+def test_an_execution_that_is_stopped_while_it_publishes_publishes_no_part_of_an_event(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = StringJsonPath._eval_body
+
+    def stop_after(path: StringJsonPath, env: Any) -> None:
+        read(path, env)
+        if path.json_path == "$.turn.session_id":
+            case.bench.states.stop_execution(executionArn=execution.arn)
+
+    monkeypatch.setattr(StringJsonPath, "_eval_body", stop_after)
+    before = len(case.bench.events)
+    execution = case.start(outlook("await", LONG_S), DONE)
+    token = case.bench.token(case.key)
+    case.resume(rev=2)
+    case.bench.wake(token)
+
+    described = case.bench.states.describe_execution
+    wait_for(lambda: described(executionArn=execution.arn)["status"] == "ABORTED" or None, lambda: "it runs")
+    assert case.bench.events[before:] == []
 
 
 def test_a_second_start_of_a_turn_is_no_second_execution(case: Case) -> None:
