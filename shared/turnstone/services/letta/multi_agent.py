@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pydantic_core import to_json
 
-from turnstone.domain.access.access import Ownership, owner_of
-from turnstone.domain.access.caller import Caller
+from turnstone.domain.access.access import owner_of
 from turnstone.domain.errors import (
     Conflict,
     ContentLost,
@@ -38,6 +37,7 @@ from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.turns.events import TurnCompleted, TurnFailed
 from turnstone.domain.values.cancellation import StopSignal
 from turnstone.domain.values.content import text_of
+from turnstone.services.memory.turns.lending import caller_of
 from turnstone.services.tools.toolboxes import MOST_DEPTH
 
 if TYPE_CHECKING:
@@ -115,11 +115,11 @@ class _Sending:
         self._message = _text(invocation, "message")
         self._until_s = time.monotonic() + min(PATIENCE_S, invocation.timeout_s / 2)
         try:
-            self._owner = _caller(ref.tenant, deps.agent_store.stamp(ref.tenant, ref.agent_id))
+            self._owner = caller_of(ref.tenant, deps.agent_store.stamp(ref.tenant, ref.agent_id))
             stamp = invocation.named_by or deps.sessions.visit(ref)[0].stamp
         except NotFound as gone:
             raise ToolFailed(str(gone)) from gone
-        self._caller = _caller(ref.tenant, stamp)
+        self._caller = caller_of(ref.tenant, stamp)
 
     def with_answer(self, agent_id: str) -> ToolResult:
         """Return the answer of the other agent. Raises ToolFailed."""
@@ -274,10 +274,6 @@ def _last_event(turn: TurnBroadcast, stop: StopSignal) -> object:
     finally:
         turn.unsubscribe(subscriber)
     raise ToolFailed("The call was cancelled.")
-
-
-def _caller(tenant: str, stamp: Ownership) -> Caller:
-    return Caller(tenant=tenant, principal=stamp.owner or "", **dict(stamp.attributes))
 
 
 def _text(invocation: ToolInvocation, name: str) -> str:
