@@ -46,6 +46,7 @@ class EmulatorProcess:
         self._folder = tempfile.TemporaryDirectory(prefix="emulator-", ignore_cleanup_errors=True)
         self._log_path = Path(self._folder.name) / "log"
         self._process: subprocess.Popen[bytes] | None = None
+        self._clients: dict[str, Any] = {}
 
     @property
     def url(self) -> str:
@@ -62,10 +63,12 @@ class EmulatorProcess:
         return cloud_environment(self.url)
 
     def client(self, service: str) -> Any:
-        """Return a client of one of its services."""
-        session = botocore.session.Session()
-        session.set_credentials(KEY_ID, SECRET)
-        return session.create_client(service, region_name=REGION, endpoint_url=self.url)
+        """Return the client of one of its services."""
+        if service not in self._clients:
+            session = botocore.session.Session()
+            session.set_credentials(KEY_ID, SECRET)
+            self._clients[service] = session.create_client(service, region_name=REGION, endpoint_url=self.url)
+        return self._clients[service]
 
     def __enter__(self) -> Self:
         try:

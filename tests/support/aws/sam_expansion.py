@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import tempfile
 from copy import deepcopy
 from functools import cache
 from hashlib import sha256
+from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,6 +22,7 @@ from samtranslator.parser.parser import Parser
 from samtranslator.translator.translator import Translator
 from samtranslator.utils.py27hash_fix import to_py27_compatible_template, undo_mark_unicode_str_in_template
 
+EXPANSIONS = Path(__file__).parents[3] / "build" / "expansions"
 LOCAL = "local"
 CODE = ("CodeUri", "ContentUri", "DefinitionUri")
 for _noisy in ("samtranslator.feature_toggle.feature_toggle", "samtranslator.metrics.metrics"):
@@ -59,12 +60,11 @@ def _loaded(path: Path, _changed_at: int) -> Any:
 
 @cache
 def _expanded(path: Path, changed_at: int, region: str, parameters: tuple[tuple[str, str], ...]) -> dict[str, Any]:
-    """Return the expansion; the processes of a run share it, because it takes a second."""
-    run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
-    of_what = repr((path, changed_at, region, parameters)).encode()
-    kept = Path(tempfile.gettempdir()) / f"expansions-{run}" / sha256(of_what).hexdigest()
+    """Return the expansion; later processes find it in a folder, because it takes a second."""
+    of_what = repr((path.read_bytes(), version("aws-sam-translator"), region, parameters)).encode()
+    kept = EXPANSIONS / sha256(of_what).hexdigest()
     if not kept.exists():
-        kept.parent.mkdir(exist_ok=True)
+        kept.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=kept.parent, delete=False) as file:
             json.dump(_translated(path, changed_at, region, parameters), file)
         Path(file.name).rename(kept)

@@ -29,6 +29,7 @@ def test_hybrid_searches_reach_their_bar_and_are_hardly_below_either_half(model:
         assert hybrid >= max(ndcg(questions, model, "keyword"), ndcg(questions, model, "vector")) - BETTER_HALF
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("model", MODELS)
 def test_the_weight_of_a_model_is_about_the_best_of_the_odd_questions(model: str) -> None:
     halves = [odd(candidates(faq(language), model)) for language in LANGUAGES]
