@@ -25,6 +25,7 @@ SAM = ROOT / ".sam" / "bin" / "sam"
 LAYER = {"x86_64": "RuntimeX86", "arm64": "RuntimeArm"}[ARCHITECTURE]
 DEPLOY_TIMEOUT_S = 120
 REQUEST_TIMEOUT_S = 60.0
+QUICK = {"SAM_CLI_TELEMETRY": "0", "SAM_CLI_POLL_DELAY": "1"}
 PAGE_ORIGIN = "https://app.example"
 PARAMETERS = {
     "StreamingMode": "buffered",
@@ -91,7 +92,7 @@ def deploy(emulator: EmulatorProcess, **chosen: str) -> Stack:
         deployed = subprocess.run(
             list(map(os.fspath, command)),
             cwd=ROOT,
-            env={**emulator.environment, "SAM_CLI_TELEMETRY": "0", "SAM_CLI_POLL_DELAY": "1", "__SAM_CLI_APP_DIR": folder},
+            env={**emulator.environment, **QUICK, "__SAM_CLI_APP_DIR": folder},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -32,6 +32,7 @@ from turnstone.store.layout.keys import (
     session_list_key,
 )
 from turnstone.store.layout.oversize import OversizeStore
+from turnstone.store.letta.agents import FIELDS
 
 _BLOB_CODECS = ("blob", "zlib+blob")
 
@@ -81,6 +82,9 @@ class _Walk:
             self._walk_agents(tenant)
             self._walk_sessions(tenant, IMPLICIT)
             self._walk_responses(tenant)
+            self._walk_blocks(tenant)
+            self._walk_banks(tenant)
+            self._walk_runs(tenant)
         for tenant in {pk.split("|")[0] for pk in self._partitions}:
             self._walk_idempotency(tenant)
             for registry in ("shields", "directory", "webhooks"):
@@ -99,7 +103,9 @@ class _Walk:
             self._reach(entry)
             agent_id = from_json(entry.body)["agent_id"]
             self._names.add(agent_id)
-            if self._lead_to(entry, f"{tenant}|agent:{agent_id}", SINGLE):
+            agent = f"{tenant}|agent:{agent_id}"
+            if self._lead_to(entry, agent, SINGLE):
+                self._reached |= {(agent, FIELDS)} & self._by_key.keys()
                 self._walk_sessions(tenant, agent_id)
 
     def _walk_sessions(self, tenant: str, agent_id: str) -> None:
@@ -148,6 +154,29 @@ class _Walk:
                 partition = f"{tenant}|session:{listed['agent_id']}:{listed['session_id']}"
                 self._lead_to(entry, partition, f"request:{listed['order']}")
 
+    def _walk_blocks(self, tenant: str) -> None:
+        """Walk from the list of memory blocks, which stay when their agent is deleted."""
+        for entry in self._partitions.get(f"{tenant}|blocks", []):
+            self._reach(entry)
+            block_id = from_json(entry.body)["block_id"]
+            self._names.add(block_id)
+            self._lead_to(entry, f"{tenant}|block:{block_id}", SINGLE)
+
+    def _walk_banks(self, tenant: str) -> None:
+        """Walk from the list of memory banks to their content."""
+        for entry in self._partitions.get(f"{tenant}|banks", []):
+            self._reach(entry)
+            self._reach_all(f"{tenant}|bank:{entry.attributes['content_id']}")
+
+    def _walk_runs(self, tenant: str) -> None:
+        """Walk from the list of runs; an entry is left until its time to live where its session is deleted."""
+        for entry in self._partitions.get(f"{tenant}|runs", []):
+            self._reach(entry)
+            listed = from_json(entry.body)
+            if listed["session_id"] in self.leftovers.sessions:
+                partition = f"{tenant}|session:{listed['agent_id']}:{listed['session_id']}"
+                self._lead_to(entry, partition, f"turn:{entry.key.sk}")
+
     def _walk_step(self, step: Record, turns: dict[str, Record]) -> None:
         _, order, number = step.key.sk.split(":")
         turn = turns.get(order)
@@ -185,6 +214,9 @@ class _Walk:
             for listed in self._partitions.get(sessions, []):
                 self._reach_all(f"{sessions}:{from_json(listed.body)['session_id']}")
             self._reach_all(sessions)
+            self._reach_all(f"{job.tenant}|agent:{job.agent_id}")
+        if job.kind in ("clean_bank", "clean_insertion", "clean_segments"):
+            self._reach_all(f"{job.tenant}|bank:{job.order}")
 
     def _reach_all(self, pk: str) -> None:
         for record in self._partitions.get(pk, []):

@@ -25,6 +25,7 @@ from tests.integration.crash_matrix.faults import (
     FaultyTools,
     Line,
 )
+from tests.integration.crash_matrix.letta_client import NOTE, PASSAGE
 from tests.support.engine.harness import CountingStore, ManualSupervisor, Server
 from turnstone.domain.errors import StoreUnavailable
 from turnstone.domain.jobs import Job
@@ -67,6 +68,14 @@ GUARDED_TOOLS = [
     for name, shield in (("probe", "two"), ("spill", "strict"))
 ]
 LAST_WORDS = "That is all."
+SAYS = call("send_message", "m1", inner_thoughts="Hm.", message=LAST_WORDS)
+
+
+def edit(tool: str, **arguments: str) -> Reply:
+    """Return the call of a tool of Letta's agents that has the loop continue."""
+    return call(tool, "e1", inner_thoughts="Hm.", request_heartbeat=True, **arguments)
+
+
 REPLIES: dict[str, tuple[Reply, ...]] = {
     "plain": ("A plain answer.",),
     "roll": (calls(call("roll", "r1"), call("roll", "r2"), call("roll", "r3")), LAST_WORDS),
@@ -81,6 +90,9 @@ REPLIES: dict[str, tuple[Reply, ...]] = {
     "leaky": ("A secret.",),
     "call": (call("look", "l1"), LAST_WORDS),
     "request": (call("count", "c1"), LAST_WORDS),
+    "say": (SAYS,),
+    "note": (edit("core_memory_append", label="human", content=NOTE), SAYS),
+    "keep": (edit("archival_memory_insert", content=PASSAGE), SAYS),
     "write": ("look: here", call("roll", "w1"), LAST_WORDS),  # its client reads a call out of the first answer
 }
 KINDS = {
@@ -139,7 +151,8 @@ class Process(Server):
         self.on_question()
         if request.messages[0].content == TASK:
             return "They asked plain questions."
-        last_user = max(index for index, message in enumerate(request.messages) if message.role == "user")
+        said = [index for index, message in enumerate(request.messages) if message.role == "user"]
+        last_user = max(index for index in said if word_of(request.messages[index].content) in REPLIES)
         given = [message for message in request.messages[last_user:] if message.role == "assistant"]
         return REPLIES[word_of(request.messages[last_user].content)][len(given)]
 

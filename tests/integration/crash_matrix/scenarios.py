@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from tests.integration.crash_matrix.client import Client
+from tests.integration.crash_matrix.letta_scenarios import SCENARIOS as OF_LETTA
 from tests.integration.crash_matrix.processes import AWAIT_S, GUARDED_TOOLS, LARGE, LEASE_S
 from tests.integration.crash_matrix.response_scenarios import SCENARIOS as OF_RESPONSES
 from tests.integration.crash_matrix.world import World
@@ -335,4 +336,5 @@ SCENARIOS: dict[Scenario, dict[str, int]] = {
     deletion_of_an_agent_one_of_whose_sessions_runs_a_turn: {"store": 44, "blobs": 12, "model": 1, "jobs": 8},
     end_of_a_session_that_nobody_keeps: {"store": 16, "blobs": 4, "jobs": 3},
     **OF_RESPONSES,
+    **OF_LETTA,
 }

@@ -15,6 +15,7 @@ from tests.integration.crash_matrix.client import CREATED, Client, Gone
 from tests.integration.crash_matrix.databases import Database
 from tests.integration.crash_matrix.faults import Fault, Faults
 from tests.integration.crash_matrix.leftovers import Leftovers, blobs_named_by, leftovers
+from tests.integration.crash_matrix.letta_client import LettaClient
 from tests.integration.crash_matrix.processes import ALSO, KINDS, SPILT, Process, word_of
 from tests.integration.crash_matrix.response_client import SECRET, ResponseClient
 from tests.support.engine.harness import FakeClock, attempt, client_tool
@@ -45,6 +46,7 @@ class World:
         self.gone = Gone()
         self.clients: list[Client] = []
         self.clients_of_responses: list[ResponseClient] = []
+        self.clients_of_letta: list[LettaClient] = []
         self.has_lambdas = False
         self._processes: list[Process] = []
         self._ever_named: set[str] = set()
@@ -65,6 +67,10 @@ class World:
         self.clients_of_responses.append(ResponseClient())
         return self.clients_of_responses[-1]
 
+    def letta_client(self) -> LettaClient:
+        self.clients_of_letta.append(LettaClient())
+        return self.clients_of_letta[-1]
+
     def subscribe(self, server: Process) -> None:
         """Create a webhook of every type of events."""
         new = NewWebhook(url="https://hooks.example/turns", event_types=EVENT_TYPES)
@@ -84,10 +90,12 @@ class World:
         self._ever_named |= blobs_named_by(operations)
 
     def repeat(self, server: Process, client: Client) -> None:
-        """Let the client, and clients of responses, repeat the requests that got no answer."""
+        """Let the client, and those of responses and of Letta, repeat the requests that got no answer."""
         client.repeat(server)
-        for each in self.clients_of_responses:
-            each.repeat(server)
+        for responses in self.clients_of_responses:
+            responses.repeat(server)
+        for letta in self.clients_of_letta:
+            letta.repeat(server)
 
     def finish(self, server: Process) -> None:
         """Let every client that still has a session answer its waiting calls and take another turn."""
@@ -95,7 +103,7 @@ class World:
             if self.is_there(client):
                 self._run_queued(server, client)
                 client.finish(server)
-        self._continue_responses(server, "plain at last")
+        self._continue_others(server, "plain at last", "say at last")
 
     def send(self, server: Process, text: str) -> None:
         """Let every client that still has a session take another turn, after its queued one."""
@@ -103,13 +111,15 @@ class World:
             if self.is_there(client):
                 self._run_queued(server, client)
                 client.send(server, text)
-        self._continue_responses(server, text)
+        self._continue_others(server, text, "say again")
 
-    def _continue_responses(self, server: Process, text: str) -> None:
+    def _continue_others(self, server: Process, text: str, letta_text: str) -> None:
         for client in self.clients_of_responses:
             if any(server.header(ref).lock.state is LockState.QUEUED for ref in client.turns):
                 server.reconcile_open()
             client.continue_newest(server, text)
+        for letta in self.clients_of_letta:
+            letta.continue_after_all(server, letta_text)
 
     def _run_queued(self, server: Process, client: Client) -> None:
         """Run the client's queued turn, as a starting process does; requests do not supersede it."""
@@ -141,6 +151,8 @@ class World:
                 self._assert_gone(client)
         for responses in self.clients_of_responses:
             responses.assert_true(reader, where)
+        for letta in self.clients_of_letta:
+            letta.assert_true(reader, where)
         left = leftovers(self.database.records(), self.database.blobs(), reader.records)
         fault = self.faults.fault
         assert left.orphans == [], f"{where} {left.orphans}"
@@ -183,6 +195,10 @@ class World:
             for ref in responses.emptied_sessions:
                 self._assert_no_record_of(ref)
             self._assert_no_secret_left()
+        for letta in self.clients_of_letta:
+            letta.assert_over(self.reader, str(self.faults.fault))
+            if letta.is_gone:
+                self._assert_no_letta_agent_left(letta.agent_id)
 
     def _is_late(self, job: Job, left: Leftovers) -> bool:
         """Return whether the end of a deleted session was due."""
@@ -267,6 +283,13 @@ class World:
     def _assert_no_record_of(self, ref: SessionRef) -> None:
         """Assert that nothing is left in the partition of a deleted session."""
         left = [record.key for record in self.database.records() if record.key.pk == session_partition(ref)]
+        assert left == [], str(self.faults.fault)
+
+    def _assert_no_letta_agent_left(self, agent_id: str) -> None:
+        """Assert that no record of a deleted agent is left but its memory blocks, which stay, and its usage."""
+        records = [self.reader.records._decoded(record) for record in self.database.records()]
+        naming = [r.key for r in records if agent_id in f"{r.key.pk} {r.key.sk}" or agent_id.encode() in r.body]
+        left = [key for key in naming if "|usage:" not in key.pk]
         assert left == [], str(self.faults.fault)
 
     def _assert_tools_called_alike(self, where: str) -> None:
