@@ -68,7 +68,7 @@ GUARDED_TOOLS = [
     for name, shield in (("probe", "two"), ("spill", "strict"))
 ]
 LAST_WORDS = "That is all."
-SAYS = call("send_message", "m1", inner_thoughts="Hm.", message=LAST_WORDS)
+ANSWERED = call("send_message", "m1", inner_thoughts="Hm.", message=LAST_WORDS)
 
 
 def edit(tool: str, **arguments: str) -> Reply:
@@ -90,9 +90,9 @@ REPLIES: dict[str, tuple[Reply, ...]] = {
     "leaky": ("A secret.",),
     "call": (call("look", "l1"), LAST_WORDS),
     "request": (call("count", "c1"), LAST_WORDS),
-    "say": (SAYS,),
-    "note": (edit("core_memory_append", label="human", content=NOTE), SAYS),
-    "keep": (edit("archival_memory_insert", content=PASSAGE), SAYS),
+    "say": (ANSWERED,),
+    "note": (edit("core_memory_append", label="human", content=NOTE), ANSWERED),
+    "keep": (edit("archival_memory_insert", content=PASSAGE), ANSWERED),
     "write": ("look: here", call("roll", "w1"), LAST_WORDS),  # its client reads a call out of the first answer
 }
 KINDS = {
