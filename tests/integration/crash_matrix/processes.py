@@ -151,8 +151,8 @@ class Process(Server):
         self.on_question()
         if request.messages[0].content == TASK:
             return "They asked plain questions."
-        said = [index for index, message in enumerate(request.messages) if message.role == "user"]
-        last_user = max(index for index in said if word_of(request.messages[index].content) in REPLIES)
+        of_user = [index for index, message in enumerate(request.messages) if message.role == "user"]
+        last_user = max(index for index in of_user if word_of(request.messages[index].content) in REPLIES)
         given = [message for message in request.messages[last_user:] if message.role == "assistant"]
         return REPLIES[word_of(request.messages[last_user].content)][len(given)]
 

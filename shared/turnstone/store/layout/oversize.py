@@ -30,6 +30,7 @@ from turnstone.store.layout.payloads import (
     pointer_to,
     sha256_of,
 )
+from turnstone.store.layout.recent_bodies import RecentBodies
 
 if TYPE_CHECKING:
     from turnstone.store.layout.blob_reads import ReadAhead
@@ -71,6 +72,7 @@ class OversizeStore:
         self._blobs = blobs
         self._ahead_bytes = ahead_bytes
         self._losses = LossLog()
+        self._recent = RecentBodies()
 
     def get(self, key: Key) -> Record | None:
         """Return the record, None if missing."""
@@ -308,7 +310,7 @@ class OversizeStore:
 
     def _body(self, codec: Scalar, record: Record, fetched: FetchedPayloads) -> bytes:
         if codec == _ZLIB:
-            return zlib.decompress(record.body)
+            return self._recent.inflated(record.body)
         if codec == _BLOB:
             return self._blob(record.body, fetched)
         return zlib.decompress(self._blob(record.body, fetched))
