@@ -125,7 +125,7 @@ smoke-table: $(DEV_READY) $(MINISTACK_READY)
 	$(BIN)/python -m tests.support.aws.emulator $(CURDIR)/$(MINISTACK)/bin/python $(BIN)/python -m pytest tests/contract/store/test_real_table.py
 
 smoke-functions: build $(DEV_READY) $(MINISTACK_READY) $(CLIENTS_READY)
-	$(BIN)/python -m pytest tests/smoke -n 2 --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest tests/smoke -n 3 --dist loadfile $(ARGS)
 
 bench: $(DEV_READY)
 	$(BIN)/python -m tests.benchmarks $(ARGS)
