@@ -1,6 +1,6 @@
 """Bounds of the fields of Letta's requests.
 
-Covers: dialects/letta/message_requests, dialects/letta/blocks, domain/agents/blocks
+Covers: dialects/letta/message_requests, dialects/letta/requests, dialects/letta/blocks, domain/agents/blocks
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from turnstone.dialects.letta.blocks import BlockUpdate, CreateBlock
 from turnstone.dialects.letta.message_requests import BackgroundRequest, RequestConfig, messages_query
 from turnstone.dialects.letta.passages import CreatePassage
+from turnstone.dialects.letta.requests import CreateLettaAgent
 from turnstone.dialects.letta.sources import CreateSource, UpdateSource
 from turnstone.domain.agents.blocks import MemoryBlock
 
@@ -95,3 +96,29 @@ def test_a_field_of_later_clients_is_refused_by_its_name_unless_it_is_empty(
             model.model_validate({**body, name: value})
         model.model_validate({**body, name: None})
         model.model_validate({**body, name: type(value)()})
+
+
+def test_an_agent_names_its_embedding_model_by_its_handle_or_by_its_configuration() -> None:
+    body = {"llm": "openai/words", "embedding": "openai/vectors"}
+    new = CreateLettaAgent.model_validate(body).to_new("Sam")
+    assert new.fields.embedding_config == {"embedding_model": "vectors", "handle": "openai/vectors"}
+    whole = CreateLettaAgent.model_validate({**body, "embedding_config": {"embedding_model": "own"}}).to_new("Sam")
+    assert whole.fields.embedding_config == {"embedding_model": "own"}
+    assert CreateLettaAgent.model_validate({"llm": "words"}).to_new("Sam").fields.embedding_config is None
+
+
+def test_the_size_of_passages_is_accepted_and_any_other_size_refused() -> None:
+    for size in (300, None, 0):
+        CreateLettaAgent.model_validate({"llm": "words", "embedding_chunk_size": size})
+    for size in (299, 301):
+        with pytest.raises(ValidationError, match="300 tokens"):
+            CreateLettaAgent.model_validate({"llm": "words", "embedding_chunk_size": size})
+
+
+@pytest.mark.parametrize(("model", "body"), BODIES)
+def test_a_block_has_its_name_by_either_of_its_names(model: type[BaseModel], body: dict[str, Any]) -> None:
+    assert model.model_validate({**body, "template_name": "kind"}).model_dump()["name"] == "kind"
+    assert model.model_validate({**body, "name": "a", "template_name": "b"}).model_dump()["name"] == "a"
+    assert model.model_validate({**body, "template_name": None}).model_dump()["name"] is None
+    with pytest.raises(ValidationError, match="name"):
+        model.model_validate({**body, "template_name": "n" * 257})

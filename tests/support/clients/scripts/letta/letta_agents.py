@@ -117,6 +117,12 @@ def main(base_url: str) -> None:
             raised(lambda: client.agents.messages.list(agent_id=agent.id, before="message-0")),
         ]
     )
+    by_handles = client.agents.create(llm="p/words", embedding="p/vectors", embedding_chunk_size=300, memory_blocks=[])
+    embedding = by_handles.embedding_config
+    report(
+        by_handles=[by_handles.llm_config.model, by_handles.llm_config.handle],
+        embedding=[embedding.embedding_model, embedding.handle, embedding.embedding_chunk_size],
+    )
     client.agents.delete(agent.id)
     report(gone=raised(lambda: client.agents.get(agent.id)))
 
