@@ -1,6 +1,7 @@
 """Bounds of the fields of Letta's requests.
 
-Covers: dialects/letta/message_requests, dialects/letta/requests, dialects/letta/blocks, domain/agents/blocks
+Covers: dialects/letta/message_requests, dialects/letta/requests, dialects/letta/tool_rules, dialects/letta/blocks,
+domain/agents/blocks
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from turnstone.dialects.letta.blocks import BlockUpdate, CreateBlock
 from turnstone.dialects.letta.message_requests import BackgroundRequest, RequestConfig, messages_query
 from turnstone.dialects.letta.passages import CreatePassage
-from turnstone.dialects.letta.requests import CreateLettaAgent
+from turnstone.dialects.letta.requests import CreateLettaAgent, UpdateLettaAgent
 from turnstone.dialects.letta.sources import CreateSource, UpdateSource
 from turnstone.domain.agents.blocks import MemoryBlock
 
@@ -122,3 +123,25 @@ def test_a_block_has_its_name_by_either_of_its_names(model: type[BaseModel], bod
     assert model.model_validate({**body, "template_name": None}).model_dump()["name"] is None
     with pytest.raises(ValidationError, match="name"):
         model.model_validate({**body, "template_name": "n" * 257})
+
+
+@pytest.mark.parametrize(
+    ("fields", "kind"),
+    [
+        ({}, "InitToolRule"),
+        ({"children": ["send_message"]}, "ToolRule"),
+        ({"child_output_mapping": {"yes": "send_message"}}, "conditional"),
+    ],
+)
+def test_a_tool_rule_without_a_type_has_the_type_of_its_fields(fields: dict[str, Any], kind: str) -> None:
+    for typed in ({}, {"type": None}):
+        body = {"llm": "words", "tool_rules": [{"tool_name": "roll", **fields, **typed}]}
+        for model in (CreateLettaAgent, UpdateLettaAgent):
+            (rule,) = model.model_validate(body).model_dump()["tool_rules"]
+            assert (rule["tool_name"], rule["type"]) == ("roll", kind)
+    terminal = {"tool_name": "roll", "type": "TerminalToolRule"}
+    (rule,) = CreateLettaAgent.model_validate({"llm": "words", "tool_rules": [terminal]}).model_dump()["tool_rules"]
+    assert rule == terminal
+    for wrong in (1, "roll", {"tool_name": "roll", "type": "other"}):
+        with pytest.raises(ValidationError, match="tool_rules"):
+            CreateLettaAgent.model_validate({"llm": "words", "tool_rules": [wrong]})
