@@ -16,6 +16,7 @@ from turnstone.domain.values.frozen import Many, NullMeansDefault
 from turnstone.domain.values.numbers import Flag
 
 DEFAULT_ROWS, MOST_ROWS = 10, 1_000
+MOST_MESSAGES = 100
 TRUE, FALSE = ("true", "1"), ("false", "0")
 TOOL_CHARACTERS = 256
 ToolName = Annotated[str, Field(max_length=TOOL_CHARACTERS)]
@@ -66,6 +67,10 @@ class MessageCreate(NullMeansDefault):
     text: str
     name: None = None
 
+    def to_message(self) -> Message:
+        """Return the message of a turn."""
+        return SystemMessage(content=self.text) if self.role == "system" else UserMessage(content=self.text)
+
 
 class RequestConfig(NullMeansDefault):
     """How calls of the tool that answers the user are shown: as messages to the user, or as any other call."""
@@ -85,15 +90,12 @@ class RequestConfig(NullMeansDefault):
 class LettaRequest(NullMeansDefault):
     """Messages to an agent, which answers them in one turn."""
 
-    messages: Annotated[Many[MessageCreate], Field(min_length=1, max_length=100)]
+    messages: Annotated[Many[MessageCreate], Field(min_length=1, max_length=MOST_MESSAGES)]
     config: RequestConfig = RequestConfig.model_construct()
 
     def to_messages(self) -> tuple[Message, ...]:
         """Return the messages of the turn."""
-        return tuple(
-            SystemMessage(content=each.text) if each.role == "system" else UserMessage(content=each.text)
-            for each in self.messages
-        )
+        return tuple(each.to_message() for each in self.messages)
 
 
 class StreamingRequest(LettaRequest):

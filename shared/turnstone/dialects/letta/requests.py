@@ -1,6 +1,7 @@
 """Requests of Letta's API about agents. A field without an effect here is refused by its name."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
@@ -9,6 +10,7 @@ from turnstone.dialects.letta.blocks import CreateBlock
 from turnstone.dialects.letta.default_prompt import DEFAULT_SYSTEM
 from turnstone.dialects.letta.environment import Variables
 from turnstone.dialects.letta.ids import bare
+from turnstone.dialects.letta.message_requests import MOST_MESSAGES, MessageCreate
 from turnstone.dialects.letta.sources import EMBEDDING_DEFAULTS
 from turnstone.dialects.letta.tool_rules import WireToolRule, to_rule
 from turnstone.dialects.letta.tools import toolgroups_of_ids
@@ -23,6 +25,7 @@ from turnstone.domain.letta.agents import (
     NewLettaAgent,
     toolgroups_of,
 )
+from turnstone.domain.letta.histories import Imported, PastTurn
 from turnstone.domain.letta.sources import MOST_SOURCES, source_id_in
 from turnstone.domain.values.frozen import Frozen, JsonObject, Many, NullMeansDefault
 
@@ -33,9 +36,9 @@ Tags = Annotated[Many[Tag], Field(max_length=100)]
 Ids = Annotated[Many[str], Field(max_length=MOST_BLOCKS)]
 SourceIds = Annotated[Many[str], Field(max_length=MOST_SOURCES)]
 Rules = Annotated[Many[WireToolRule], Field(max_length=100)]
+FirstMessages = Annotated[Many[MessageCreate], Field(max_length=MOST_MESSAGES)]
 NO_MODEL = "Must specify either llm or llm_config in request"
 REFUSED = {
-    "initial_message_sequence": "an agent begins without messages; send them, or leave the list empty",
     "from_template": "this server has no templates; leave it out",
     "template": "this server has no templates; leave it out",
     "project": "this server has no projects; leave it out",
@@ -91,7 +94,7 @@ class CreateLettaAgent(NullMeansDefault):
     agent_type: str = DEFAULT_TYPE
     llm_config: LlmConfig | None = None
     embedding_config: JsonObject | None = None
-    initial_message_sequence: Many[JsonObject] | None = None
+    initial_message_sequence: FirstMessages = ()
     include_base_tools: bool = True
     include_multi_agent_tools: bool = False
     description: str | None = None
@@ -148,6 +151,14 @@ class CreateLettaAgent(NullMeansDefault):
             tuple(each for each in self.tools if each not in ALL_TOOLS),
             self.tool_exec_environment_variables,
         )
+
+    def to_imported(self, name: str, now: datetime) -> Imported:
+        """Return the agent to create with its first messages, which are one turn without an answer.
+
+        Raises as `to_new` does.
+        """
+        messages = tuple(each.to_message() for each in self.initial_message_sequence)
+        return Imported(self.to_new(name), (PastTurn(messages, (), now),) if messages else ())
 
     def _embedding(self) -> JsonObject | None:
         """Return the configuration that is shown again, or that of the handle; the operator chooses the model."""

@@ -131,6 +131,7 @@ def main(base_url: str) -> None:
         llm="p/words",
         embedding="p/vectors",
         embedding_chunk_size=300,
+        initial_message_sequence=texts("hello"),
         tool_rules=[
             InitToolRule(tool_name="conversation_search"),
             ChildToolRule(tool_name="conversation_search", children=["send_message"]),
@@ -140,6 +141,7 @@ def main(base_url: str) -> None:
     )
     embedding = by_handles.embedding_config
     report(
+        begun=shown(client.agents.messages.list(agent_id=by_handles.id, limit=10)),
         rules=[[rule.type, rule.tool_name] for rule in by_handles.tool_rules],
         by_handles=[by_handles.llm_config.model, by_handles.llm_config.handle],
         embedding=[embedding.embedding_model, embedding.handle, embedding.embedding_chunk_size],
