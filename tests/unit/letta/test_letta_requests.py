@@ -12,7 +12,12 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from turnstone.dialects.letta.blocks import BlockUpdate, CreateBlock
-from turnstone.dialects.letta.message_requests import BackgroundRequest, RequestConfig, messages_query
+from turnstone.dialects.letta.message_requests import (
+    BackgroundRequest,
+    MessageCreate,
+    RequestConfig,
+    messages_query,
+)
 from turnstone.dialects.letta.passages import CreatePassage
 from turnstone.dialects.letta.requests import CreateLettaAgent, UpdateLettaAgent
 from turnstone.dialects.letta.sources import CreateSource, UpdateSource
@@ -145,3 +150,10 @@ def test_a_tool_rule_without_a_type_has_the_type_of_its_fields(fields: dict[str,
     for wrong in (1, "roll", {"tool_name": "roll", "type": "other"}):
         with pytest.raises(ValidationError, match="tool_rules"):
             CreateLettaAgent.model_validate({"llm": "words", "tool_rules": [wrong]})
+
+
+def test_the_name_of_a_sender_is_refused_unless_it_is_empty() -> None:
+    for name in (None, ""):
+        assert MessageCreate.model_validate({"role": "user", "text": "hi", "name": name}).to_message().content == "hi"
+    with pytest.raises(ValidationError, match="a message has no name here; leave it out"):
+        MessageCreate.model_validate({"role": "user", "text": "hi", "name": "bob"})

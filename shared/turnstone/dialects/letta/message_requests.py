@@ -60,12 +60,18 @@ def refuse_tokens(value: bool) -> bool:
     return value
 
 
+def refuse_name(name: str | None) -> None:
+    """Return no name. Raises ValueError for one."""
+    if name:
+        raise ValueError("a message has no name here; leave it out")
+
+
 class MessageCreate(NullMeansDefault):
     """A message to an agent."""
 
     role: Literal["user", "system"]
     text: str
-    name: None = None
+    name: Annotated[str | None, AfterValidator(refuse_name)] = None
 
     def to_message(self) -> Message:
         """Return the message of a turn."""
