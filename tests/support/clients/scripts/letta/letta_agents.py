@@ -146,7 +146,7 @@ def main(base_url: str) -> None:
         by_handles=[by_handles.llm_config.model, by_handles.llm_config.handle],
         embedding=[embedding.embedding_model, embedding.handle, embedding.embedding_chunk_size],
     )
-    client.agents.delete(agent.id)
+    report(deleted=agent.id in str(client.agents.delete(agent.id)))
     report(gone=raised(lambda: client.agents.get(agent.id)))
 
 
