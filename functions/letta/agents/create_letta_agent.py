@@ -1,4 +1,4 @@
-"""POST /letta/v1/agents: create an agent with its memory blocks."""
+"""POST /letta/v1/agents: create an agent with its memory blocks and first messages."""
 
 from turnstone.dialects.letta.agents import AgentState, state_of
 from turnstone.dialects.letta.ids import random_name
@@ -11,11 +11,12 @@ from turnstone.http.route import Route
 
 
 def create_letta_agent(request: Request) -> Reply:
-    new = parse(request, CreateLettaAgent).to_new(random_name())
-    agent = request.use_cases.letta_agents.create(request.caller, new, request.attempt)
+    importing = request.use_cases.letta_importing
+    imported = parse(request, CreateLettaAgent).to_imported(random_name(), importing.now)
+    agent = importing.create(request.caller, imported, request.attempt)
     return reply(state_of(agent, request.caller.tenant))
 
 
 PATH = "/letta/v1/agents"
 ROUTE = Route("POST", PATH, create_letta_agent, AgentState, CreateLettaAgent, dialect=LETTA)
-handler = LambdaHandler(__name__, ROUTE, loads="letta_agents")
+handler = LambdaHandler(__name__, ROUTE, loads="letta_importing")

@@ -1,7 +1,7 @@
 """DELETE /letta/v1/agents/{agent_id}: delete an agent with its messages."""
 
 from turnstone.dialects.letta.agents import AgentDeleted
-from turnstone.dialects.letta.ids import bare
+from turnstone.dialects.letta.ids import bare, shown
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.dialects import LETTA
 from turnstone.http.replies import Reply, reply
@@ -12,7 +12,7 @@ from turnstone.http.route import Route
 def delete_letta_agent(request: Request) -> Reply:
     agent_id = bare("agent", request.path_params["agent_id"])
     request.use_cases.deleting.delete_agent(request.caller, agent_id)
-    return reply(AgentDeleted(message=f"Agent {agent_id} was deleted"))
+    return reply(AgentDeleted(message=f"Agent {shown('agent', agent_id)} was deleted"))
 
 
 PATH = "/letta/v1/agents/{agent_id}"

@@ -8,8 +8,6 @@ from collections.abc import Mapping
 UNSERVED = {
     "101_users",
 }
-# fields of requests that this server refuses, left out
-NOT_SENT = {("06_create_min", "initial_message_sequence")}
 # the recorded status, that of this server, and the reason
 BY_STATUS: Mapping[str, tuple[int, int, str]] = {
     "15_list_noslash": (307, 200, "a redirect repeats the request"),

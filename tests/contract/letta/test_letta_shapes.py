@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.contract.letta.recorded_differences import BY_SHAPE, BY_STATUS, NOT_SENT, UNSERVED
+from tests.contract.letta.recorded_differences import BY_SHAPE, BY_STATUS, UNSERVED
 from tests.fakes.models.openai_answers import Answer, HttpAnswer, call_chunk, chunk, text_chunk, usage_chunk
 from tests.fakes.models.openai_server import ModelServer
 from tests.support.needs import skip
@@ -134,8 +134,7 @@ class Player:
     def _body(self, name: str, sent: Any) -> bytes:
         if sent is None:
             return b""
-        fields = {key: value for key, value in sent.items() if (name, key) not in NOT_SENT}
-        text = json.dumps(fields)
+        text = json.dumps(sent)
         if name in TEXTS:
             text = re.sub(r'"<str, \d+ chars>"', lambda _: json.dumps(TEXTS[name]), text)
         return re.sub(r', "<\d+ items in all>"', "", text).encode()

@@ -92,7 +92,13 @@ def test_lettas_own_client_keeps_an_agent_with_memory(tmp_path: Path) -> None:
     assert seen["reset"] == ["system_message"]
     assert seen["raised"][0] == [404, f"{{'detail': \"{UNKNOWN}\", 'code': 'agent_not_found'}}"]
     assert [each[0] for each in seen["raised"][1:]] == [400, 422, 404, 404, 400, 404, 404, 404]
-    assert seen["gone"][0] == 404
+    assert (seen["deleted"], seen["gone"][0]) == (True, 404)
+    assert (seen["by_handles"], seen["embedding"]) == (["words", "p/words"], ["vectors", "p/vectors", 300])
+    assert seen["begun"][1:] == [["user_message", "hello"]]
+    assert seen["rules"] == [
+        *(["InitToolRule", "conversation_search"], ["ToolRule", "conversation_search"]),
+        *(["conditional", "archival_memory_search"], ["TerminalToolRule", "send_message"]),
+    ]
     last = model.requests[-1]
     assert last["messages"][0]["content"].startswith("Be brief. Memory, last changed")
     assert "likes cake" in last["messages"][0]["content"]

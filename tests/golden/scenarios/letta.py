@@ -72,6 +72,7 @@ def of_agents(world: World) -> None:
     for _ in range(2):
         world.send("DELETE", f"{agent}/archival/{passage['id']}")
     keep_registries(world, agent)
+    begin_with_messages(world)
     world.send("PATCH", f"{agent}/reset-messages?add_default_initial_messages=true")
     world.send("PATCH", f"{agent}/reset-messages")
     world.send("GET", f"{agent}/messages?limit=1")
@@ -193,6 +194,21 @@ def of_python_tools(world: World) -> None:
     world.send("GET", f"{agent}/tools")
     world.send("DELETE", agent)
     world.work()
+
+
+def begin_with_messages(world: World) -> None:
+    """Create an agent by the handles of its models, with rules without a type and first messages."""
+    first = [{"role": "system", "text": "Bob is new."}, {"role": "user", "text": "hello"}]
+    rules = [{"tool_name": "core_memory_append", "children": ["send_message"]}]
+    handles = {"llm": CONFIG["llm_config"]["model"], "embedding": "p/vectors", "embedding_chunk_size": 300}
+    begun = world.post(AGENTS, {"name": "Eve", **handles, "tool_rules": rules, "initial_message_sequence": first})["id"]
+    world.get(f"{AGENTS}/{begun}/messages")
+    world.send("POST", f"{AGENTS}/{begun}/messages", texts("hello"))
+    for wrong in ({"embedding_chunk_size": 100}, {"initial_message_sequence": [{"role": "assistant", "text": "x"}]}):
+        world.send("POST", AGENTS, {**handles, **wrong})
+    named = [{"role": "user", "text": "hello", "name": "bob"}]
+    world.send("POST", f"{AGENTS}/{begun}/messages", texts("hello", messages=named))
+    world.send("DELETE", f"{AGENTS}/{begun}")
 
 
 def keep_registries(world: World, agent: str) -> None:

@@ -26,10 +26,11 @@ from turnstone.dialects.letta.files.agent_files import (
     schema_of,
 )
 from turnstone.dialects.letta.messages import NO_ANSWER_TOOL, rows_of
+from turnstone.dialects.letta.requests import CreateLettaAgent
 from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.errors import InvalidRequest, NotFound, StoreUnavailable
 from turnstone.domain.letta.agents import LettaAgent, LettaQuery, main_session
-from turnstone.domain.messages.messages import UserMessage
+from turnstone.domain.messages.messages import SystemMessage, UserMessage
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.turns.turns import TurnState
 from turnstone.ports.records import Put
@@ -113,6 +114,32 @@ def test_a_long_history_is_imported_whole_and_the_conversation_continues(make: M
     texts = contents(server.inference.requests[0].messages)
     assert ("question 129" in texts, texts[-1]) == (True, "and?")
     server.assert_whole(ref_of(agent))
+
+
+def test_a_new_agent_begins_with_the_messages_that_its_creator_sends(make: Make) -> None:
+    server = make(call(SEND, "s", inner_thoughts="Hm.", message="well"))
+    first = [{"role": "system", "text": "Bob is new."}, {"role": "user", "text": "hello"}]
+    body = CreateLettaAgent.model_validate({"llm": "scripted", "initial_message_sequence": first})
+    importing = server.core.letta_importing
+    agent = importing.create(LOCAL_CALLER, body.to_imported("Sam", importing.now), attempt())
+    (state,) = states(server, agent)
+    assert (kinds(state), state.turn.input_messages) == (
+        ["system_message", "user_message"],
+        (SystemMessage(content="Bob is new."), UserMessage(content="hello")),
+    )
+    turn = server.core.letta_messages.send(LOCAL_CALLER, agent.agent_id, [UserMessage(content="and?")], attempt())
+    server.drain(turn)
+    assert contents(server.inference.requests[0].messages)[1:] == ["Bob is new.", "hello", "and?"]
+    server.assert_whole(ref_of(agent))
+
+
+def test_a_new_agent_without_such_messages_is_stored_by_one_write(make: Make) -> None:
+    server = make()
+    for none in (None, []):
+        body = CreateLettaAgent.model_validate({"llm": "scripted", "initial_message_sequence": none})
+        before = len(server.store.calls)
+        server.core.letta_importing.create(LOCAL_CALLER, body.to_imported("Sam", AT), attempt())
+        assert [each.verb for each in server.store.calls[before:]].count("write") == 1
 
 
 def test_an_export_of_an_import_is_equal(make: Make) -> None:

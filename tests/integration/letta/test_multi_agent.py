@@ -297,10 +297,8 @@ def test_the_turn_of_another_agent_continues_with_its_callers_after_a_crash(make
 def test_the_tools_are_added_by_their_flag_and_shown_with_their_kind(make: Make, model: Model) -> None:
     server = made(make, model)
     ann = create(server, "Ann", include_base_tools=False)
-    assert [base_tool(name, "t", None).tool_type for name in (CALL, "send_message")] == [
-        "letta_multi_agent_core",
-        "letta_core",
-    ]
+    kinds = {name: base_tool(name, "t", None).tool_type for name in (CALL, "send_message", "core_memory_replace")}
+    assert list(kinds.values()) == ["letta_multi_agent_core", "letta_core", "letta_memory_core"]
     assert ann.config.toolgroups == tuple(f"letta::multi_agent/{name}" for name in MULTI_AGENT_TOOLS)
     plain = create(server, "Bob", include_multi_agent_tools=False)
     assert not any("multi_agent" in str(group) for group in plain.config.toolgroups)

@@ -1,6 +1,7 @@
 """Bounds of the fields of Letta's requests.
 
-Covers: dialects/letta/message_requests, dialects/letta/blocks, domain/agents/blocks
+Covers: dialects/letta/message_requests, dialects/letta/requests, dialects/letta/tool_rules, dialects/letta/blocks,
+domain/agents/blocks
 """
 
 from __future__ import annotations
@@ -11,8 +12,14 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from turnstone.dialects.letta.blocks import BlockUpdate, CreateBlock
-from turnstone.dialects.letta.message_requests import BackgroundRequest, RequestConfig, messages_query
+from turnstone.dialects.letta.message_requests import (
+    BackgroundRequest,
+    MessageCreate,
+    RequestConfig,
+    messages_query,
+)
 from turnstone.dialects.letta.passages import CreatePassage
+from turnstone.dialects.letta.requests import CreateLettaAgent, UpdateLettaAgent
 from turnstone.dialects.letta.sources import CreateSource, UpdateSource
 from turnstone.domain.agents.blocks import MemoryBlock
 
@@ -95,3 +102,58 @@ def test_a_field_of_later_clients_is_refused_by_its_name_unless_it_is_empty(
             model.model_validate({**body, name: value})
         model.model_validate({**body, name: None})
         model.model_validate({**body, name: type(value)()})
+
+
+def test_an_agent_names_its_embedding_model_by_its_handle_or_by_its_configuration() -> None:
+    body = {"llm": "openai/words", "embedding": "openai/vectors"}
+    new = CreateLettaAgent.model_validate(body).to_new("Sam")
+    assert new.fields.embedding_config == {"embedding_model": "vectors", "handle": "openai/vectors"}
+    whole = CreateLettaAgent.model_validate({**body, "embedding_config": {"embedding_model": "own"}}).to_new("Sam")
+    assert whole.fields.embedding_config == {"embedding_model": "own"}
+    assert CreateLettaAgent.model_validate({"llm": "words"}).to_new("Sam").fields.embedding_config is None
+
+
+def test_the_size_of_passages_is_accepted_and_any_other_size_refused() -> None:
+    for size in (300, None, 0):
+        CreateLettaAgent.model_validate({"llm": "words", "embedding_chunk_size": size})
+    for size in (299, 301):
+        with pytest.raises(ValidationError, match="300 tokens"):
+            CreateLettaAgent.model_validate({"llm": "words", "embedding_chunk_size": size})
+
+
+@pytest.mark.parametrize(("model", "body"), BODIES)
+def test_a_block_has_its_name_by_either_of_its_names(model: type[BaseModel], body: dict[str, Any]) -> None:
+    assert model.model_validate({**body, "template_name": "kind"}).model_dump()["name"] == "kind"
+    assert model.model_validate({**body, "name": "a", "template_name": "b"}).model_dump()["name"] == "a"
+    assert model.model_validate({**body, "template_name": None}).model_dump()["name"] is None
+    with pytest.raises(ValidationError, match="name"):
+        model.model_validate({**body, "template_name": "n" * 257})
+
+
+@pytest.mark.parametrize(
+    ("fields", "kind"),
+    [
+        ({}, "InitToolRule"),
+        ({"children": ["send_message"]}, "ToolRule"),
+        ({"child_output_mapping": {"yes": "send_message"}}, "conditional"),
+    ],
+)
+def test_a_tool_rule_without_a_type_has_the_type_of_its_fields(fields: dict[str, Any], kind: str) -> None:
+    for typed in ({}, {"type": None}):
+        body = {"llm": "words", "tool_rules": [{"tool_name": "roll", **fields, **typed}]}
+        for model in (CreateLettaAgent, UpdateLettaAgent):
+            (rule,) = model.model_validate(body).model_dump()["tool_rules"]
+            assert (rule["tool_name"], rule["type"]) == ("roll", kind)
+    terminal = {"tool_name": "roll", "type": "TerminalToolRule"}
+    (rule,) = CreateLettaAgent.model_validate({"llm": "words", "tool_rules": [terminal]}).model_dump()["tool_rules"]
+    assert rule == terminal
+    for wrong in (1, "roll", {"tool_name": "roll", "type": "other"}):
+        with pytest.raises(ValidationError, match="tool_rules"):
+            CreateLettaAgent.model_validate({"llm": "words", "tool_rules": [wrong]})
+
+
+def test_the_name_of_a_sender_is_refused_unless_it_is_empty() -> None:
+    for name in (None, ""):
+        assert MessageCreate.model_validate({"role": "user", "text": "hi", "name": name}).to_message().content == "hi"
+    with pytest.raises(ValidationError, match="a message has no name here; leave it out"):
+        MessageCreate.model_validate({"role": "user", "text": "hi", "name": "bob"})

@@ -49,6 +49,13 @@ def refused_names(*names: str) -> Any:
     return model_validator(mode="before")(refuse)
 
 
+def named_by_either_name(body: Any) -> Any:
+    """Return the body with the name of the block, which the client of Letta's own package sends as `template_name`."""
+    if isinstance(body, dict) and body.get("name") is None and "template_name" in body:
+        return {**body, "name": body["template_name"]}
+    return body
+
+
 class CreateBlock(NullMeansDefault):
     """A new block."""
 
@@ -61,6 +68,7 @@ class CreateBlock(NullMeansDefault):
     metadata_: BlockMetadata = {}
 
     _later = refused_names(*RENAMED_FIELDS, *OF_LATER_BLOCKS)
+    _name = model_validator(mode="before")(named_by_either_name)
 
     def to_new(self) -> NewBlock:
         """Return the block to create."""
@@ -81,6 +89,7 @@ class BlockUpdate(NullMeansDefault):
     metadata_: BlockMetadata | None = None
 
     _later = refused_names(*RENAMED_FIELDS, *OF_LATER_BLOCKS)
+    _name = model_validator(mode="before")(named_by_either_name)
 
     def to_changes(self) -> Mapping[str, Any]:
         """Return the changed fields."""

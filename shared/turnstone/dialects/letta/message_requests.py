@@ -16,6 +16,7 @@ from turnstone.domain.values.frozen import Many, NullMeansDefault
 from turnstone.domain.values.numbers import Flag
 
 DEFAULT_ROWS, MOST_ROWS = 10, 1_000
+MOST_MESSAGES = 100
 TRUE, FALSE = ("true", "1"), ("false", "0")
 TOOL_CHARACTERS = 256
 ToolName = Annotated[str, Field(max_length=TOOL_CHARACTERS)]
@@ -59,12 +60,22 @@ def refuse_tokens(value: bool) -> bool:
     return value
 
 
+def refuse_name(name: str | None) -> None:
+    """Return no name. Raises ValueError for one."""
+    if name:
+        raise ValueError("a message has no name here; leave it out")
+
+
 class MessageCreate(NullMeansDefault):
     """A message to an agent."""
 
     role: Literal["user", "system"]
     text: str
-    name: None = None
+    name: Annotated[str | None, AfterValidator(refuse_name)] = None
+
+    def to_message(self) -> Message:
+        """Return the message of a turn."""
+        return SystemMessage(content=self.text) if self.role == "system" else UserMessage(content=self.text)
 
 
 class RequestConfig(NullMeansDefault):
@@ -85,15 +96,12 @@ class RequestConfig(NullMeansDefault):
 class LettaRequest(NullMeansDefault):
     """Messages to an agent, which answers them in one turn."""
 
-    messages: Annotated[Many[MessageCreate], Field(min_length=1, max_length=100)]
+    messages: Annotated[Many[MessageCreate], Field(min_length=1, max_length=MOST_MESSAGES)]
     config: RequestConfig = RequestConfig.model_construct()
 
     def to_messages(self) -> tuple[Message, ...]:
         """Return the messages of the turn."""
-        return tuple(
-            SystemMessage(content=each.text) if each.role == "system" else UserMessage(content=each.text)
-            for each in self.messages
-        )
+        return tuple(each.to_message() for each in self.messages)
 
 
 class StreamingRequest(LettaRequest):

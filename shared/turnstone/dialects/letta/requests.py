@@ -1,14 +1,17 @@
 """Requests of Letta's API about agents. A field without an effect here is refused by its name."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from turnstone.dialects.letta.blocks import CreateBlock
 from turnstone.dialects.letta.default_prompt import DEFAULT_SYSTEM
 from turnstone.dialects.letta.environment import Variables
 from turnstone.dialects.letta.ids import bare
+from turnstone.dialects.letta.message_requests import MOST_MESSAGES, MessageCreate
+from turnstone.dialects.letta.sources import EMBEDDING_DEFAULTS
 from turnstone.dialects.letta.tool_rules import WireToolRule, to_rule
 from turnstone.dialects.letta.tools import toolgroups_of_ids
 from turnstone.domain.agents.agents import MOST_BLOCKS, AgentConfig
@@ -22,26 +25,26 @@ from turnstone.domain.letta.agents import (
     NewLettaAgent,
     toolgroups_of,
 )
+from turnstone.domain.letta.histories import Imported, PastTurn
 from turnstone.domain.letta.sources import MOST_SOURCES, source_id_in
 from turnstone.domain.values.frozen import Frozen, JsonObject, Many, NullMeansDefault
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9 _-]{1,50}$")]
+Handle = Annotated[str, Field(max_length=256)]
 Tag = Annotated[str, Field(min_length=1, max_length=100)]
 Tags = Annotated[Many[Tag], Field(max_length=100)]
 Ids = Annotated[Many[str], Field(max_length=MOST_BLOCKS)]
 SourceIds = Annotated[Many[str], Field(max_length=MOST_SOURCES)]
 Rules = Annotated[Many[WireToolRule], Field(max_length=100)]
+FirstMessages = Annotated[Many[MessageCreate], Field(max_length=MOST_MESSAGES)]
 NO_MODEL = "Must specify either llm or llm_config in request"
 REFUSED = {
-    "initial_message_sequence": "an agent begins without messages; send them, or leave the list empty",
     "from_template": "this server has no templates; leave it out",
     "template": "this server has no templates; leave it out",
     "project": "this server has no projects; leave it out",
     "variables": "this server has no templates; leave it out",
     "memory_variables": "this server has no templates; leave it out",
     "context_window_limit": "the operator of this server sets the context window of each model; leave it out",
-    "embedding": "the operator of this server chooses the model of archival memory; leave it out",
-    "embedding_chunk_size": "passages have at most 300 tokens here; leave it out",
     "message_ids": "the messages of an agent can't be chosen; reset them instead",
 }
 
@@ -60,6 +63,13 @@ class LlmConfig(Frozen):
     context_window: int = 8_192
     put_inner_thoughts_in_kwargs: bool = True
     handle: str | None = None
+
+
+def refuse_other_size(size: int | None) -> int | None:
+    """Return the size. Raises ValueError for one that passages do not have here."""
+    if size and size != (own := EMBEDDING_DEFAULTS["embedding_chunk_size"]):
+        raise ValueError(f"passages have at most {own} tokens here; leave it out")
+    return size
 
 
 def refuse_without_effect(value: Any, field: ValidationInfo) -> Any:
@@ -84,15 +94,15 @@ class CreateLettaAgent(NullMeansDefault):
     agent_type: str = DEFAULT_TYPE
     llm_config: LlmConfig | None = None
     embedding_config: JsonObject | None = None
-    initial_message_sequence: Many[JsonObject] | None = None
+    initial_message_sequence: FirstMessages = ()
     include_base_tools: bool = True
     include_multi_agent_tools: bool = False
     description: str | None = None
     metadata_: JsonObject | None = None
     llm: str | None = None
-    embedding: str | None = None
+    embedding: Handle | None = None
     context_window_limit: int | None = None
-    embedding_chunk_size: int | None = None
+    embedding_chunk_size: Annotated[int | None, AfterValidator(refuse_other_size)] = None
     from_template: str | None = None
     template: bool | None = None
     project: str | None = None
@@ -124,7 +134,7 @@ class CreateLettaAgent(NullMeansDefault):
         fields = LettaFields(
             agent_type=self.agent_type,
             llm_config=llm.model_dump(),
-            embedding_config=self.embedding_config,
+            embedding_config=self._embedding(),
             tool_rules=None if self.tool_rules is None else tuple(map(to_rule, self.tool_rules)),
             tags=tuple(dict.fromkeys(self.tags)),
             description=self.description,
@@ -141,6 +151,20 @@ class CreateLettaAgent(NullMeansDefault):
             tuple(each for each in self.tools if each not in ALL_TOOLS),
             self.tool_exec_environment_variables,
         )
+
+    def to_imported(self, name: str, now: datetime) -> Imported:
+        """Return the agent to create with its first messages, which are one turn without an answer.
+
+        Raises as `to_new` does.
+        """
+        messages = tuple(each.to_message() for each in self.initial_message_sequence)
+        return Imported(self.to_new(name), (PastTurn(messages, (), now),) if messages else ())
+
+    def _embedding(self) -> JsonObject | None:
+        """Return the configuration that is shown again, or that of the handle; the operator chooses the model."""
+        if self.embedding_config is not None or not self.embedding:
+            return self.embedding_config
+        return {"embedding_model": self.embedding.rpartition("/")[2], "handle": self.embedding}
 
 
 class UpdateLettaAgent(NullMeansDefault):

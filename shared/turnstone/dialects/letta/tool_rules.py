@@ -1,9 +1,9 @@
 """Tool rules of Letta's API, to and from those of the loop."""
 
 from collections.abc import Iterable
-from typing import Annotated, Literal, assert_never
+from typing import Annotated, Any, Literal, assert_never
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from turnstone.domain.tools.tool_rules import ChildTools, ConditionalTools, FirstTool, TerminalTool, ToolRule
 from turnstone.domain.values.frozen import Frozen
@@ -41,7 +41,19 @@ class TerminalRule(Frozen):
     tool_name: str
 
 
-WireToolRule = Annotated[InitRule | ChildRule | ConditionalRule | TerminalRule, Field(discriminator="type")]
+def typed(rule: Any) -> Any:
+    """Return the rule with a type: that of its fields, where the client sends none, or that of an init rule.
+
+    Source: Letta's union of rules, whose first member with these fields is taken.
+    """
+    if not isinstance(rule, dict) or rule.get("type") is not None:
+        return rule
+    kinds = {"children": "ToolRule", "child_output_mapping": "conditional"}
+    return {**rule, "type": next((kind for field, kind in kinds.items() if field in rule), "InitToolRule")}
+
+
+AnyRule = Annotated[InitRule | ChildRule | ConditionalRule | TerminalRule, Field(discriminator="type")]
+WireToolRule = Annotated[AnyRule, BeforeValidator(typed)]
 
 
 def to_rule(rule: WireToolRule) -> ToolRule:

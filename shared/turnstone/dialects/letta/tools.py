@@ -13,7 +13,6 @@ from turnstone.domain.agents.agents import AgentConfig, ToolGroup
 from turnstone.domain.errors import InvalidRequest, NotFound
 from turnstone.domain.letta.agents import (
     ALL_TOOLS,
-    MULTI_AGENT_TOOLS,
     TOOL_NAMES,
     LettaAgent,
     tool_id,
@@ -31,13 +30,15 @@ from turnstone.domain.letta.tools import (
     with_custom_tool,
     without_custom_tool,
 )
+from turnstone.domain.tools.base_tools import CORE_MEMORY, MULTI_AGENT
 from turnstone.domain.tools.tool_schemas import input_schema_of
 from turnstone.domain.tools.tools import ToolDef
 from turnstone.domain.turns.loop_arguments import with_loop_arguments
 from turnstone.domain.turns.loop_policies import LETTA
 from turnstone.domain.values.frozen import Frozen, JsonObject
 
-CORE, MULTI_AGENT_CORE, CUSTOM = "letta_core", "letta_multi_agent_core", "custom"
+CORE, CUSTOM = "letta_core", "custom"
+OWN_KINDS = {CORE_MEMORY: "letta_memory_core", MULTI_AGENT: "letta_multi_agent_core"}  # by toolgroup
 DEFAULT_ITEMS = 50
 TOOLS_QUERY: Mapping[str, str | Mapping[str, Any]] = {
     "cursor": {"description": "The id of the last tool of the part before.", "schema": TEXT},
@@ -66,8 +67,8 @@ class LettaTool(Frozen):
 
 def base_tool(name: str, tenant: str, principal: str | None) -> LettaTool:
     """Return the base tool of that name."""
-    definition = ALL_TOOLS[name][1]
-    kind = MULTI_AGENT_CORE if name in MULTI_AGENT_TOOLS else CORE
+    toolgroup, definition = ALL_TOOLS[name]
+    kind = OWN_KINDS.get(toolgroup, CORE)
     return LettaTool(
         id=id_of_tool(name),
         tool_type=kind,

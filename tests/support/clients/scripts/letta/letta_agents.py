@@ -5,7 +5,17 @@ Arguments: base URL up to and including /letta.
 
 import sys
 
-from letta_client import CreateBlock, EmbeddingConfig, Letta, LlmConfig, MessageCreate
+from letta_client import (
+    ChildToolRule,
+    ConditionalToolRule,
+    CreateBlock,
+    EmbeddingConfig,
+    InitToolRule,
+    Letta,
+    LlmConfig,
+    MessageCreate,
+    TerminalToolRule,
+)
 from letta_client.core.api_error import ApiError
 from reporting import report
 
@@ -117,7 +127,26 @@ def main(base_url: str) -> None:
             raised(lambda: client.agents.messages.list(agent_id=agent.id, before="message-0")),
         ]
     )
-    client.agents.delete(agent.id)
+    by_handles = client.agents.create(
+        llm="p/words",
+        embedding="p/vectors",
+        embedding_chunk_size=300,
+        initial_message_sequence=texts("hello"),
+        tool_rules=[
+            InitToolRule(tool_name="conversation_search"),
+            ChildToolRule(tool_name="conversation_search", children=["send_message"]),
+            ConditionalToolRule(tool_name="archival_memory_search", child_output_mapping={"no": "send_message"}),
+            TerminalToolRule(tool_name="send_message", type="TerminalToolRule"),
+        ],
+    )
+    embedding = by_handles.embedding_config
+    report(
+        begun=shown(client.agents.messages.list(agent_id=by_handles.id, limit=10)),
+        rules=[[rule.type, rule.tool_name] for rule in by_handles.tool_rules],
+        by_handles=[by_handles.llm_config.model, by_handles.llm_config.handle],
+        embedding=[embedding.embedding_model, embedding.handle, embedding.embedding_chunk_size],
+    )
+    report(deleted=agent.id in str(client.agents.delete(agent.id)))
     report(gone=raised(lambda: client.agents.get(agent.id)))
 
 

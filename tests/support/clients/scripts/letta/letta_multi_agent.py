@@ -29,7 +29,7 @@ def main(base_url: str) -> None:
         )
         for name in ("Ann", "Bob")
     )
-    report(kinds={tool.name: tool.tool_type for tool in ann.tools if tool.tool_type != "letta_core"}, bob=bob.id)
+    report(kinds={tool.name: tool.tool_type for tool in ann.tools if tool.name.startswith("send_message_")}, bob=bob.id)
     answers = []
     for text in (f"call {bob.id}", "tags Bob", "call agent-00000000-0000-0000-0000-000000000000"):
         sent = client.agents.messages.send(agent_id=ann.id, messages=[MessageCreate(role="user", text=text)])
