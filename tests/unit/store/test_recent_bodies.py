@@ -52,7 +52,7 @@ def test_the_last_used_bodies_are_kept_within_their_bytes(decompressed: list[byt
 
 
 def test_a_large_body_is_not_kept(decompressed: list[bytes]) -> None:
-    bodies, large = RecentBodies(), compressed(1, LARGEST_BYTES + 1)
+    bodies, large = RecentBodies(), zlib.compress(bytes(LARGEST_BYTES + 1))
     assert bodies.inflated(large) == bodies.inflated(large)
     assert decompressed == [large, large]
 

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from threading import Lock
 
 MOST_BYTES = 2 * 1024 * 1024
-LARGEST_BYTES = 16 * 1024  # of a compressed body that is kept
+LARGEST_BYTES = 64 * 1024  # of a decompressed body that is kept: a large one would displace many
 
 
 class RecentBodies:
@@ -31,7 +31,7 @@ class RecentBodies:
                 self._bodies.move_to_end(compressed)
                 return body
         body = zlib.decompress(compressed)
-        if len(compressed) <= LARGEST_BYTES:
+        if len(body) <= LARGEST_BYTES:
             self._keep(compressed, body)
         return body
 
