@@ -68,6 +68,7 @@ FAILURE_STATUS: dict[FailureKind, int] = {
     "tools_want_credentials": 401,
     "tools_refuse_credentials": 403,
     "memory_unusable": 400,
+    "not_runnable": 400,
     "store_unavailable": 503,
     "content_lost": 410,
     "internal": 500,

@@ -24,6 +24,7 @@ from turnstone.domain.letta.agents import LettaAgent, LettaQuery, main_session
 from turnstone.domain.messages.messages import UserMessage
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.turns.turns import TurnState, TurnStatus
+from turnstone.http.errors import FAILURE_STATUS
 from turnstone.services.streams.broadcast import TurnBroadcast
 
 STRANGER = Caller(tenant="another", principal="stranger")
@@ -109,6 +110,17 @@ def test_a_failed_call_continues_and_the_limit_of_steps_ends_the_turn(make: Make
     server = make(*wrong, max_infer_iters=50)
     state = send_text(server, create(server).agent_id)
     assert (state.status, state.inference_count) == (TurnStatus.COMPLETED, 50)
+
+
+def test_rules_that_allow_no_tool_are_named_in_the_failure_of_the_turn(make: Make) -> None:
+    server = make()
+    rules = [{"type": "InitToolRule", "tool_name": "missing"}]
+    agent_id = create(server, include_base_tools=False, tools=["send_message"], tool_rules=rules).agent_id
+    state = send_text(server, agent_id)
+    assert state.failure is not None
+    assert (state.failure.kind, state.failure.code.value) == ("not_runnable", "invalid_request")
+    assert "tool_rules" in state.failure.message
+    assert FAILURE_STATUS[state.failure.kind] == 400
 
 
 def test_one_agent_answers_in_both_apis_with_one_prompt(make: Make) -> None:

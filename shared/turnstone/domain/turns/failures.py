@@ -17,6 +17,7 @@ FailureKind = Literal[
     "tools_want_credentials",
     "tools_refuse_credentials",
     "memory_unusable",
+    "not_runnable",
     "lease_lost",
     "ended",
     "gone",
@@ -34,6 +35,7 @@ FAILURE_CODES: Mapping[FailureKind, ErrorCode] = {
     "tools_want_credentials": ErrorCode.TOOL_CREDENTIALS_MISSING,
     "tools_refuse_credentials": ErrorCode.TOOL_CREDENTIALS_REFUSED,
     "memory_unusable": ErrorCode.MEMORY_UNUSABLE,
+    "not_runnable": ErrorCode.INVALID_REQUEST,
     "lease_lost": ErrorCode.TURN_TAKEN_OVER,
     "ended": ErrorCode.TURN_ENDED,
     "gone": ErrorCode.TURN_NOT_FOUND,
@@ -49,6 +51,7 @@ UnansweredStatus = Literal["failed", "expired", "cancelled"]
 EARLIER_KINDS: Mapping[FailureKind, FailureKind] = {
     "model_busy": "model_failed",
     "memory_unusable": "tools_unavailable",
+    "not_runnable": "model_failed",
 }
 
 
@@ -103,7 +106,7 @@ IN_OUR_WORDS: dict[FailureKind, str] = {
     "content_lost": "its stored content is lost",
     "internal": "the server had an internal error",
 }
-OURS_ALREADY: frozenset[FailureKind] = frozenset({"ended", "limit_reached", "memory_unusable"})
+OURS_ALREADY: frozenset[FailureKind] = frozenset({"ended", "limit_reached", "memory_unusable", "not_runnable"})
 
 
 def turn_failure(turn_id: str, status: UnansweredStatus, failure: Failure | None) -> TurnFailure:

@@ -7,6 +7,7 @@ from turnstone.domain.errors import (
     ContentLost,
     CredentialsMissing,
     CredentialsRefused,
+    InvalidRequest,
     LimitReached,
     MemoryUnusable,
     ModelBusy,
@@ -29,6 +30,7 @@ KINDS: tuple[tuple[type[TurnstoneError], FailureKind], ...] = (
     (ToolgroupUnavailable, "tools_unavailable"),
     (ModelBusy, "model_busy"),
     (ModelTimedOut, "model_timed_out"),
+    (InvalidRequest, "not_runnable"),
 )
 
 
