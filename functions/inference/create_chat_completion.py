@@ -8,11 +8,11 @@ from turnstone.dialects.openai.chat.stored_completions import stored_wire
 from turnstone.domain.errors import ModelBusy, ModelError, ModelTimedOut
 from turnstone.domain.models.requests import Inferred
 from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.clients import is_llama_stack_client
 from turnstone.http.dialects import OPENAI
 from turnstone.http.replies import ModelReply, ModelStreamReply
 from turnstone.http.request import Request, parse
 from turnstone.http.route import Route
-from turnstone.http.server.clients import is_llama_stack_client
 
 
 def create_chat_completion(request: Request) -> ModelReply | ModelStreamReply:

@@ -14,7 +14,7 @@ from turnstone.http.route import Route
 
 def create_response(request: Request) -> TurnReply | TurnStreamReply | FileReply:
     body, responses = parse(request, CreateResponse), request.use_cases.responses
-    new = body.to_new(responses.turns_seen_by(request.caller), responses.events_of)
+    new = body.to_new(responses.turns_seen_by(request.caller), responses.events_of, is_approved=request.is_llama_stacks)
     if body.background:
         stored = responses.start_in_background(request.caller, new, request.attempt)
         if not body.stream:

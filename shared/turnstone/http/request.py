@@ -15,6 +15,7 @@ from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.values.cancellation import StopSignal
 from turnstone.domain.values.frozen import infinity_path
+from turnstone.http.clients import is_llama_stack_client
 
 if TYPE_CHECKING:  # a function loads what its own routes need
     from turnstone.http.forms import SentFile, SentForm
@@ -98,6 +99,11 @@ class Request(NamedTuple):
             repeated_within_s=min(retries * (timeout_s + LONGEST_BACKOFF_S) + SLACK_S, LONGEST_REPEATED_S),
             provider_data=self.provider_data,
         )
+
+    @property
+    def is_llama_stacks(self) -> bool:
+        """Whether an API of OpenAI is requested in Llama Stack's form: by its path, or by one of its clients."""
+        return "/v1/openai/v1/" in self.path or is_llama_stack_client(self.headers)
 
     @property
     def provider_data(self) -> ProviderData:

@@ -80,8 +80,10 @@ def test_a_store_is_made_changed_read_listed_and_deleted(server: Served, prefix:
         "name": "waders",
         "expires_after": None,
         "expires_at": None,
-        "last_active_at": None,
+        "last_active_at": changed["last_active_at"],
     }
+    assert changed["last_active_at"] >= shown["last_active_at"] >= shown["created_at"]
+    assert server.client.get(f"{prefix}/{store['id']}").json() == changed
     deleted = server.client.send(Raw("DELETE", f"{prefix}/{store['id']}".encode()))
     assert deleted.json() == {"id": store["id"], "object": "vector_store.deleted", "deleted": True}
     refused = server.client.get(f"{prefix}/{store['id']}")

@@ -41,6 +41,8 @@ def test_openais_clients_call_a_server_with_approvals_and_its_token_stays_nowher
     assert seen["requested"] == ["completed", ["mcp_list_tools", "mcp_approval_request"]]
     assert seen["answer"] == [["mcp_call", "message"], "It is echoed."]
     assert seen["linked"] is True
+    assert seen["unnamed"] == [["mcp_list_tools", "mcp_call", "message"], "never"]
+    assert seen["named"] == [["mcp_list_tools", "mcp_approval_request"], "always"]
     assert seen["failed"] == ["failed", [["mcp_list_tools", True]]]
     assert seen["failing"]["kinds"][-4:] == [
         *("response.mcp_list_tools.in_progress", "response.mcp_list_tools.failed", "response.output_item.done"),
@@ -59,7 +61,7 @@ def test_openais_clients_call_a_server_with_approvals_and_its_token_stays_nowher
         [400, "tools[0].connector_id"],
     ]
     assert seen["agent"] == ["It is echoed.", ["echo"]]
-    assert mcp.requests.count("tools/call") == 3
+    assert mcp.requests.count("tools/call") == 4
     assert {headers["authorization"] for headers in mcp.headers} == {f"Bearer {TOKEN}"}
     assert TOKEN not in log
     assert [content for content in stored_in(folder) if TOKEN.encode() in content] == []

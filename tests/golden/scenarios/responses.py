@@ -65,10 +65,11 @@ def with_an_mcp_server(world: World) -> None:
     tool = {"type": "mcp", "server_label": "birds", "server_url": mcp, "authorization": "secret-of-birds"}
     free = {"tools": [{**tool, "require_approval": "never"}]}
     world.send("POST", RESPONSES, request_of("call echo {}", stream=True, **free))
-    requested = world.post(RESPONSES, request_of("call echo {}", tools=[tool]))
+    requested = world.post(SHORT, request_of("call echo {}", tools=[tool]))
     request = {"type": "mcp_approval_response", "approval_request_id": requested["output"][-1]["id"]}
     for approves in (True, True, False):
         given = {"input": [{**request, "approve": approves}], "previous_response_id": requested["id"], "tools": [tool]}
-        world.send("POST", RESPONSES, {**request_of(""), **given})
+        world.send("POST", SHORT, {**request_of(""), **given})
+    world.send("POST", RESPONSES, request_of("call echo {}", tools=[tool]))
     world.send("POST", RESPONSES, {**request_of("hello"), "tools": [{**tool, "authorization": "another"}]})
     world.get(f"{RESPONSES}/{requested['id']}")

@@ -1,6 +1,7 @@
-"""Texts at addresses in a request: fetched by the guarded fetcher before its turn is opened, within limits.
+"""Texts at addresses in a request: fetched by the guarded fetcher before anything is stored, within limits.
 
-Covers: services/memory/turns/turn_texts, services/turns/opening, dialects/llama_stack/turns/documents
+Covers: services/memory/turns/turn_texts, services/turns/opening, dialects/llama_stack/turns/documents,
+  dialects/llama_stack/memory/documents
 """
 
 from __future__ import annotations
@@ -112,6 +113,48 @@ def test_an_address_without_a_usable_text_is_a_400_before_the_turn_is_opened(wor
     (problem,) = answered.json()["error"]["detail"]["errors"]
     assert (problem["loc"], why in problem["msg"]) == (["documents", 1, "content"], True), problem
     assert len(world.model.requests) == before
+
+
+def bank_with(world: World, name: str, *contents: str, **more: str) -> Any:
+    """Insert these texts into a new bank; return the answer."""
+    bank = {"memory_bank_id": name, "params": {"memory_bank_type": "keyword"}}
+    assert world.serving.client.post("/v1/memory-banks", bank).status == 200
+    documents = [{"document_id": str(at), "content": each, **more} for at, each in enumerate(contents)]
+    return world.serving.client.post("/v1/tool-runtime/rag-tool/insert", {"vector_db_id": name, "documents": documents})
+
+
+def found_in(world: World, name: str, query: str) -> list[str]:
+    answered = world.serving.client.post(f"/v1/memory-banks/{name}/query", {"query": query})
+    return [chunk["content"] for chunk in answered.json()["chunks"]]
+
+
+@pytest.mark.parametrize("more", [{}, {"mime_type": "text/plain"}])
+def test_a_text_of_rag_that_is_an_address_stands_for_the_text_there(world: World, more: dict[str, str]) -> None:
+    name = f"fetched-{len(more)}"
+    contents = (f" {world.web.url}/notes\n", "data:text/plain;base64,VGVybnMgZGl2ZS4=")
+    answered = bank_with(world, name, *contents, **more)
+    assert answered.status == 200, answered
+    assert found_in(world, name, "måndag") == ["Öppet på måndag."]
+    assert found_in(world, name, "terns") == ["Terns dive."]
+
+
+def test_a_text_of_rag_that_only_contains_an_address_is_kept(world: World) -> None:
+    contents = (
+        f"See {world.web.url}/notes",
+        f"{world.web.url}/notes is in Swedish",
+        "data: swedish, and more",
+        "http://",
+    )
+    answered = bank_with(world, "kept", *contents)
+    assert answered.status == 200, answered
+    assert sorted(found_in(world, "kept", "notes")) == sorted(contents[:2])
+    assert found_in(world, "kept", "data") == [contents[2]]
+
+
+def test_an_address_in_rag_is_fetched_by_the_rules_of_every_address(world: World) -> None:
+    answered = bank_with(world, "refused", "https://127.0.0.1/notes")
+    (problem,) = answered.json()["error"]["detail"]["errors"]
+    assert (answered.status, "no public address" in problem["msg"]) == (400, True), problem
 
 
 class Web:

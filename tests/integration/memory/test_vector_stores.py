@@ -71,6 +71,22 @@ def test_counts_are_those_of_the_documents_at_any_time(both: Make) -> None:
     assert server.core.files.get(LOCAL_CALLER, heron).file_id == heron
 
 
+@pytest.mark.parametrize("days", [None, 3])
+def test_a_change_is_a_use_also_of_a_store_that_never_expires(both: Make, days: int | None) -> None:
+    server = both()
+    before = server.core.vector_stores.get(LOCAL_CALLER, created(server))
+    assert before.used_at is None
+    server.clock.advance(7_200)
+    expiry = {"expires_after_s": days and days * 86_400, "name": "waders"}
+    store_id = before.bank.bank_id
+    changed = server.core.vector_stores.update(LOCAL_CALLER, store_id, lambda bank: bank.model_copy(update=expiry))
+    assert changed.used_at is not None
+    assert changed.used_at - before.bank.created_at >= timedelta(hours=2)
+    assert changed.ends_at == (None if days is None else changed.used_at + timedelta(days=days))
+    again = server.core.vector_stores.get(LOCAL_CALLER, store_id)
+    assert (again.bank, again.used_at) == (changed.bank, changed.used_at.replace(microsecond=0))
+
+
 def test_a_store_with_many_files_and_a_list_of_stores_are_read_in_two_round_trips(both: Make) -> None:
     server = both()
     heron = uploaded(server, "a heron")

@@ -127,6 +127,22 @@ def test_allowed_domains_are_searched_and_no_others_are_shown(services: Services
     assert services.servers["bing"].requests[0].params["q"] == ["site:pages.test rain in spain"]
 
 
+@pytest.mark.parametrize("engine", ["bing", "tavily"])
+@pytest.mark.parametrize(("most", "expected"), [(1, 1), (2, 2), (0, 1), (None, 3), ("many", 3), (99, 10)])
+def test_a_fixed_number_limits_the_results_that_are_requested_and_shown(
+    services: Services, engine: str, most: object, expected: int
+) -> None:
+    box = searching(services, engine)
+    call = invocation("web_search", QUERY, provider_data={KEY_NAMES[engine]: KEY})
+    fixed = {"citations": True, "max_num_results": most}
+    shown = len(results_in(box.invoke(call._replace(fixed_arguments=fixed)).content))
+    (request,) = services.servers[engine].requests
+    requested = request.params["count"][0] if engine == "bing" else json.loads(request.body)["max_results"]
+    assert int(requested) == expected
+    assert shown <= expected
+    assert shown == expected or expected == 10
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_the_callers_key_goes_before_the_definitions_and_that_before_the_servers(
     services: Services, engine: str
@@ -242,7 +258,7 @@ def test_an_invalid_answer_fails_the_call_and_never_shows_the_key(answer: WebAns
     ],
 )
 def test_an_answer_without_results_has_no_results(answer: dict[str, Any]) -> None:
-    assert [engine.results(answer) for engine in ENGINES.values()] == [[], [], []]
+    assert [engine.results(answer, 3) for engine in ENGINES.values()] == [[], [], []]
 
 
 def test_a_long_or_broken_text_of_a_page_is_cut_and_can_be_stored() -> None:
@@ -258,12 +274,12 @@ def test_a_long_or_broken_text_of_a_page_is_cut_and_can_be_stored() -> None:
 def test_a_missing_entry_of_braves_order_is_skipped() -> None:
     order = [{"type": "web", "index": -1}, {"type": "web", "index": 2}, {"type": "web", "index": 0}]
     answer = {"mixed": {"main": order}, "web": {"results": [{"title": "first"}, {"title": "last"}]}}
-    assert ENGINES["brave"].results(answer) == [{"title": "first"}]
+    assert ENGINES["brave"].results(answer, 3) == [{"title": "first"}]
 
 
 def test_brave_without_an_order_of_kinds_returns_its_pages() -> None:
     answer = {"web": {"results": [{"title": str(n), "url": "u", "profile": {}} for n in range(9)]}}
-    assert [result["title"] for result in ENGINES["brave"].results(answer)] == ["0", "1", "2"]
+    assert [result["title"] for result in ENGINES["brave"].results(answer, 3)] == ["0", "1", "2"]
 
 
 @pytest.mark.parametrize("query", [None, "", "  ", 5, ["a"], "x" * 5_000, "\ud800"])

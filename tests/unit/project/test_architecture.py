@@ -62,7 +62,7 @@ SHORT = {
     "domain.values.by_identity": "the key of caches in two layers",
     "functions": "the name of the folder `functions` in a checkout; the wheel holds that folder itself",
     "http.unserved_routes": "the routes of two families, in no folder of functions",
-    "http.server.clients": "the versions of clients that are refused",
+    "http.clients": "the versions of clients that are refused",
     "ports.system": "the clock and the ids",
     "store.keys.blocks": "the keys of one subject, beside those of others",
     "store.keys.tools": "the keys of one subject, beside those of others",

@@ -133,6 +133,24 @@ def test_allowed_tools_are_the_only_ones_that_are_offered() -> None:
     assert [tool["name"] for tool in new.sent.echo["tools"]] == ["add", "sub"]
 
 
+MCP = {"type": "mcp", "server_label": "birds", "server_url": "https://birds.example/mcp"}
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, "never"),
+        ({"require_approval": None}, "never"),
+        ({"require_approval": "always"}, "always"),
+        ({"require_approval": {"always": ["erase"]}}, {"always": ["erase"]}),
+    ],
+)
+def test_an_mcp_server_without_an_approval_of_its_own_gets_that_of_the_dialect(given: Any, expected: Any) -> None:
+    request = CreateResponse.model_validate({"model": "m", "input": "hello", "tools": [{**MCP, **given}]})
+    assert request.to_new().sent.echo["tools"][0]["require_approval"] == ("always" if expected == "never" else expected)
+    assert request.to_new(is_approved=True).sent.echo["tools"][0]["require_approval"] == expected
+
+
 # settings of hosted tools that this server has not, with the field that the refusal names
 WRONG_SETTINGS: tuple[tuple[dict[str, Any], str], ...] = (
     ({**SEARCH, "vector_store_ids": []}, "vector_store_ids"),
@@ -140,7 +158,7 @@ WRONG_SETTINGS: tuple[tuple[dict[str, Any], str], ...] = (
     ({**SEARCH, "filters": {"type": "like", "key": "a", "value": "b"}}, "filters"),
     ({**SEARCH, "ranking_options": {"ranker": "best"}}, "ranker"),
     ({**SEARCH, "ranking_options": {"hybrid_search": {"embedding_weight": 0, "text_weight": 0}}}, "hybrid_search"),
-    ({"type": "web_search", "search_context_size": "high"}, "search_context_size"),
+    ({"type": "web_search", "search_context_size": "huge"}, "search_context_size"),
     ({"type": "web_search", "user_location": {"type": "approximate", "city": "Bern"}}, "city"),
     ({"type": "web_search", "filters": {"allowed_domains": ["https://a.example"]}}, "allowed_domains"),
     ({"type": "web_search", "external_web_access": False}, "external_web_access"),
@@ -186,6 +204,15 @@ def test_hosted_tools_become_toolgroups_with_fixed_arguments() -> None:
     }
     assert new.tool_indexes == (1, 2, 3, 4)
     assert new.sent.echo["tools"][3]["container"] == {"type": "auto", "file_ids": []}
+
+
+@pytest.mark.parametrize(("size", "expected"), [("low", 1), ("medium", None), (None, None), ("high", 6)])
+def test_the_size_of_the_context_of_a_web_search_is_a_number_of_results(size: str | None, expected: int | None) -> None:
+    new = sent(tools=[{"type": "web_search", "search_context_size": size}])
+    (group,) = new.config.toolgroups
+    assert not isinstance(group, str)
+    assert group.args.get("max_num_results") == expected
+    assert new.sent.echo["tools"][0]["search_context_size"] == (size or "medium")
 
 
 @pytest.mark.parametrize(

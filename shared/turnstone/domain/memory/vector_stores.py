@@ -46,7 +46,7 @@ class StoreState(NamedTuple):
     """A vector store as it is now.
 
     Attributes:
-        used_at: the time of the last use, in steps of up to an hour; None where it is not recorded.
+        used_at: the time of the last recorded use, None for no use since the creation.
         ends_at: the time from which the store is gone unless it is used; None for never.
     """
 

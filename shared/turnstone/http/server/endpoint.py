@@ -19,6 +19,7 @@ from turnstone.domain.access.caller import NOBODY, Caller
 from turnstone.domain.errors import SHUTTING_DOWN, BodyTooLarge, Overloaded, TurnAwaited, Unauthenticated, UnknownClient
 from turnstone.domain.errors.codes import ErrorCode
 from turnstone.domain.values.cancellation import StopSignal
+from turnstone.http.clients import unknown_client
 from turnstone.http.errors import (
     RETRY_SOON,
     answer_or_error,
@@ -30,7 +31,6 @@ from turnstone.http.replies import Answer, ModelReply, PiecesReply, Reply, TurnR
 from turnstone.http.request import Request, ids_in
 from turnstone.http.route import Route
 from turnstone.http.server.bodies import READ_ON_FACTOR, IncomingBody, headers_by_name, read_body
-from turnstone.http.server.clients import unknown_client
 from turnstone.http.server.hosting import Hosting
 from turnstone.http.server.request_lines import RequestLine
 from turnstone.http.server.route_threads import RouteThreads

@@ -166,7 +166,10 @@ class Banks:
         def act() -> StoredBank:
             before = self.visible(caller, bank_id, kind)
             self._deps.rules.check_deletion(caller, before.bank.stamp, KIND, bank_id, "change")
-            changed = with_expiry(change(before.bank), before.content_id, self._deps.clock.now(), before.rev + 1)
+            now = self._deps.clock.now()
+            changed = with_expiry(change(before.bank), before.content_id, now, before.rev + 1)
+            if before.bank.source is None:
+                changed = changed._replace(used_at=now)
             self._deps.store.replace(caller.tenant, before, changed)
             return changed
 

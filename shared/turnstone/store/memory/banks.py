@@ -54,7 +54,8 @@ class StoredBank(NamedTuple):
 
     Attributes:
         content_id: the id of its content, another one for each bank of the same name.
-        used_at: the time of the last query or insertion, in steps of up to an hour; None for a bank that never expires.
+        used_at: the time of the last change, and in a bank that expires of the last query or insertion, in steps of up
+            to an hour; None before.
         expiry: the cause of the job that ends the bank: its creation, or the change of its expiry.
         rev: the revision of its record, 0 for one that is not stored yet.
     """

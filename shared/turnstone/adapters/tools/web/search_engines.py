@@ -43,28 +43,28 @@ class SearchEngine:
     Attributes:
         url: its address, unless the operator configures another.
         caller_key: the field of a caller's own key in the provider data.
-        question: creates the request from a query and a key.
-        results: extracts the results for a model, `TOP_K` at most.
+        question: creates the request from a query, a key and a number of results.
+        results: extracts the results for a model, so many at most.
     """
 
     title: str
     url: str
     caller_key: str
-    question: Callable[[str, str], ServiceRequest]
-    results: Callable[[Json], list[Any]]
+    question: Callable[[str, str, int], ServiceRequest]
+    results: Callable[[Json, int], list[Any]]
 
 
-def brave_results(answer: Json) -> list[Any]:
+def brave_results(answer: Json, most: int) -> list[Any]:
     """Return the best results in Brave's mixed order of kinds.
 
     An entry of that order refers to one result, or to all results of its kind as a list.
     """
-    mixed = (_at_entry(answer, entry) for entry in entries_in(answer, "mixed", "main"))
-    found = list(islice(filter(None, mixed), TOP_K))
-    return found or _each_of(entries_in(answer, "web", "results"), WEB_FIELDS)
+    mixed = (_at_entry(answer, entry, most) for entry in entries_in(answer, "mixed", "main"))
+    found = list(islice(filter(None, mixed), most))
+    return found or _each_of(entries_in(answer, "web", "results"), WEB_FIELDS, most)
 
 
-def _at_entry(answer: Json, entry: Any) -> dict[str, Any] | list[dict[str, Any]] | None:
+def _at_entry(answer: Json, entry: Any, most: int) -> dict[str, Any] | list[dict[str, Any]] | None:
     kind = entry.get("type") if isinstance(entry, dict) else None
     if not isinstance(kind, str) or kind not in FIELDS_OF_KINDS:
         return None
@@ -72,33 +72,33 @@ def _at_entry(answer: Json, entry: Any) -> dict[str, Any] | list[dict[str, Any]]
     index = entry.get("index")
     if isinstance(index, int) and not entry.get("all"):
         return picked(results[index], fields) if 0 <= index < len(results) else None
-    return _each_of(results, fields)
+    return _each_of(results, fields, most)
 
 
-def _bing_results(answer: Json) -> list[Any]:
-    return _each_of(entries_in(answer, "webPages", "value"), ("name", "url", "snippet"))
+def _bing_results(answer: Json, most: int) -> list[Any]:
+    return _each_of(entries_in(answer, "webPages", "value"), ("name", "url", "snippet"), most)
 
 
-def _tavily_results(answer: Json) -> list[Any]:
-    return _each_of(entries_in(answer, "results"), ("title", "url", "content", "score"))
+def _tavily_results(answer: Json, most: int) -> list[Any]:
+    return _each_of(entries_in(answer, "results"), ("title", "url", "content", "score"), most)
 
 
-def _each_of(results: Iterable[Any], fields: tuple[str, ...]) -> list[dict[str, Any]]:
-    return list(islice(filter(None, (picked(result, fields) for result in results)), TOP_K))
+def _each_of(results: Iterable[Any], fields: tuple[str, ...], most: int) -> list[dict[str, Any]]:
+    return list(islice(filter(None, (picked(result, fields) for result in results)), most))
 
 
-def _brave_request(query: str, key: str) -> ServiceRequest:
+def _brave_request(query: str, key: str, most: int) -> ServiceRequest:  # noqa: ARG001 - it counts each kind by itself
     cut_query = " ".join(query.split()[:MAX_BRAVE_WORDS])[:MAX_BRAVE_CHARACTERS]
     return ServiceRequest(params={"q": cut_query, "text_decorations": "false"}, headers={"X-Subscription-Token": key})
 
 
-def _bing_request(query: str, key: str) -> ServiceRequest:
-    query_params = {"q": query, "count": str(TOP_K), "textFormat": "Raw"}
+def _bing_request(query: str, key: str, most: int) -> ServiceRequest:
+    query_params = {"q": query, "count": str(most), "textFormat": "Raw"}
     return ServiceRequest(params=query_params, headers={"Ocp-Apim-Subscription-Key": key})
 
 
-def _tavily_request(query: str, key: str) -> ServiceRequest:
-    return ServiceRequest(posted={"query": query, "max_results": TOP_K}, headers={"Authorization": f"Bearer {key}"})
+def _tavily_request(query: str, key: str, most: int) -> ServiceRequest:
+    return ServiceRequest(posted={"query": query, "max_results": most}, headers={"Authorization": f"Bearer {key}"})
 
 
 ENGINES = {

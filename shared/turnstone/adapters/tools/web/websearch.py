@@ -16,7 +16,7 @@ from turnstone.adapters.tools.web.json_service import (
     query_of,
     without_key,
 )
-from turnstone.adapters.tools.web.search_engines import ENGINES, SearchEngine
+from turnstone.adapters.tools.web.search_engines import ENGINES, TOP_K, SearchEngine
 from turnstone.domain.errors import ToolFailed
 from turnstone.domain.registry.tool_settings import WebSearchSettings
 from turnstone.domain.tools.cited_results import CitedResult, numbered_from, written_results
@@ -31,6 +31,7 @@ WEB_SEARCH = ToolDef(
         ToolParameter(name="query", parameter_type="string", description="What to search for, in a few words."),
     ),
 )
+MOST_RESULTS = 10
 # models were trained to call the search by this name, and clients search steps for it
 OFFERED_AS = {WEB_SEARCH.name: "brave_search"}
 
@@ -61,9 +62,10 @@ class WebSearchToolbox:
         service = Service(engine.title, url, self._fetcher(self._url if name == self._own else None))
         domains = [str(domain) for domain in invocation.fixed_arguments.get("allowed_domains") or ()]
         sites = " OR ".join(f"site:{domain}" for domain in domains)
-        question = engine.question(f"{sites} {query}" if sites else query, key)
+        most = _number(invocation.fixed_arguments.get("max_num_results"))
+        question = engine.question(f"{sites} {query}" if sites else query, key, most)
         answer = service.query_service(question, key, invocation)
-        results = engine.results(answer)
+        results = engine.results(answer, most)
         if invocation.fixed_arguments.get("citations"):
             return ToolResult(_cited(results, domains, invocation.position), {"engine": name})
         return ToolResult(as_text({"query": query, "top_k": results}), {"engine": name})
@@ -84,6 +86,11 @@ class WebSearchToolbox:
                 if passed_on is not None:
                     return other_name, other, passed_on.strip()
         raise without_key(f"the web search ({engine.title})", engine.caller_key, "tools.websearch")
+
+
+def _number(given: Any) -> int:
+    """Return how many results a model is shown, at most."""
+    return min(max(given, 1), MOST_RESULTS) if isinstance(given, int) else TOP_K
 
 
 def _cited(results: Iterable[Any], domains: Sequence[str], position: int) -> Content:

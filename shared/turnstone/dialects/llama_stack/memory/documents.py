@@ -25,7 +25,7 @@ from turnstone.domain.memory.documents import (
 )
 from turnstone.domain.memory.insertions import CHUNK_NAME
 from turnstone.domain.memory.questions import Hit
-from turnstone.domain.memory.texts.extraction import address_of, is_binary
+from turnstone.domain.memory.texts.extraction import address_in, address_of, is_binary
 from turnstone.domain.values.content import Content, ImageItem, Url, items_of, text_of
 from turnstone.domain.values.frozen import Frozen, JsonObject, Many, NullMeansDefault
 
@@ -54,12 +54,21 @@ class MemoryDocument(NullMeansDefault):
     mime_type: Annotated[str, Field(max_length=255)] = ""
     metadata: JsonObject = {}
 
-    def to_text(self, number: int, chunking: Chunking | None = None) -> TextDocument:
-        """Return the document. Raises Unsupported for an image."""
-        mime_type = self.mime_type or ("" if isinstance(self.content, Url) else PLAIN_TEXT)
-        new = NewDocument(self.document_id, self.metadata, mime_type, chunking=chunking)
+    def to_text(self, number: int, chunking: Chunking | None = None, *, takes_addresses: bool = False) -> TextDocument:
+        """Return the document. Raises Unsupported for an image.
+
+        Args:
+            takes_addresses: whether a text that is an address and nothing else stands for the document there.
+        """
+        address = None
         if isinstance(self.content, Url):
-            return TextDocument(new, "", self.content.uri)
+            address = self.content.uri
+        elif takes_addresses and isinstance(self.content, str):
+            address = address_in(self.content)
+        mime_type = self.mime_type or (PLAIN_TEXT if address is None else "")
+        new = NewDocument(self.document_id, self.metadata, mime_type, chunking=chunking)
+        if address is not None or isinstance(self.content, Url):
+            return TextDocument(new, "", address)
         if any(isinstance(item, ImageItem) for item in items_of(self.content)):
             location = ("documents", number, "content")
             raise Unsupported(f"documents.{number}.content: memory banks hold texts only; leave images out", location)

@@ -28,7 +28,8 @@ class InsertRagDocuments(NullMeansDefault):
     def to_texts(self) -> list[TextDocument]:
         """Return the documents, in chunks that overlap by a quarter. Raises Unsupported for an image."""
         chunking = chunking_of(self.chunk_size_in_tokens)
-        return [document.to_text(number, chunking) for number, document in enumerate(self.documents)]
+        documents = enumerate(self.documents)
+        return [document.to_text(number, chunking, takes_addresses=True) for number, document in documents]
 
 
 class QueryRag(NullMeansDefault):

@@ -105,6 +105,10 @@ class FileSearch(HostedRequest):
         return ToolGroupWithArgs(name=FILE_SEARCH, args=args)
 
 
+# how many results of a web search a model is shown, where that is not the usual number
+RESULTS_OF_SIZES = {"low": 1, "high": 6}
+
+
 class SearchFilters(StrictRequest):
     """The domains to search, with their subdomains."""
 
@@ -127,7 +131,7 @@ class UserLocation(StrictRequest):
 class WebSearch(HostedRequest):
     type: Literal["web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11"]
     filters: SearchFilters | None = None
-    search_context_size: Literal["medium"] = "medium"
+    search_context_size: Literal["low", "medium", "high"] = "medium"
     search_content_types: Annotated[Many[Literal["text"]], Field(max_length=1)] = ()
     user_location: UserLocation | None = None
     external_web_access: Flag = True
@@ -142,6 +146,8 @@ class WebSearch(HostedRequest):
     def to_toolgroup(self) -> ToolGroupWithArgs:
         domains = list(self.filters.allowed_domains) if self.filters else []
         args = {"citations": True, **({"allowed_domains": domains} if domains else {})}
+        if self.search_context_size in RESULTS_OF_SIZES:
+            args["max_num_results"] = RESULTS_OF_SIZES[self.search_context_size]
         return ToolGroupWithArgs(name=WEB_SEARCH, args=args)
 
 
@@ -208,6 +214,14 @@ class McpTool(HostedRequest):
         if self.authorization is not None and any(name.lower() == "authorization" for name in self.headers):
             raise ValueError("authorization: headers have one, too; send one of them")
         return self
+
+    def approved(self) -> Self:
+        """Return the tool; no call needs an approval unless its own `require_approval` is for one."""
+        return (
+            self
+            if "require_approval" in self.model_fields_set
+            else self.model_copy(update={"require_approval": "never"})
+        )
 
     @property
     def secrets(self) -> tuple[str, ...]:

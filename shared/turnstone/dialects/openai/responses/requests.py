@@ -205,11 +205,19 @@ class CreateResponse(StrictRequest):
         """The response or the conversation that this one continues."""
         return Predecessor(self.previous_response_id, self._conversation_id)
 
-    def to_new(self, turn_with: "TurnWith" = no_turn, events_of: "EventsOf" = lambda _: ()) -> NewResponse:
+    def to_new(
+        self, turn_with: "TurnWith" = no_turn, events_of: "EventsOf" = lambda _: (), *, is_approved: bool = False
+    ) -> NewResponse:
         """Return the request, with the items that it refers to in their turns.
+
+        Args:
+            is_approved: whether the tools of an MCP server without `require_approval` need no approval.
 
         Raises InvalidRequest for items of types that no input has, and as `turn_with` does.
         """
+        if is_approved and any(tool.type == "mcp" for tool in self.tools):
+            approved = tuple(tool.approved() if tool.type == "mcp" else tool for tool in self.tools)
+            return self.model_copy(update={"tools": approved}).to_new(turn_with, events_of)
         items = items_in(self.input, item_at(partial(turn_with, self.predecessor), events_of))
         given = given_input(items)
         named = AGENT.fullmatch(self.model)

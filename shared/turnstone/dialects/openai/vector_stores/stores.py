@@ -127,7 +127,7 @@ class VectorStoreObject(Frozen):
     status: Literal["in_progress", "completed"]
     expires_after: StoreExpiry | None
     expires_at: int | None
-    last_active_at: int | None
+    last_active_at: int
     metadata: dict[str, Any]
 
     @classmethod
@@ -145,7 +145,7 @@ class VectorStoreObject(Frozen):
             status="in_progress" if counts.in_progress else "completed",
             expires_after=None if days is None else StoreExpiry(anchor="last_active_at", days=days),
             expires_at=None if ends_at is None else int(ends_at.timestamp()),
-            last_active_at=None if used_at is None else int(used_at.timestamp()),
+            last_active_at=int((used_at or bank.created_at).timestamp()),
             metadata=dict(bank.metadata),
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import IO, Literal, NamedTuple
 
 # of the text of one document: about four million tokens
@@ -11,6 +12,7 @@ WORD = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 # types whose content is no text, so that a request sends it in base64
 BINARY_TYPES = (PDF, "application/x-pdf", WORD)
 ADDRESSES = ("data:", "http://", "https://")
+ONE_ADDRESS = re.compile(r"https?://[^\s/]\S*|data:[\w.+-]+/[\w.+-]+(?:;[^,;\s]+)*,.*", re.IGNORECASE | re.DOTALL)
 
 # Source: `last_error.code` of files of vector stores in the OpenAI API.
 ProblemCode = Literal["unsupported_file", "invalid_file", "server_error"]
@@ -64,6 +66,12 @@ def too_long() -> ExtractionFailed:
 def is_binary(mime_type: str) -> bool:
     """Return whether a request sends documents of this type in base64."""
     return mime_type.partition(";")[0].strip().lower() in BINARY_TYPES
+
+
+def address_in(text: str) -> str | None:
+    """Return the URL that is the whole text, None for any other text."""
+    found = text.strip()
+    return found if ONE_ADDRESS.fullmatch(found) else None
 
 
 def address_of(content: str, mime_type: str) -> str:

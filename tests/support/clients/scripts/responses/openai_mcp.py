@@ -57,6 +57,10 @@ def main(base_url: str, server_url: str, token: str, gone_url: str) -> None:
         except openai.APIStatusError as error:
             refused.append([error.status_code, error.param])
     report(refused=refused)
+    of_llama_stack = openai.OpenAI(base_url=base_url.replace("/v1", "/v1/openai/v1"), api_key="any", max_retries=0)
+    for name, more in (("unnamed", {}), ("named", {"require_approval": "always"})):
+        answer = of_llama_stack.responses.create(model="stub-llm", input=ECHO, tools=[{**tool, **more}])
+        report(**{name: [[item.type for item in answer.output], answer.tools[0].require_approval]})
     gone = {**tool, "server_url": gone_url}
     events = list(client.responses.create(model="stub-llm", input=ECHO, tools=[gone], stream=True))
     failed = events[-1].response
