@@ -83,6 +83,18 @@ def of_agents(world: World) -> None:
     world.work()
 
 
+@scenario("tests/integration/letta/test_letta_agents.py", fails_by=("not_runnable",))
+def of_rules_that_allow_no_tool(world: World) -> None:
+    """`not_runnable`: the first call has to be of a tool that the agent lacks."""
+    world.serve()
+    rules = [{"type": "InitToolRule", "tool_name": "missing"}]
+    only_send = {**CONFIG, "include_base_tools": False, "tools": ["send_message"], "tool_rules": rules}
+    agent = f"{AGENTS}/{world.post(AGENTS, only_send)['id']}"
+    world.send("POST", f"{agent}/messages", texts(SEND))
+    world.send("POST", f"{agent}/messages/stream", texts(SEND))
+    world.get(f"{agent}/messages?limit=100")
+
+
 @scenario("tests/e2e/letta/test_letta_runs.py", "tests/integration/letta/test_letta_runs.py")
 def of_runs(world: World) -> None:
     world.serve()
