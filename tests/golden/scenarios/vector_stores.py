@@ -6,7 +6,7 @@ from tests.golden.scenarios.files import FILES, sent
 from tests.golden.scenarios.registry import scenario
 from tests.golden.world import World
 
-STORES = "/v1/openai/v1/vector_stores"
+STORES = "/v1/vector_stores"
 
 
 @scenario(
