@@ -1,4 +1,4 @@
-"""A request inserts small files itself where its process does jobs, and leaves a job for what it does not complete.
+"""A request inserts small files itself where its process does jobs, and leaves the others to their jobs.
 
 Covers: services/memory/documents/ingesting
 """
@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.integration.memory.ingesting.test_ingesting import (
+from tests.support.engine.either_store import Make
+from tests.support.engine.harness import Server
+from tests.support.engine.insertions import (
     BANK,
     FIRST,
     WORDS,
@@ -24,8 +26,6 @@ from tests.integration.memory.ingesting.test_ingesting import (
     texts,
     uploaded,
 )
-from tests.support.engine.either_store import Make
-from tests.support.engine.harness import Server
 from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.errors import ModelBusy, StoreUnavailable
 from turnstone.domain.jobs import Job
@@ -86,7 +86,7 @@ def test_small_files_are_inserted_and_large_ones_left_to_the_jobs(
     assert left_of_insertions(server) == []
 
 
-def test_the_jobs_thread_finds_nothing_to_do_beside_the_request(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_jobs_thread_finds_nothing_to_do_during_the_request(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     server = opened(make)
     embeddings = Embeddings(server, monkeypatch)
     file_id = uploaded(server, b"high water")

@@ -112,7 +112,7 @@ class VectorStores:
         return self._state(caller, stored)
 
     def _missing(self, caller: Caller, file_ids: Sequence[str]) -> set[str]:
-        """Return the ids of files that the caller may not see. Raises NotFound for what is no id of a file."""
+        """Return the ids of files that the caller may not see. Raises NotFound for one that no path can name."""
         try:
             self._deps.files(caller, file_ids)
         except NotFound:
