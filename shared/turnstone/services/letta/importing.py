@@ -5,7 +5,7 @@ That write also ends the job that removes the turns, which is stored with the fi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -45,7 +45,8 @@ if TYPE_CHECKING:
     from turnstone.services.letta.agents import LettaAgents
     from turnstone.services.letta.tools import CustomTools
 
-AT_ONCE = 25  # records of a write, of up to 400 KB each
+AT_ONCE = 25  # records of a write
+AT_ONCE_BYTES = 3_000_000  # of their bodies: DynamoDB refuses a transaction of more than 4 MB
 REMOVED_AFTER = timedelta(hours=1)  # longer than any request
 
 
@@ -120,8 +121,7 @@ class LettaImporting:
         removing = put_job(job_of("clean_session", ref, session, now).again_at(now + REMOVED_AFTER))
         puts = [removing, *(put_turn(ref, state) for state in states)]
         puts += [put_segment(ref, segment) for segment in rebuilt(states)]
-        for first in range(0, len(puts), AT_ONCE):
-            part = puts[first : first + AT_ONCE]
+        for part in _parts(puts):
             stored += part
             self._deps.records.write(part)
         _, *listed = creation(ref, session, now)  # the agent is created by the same write
@@ -173,6 +173,19 @@ class LettaImporting:
         deletes = [Delete(put.key) for put in reversed(stored)]  # the job last
         for first in range(0, len(deletes), MAX_OPERATIONS):
             self._deps.records.write(deletes[first : first + MAX_OPERATIONS])
+
+
+def _parts(puts: Sequence[Put]) -> Iterator[list[Put]]:
+    """Yield the puts in order, in parts that one write takes; a body over the limit is stored outside of its record."""
+    part: list[Put] = []
+    size_bytes = 0
+    for put in puts:
+        if part and (len(part) == AT_ONCE or size_bytes + len(put.body) > AT_ONCE_BYTES):
+            yield part
+            part, size_bytes = [], 0
+        part.append(put)
+        size_bytes += len(put.body)
+    yield part
 
 
 def _end_of(state: TurnState) -> datetime:
