@@ -6,13 +6,12 @@ That write also ends the job that removes the turns, which is stored with the fi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from turnstone.domain.access.access import owner_of
-from turnstone.domain.errors import ContentLost, NotFound, StoreUnavailable
+from turnstone.domain.errors import ContentLost, StoreUnavailable
 from turnstone.domain.letta.agents import MAIN, LettaAgent, NewLettaAgent, main_session
 from turnstone.domain.letta.histories import Imported, PastInference, PastTurn
 from turnstone.domain.messages.messages import CompletionMessage
@@ -38,7 +37,6 @@ from turnstone.store.sessions.turn_records import put_turn
 
 if TYPE_CHECKING:
     from turnstone.domain.access.caller import Caller
-    from turnstone.domain.letta.tools import CustomTool
     from turnstone.domain.turns.loop_policies import LoopPolicy
     from turnstone.ports.storage import RangeStore
     from turnstone.ports.system import Clock, IdGenerator
@@ -74,7 +72,8 @@ class LettaImporting:
         """Return the new agent with its turns. For the errors see `LettaAgents.create` and `CustomTools.upsert`."""
         new, past = imported.new, imported.past
         for tool in imported.tools:
-            self._keep(caller, tool, attempt, replaces=imported.replaces_tools)
+            of_tool = Attempt(fingerprint=attempt.fingerprint)
+            self._deps.tools().upsert(caller, tool, of_tool, replaces=imported.replaces_tools)
         stored: list[Put] = []
 
         def beside(agent_id: str) -> Sequence[Operation]:
@@ -92,15 +91,6 @@ class LettaImporting:
             is_theirs = agent is not None and bool(stored) and _is_of(stored, agent)
             if not is_unclear and not is_theirs:  # refused, or created by an earlier attempt
                 self._remove(stored)
-
-    def _keep(self, caller: Caller, tool: CustomTool, attempt: Attempt, *, replaces: bool) -> None:
-        """Store the tool, unless there is one of its name that is not to be replaced."""
-        tools = self._deps.tools()
-        if not replaces:
-            with suppress(NotFound):
-                tools.id_named(caller, tool.name)
-                return
-        tools.upsert(caller, tool, Attempt(fingerprint=attempt.fingerprint))
 
     def _stored(
         self, caller: Caller, agent_id: str, new: NewLettaAgent, past: Sequence[PastTurn], stored: list[Put]
