@@ -84,7 +84,7 @@ class Deleting:
     def _try_renew(self, ref: SessionRef, job: Job) -> bool:
         """Delete the session with the messages of one of Letta's agents; return whether it is that session.
 
-        The next message gets a session of another id: one of the same id would be removed by the job. Raises NotFound.
+        The next message gets a session of another id: one of the same id would be removed by the job.
         """
         from turnstone.domain.letta.agents import main_session  # deferred: few sessions are of Letta's agents
         from turnstone.store.letta.agents import put_fields
@@ -95,15 +95,13 @@ class Deleting:
             nonlocal is_renewed
             fields = self._deps.letta_agents().fields(ref.tenant, ref.agent_id)
             session = self._deps.sessions.header(ref)
-            if session is None:
-                raise NotFound("session", ref.session_id)
-            is_renewed = main_session(ref.agent_id, fields.generation) == ref.session_id
-            if not is_renewed:
+            is_renewed = session is not None and main_session(ref.agent_id, fields.generation) == ref.session_id
+            if session is None or not is_renewed:
                 return AgentChange(found.agent.agent_config)
             renewed = fields.model_copy(update={"generation": fields.generation + 1})
             writes = (put_fields(ref.tenant, ref.agent_id, renewed), *self._deps.sessions.removal(ref, session))
             return AgentChange(found.agent.agent_config, (*writes, put_job(job)))
 
-        with suppress(ContentLost):  # of the agent, which then has no next message
+        with suppress(ContentLost, NotFound):  # of the agent, which then has no next message; responses have none
             self._deps.agents.change(ref.tenant, ref.agent_id, act)
         return is_renewed
