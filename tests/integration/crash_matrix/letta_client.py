@@ -29,6 +29,7 @@ CALLS = {
     "say": ["send_message"],
     "note": ["core_memory_append", "send_message"],
     "keep": ["archival_memory_insert", "send_message"],
+    "first": [],  # no answer is made to a first message
 }
 Act = Callable[["Process"], object]
 
@@ -59,13 +60,19 @@ class LettaClient:
         session_id = main_session(self.agent_id, generation)
         return SessionRef(tenant=LOCAL_CALLER.tenant, agent_id=self.agent_id, session_id=session_id)
 
-    def create(self, server: Process, *, is_keyed: bool = False) -> None:
-        """Create the agent with a memory block, under a key if so."""
-        body = CreateLettaAgent.model_validate({"llm_config": {"model": "scripted"}, "memory_blocks": [HUMAN]})
+    def create(self, server: Process, *first: str, is_keyed: bool = False) -> None:
+        """Create the agent with a memory block and these first messages, under a key if so."""
+        self.sent += first
+        messages = [{"role": "user", "text": text} for text in first]
+        body = CreateLettaAgent.model_validate(
+            {"llm": "scripted", "memory_blocks": [HUMAN], "initial_message_sequence": messages}
+        )
 
         def act(at: Process) -> None:
+            importing = at.core.letta_importing
             by = self._by("create") if is_keyed else attempt()
-            self.agent_id = at.core.letta_agents.create(LOCAL_CALLER, body.to_new(NAME), by).agent_id
+            imported = body.to_imported(NAME, importing.now)
+            self.agent_id = importing.create(LOCAL_CALLER, imported, by).agent_id
 
         self._do(server, act)
 

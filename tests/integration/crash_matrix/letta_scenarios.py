@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.integration.crash_matrix.client import Client
+from tests.integration.crash_matrix.processes import LARGE
 from tests.integration.crash_matrix.world import World
 
 
@@ -12,6 +13,14 @@ def letta_agent_is_created(world: World, _: Client) -> None:
     server, client = world.process(), world.letta_client()
     world.faults.begin()
     client.create(server, is_keyed=True)
+
+
+def letta_agent_is_created_with_a_message(world: World, _: Client) -> None:
+    """Its turn is stored before it, and a job removes the turn unless the agent is created; the next one follows it."""
+    server, client = world.process(), world.letta_client()
+    world.faults.begin()
+    client.create(server, f"first {LARGE} {LARGE}", is_keyed=True)
+    client.send(server, "say hello")
 
 
 def message_of_a_letta_agent(world: World, _: Client) -> None:
@@ -88,6 +97,7 @@ def letta_agent_is_deleted(world: World, _: Client) -> None:
 # scenario: its calls of each port, as counted once; fewer would mean that some call is never failed
 SCENARIOS: dict[Callable[[World, Client], None], dict[str, int]] = {
     letta_agent_is_created: {"store": 4, "blobs": 2},
+    letta_agent_is_created_with_a_message: {"store": 16, "blobs": 7, "model": 1},
     message_of_a_letta_agent: {"store": 10, "blobs": 3, "model": 1},
     letta_agent_edits_its_block: {"store": 19, "blobs": 4, "model": 2},
     letta_agent_keeps_a_passage: {"store": 28, "blobs": 5, "model": 2},

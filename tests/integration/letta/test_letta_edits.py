@@ -1,6 +1,7 @@
 """Edited messages over both stores: the next turn has them, and the list shows them.
 
-Covers: services/letta/editing, domain/letta/edits, dialects/letta/turns/edits, store/sessions/log_entries
+Covers: services/letta/editing, domain/letta/edits, dialects/letta/turns/edits, store/sessions/log_entries,
+services/cleanup/deleting
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.models.scripted import Scripted, call
+from tests.support.engine.banks import done_jobs
 from tests.support.engine.either_store import Make
 from tests.support.engine.harness import Held, Server, attempt
 from turnstone.dialects.letta.ids import message_id
@@ -126,3 +128,20 @@ def test_a_running_turn_refuses_edits(make: Make) -> None:
     held.open()
     server.drain(broadcast)
     assert edit(server, ref, 0, text="x").text == "x"
+
+
+@pytest.mark.parametrize("is_in_agents_api", [True, False])
+def test_messages_after_a_deletion_outlive_its_clean_up(make: Make, is_in_agents_api: bool) -> None:
+    server = make(send("one"), send("two"), send("three"))
+    agent_id = agent(server)
+    before = turn(server, agent_id, "old")
+    if is_in_agents_api:
+        server.core.deleting.delete_session(LOCAL_CALLER, before.session)
+    else:
+        server.core.letta_messages.reset(LOCAL_CALLER, agent_id)
+    turn(server, agent_id, "new")
+    done_jobs(server)
+    turn(server, agent_id, "newer")
+    _, turns = server.core.letta_messages.read(LOCAL_CALLER, agent_id, None)
+    assert [state.turn.input_messages[0].content for state in turns] == ["newer", "new"]
+    assert ("old" in prompt(server), "new" in prompt(server)) == (False, True)

@@ -6,7 +6,9 @@ domain/letta/histories
 
 from __future__ import annotations
 
+import base64
 import json
+import random
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -37,6 +39,7 @@ from turnstone.ports.records import Put
 
 AT = datetime(2025, 6, 1, tzinfo=UTC)
 SEND = "send_message"
+MOST_TRANSACTION_BYTES = 4 * 1024 * 1024  # DynamoDB's limit, which its double lacks
 AS_IT_IS = ImportFields(append_copy_suffix=False)
 Json = dict[str, Any]
 
@@ -114,6 +117,21 @@ def test_a_long_history_is_imported_whole_and_the_conversation_continues(make: M
     texts = contents(server.inference.requests[0].messages)
     assert ("question 129" in texts, texts[-1]) == (True, "and?")
     server.assert_whole(ref_of(agent))
+
+
+def test_no_write_of_a_large_history_is_over_the_limit_of_a_transaction(make: Make) -> None:
+    server = make()
+    texts = [base64.b64encode(random.Random(number).randbytes(300_000)).decode() for number in range(18)]
+    rows = [row(role, text if role == "user" else "Yes.") for text in texts for role in ("user", "assistant")]
+    agent = imported(server, file_of(rows))
+    bodies = [
+        [len(each.body) for each in call.operations if isinstance(each, Put)]
+        for call in server.store.calls
+        if call.verb == "write"
+    ]
+    assert sum(map(sum, bodies)) > MOST_TRANSACTION_BYTES
+    assert max(map(sum, bodies)) < MOST_TRANSACTION_BYTES
+    assert [state.turn.input_messages[0].content for state in states(server, agent)] == texts
 
 
 def test_a_new_agent_begins_with_the_messages_that_its_creator_sends(make: Make) -> None:

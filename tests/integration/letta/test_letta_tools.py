@@ -7,13 +7,14 @@ Covers: services/letta/tools, services/letta/python_tools, services/letta/agents
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pytest
 
 from tests.fakes.models.scripted import Scripted, call
 from tests.support.engine.either_store import Make
-from tests.support.engine.harness import Server, attempt
+from tests.support.engine.harness import Server, StoreCall, attempt, together
 from turnstone.dialects.letta.agents import state_of
 from turnstone.dialects.letta.custom.requests import CreateTool, RunTool, UpdateTool
 from turnstone.dialects.letta.messages import AnswerTool, response_of
@@ -24,12 +25,20 @@ from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.errors import Forbidden, IdempotencyMismatch, InvalidRequest, NotFound, ToolNameTaken, Unsupported
 from turnstone.domain.letta.agents import ALL_TOOLS, LettaAgent, tool_id
 from turnstone.domain.letta.python_runs import OFF, PythonCall, PythonOutcome
-from turnstone.domain.letta.tools import StoredTool, ToolQuery, toolgroup_of_custom
+from turnstone.domain.letta.tools import CustomTool, StoredTool, ToolQuery, toolgroup_of_custom
 from turnstone.domain.messages.messages import UserMessage
 from turnstone.domain.values.cancellation import StopSignal
 
 STRANGER = Caller(tenant="another", principal="stranger")
 SECRET = "hush-4711"
+
+
+def new_tool(text: str = "Roll a die.") -> CustomTool:
+    return CreateTool.model_validate({"source_code": source(text=text)}).to_new()
+
+
+def reads_the_name(called: StoreCall) -> bool:
+    return called.keys == ("roll",)
 
 
 @dataclass
@@ -205,6 +214,31 @@ def test_a_foreign_tool_is_a_missing_one(make: Make) -> None:
     with pytest.raises(InvalidRequest):
         server.core.agents.create(STRANGER, config, attempt())
     assert server.core.agents.create(LOCAL_CALLER, config, attempt())
+
+
+@pytest.mark.parametrize(("replaces", "text"), [(True, "Second."), (False, "First.")])
+def test_an_upsert_meets_a_tool_that_another_one_creates(make: Make, replaces: bool, text: str) -> None:
+    server, other = make(), make()
+    first: list[StoredTool] = []
+    create = partial(other.core.letta_tools.upsert, LOCAL_CALLER, new_tool("First."), attempt())
+    server.store.after(reads_the_name, lambda: first.append(create()))
+    second = server.core.letta_tools.upsert(LOCAL_CALLER, new_tool("Second."), attempt(), replaces=replaces)
+    assert second.tool == first[0].tool.model_copy(update={"source_code": source(text=text), "description": text})
+
+
+def test_an_upsert_meets_a_tool_that_is_deleted(make: Make) -> None:
+    server, other = make(), make()
+    before = tool(other).tool.tool_id
+    server.store.after(reads_the_name, lambda: other.core.letta_tools.delete(LOCAL_CALLER, before))
+    after = server.core.letta_tools.upsert(LOCAL_CALLER, new_tool(), attempt()).tool.tool_id
+    assert after not in ("", before)
+
+
+def test_equal_upserts_at_once_make_one_tool(make: Make) -> None:
+    server = make()
+    upsert = server.core.letta_tools.upsert
+    made = together(*(lambda: upsert(LOCAL_CALLER, new_tool(), attempt()) for _ in range(4)))
+    assert len({each.tool.tool_id for each in made}) == 1
 
 
 def test_a_deleted_tool_is_taken_out_of_its_agents_and_their_turns_go_on(make: Make) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from turnstone.services.cleanup.sweeping import Sweeper
     from turnstone.services.memory.provided_clearing import ProvidedClearing
     from turnstone.services.webhooks.sending import WebhookSending
+    from turnstone.store.letta.agents import LettaAgentStore
 
 
 class CleanupServices:
@@ -51,9 +52,15 @@ class CleanupServices:
                 clock=ports.clock,
                 stop_runs=(lambda _: None) if self._foundation.is_on_lambda else self._turns().local_runs.stop,
                 blocks=self._blocks,
+                letta_agents=self._letta_agents,
             ),
             self._foundation.rules,
         )
+
+    def _letta_agents(self) -> LettaAgentStore:
+        from turnstone.store.letta.agents import LettaAgentStore
+
+        return LettaAgentStore(self._foundation.ports.store)
 
     @cached_property
     def cleaning(self) -> Cleaning:

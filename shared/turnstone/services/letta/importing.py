@@ -5,14 +5,13 @@ That write also ends the job that removes the turns, which is stored with the fi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from turnstone.domain.access.access import owner_of
-from turnstone.domain.errors import ContentLost, NotFound, StoreUnavailable
+from turnstone.domain.errors import ContentLost, StoreUnavailable
 from turnstone.domain.letta.agents import MAIN, LettaAgent, NewLettaAgent, main_session
 from turnstone.domain.letta.histories import Imported, PastInference, PastTurn
 from turnstone.domain.messages.messages import CompletionMessage
@@ -38,14 +37,14 @@ from turnstone.store.sessions.turn_records import put_turn
 
 if TYPE_CHECKING:
     from turnstone.domain.access.caller import Caller
-    from turnstone.domain.letta.tools import CustomTool
     from turnstone.domain.turns.loop_policies import LoopPolicy
     from turnstone.ports.storage import RangeStore
     from turnstone.ports.system import Clock, IdGenerator
     from turnstone.services.letta.agents import LettaAgents
     from turnstone.services.letta.tools import CustomTools
 
-AT_ONCE = 25  # records of a write, of up to 400 KB each
+AT_ONCE = 25  # records of a write
+AT_ONCE_BYTES = 3_000_000  # of their bodies: DynamoDB refuses a transaction of more than 4 MB
 REMOVED_AFTER = timedelta(hours=1)  # longer than any request
 
 
@@ -73,7 +72,8 @@ class LettaImporting:
         """Return the new agent with its turns. For the errors see `LettaAgents.create` and `CustomTools.upsert`."""
         new, past = imported.new, imported.past
         for tool in imported.tools:
-            self._keep(caller, tool, attempt, replaces=imported.replaces_tools)
+            of_tool = Attempt(fingerprint=attempt.fingerprint)
+            self._deps.tools().upsert(caller, tool, of_tool, replaces=imported.replaces_tools)
         stored: list[Put] = []
 
         def beside(agent_id: str) -> Sequence[Operation]:
@@ -91,15 +91,6 @@ class LettaImporting:
             is_theirs = agent is not None and bool(stored) and _is_of(stored, agent)
             if not is_unclear and not is_theirs:  # refused, or created by an earlier attempt
                 self._remove(stored)
-
-    def _keep(self, caller: Caller, tool: CustomTool, attempt: Attempt, *, replaces: bool) -> None:
-        """Store the tool, unless there is one of its name that is not to be replaced."""
-        tools = self._deps.tools()
-        if not replaces:
-            with suppress(NotFound):
-                tools.id_named(caller, tool.name)
-                return
-        tools.upsert(caller, tool, Attempt(fingerprint=attempt.fingerprint))
 
     def _stored(
         self, caller: Caller, agent_id: str, new: NewLettaAgent, past: Sequence[PastTurn], stored: list[Put]
@@ -120,8 +111,7 @@ class LettaImporting:
         removing = put_job(job_of("clean_session", ref, session, now).again_at(now + REMOVED_AFTER))
         puts = [removing, *(put_turn(ref, state) for state in states)]
         puts += [put_segment(ref, segment) for segment in rebuilt(states)]
-        for first in range(0, len(puts), AT_ONCE):
-            part = puts[first : first + AT_ONCE]
+        for part in _parts(puts):
             stored += part
             self._deps.records.write(part)
         _, *listed = creation(ref, session, now)  # the agent is created by the same write
@@ -173,6 +163,19 @@ class LettaImporting:
         deletes = [Delete(put.key) for put in reversed(stored)]  # the job last
         for first in range(0, len(deletes), MAX_OPERATIONS):
             self._deps.records.write(deletes[first : first + MAX_OPERATIONS])
+
+
+def _parts(puts: Sequence[Put]) -> Iterator[list[Put]]:
+    """Yield the puts in order, in parts that one write takes; a body over the limit is stored outside of its record."""
+    part: list[Put] = []
+    size_bytes = 0
+    for put in puts:
+        if part and (len(part) == AT_ONCE or size_bytes + len(put.body) > AT_ONCE_BYTES):
+            yield part
+            part, size_bytes = [], 0
+        part.append(put)
+        size_bytes += len(put.body)
+    yield part
 
 
 def _end_of(state: TurnState) -> datetime:

@@ -16,7 +16,7 @@ from turnstone.domain.turns.attempts import Attempt
 from turnstone.ports.system import Clock, IdGenerator
 from turnstone.services.access.access import AccessRules
 from turnstone.services.access.visible_list import Listing
-from turnstone.store.layout.contention import retried
+from turnstone.store.layout.contention import ReadAgain, retried
 from turnstone.store.letta.tools import ToolStore
 
 AT_ONCE = 50
@@ -53,19 +53,27 @@ class CustomTools:
             raise ToolNameTaken(new.name) from conflict
         return self.read(caller, tool_id)
 
-    def upsert(self, caller: Caller, new: CustomTool, attempt: Attempt) -> StoredTool:
-        """Return the tool of that name with the fields of the new one, created if there is none.
+    def upsert(self, caller: Caller, new: CustomTool, attempt: Attempt, *, replaces: bool = True) -> StoredTool:
+        """Return the tool of that name with the fields of the new one, or as it is; created if there is none.
 
         Raises Forbidden, and ToolNameTaken where another caller's hidden tool has the name.
         """
         _refuse_base_name(new.name)
-        tool_id = self._deps.store.id_named(caller.tenant, new.name)
-        if tool_id is None:
-            return self.create(caller, new, attempt)
-        try:
-            return self.change(caller, tool_id, lambda tool: new.model_copy(update={"tool_id": tool.tool_id}))
-        except NotFound as hidden:
-            raise ToolNameTaken(new.name) from hidden
+
+        def act() -> StoredTool:
+            tool_id = self._deps.store.id_named(caller.tenant, new.name)
+            try:
+                if tool_id is None:
+                    return self.create(caller, new, attempt)
+                if not replaces:
+                    return self.read(caller, tool_id)
+                return self.change(caller, tool_id, lambda tool: new.model_copy(update={"tool_id": tool.tool_id}))
+            except (NotFound, ToolNameTaken) as refused:
+                if self._deps.store.id_named(caller.tenant, new.name) != tool_id:
+                    raise ReadAgain from refused
+                raise ToolNameTaken(new.name) from refused
+
+        return retried(act, BUSY, on=(ReadAgain,))
 
     def read(self, caller: Caller, tool_id: str) -> StoredTool:
         """Return the tool. Raises NotFound, ContentLost."""
