@@ -10,8 +10,9 @@ from turnstone.http.route import Route
 
 def add_store_file(request: Request) -> FileReply:
     body, store_id = parse(request, AddStoreFile), request.path_params["vector_store_id"]
-    new = [body.to_document()]
-    (document,) = request.use_cases.vector_stores.add_files(request.caller, store_id, new, request.attempt)
+    (document,) = request.use_cases.vector_stores.add_files(
+        request.caller, store_id, [body.to_document()], request.attempt, is_waiting=request.is_llama_stacks
+    )
     return json_reply(wire_json(StoreFile.of(store_id, document)))
 
 

@@ -11,9 +11,8 @@ from turnstone.http.route import Route
 
 def create_vector_store(request: Request) -> FileReply:
     body = parse(request, CreateVectorStore)
-    state = request.use_cases.vector_stores.create(
-        request.caller, body.to_bank(), body.file_ids, request.provider_data, request.attempt
-    )
+    given = request.caller, body.to_bank(), body.file_ids, request.provider_data, request.attempt
+    state = request.use_cases.vector_stores.create(*given, is_llama_stacks=request.is_llama_stacks)
     return FileReply(wire_json(VectorStoreObject.of(state)), about={"vector_store_id": state.bank.bank_id})
 
 

@@ -109,6 +109,30 @@ def test_a_store_is_a_memory_bank_and_a_bank_of_vectors_is_a_store(server: Serve
     assert (result["file_id"], result["filename"], result["attributes"]) == ("d", "d", {"page": 1})
 
 
+OF_CLIENT = ((b"x-llamastack-client-version", b"0.3.5"),)
+
+
+@pytest.mark.parametrize(("prefix", "headers"), [("/v1/openai/v1/vector_stores", ()), (STORES, OF_CLIENT)])
+def test_llama_stack_gets_files_inserted_and_missing_ones_as_failed(
+    server: Served, prefix: str, headers: tuple[tuple[bytes, bytes], ...]
+) -> None:
+    def posted(path: str, body: Any) -> Any:
+        answer = sent(server, path, body, *headers)
+        assert answer.status == 200, answer
+        return answer.json()
+
+    one, other = uploaded(server, b"Herons nest."), uploaded(server, b"Terns dive.")
+    store = posted(prefix, {"name": "birds", "file_ids": [one, "file-gone"]})
+    assert store["file_counts"] == {"in_progress": 0, "completed": 1, "failed": 1, "cancelled": 0, "total": 2}
+    assert posted(f"{prefix}/{store['id']}/files", {"file_id": other})["status"] == "completed"
+    assert server.client.get(f"{prefix}/{store['id']}/files/file-gone").json()["last_error"] == {
+        "code": "invalid_file",
+        "message": "there is no file 'file-gone'",
+    }
+    refused = server.client.post(STORES, {"name": "birds", "file_ids": ["file-gone"]})
+    assert (refused.status, refused.json()["error"]["code"]) == (404, "file_not_found")
+
+
 def test_a_failed_file_has_its_reason_and_others_are_found(server: Served) -> None:
     good, empty = uploaded(server, b"Herons nest.", "herons.txt"), uploaded(server, b" \n", "empty.txt")
     store = made(server, STORES, {"file_ids": [good, empty]})["id"]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from functools import partial
 
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import Conflict, Forbidden, InvalidRequest, NotFound, StoreUnavailable
@@ -19,8 +19,9 @@ from turnstone.domain.files.stored_files import StoredFile
 from turnstone.domain.jobs import Job
 from turnstone.domain.memory.banks import SEARCHED, BankRef
 from turnstone.domain.memory.documents import Document, DocumentProblem, IngestProgress, NewDocument
-from turnstone.domain.memory.ingestions import Ingestion, ref_of
+from turnstone.domain.memory.ingestions import Adding, Ingestion, Outdated, ref_of
 from turnstone.domain.turns.attempts import Attempt
+from turnstone.domain.values.outcome import Raised, Returned, guarded
 from turnstone.ports.records import MAX_OPERATIONS, Operation
 from turnstone.ports.supervision import Jobs
 from turnstone.services.memory.banks import Banks
@@ -40,6 +41,8 @@ MOST_TRIES = 10
 FIRST_DELAY, LONGEST_DELAY = timedelta(seconds=5), timedelta(minutes=10)
 CLAIM_MARGIN = timedelta(minutes=3)  # for the last part of a run
 LATE_PAYLOADS = timedelta(minutes=2)
+AT_ONCE_WITHIN = timedelta(seconds=20)
+MOST_BYTES_AT_ONCE = 1024 * 1024
 INTERRUPTED = f"the ingestion was interrupted {MOST_TRIES} times; divide the document, or insert it again"
 
 
@@ -65,24 +68,6 @@ class IngestingDeps:
     is_claiming: bool
 
 
-class Adding(NamedTuple):
-    """A request to insert files.
-
-    Attributes:
-        after: the only insertion that this one may replace, empty for none; None for any.
-        is_only_use: whether the files are deleted at the end of their insertions.
-    """
-
-    caller: Caller
-    ref: BankRef
-    after: str | None = None
-    is_only_use: bool = False
-
-
-class Outdated(Exception):
-    """The document has changed since the caller read it."""
-
-
 class Ingesting:
     def __init__(self, deps: IngestingDeps) -> None:
         self._deps = deps
@@ -94,7 +79,7 @@ class Ingesting:
         return document
 
     def add_files(
-        self, caller: Caller, bank_id: str, news: Sequence[NewDocument], attempt: Attempt
+        self, caller: Caller, bank_id: str, news: Sequence[NewDocument], attempt: Attempt, *, is_waiting: bool = False
     ) -> tuple[Document, ...]:
         """Have files inserted, each a document of its own that is durable when this returns.
 
@@ -103,6 +88,7 @@ class Ingesting:
 
         Args:
             news: each with its `file_id`; type, size and name are those of the file.
+            is_waiting: whether insertions of small files end before this returns, where the process does jobs itself.
 
         Raises:
             NotFound: no such bank or file. No document is begun.
@@ -117,9 +103,11 @@ class Ingesting:
         described = self._described(caller, list(newest.values()))
         self._deps.banks.touch(caller.tenant, [stored])
         added: dict[str, Document] = {}
-        last = None
+        last, own = None, list[Job]()
+        is_waiting = is_waiting and not self._deps.is_claiming
+        adding = Adding(caller, ref, until=self._records.clock.now() + AT_ONCE_WITHIN if is_waiting else None)
         for begin in range(0, len(described), BEGUN_AT_ONCE):
-            documents, last = self._begun(Adding(caller, ref), described[begin : begin + BEGUN_AT_ONCE], last)
+            documents, last = self._begun(adding, described[begin : begin + BEGUN_AT_ONCE], last, own)
             added |= documents
         for new in described:
             document = added[new.document_id]
@@ -130,6 +118,9 @@ class Ingesting:
                 )
                 added[new.document_id] = described_now or document
         contents.complete(ref, attempt, self._records.clock.now())
+        if adding.until is not None:
+            self._run_now(own, adding.until)
+            added |= {name: found.document for name, found in self._records.found(ref, list(added)).items()}
         return tuple(added[new.document_id] for new in news)
 
     def replace(self, caller: Caller, bank_id: str, new: NewDocument, before: Document | None) -> Document:
@@ -218,9 +209,13 @@ class Ingesting:
         ]
 
     def _begun(
-        self, adding: Adding, news: Sequence[NewDocument], last: str | None
+        self, adding: Adding, news: Sequence[NewDocument], last: str | None, own: list[Job] | None = None
     ) -> tuple[dict[str, Document], str | None]:
-        """Begin insertions in one write, apart from those that change nothing; return the newest order key, too."""
+        """Begin insertions in one write, apart from those that change nothing; return the newest order key, too.
+
+        Args:
+            own: receives the jobs that the request does itself.
+        """
 
         def act() -> tuple[dict[str, Document], list[Job], str | None]:
             found = self._records.found(adding.ref, [new.document_id for new in news])
@@ -244,9 +239,21 @@ class Ingesting:
             return documents, jobs, newest
 
         documents, jobs, newest = until_written(act, on=(Conflict,))
-        if jobs:
-            sent(self._deps.jobs(), *jobs)
+        if own is not None:
+            own += [job for job in jobs if job.due_at == adding.until]
+        if left := [job for job in jobs if job.due_at != adding.until]:
+            sent(self._deps.jobs(), *left)
         return documents, newest
+
+    def _run_now(self, own: Sequence[Job], until: datetime) -> None:
+        """Run the jobs until that time, at which the others are due; a failure leaves its job to that run, too."""
+        for job in own:
+            run = guarded(partial(self.ingest, job, until)) if self._records.clock.now() < until else None
+            if not isinstance(run, Returned):
+                sent(self._deps.jobs(), job)
+            if isinstance(run, Raised):
+                unexpected = None if isinstance(run.error, StoreUnavailable) else run.error
+                log.warning("insertion %s is left to its job: %s", job.name, run.error, exc_info=unexpected)
 
     def _writes_of(
         self, adding: Adding, stored: StoredDocument, before: StoredDocument | None
@@ -269,7 +276,7 @@ class Ingesting:
             order=adding.ref.content_id,
             name=document.insertion_id,
             since=now,
-            due_at=now,
+            due_at=adding.until if adding.until and document.size_bytes <= MOST_BYTES_AT_ONCE else now,
         )
         ref = adding.ref
         writes = update(ref, before, document, stored.state) if before else creation(ref, stored)

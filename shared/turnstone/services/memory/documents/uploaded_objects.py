@@ -18,12 +18,13 @@ from turnstone.domain.errors import Forbidden, InvalidRequest, NotFound, StoreUn
 from turnstone.domain.files.stored_files import MOST_NAME_CHARACTERS, MOST_TYPE_CHARACTERS, StoredFile
 from turnstone.domain.memory.banks import SEARCHED, BankRef
 from turnstone.domain.memory.documents import Document, DocumentProblem, NewDocument
+from turnstone.domain.memory.ingestions import Outdated
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.ports.objects import Objects, UploadedObject
 from turnstone.services.memory.banks import Banks
 from turnstone.services.memory.documents.document_records import DocumentRecords
 from turnstone.services.memory.documents.ingest_runs import MOST_FILE_BYTES, TOO_LARGE
-from turnstone.services.memory.documents.ingesting import Ingesting, Outdated
+from turnstone.services.memory.documents.ingesting import Ingesting
 from turnstone.store.memory.banks import StoredBank
 
 log = logging.getLogger(__name__)
