@@ -12,7 +12,7 @@ from turnstone.http.route import Route
 def create_vector_store(request: Request) -> FileReply:
     body = parse(request, CreateVectorStore)
     given = request.caller, body.to_bank(), body.file_ids, request.provider_data, request.attempt
-    state = request.use_cases.vector_stores.create(*given, is_llama_stacks=request.is_llama_stacks)
+    state = request.use_cases.vector_stores.create(*given, is_waiting=request.is_llama_stacks)
     return FileReply(wire_json(VectorStoreObject.of(state)), about={"vector_store_id": state.bank.bank_id})
 
 

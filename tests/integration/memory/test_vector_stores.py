@@ -73,7 +73,7 @@ def test_counts_are_those_of_the_documents_at_any_time(both: Make) -> None:
 
 def made_for_llama_stack(server: Server, *file_ids: str, attempt: Attempt = ONCE) -> str:
     given = LOCAL_CALLER, NEW, file_ids, NO_PROVIDER_DATA, attempt
-    return server.core.vector_stores.create(*given, is_llama_stacks=True).bank.bank_id
+    return server.core.vector_stores.create(*given, is_waiting=True).bank.bank_id
 
 
 def statuses(server: Server, store: str) -> dict[str, str]:
@@ -81,48 +81,18 @@ def statuses(server: Server, store: str) -> dict[str, str]:
     return {document.document_id: document.status for document in page.documents}
 
 
-def test_a_store_of_llama_stack_is_whole_at_once_and_shows_missing_files(both: Make) -> None:
+def test_a_store_of_llama_stack_is_whole_at_once(both: Make) -> None:
     server = both()
     heron, empty = uploaded(server, "a heron"), uploaded(server, " ")
-    foreign = server.core.files.create(FOREIGNER, "a", "text/plain", "assistants", [b"secret"]).file_id
     for attempt in (KEYED, KEYED):
-        store = made_for_llama_stack(server, heron, "file-gone", empty, foreign, attempt=attempt)
+        store = made_for_llama_stack(server, heron, empty, attempt=attempt)
         ended = "in_progress" if server.core.ingesting._deps.is_claiming else "completed"
-        failed = {"file-gone": "failed", foreign: "failed"}
-        assert statuses(server, store) == {
-            heron: ended,
-            empty: ended.replace("completed", "failed"),
-            **failed,
-        }
-    (gone, other) = (server.core.vector_stores.file(LOCAL_CALLER, store, name).last_error for name in failed)
-    assert gone is not None
-    assert other is not None
-    assert (gone.code, gone.message) == ("invalid_file", "there is no file 'file-gone'")
-    assert other.message == gone.message.replace("file-gone", foreign)
+        assert statuses(server, store) == {heron: ended, empty: ended.replace("completed", "failed")}
     run(server)
-    assert counts(server, store)[1:4] == (1, 3, 0)
+    assert counts(server, store)[1:4] == (1, 1, 0)
     assert found(server, store, "heron") == [("a.txt", "a heron")]
-    server.core.vector_stores.remove_file(LOCAL_CALLER, store, "file-gone")
-    assert counts(server, store)[1:4] == (1, 2, 0)
     with pytest.raises(NotFound):
-        created(server, heron, "file-gone")
-
-
-@pytest.mark.parametrize("unusable", ["", "a/b", "..", "a\nb", "a" * 129, f"chunk-{'0' * 32}"])
-def test_what_no_path_can_name_is_no_failed_file(make: Make, unusable: str) -> None:
-    server = make()
-    with pytest.raises(NotFound):
-        made_for_llama_stack(server, uploaded(server, "a heron"), "file-gone", unusable)
-    assert server.core.vector_stores.list(LOCAL_CALLER, PagedEntries(20)).stores == ()
-
-
-def test_many_missing_files_are_recorded_in_few_writes(make: Make) -> None:
-    server = make()
-    names = [f"file-{number:03}" for number in range(60)]
-    before = len(server.store.calls)
-    store = made_for_llama_stack(server, *names)
-    assert len([call for call in server.store.calls[before:] if call.verb == "write"]) < 8
-    assert counts(server, store)[1:4] == (0, 60, 0)
+        made_for_llama_stack(server, heron, "file-gone")
 
 
 @pytest.mark.parametrize("days", [None, 3])

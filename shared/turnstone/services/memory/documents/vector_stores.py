@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from re import fullmatch
 from typing import TYPE_CHECKING, Any
 
 from turnstone.domain.access.caller import Caller
-from turnstone.domain.errors import Conflict, InvalidRequest, NotFound
+from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.files.stored_files import StoredFile
 from turnstone.domain.memory.banks import Bank, BankRef, NewBank
 from turnstone.domain.memory.documents import (
     Document,
     DocumentChunk,
     DocumentPage,
-    DocumentProblem,
     DocumentQuery,
     NewDocument,
 )
@@ -34,19 +32,14 @@ from turnstone.domain.memory.vector_stores import (
 )
 from turnstone.domain.provider_data import ProviderData
 from turnstone.domain.turns.attempts import Attempt
-from turnstone.ports.records import Operation
 from turnstone.services.memory.banks import Banks
-from turnstone.services.memory.documents.document_records import DocumentRecords, until_written
+from turnstone.services.memory.documents.document_records import DocumentRecords
 from turnstone.services.memory.documents.documents import Documents
 from turnstone.store.memory.banks import StoredBank
-from turnstone.store.memory.documents import creation
 
 if TYPE_CHECKING:  # a list of stores neither searches nor inserts
     from turnstone.services.memory.documents.ingesting import Ingesting
     from turnstone.services.memory.searching import Searching
-
-SHOWN_ID = r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}"  # of a missing file; a path can name it
-NOTED_AT_ONCE = 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +72,12 @@ class VectorStores:
         provider_data: ProviderData,
         attempt: Attempt,
         *,
-        is_llama_stacks: bool = False,
+        is_waiting: bool = False,
     ) -> StoreState:
         """Create a store, and have the files inserted; return it, or that of an earlier attempt.
 
         Args:
-            is_llama_stacks: whether insertions of small files end before this returns, where the process does jobs
-                itself, and a missing file is one of the store that failed.
+            is_waiting: as for `Ingesting.add_files`.
 
         Raises:
             NotFound: no such file; nothing is created.
@@ -93,55 +85,17 @@ class VectorStores:
             IdempotencyMismatch: the request's key was used for another body.
             ModelError: the request for a vector of the model, to measure it, failed.
         """
-        missing = self._missing(caller, file_ids) if is_llama_stacks else set()
-        present = [file_id for file_id in file_ids if file_id not in missing]
-        self._deps.files(caller, present)
+        self._deps.files(caller, file_ids)
         model = new.model or self._deps.default_model(caller.tenant)
         if model is None:
             problem = "the server has no default embedding model; name one"
             raise InvalidRequest(f"embedding_model: {problem}", ("embedding_model",))
         name = STORE_PREFIX + self._deps.records.ids.order_key(self._deps.records.clock.now(), None)
         stored = self._deps.banks.create(caller, new._replace(bank_id=name, model=model), provider_data, attempt)
-        if present:
-            news = [NewDocument(file_id, file_id=file_id) for file_id in present]
-            self.add_files(caller, stored.bank.bank_id, news, attempt, is_waiting=is_llama_stacks)
-        if missing:
-            ref = BankRef(caller.tenant, stored.content_id, stored.bank.bank_id)
-            for begin in range(0, len(missing), NOTED_AT_ONCE):
-                self._note_missing(ref, sorted(missing)[begin : begin + NOTED_AT_ONCE])
+        if file_ids:
+            news = [NewDocument(file_id, file_id=file_id) for file_id in file_ids]
+            self.add_files(caller, stored.bank.bank_id, news, attempt, is_waiting=is_waiting)
         return self._state(caller, stored)
-
-    def _missing(self, caller: Caller, file_ids: Sequence[str]) -> set[str]:
-        """Return the ids of files that the caller may not see. Raises NotFound for one that no path can name."""
-        try:
-            self._deps.files(caller, file_ids)
-        except NotFound:
-            if len(file_ids) > 1:
-                return set().union(*(self._missing(caller, [file_id]) for file_id in file_ids))
-            if not fullmatch(SHOWN_ID, file_ids[0]) or file_ids[0].startswith(CHUNK_NAME):
-                raise
-            return set(file_ids)
-        return set()
-
-    def _note_missing(self, ref: BankRef, file_ids: Sequence[str]) -> None:
-        """Record missing files as documents that failed, in one write, apart from those that are recorded already."""
-        records = self._deps.records
-
-        def act() -> None:
-            found, last = records.found(ref, file_ids), None
-            writes: list[Operation] = []
-            for file_id in file_ids:
-                if file_id not in found:
-                    problem = DocumentProblem(code="invalid_file", message=f"there is no file {file_id!r}")
-                    failed = {"status": "failed", "last_error": problem}
-                    begun = records.begun(None, NewDocument(file_id, file_id=file_id))
-                    stored = records.stored(None, begun.model_copy(update=failed), last)
-                    last = stored.order
-                    writes += creation(ref, stored)
-            if writes:
-                records.contents.write(ref, writes)
-
-        until_written(act, on=(Conflict,))
 
     def get(self, caller: Caller, store_id: str) -> StoreState:
         """Return the store. Raises NotFound."""
